@@ -137,7 +137,7 @@ def compute_exit_code(report: Report, result: PublishResult) -> int:
     """Return the gate's exit code; a passed gate that was not published as asked is 3."""
     if not report.passed:
         return 1
-    return 3 if result.failed else 0
+    return 3 if result.has_failures else 0
 
 
 def find_suite_python(environ: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What publishing needs of GitHub: a few calls and the values they answer."""
+"""The calls of GitHub's API for publishing, as a protocol, and their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """A check run as GitHub has it now."""
+    """The current state of a check run."""
 
     id: int
     name: str
@@ -32,7 +32,7 @@ class CheckRun:
     annotations_count: int
     url: str = ""
     app_id: int | None = None
-    """The app whose token made it; None where that is not known."""
+    """The app whose token created it; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,19 @@ class Pull:
     is_open: bool
     head_sha: str
     head_repository: str | None = None
-    """`owner/name` of the repository its branch is in; None where that is gone."""
+    """`owner/name` of its branch's repository; None if that is deleted."""
     base_branch: str | None = None
 
 
 class Api(Protocol):
-    """GitHub, for one repository. Every method raises PublishError; see `failures` for its kinds.
+    """GitHub's API for one repository. Methods raise PublishError; see `api_errors` for its kinds.
 
-    Reads retry by themselves. Writes retry only where GitHub certainly did nothing, and raise
-    AmbiguousWriteError where it may have: the caller then looks before it writes again.
+    Reads are retried automatically. Writes are retried only if GitHub certainly did nothing;
+    otherwise they raise AmbiguousWriteError, and the caller must read before it writes again.
     """
 
     def login(self) -> str | None:
-        """Return the token's own login; None for an app's token, which may not ask."""
+        """Return the token's login; None for an app's token, which may not read it."""
 
     def comments(self, issue: int) -> Sequence[Comment]:
         """Return every comment of a pull request, oldest first."""
@@ -67,22 +67,22 @@ class Api(Protocol):
         """Return the open pull requests from a branch of any repository of `owner`."""
 
     def pull_head(self, number: int) -> str | None:
-        """Return the commit a pull request is at now; None where the token may not ask."""
+        """Return the current head commit of a pull request; None if the token may not read it."""
 
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
-        """Return every check run of that name on a commit."""
+        """Return every check run of this name on a commit."""
 
     def check_run(self, run_id: int) -> CheckRun:
-        """Return a check run as it is now."""
+        """Return the current state of a check run."""
 
     def send_comment(self, write: Write) -> Comment:
-        """Create or change a comment."""
+        """Create or update a comment."""
 
     def delete_comment(self, write: Write) -> None:
-        """Delete a comment; NotFoundError where it is gone already."""
+        """Delete a comment; raises NotFoundError if it is already deleted."""
 
     def send_check_run(self, write: Write) -> CheckRun:
-        """Create or change a check run."""
+        """Create or update a check run."""
 
     def wait(self, seconds: float, why: str) -> None:
-        """Wait before a look at what GitHub did; OutOfPatienceError after too much of it."""
+        """Wait before reading the result of a write; raises OutOfPatienceError at the limit."""

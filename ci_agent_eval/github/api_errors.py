@@ -1,4 +1,4 @@
-"""How a call to GitHub can fail, and GitHub's refusals as sentences. Nothing here does I/O."""
+"""Error types of GitHub calls, and GitHub's refusals as sentences. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.errors import PublishError
 
 _MAX_MESSAGE = 300
-"""Most characters of a message of GitHub's that are repeated."""
+"""Maximum length of a quoted message of GitHub."""
 
 
 class AmbiguousWriteError(PublishError):
-    """A write went wrong in a way that does not tell whether it took effect."""
+    """A failed write that may have taken effect."""
 
 
 class NotAllowedError(PublishError):
-    """The token may not do this, and no retry will change that."""
+    """The token lacks a permission; retries are useless."""
 
     def __init__(self, message: str, permission: str = "") -> None:
         super().__init__(message)
@@ -27,51 +27,51 @@ class NotAllowedError(PublishError):
 
 
 class IssuesDisabledError(PublishError):
-    """The repository has Issues switched off, and with them comments."""
+    """The repository has Issues, and thus comments, disabled."""
 
 
 class NotFoundError(PublishError):
-    """GitHub answered 404: it is not there, or the token may not see it."""
+    """GitHub answered 404: it does not exist, or the token may not see it."""
 
 
 class UnfinishedAnswerError(PublishError):
-    """The connection broke in the middle of an answer; a read can be repeated."""
+    """The connection broke during a response; reads can be retried."""
 
 
 class GoneError(PublishError):
-    """What was asked for was there once, and is not any more."""
+    """The requested object existed but was deleted or has expired."""
 
 
 class OutOfPatienceError(PublishError):
-    """GitHub asked for more waiting than a run may spend."""
+    """The time limit for waiting is exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a request is for, as errors say it."""
+    """The purpose of a request, for error messages."""
 
-    what: str
-    """Reads after "could not", such as `post the comment on #7`."""
+    action: str
+    """Completes "could not …", such as `post the comment on #7`."""
     permission: str = ""
-    """GitHub's name of the permission it takes, such as `checks`."""
+    """GitHub's name of the required permission, such as `checks`."""
 
 
 def build_error(purpose: Purpose, status: int, data: object, *, secret: str = "") -> PublishError:
-    """Turn GitHub's refusal, its status and JSON body, into an error with a sentence.
+    """Return the error for GitHub's refusal, from its status and JSON body.
 
-    `secret` is struck out of whatever GitHub says.
+    `secret` is removed from GitHub's message.
     """
-    said = make_printable_line(_join_messages(data), secret=secret)
-    start = f"Could not {purpose.what}: GitHub answered {status}{said and f' ({said})'}."
+    message = make_printable_line(_join_messages(data), secret=secret)
+    start = f"Could not {purpose.action}: GitHub answered {status}{message and f' ({message})'}."
     if status == 401:
         return PublishError(f"{start} Pass a token that is valid and not expired.")
-    if _is_issues_disabled(status, said):
+    if _is_issues_disabled(status, message):
         return IssuesDisabledError(
-            f"Could not {purpose.what}: the repository has Issues switched off, and comments on "
+            f"Could not {purpose.action}: the repository has Issues switched off, and comments on "
             "pull requests with them. Switch Issues on, or switch the comment off."
         )
     if status == 403:
-        return _build_forbidden_error(purpose, start, said)
+        return _build_forbidden_error(purpose, start, message)
     if status == 404:
         return NotFoundError(
             f"{start} Check the repository's name, and that the token may see the repository."
@@ -85,14 +85,14 @@ _ADVICE = {
 }
 
 
-def _is_issues_disabled(status: int, said: str) -> bool:
-    """Recognise both answers GitHub gives for it; 410 alone also means a deleted issue."""
-    words = said.lower()
+def _is_issues_disabled(status: int, message: str) -> bool:
+    """Recognize both answers for disabled Issues; 410 alone also means a deleted issue."""
+    words = message.lower()
     return status in {403, 410} and "issue" in words and "disabled" in words
 
 
-def _build_forbidden_error(purpose: Purpose, start: str, said: str) -> PublishError:
-    words = said.lower()
+def _build_forbidden_error(purpose: Purpose, start: str, message: str) -> PublishError:
+    words = message.lower()
     if "not accessible by" in words:
         return NotAllowedError(start, purpose.permission)
     if "authenticate via a github app" in words:
@@ -124,7 +124,7 @@ def _format_detail(error: object) -> str:
 
 
 def make_printable_line(text: str, *, secret: str = "") -> str:
-    """Make foreign text safe to repeat in a sentence: one line, printable, bounded, no secret."""
+    """Make untrusted text safe to quote: one line, printable, truncated, without the secret."""
     shown = text.replace(secret, "***") if secret else text
     flat = "".join(char if char.isprintable() else " " for char in shown)
     short = one_line(flat)
@@ -132,18 +132,18 @@ def make_printable_line(text: str, *, secret: str = "") -> str:
 
 
 def build_no_answer_error(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
-    """Say that no answer came."""
+    """Return the error for a request without a response."""
     return PublishError(
-        f"Could not {purpose.what}: no answer from GitHub "
+        f"Could not {purpose.action}: no answer from GitHub "
         f"({make_printable_line(str(error), secret=secret)}). "
         "Check the network, and GITHUB_API_URL where GitHub is your own server."
     )
 
 
 def build_unreadable_error(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
-    """Say that an answer came that is not GitHub's."""
+    """Return the error for a response that is not GitHub's."""
     shown = make_printable_line(f"{type(error).__name__}: {error}", secret=secret)
     return PublishError(
-        f"Could not {purpose.what}: the answer is not GitHub's ({shown}). "
+        f"Could not {purpose.action}: the answer is not GitHub's ({shown}). "
         "Check GITHUB_API_URL and any proxy on the way."
     )

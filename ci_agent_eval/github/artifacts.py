@@ -1,6 +1,7 @@
-"""The reports that workflow runs left as artifacts: chosen by name, fetched, taken apart.
+"""Report artifacts of workflow runs: selection by name, download, extraction.
 
-Whoever ran a job chose what its artifacts hold: a fork too. GitHub vouches for whose they are.
+Their content is untrusted, because a fork's job may have written it. GitHub guarantees only the
+run that they belong to.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from ci_agent_eval.github.workflow_runs import Artifact, RunsApi
 from ci_agent_eval.storage.archives import ArchiveError, ArchiveLimits, extract_archive
 
 MAX_ARTIFACTS = 300
-"""Artifacts of one run that are looked at."""
+"""Maximum number of artifacts of one run."""
 
 MAX_PACKED_BYTES = 256 * 1024 * 1024
-"""Packed bytes that the artifacts of one run may have together."""
+"""Limit for the total packed size of one run's artifacts."""
 
 UNPACKED_LIMITS = ArchiveLimits()
-"""What they may hold together, unpacked."""
+"""Limits for the unpacked artifacts of one run."""
 
 IsWanted = Callable[[PurePosixPath], bool]
 
@@ -35,15 +36,15 @@ def is_results_file(path: PurePosixPath) -> bool:
 
 
 def is_run_data(path: PurePosixPath) -> bool:
-    """Say whether a file of a report folder is one that a run itself left; no other is read."""
+    """Say whether a file of a report folder was written by the run itself; only these are read."""
     is_journal = path.parent.name == JOURNAL_DIR and path.suffix == ".jsonl"
     return is_results_file(path) or path.name == JUNIT_NAME or is_journal
 
 
 def select_artifacts(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artifact, ...]:
-    """Return those whose name matches, by name: the newest of each name.
+    """Return the artifacts that match `pattern`, sorted by name, the newest of each name.
 
-    A workflow run that is run again may have several of the same name.
+    A repeated workflow run may have several artifacts of the same name.
     """
     newest: dict[str, Artifact] = {}
     for artifact in sorted(artifacts, key=lambda one: one.id):
@@ -53,7 +54,7 @@ def select_artifacts(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artif
 
 
 def list_artifacts(api: RunsApi, run_id: int, pattern: str) -> tuple[Artifact, ...]:
-    """Return the artifacts of a run whose name matches; raises InputError and PublishError."""
+    """Return a run's artifacts with a matching name; raises InputError and PublishError."""
     listed = api.artifacts_of_run(run_id, limit=MAX_ARTIFACTS + 1)
     if len(listed) > MAX_ARTIFACTS:
         raise InputError(f"run {run_id} has more than {MAX_ARTIFACTS} artifacts, so none is read")
@@ -69,12 +70,11 @@ def fetch_artifacts(
     head_sha: str,
     wanted: IsWanted,
 ) -> None:
-    """Write the wanted files of a run's artifacts below `into`, an empty folder.
+    """Write the wanted files of a run's artifacts to `into`, an empty folder.
 
-    Of several each has a folder of its own, by its number.
-
-    Raises InputError, with one sentence, where one of them is refused; nothing is to be used
-    then. Raises PublishError where one cannot be had, GoneError where it has expired.
+    Each of several artifacts gets its own numbered folder. Raises InputError with one sentence
+    if an artifact is refused; then none may be used. Raises PublishError if one cannot be
+    downloaded, and GoneError if it has expired.
     """
     packed, unpacked = MAX_PACKED_BYTES, UNPACKED_LIMITS.total_bytes
     for number, artifact in enumerate(artifacts, start=1):

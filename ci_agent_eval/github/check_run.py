@@ -1,4 +1,4 @@
-"""A check run from opening to conclusion: every annotation once, and never left in progress."""
+"""Publication of one check run: each annotation once, and always completed."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ci_agent_eval.github.writes import (
 from ci_agent_eval.render.escape import code_span
 
 BATCH_SIZE = 50
-"""Most annotations GitHub takes in one request."""
+"""GitHub's maximum number of annotations per request."""
 
 SUMMARY_BYTES = 65_535
-"""Longest summary GitHub takes."""
+"""GitHub's maximum size of a summary."""
 
 _PREFIX = "agent-eval:"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRunContent:
-    """What a check run is to say."""
+    """The content of a check run."""
 
     name: str
     head_sha: str
@@ -39,26 +39,26 @@ class CheckRunContent:
     summary: str
     conclusion: Conclusion
     annotations: tuple[Json, ...] = ()
-    """In the shape of GitHub's API, in the order they are to appear."""
+    """In the format of GitHub's API, in display order."""
     details_url: str | None = None
 
     @property
     def output(self) -> Json:
-        """Title and summary, as every request repeats them: without them GitHub drops them."""
+        """Title and summary; every request must repeat them, or GitHub drops them."""
         return {"title": self.title, "summary": self.summary}
 
     @property
     def external_id(self) -> str:
-        """A name for this content: two publishes of the same results share it."""
+        """A hash of the content, equal for every publication of the same results."""
         content = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True)
         return _PREFIX + hashlib.sha256(content.encode()).hexdigest()[:40]
 
 
 def publish_check_run(api: Api, content: CheckRunContent, log: Log) -> PublishedPart:
-    """Leave one completed check run with this content on the commit.
+    """Ensure one completed check run with this content on the commit.
 
-    Raises PublishError; NotAllowedError only where nothing was opened. Whatever else cuts it
-    short, such as a signal, goes on its way once no check run of this content is in progress.
+    Raises PublishError; NotAllowedError only if nothing was opened. Other exceptions, such as for a
+    signal, are re-raised after an open check run of this content is completed.
     """
     try:
         return _publish_content(api, content, log)
@@ -93,7 +93,7 @@ def _publish_content(api: Api, content: CheckRunContent, log: Log) -> PublishedP
 
 
 def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
-    """Complete what was opened before the process goes, and note on the error how it went."""
+    """Complete an open check run before the process ends; add a note about it to the error."""
     why = f"Publishing was cut short by {str(error) or type(error).__name__}."
     try:
         error.add_note(_complete_as_failed(api, None, content, why, looks=2))
@@ -108,7 +108,7 @@ def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
 def _log_duplicates(
     api: Api, run: CheckRun, before: Sequence[CheckRun], content: CheckRunContent, log: Log
 ) -> None:
-    """Say it where another process publishes the same at the same time: both will stand."""
+    """Log a notice if another process publishes the same results now: both check runs remain."""
     try:
         now = _select_own(api.check_runs_of(content.head_sha, content.name))
     except PublishError as error:
@@ -125,7 +125,7 @@ def _log_duplicates(
 
 
 def _select_own(runs: Sequence[CheckRun]) -> list[CheckRun]:
-    """Return the check runs this program made, oldest first; the newest is what counts."""
+    """Return this program's check runs, oldest first; the newest counts."""
     return sorted(
         (run for run in runs if run.external_id.startswith(_PREFIX)), key=lambda run: run.id
     )
@@ -140,7 +140,7 @@ def _is_published(run: CheckRun, content: CheckRunContent) -> bool:
 
 
 def _find_unfinished(runs: Sequence[CheckRun], content: CheckRunContent) -> CheckRun | None:
-    """Return a check run of this content that was opened and not completed, by a killed run."""
+    """Return a check run of this content that a killed run left open."""
     open_runs = [run for run in runs if run.status != "completed"]
     return next((run for run in open_runs if run.external_id == content.external_id), None)
 
@@ -158,17 +158,16 @@ def _open_check_run(api: Api, content: CheckRunContent) -> CheckRun:
 
 
 def _send_annotations(api: Api, run: CheckRun, content: CheckRunContent) -> None:
-    """Send what is missing of the annotations, in batches."""
+    """Send the missing annotations in batches."""
     sent = run.annotations_count
     while sent < len(content.annotations):
         sent = _send_batch(api, run.id, content, sent)
 
 
 def _send_batch(api: Api, run_id: int, content: CheckRunContent, sent: int) -> int:
-    """Send the batch after the first `sent`; return how many are there then.
+    """Send the batch after the first `sent`; return the new number of sent annotations.
 
-    The count in the answer is not used: GitHub counts late. It is only asked for when nothing
-    else tells whether a batch arrived.
+    GitHub's count lags behind, so it is read only after an ambiguous failure of a batch.
     """
     batch = content.annotations[sent : sent + BATCH_SIZE]
     write = add_annotations(run_id, content.output, batch)
@@ -186,10 +185,10 @@ def _send_batch(api: Api, run_id: int, content: CheckRunContent, sent: int) -> i
 def _complete_as_failed(
     api: Api, run: CheckRun | None, content: CheckRunContent, why: str, *, looks: int = 1
 ) -> str:
-    """Complete a check run that could not be filled, as failed: what is not whole is not green.
+    """Complete an incomplete check run as failed, so that it never passes a required check.
 
-    `run` is None where it is not known whether one was opened; it is then looked for, `looks`
-    times. Returns a sentence on how it went.
+    If it is unknown whether one was opened, `run` is None and it is searched `looks` times. Returns
+    a sentence about the result.
     """
     try:
         run = run or _find_opened(api, content, looks)
@@ -212,7 +211,7 @@ def _complete_as_failed(
 
 
 def _find_opened(api: Api, content: CheckRunContent, looks: int) -> CheckRun | None:
-    """Look whether one was opened; again after a second where its opening may be on its way."""
+    """Search for an open check run; repeat after a second, as it may appear late."""
     for number in range(looks):
         if number:
             api.wait(1.0, "A check run may be about to appear")
@@ -230,7 +229,7 @@ def _find_opened(api: Api, content: CheckRunContent, looks: int) -> CheckRun | N
 
 
 def _build_failure_output(content: CheckRunContent, why: str) -> Json:
-    """Say in the check run what happened; the summary stays where it fits."""
+    """Return the output that explains the failure, with the summary if it fits."""
     note = (
         f"This check run could not be published completely, so it fails: "
         f"{code_span(why, limit=600)}\n\n"
@@ -254,21 +253,21 @@ _SUPERSEDED = {
 def conclude_check_run(
     api: Api, run: CheckRun, conclusion: Conclusion, external_id: str, output: Json
 ) -> None:
-    """Conclude a check run; raises PublishError.
+    """Complete a check run; raises PublishError.
 
-    The write is repeated without a look at the check run: twice changes nothing, and a look
-    that is refused would leave it in progress.
+    The write is retried without a read: it is idempotent, and a refused read would leave the check
+    run in progress.
     """
     write = complete_check_run(run.id, external_id, output, conclusion)
     retry_ambiguous(lambda _number: api.send_check_run(write), api.wait)
 
 
 def supersede_older(api: Api, run: CheckRun, before: Sequence[CheckRun], log: Log) -> None:
-    """Complete, as failed, what is older than `run` and still in progress.
+    """Complete, as failed, the check runs older than `run` that are still in progress.
 
-    `before` are the check runs of this program and this name that the commit had when
-    publishing began. Those of another app are not ours to change. What fails is logged and
-    raises nothing: `run` is the newest and counts.
+    `before` are this program's check runs of this name on the commit when publishing began.
+    Those of another app are left alone. Failures are only logged, because `run` is the newest
+    and counts.
     """
     is_new = all(one.id != run.id for one in before)
     for old in before:

@@ -1,4 +1,4 @@
-"""The only door to PyGithub. Import it only when publishing: PyGithub takes 0.15 to 0.35 s."""
+"""The PyGithub client. Import it only for publishing: PyGithub takes 0.15 to 0.35 s to import."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach GitHub."""
+    """Connection settings for GitHub."""
 
     repository: str
     """`owner/name`."""
@@ -72,16 +72,16 @@ class Connection:
     api_url: str = "https://api.github.com"
     """GITHUB_API_URL; an enterprise server's ends in `/api/v3`."""
     timeout_s: int = 30
-    """Longest wait for a connection, and for each piece of an answer."""
+    """Timeout for connecting, and for each chunk of a response."""
     patience_s: float = 300.0
-    """Longest wait in all that rate limits and GitHub's troubles may cost."""
+    """Limit for the total time spent waiting for rate limits and server errors."""
 
 
 @contextmanager
 def open_api(
     connection: Connection, *, sleep: Sleep, clock: Clock, log: Log
 ) -> Iterator[GitHubApi]:
-    """Open the API; `clock` is seconds since 1970. Nothing is sent yet."""
+    """Open the API without sending a request; `clock` returns seconds since 1970."""
     # On import PyGithub starts to print every refused request to standard error.
     github.set_log_level(logging.WARNING)
     patience = WaitBudget(connection.patience_s, sleep, log)
@@ -95,7 +95,7 @@ def open_api(
                 user_agent="ci-agent-eval",
                 per_page=100,
                 retry=_Retry(patience=patience, clock=clock),
-                # PyGithub's own pauses use the real clock and slow every run; `Pace` stands in.
+                # `WritePacer` replaces PyGithub's own pauses, which use the real clock.
                 seconds_between_requests=None,
                 seconds_between_writes=None,
                 lazy=True,
@@ -106,10 +106,10 @@ def open_api(
 
 
 class _Retry(GithubRetry):
-    """Decides with `waiting` whether and when urllib3 sends a request again.
+    """Lets `retries` decide whether and when urllib3 repeats a request.
 
-    PyGithub's own never retries a PATCH or a 429 without Retry-After, and repeats a POST after
-    a 502, which doubles what the server had already made.
+    PyGithub's own class never retries a PATCH or a 429 without Retry-After, and it repeats a POST
+    after a 502, which can create an object twice.
     """
 
     def __init__(self, *, patience: WaitBudget, clock: Clock, **rest: Any) -> None:
@@ -142,15 +142,15 @@ class _Retry(GithubRetry):
         if error is not None and method != "GET" and not _was_never_sent(error):
             raise error.with_traceback(_stacktrace)
         try:
-            # `new` makes the next one of our own class, whatever the base class promises.
+            # `new` returns our own class, unlike the base class's annotation.
             following = cast(
                 "_Retry", super().increment(method, url, response, error, _pool, _stacktrace)
             )
-        except Exception as gave_up:
+        except Exception as exhausted:
             if response is not None:
                 # urllib3 would leave the connection open: it expects MaxRetryError only.
                 response.drain_conn()
-            if response is None or not isinstance(gave_up, MaxRetryError):
+            if response is None or not isinstance(exhausted, MaxRetryError):
                 raise
             raise PublishError(
                 f"GitHub answered {response.status} to {method} {url} {TRIES} times. "
@@ -160,29 +160,29 @@ class _Retry(GithubRetry):
         return following
 
     def _plan(self, request: str, response: Any) -> None:
-        """Note how long to wait and why, before urllib3 asks for it."""
+        """Set the pause and its reason before urllib3 requests it."""
         status = None if response is None else int(response.status)
         headers = {} if response is None else {k.lower(): v for k, v in response.headers.items()}
         seconds = compute_retry_pause(
             status, headers, failures=len(self.history), now=self._clock()
         )
-        said = "No answer from GitHub" if status is None else f"GitHub answered {status}"
-        self._pause = (seconds, f"{said} to {request}")
+        problem = "No answer from GitHub" if status is None else f"GitHub answered {status}"
+        self._pause = (seconds, f"{problem} to {request}")
 
     def sleep(self, response: Any = None) -> None:  # noqa: ARG002 - urllib3's signature
         self._patience.wait(*self._pause)
 
 
 def _was_never_sent(error: Exception) -> bool:
-    """Tell whether a connection failed before the request was on its way."""
+    """Say whether a connection failed before the request was sent."""
     cause = getattr(error, "original_error", error)
     return isinstance(cause, NewConnectionError | ConnectTimeoutError)
 
 
 def _is_unfinished(error: BaseException | None) -> bool:
-    """Tell whether an answer began and did not end; what urllib3 gave up on is no such error."""
+    """Say whether a response began and did not end; errors after urllib3's retries do not count."""
     if isinstance(error, github.GithubException):
-        # PyGithub reads a 403 to tell a rate limit from a refusal, and raises it all the same.
+        # PyGithub reads a 403's body to recognize a rate limit, and raises even if that fails.
         return error.__cause__ is not None and _is_unfinished(error.__cause__.__cause__)
     if isinstance(error, requests.ConnectionError):
         return any(isinstance(cause, ReadTimeoutError) for cause in error.args)
@@ -192,10 +192,10 @@ def _is_unfinished(error: BaseException | None) -> bool:
 def _retry_unfinished(
     read: Callable[Concatenate[GitHubApi, P], T],
 ) -> Callable[Concatenate[GitHubApi, P], T]:
-    """Repeat a read whose answer broke off: urllib3 itself repeats only until one begins."""
+    """Retry a read after a truncated response: urllib3 retries only before a response begins."""
 
     @wraps(read)
-    def repeated(self: GitHubApi, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def retry(self: GitHubApi, /, *args: P.args, **kwargs: P.kwargs) -> T:
         for tried in range(1, TRIES):
             try:
                 return read(self, *args, **kwargs)
@@ -203,11 +203,11 @@ def _retry_unfinished(
                 self.wait(2.0 ** (tried - 1), str(error).rstrip("."))
         return read(self, *args, **kwargs)
 
-    return repeated
+    return retry
 
 
 class GitHubApi:
-    """One repository on GitHub; see the protocol `runs.RunsApi` for what each method promises."""
+    """One repository on GitHub; implements the protocol `workflow_runs.RunsApi`."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class GitHubApi:
         pace: WritePacer,
         clock: Clock,
     ) -> None:
-        self._sessions = PerThread(session)  # a session's connection holds the request it is at
+        self._sessions = PerThread(session)  # a connection holds its current request
         self._path = f"/repos/{connection.repository}"
         self._connection = connection
         self._secret = connection.token
@@ -227,9 +227,9 @@ class GitHubApi:
 
     @_retry_unfinished
     def login(self) -> str | None:
-        """Return the token's own login; None for an app's token, which may not ask."""
+        """Return the token's login; None for an app's token, which may not read it."""
         try:
-            with self._reading("ask whose token this is"):
+            with self._translate_errors("ask whose token this is"):
                 return self._session.get_user().login
         except NotAllowedError:
             return None
@@ -237,7 +237,7 @@ class GitHubApi:
     @_retry_unfinished
     def comments(self, issue: int) -> Sequence[Comment]:
         """Return every comment of a pull request, oldest first."""
-        with self._reading(f"read the comments of #{issue}", "pull-requests"):
+        with self._translate_errors(f"read the comments of #{issue}", "pull-requests"):
             found = [
                 _parse_comment(one) for one in self._repository.get_issue(issue).get_comments()
             ]
@@ -246,36 +246,36 @@ class GitHubApi:
     @_retry_unfinished
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the pull requests that contain a commit."""
-        with self._reading(f"look up the pull requests of {sha[:7]}", "pull-requests"):
+        with self._translate_errors(f"look up the pull requests of {sha[:7]}", "pull-requests"):
             return [_parse_pull(one) for one in self._repository.get_commit(sha).get_pulls()]
 
     @_retry_unfinished
     def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
         """Return the open pull requests from a branch of any repository of `owner`."""
-        with self._reading(f"look up the pull requests from {owner}", "pull-requests"):
+        with self._translate_errors(f"look up the pull requests from {owner}", "pull-requests"):
             found = self._repository.get_pulls(state="open", head=f"{owner}:{branch}")
             return [_parse_pull(one) for one in found]
 
     @_retry_unfinished
     def pull_head(self, number: int) -> str | None:
-        """Return the commit a pull request is at now; None where the token may not ask."""
+        """Return the current head commit of a pull request; None if the token may not read it."""
         try:
-            with self._reading(f"look up #{number}", "pull-requests"):
+            with self._translate_errors(f"look up #{number}", "pull-requests"):
                 return self._repository.get_pull(number).head.sha
         except NotAllowedError:
             return None
 
     @_retry_unfinished
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
-        """Return every check run of that name on a commit."""
-        with self._reading(f"read the check runs of {sha[:7]}", "checks"):
+        """Return every check run of this name on a commit."""
+        with self._translate_errors(f"read the check runs of {sha[:7]}", "checks"):
             found = self._repository.get_commit(sha).get_check_runs(check_name=name, filter="all")
             return [_parse_check_run(one) for one in found]
 
     @_retry_unfinished
     def check_run(self, run_id: int) -> CheckRun:
-        """Return a check run as it is now."""
-        with self._reading("read the check run again", "checks"):
+        """Return the current state of a check run."""
+        with self._translate_errors("read the check run again", "checks"):
             found = self._repository.get_check_run(run_id)
             found.complete()
             return _parse_check_run(found)
@@ -283,13 +283,13 @@ class GitHubApi:
     @_retry_unfinished
     def workflow_run(self, run_id: int) -> WorkflowRun:
         """Return a workflow run."""
-        with self._reading(f"read workflow run {run_id}", "actions"):
+        with self._translate_errors(f"read workflow run {run_id}", "actions"):
             return _parse_workflow_run(self._repository.get_workflow_run(run_id))
 
     @_retry_unfinished
     def completed_runs(self, workflow_id: int, branch: str, *, limit: int) -> Sequence[WorkflowRun]:
-        """Return the last runs of a workflow on a branch of that name that ended, newest first."""
-        with self._reading("list the earlier runs of this workflow", "actions"):
+        """Return the last completed runs of a workflow on a branch name, newest first."""
+        with self._translate_errors("list the earlier runs of this workflow", "actions"):
             workflow = self._repository.get_workflow(workflow_id)
             found = workflow.get_runs(branch=branch, status="completed")
             return [_parse_workflow_run(one) for one in islice(found, limit)]
@@ -298,60 +298,62 @@ class GitHubApi:
     def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:
         """Return the artifacts of a run, in GitHub's order."""
         path = f"{self._path}/actions/runs/{run_id}/artifacts"
-        with self._reading(f"list the artifacts of run {run_id}", "actions"):
+        with self._translate_errors(f"list the artifacts of run {run_id}", "actions"):
             # WorkflowRun.get_artifacts would read the run itself first.
             found = PaginatedList(GithubArtifact, self._requester, path, list_item="artifacts")
             return [_parse_artifact(one) for one in islice(found, limit)]
 
     def download_artifact(self, artifact: Artifact, into: Path, *, largest: int) -> None:
-        """Write an artifact's archive to a file, of `largest` bytes at most."""
-        what = (
+        """Write an artifact's archive, of at most `largest` bytes, to a file."""
+        action = (
             f"download the artifact {make_printable_line(artifact.name)} of run {artifact.run_id}"
         )
-        purpose = Purpose(what, "actions")
+        purpose = Purpose(action, "actions")
         download_to_file(
             lambda: self._signed_address(artifact, purpose),
             into,
-            DownloadTerms(what, largest, artifact.digest, self._connection.timeout_s),
+            DownloadTerms(action, largest, artifact.digest, self._connection.timeout_s),
             patience=self._patience,
             clock=self._clock,
         )
 
     @_retry_unfinished
     def _signed_address(self, artifact: Artifact, purpose: Purpose) -> str:
-        """Ask where an artifact's bytes are; the token goes to the API and no further."""
+        """Return the signed download address of an artifact; the token is sent to the API only."""
         path = f"{self._path}/actions/artifacts/{artifact.id}/zip"
-        with self._reading(purpose.what, purpose.permission):
+        with self._translate_errors(purpose.action, purpose.permission):
             status, headers, _ = self._requester.requestJson("GET", path)
         address = str(headers.get("location", ""))
         if status == 302 and is_allowed_address(address, self._connection.api_url):
             return address
         if status < 400:
-            raise PublishError(f"Could not {purpose.what}: GitHub named no address to get it from.")
+            raise PublishError(
+                f"Could not {purpose.action}: GitHub named no address to get it from."
+            )
         if status == 410:
-            raise GoneError(f"Could not {purpose.what}: it has expired.")
+            raise GoneError(f"Could not {purpose.action}: it has expired.")
         raise build_error(purpose, status, None, secret=self._secret)
 
     def send_comment(self, write: Write) -> Comment:
-        """Create or change a comment."""
+        """Create or update a comment."""
         return self._send(
             write,
             lambda headers, data: _parse_comment(IssueComment(self._requester, headers, data)),
         )
 
     def delete_comment(self, write: Write) -> None:
-        """Delete a comment; NotFoundError where it is gone already."""
+        """Delete a comment; raises NotFoundError if it is already deleted."""
         self._send(write, lambda _headers, _data: None)
 
     def send_check_run(self, write: Write) -> CheckRun:
-        """Create or change a check run."""
+        """Create or update a check run."""
         return self._send(
             write,
             lambda headers, data: _parse_check_run(GithubCheckRun(self._requester, headers, data)),
         )
 
     def wait(self, seconds: float, why: str) -> None:
-        """Wait before a look at what GitHub did; OutOfPatienceError after too much of it."""
+        """Wait before reading the result of a write; raises OutOfPatienceError at the limit."""
         self._patience.wait(seconds, why)
 
     @property
@@ -360,27 +362,29 @@ class GitHubApi:
 
     @property
     def _repository(self) -> Repository:
-        return self._session.get_repo(self._connection.repository)  # lazy: nothing is asked yet
+        return self._session.get_repo(self._connection.repository)  # lazy: sends no request yet
 
     @property
     def _requester(self) -> github.Requester.Requester:
         return self._session.requester
 
     @contextmanager
-    def _reading(self, what: str, permission: str = "") -> Iterator[None]:
-        purpose = Purpose(what, permission)
+    def _translate_errors(self, action: str, permission: str = "") -> Iterator[None]:
+        purpose = Purpose(action, permission)
         try:
             yield
         except PublishError:
             raise
         except (github.GithubException, requests.RequestException) as error:
-            failed = self._failed(purpose, error)
-            raise UnfinishedAnswerError(str(failed)) if _is_unfinished(error) else failed from None
+            translated = self._build_error(purpose, error)
+            if _is_unfinished(error):
+                raise UnfinishedAnswerError(str(translated)) from None
+            raise translated from None
         except Exception as error:  # noqa: BLE001 - a proxy's page may fail PyGithub in any way
             raise build_unreadable_error(purpose, error, secret=self._secret) from None
 
     def _send(self, write: Write, read: Callable[[dict[str, Any], Any], T]) -> T:
-        """Send a write; whatever does not tell that nothing was done is ambiguous."""
+        """Send a write; any error that does not prove that nothing was done is ambiguous."""
         self._pace.before_write()
         try:
             return read(
@@ -393,17 +397,17 @@ class GitHubApi:
         except PublishError:
             raise
         except (github.GithubException, requests.RequestException) as error:
-            failed = self._failed(write.purpose, error)
+            translated = self._build_error(write.purpose, error)
             is_refused = isinstance(error, github.GithubException) and error.status < 500
             if is_refused and not _is_unfinished(error):
-                raise failed from None
-            raise AmbiguousWriteError(str(failed)) from None
-        except Exception as error:  # noqa: BLE001 - as in _reading
+                raise translated from None
+            raise AmbiguousWriteError(str(translated)) from None
+        except Exception as error:  # noqa: BLE001 - as in _translate_errors
             raise AmbiguousWriteError(
                 str(build_unreadable_error(write.purpose, error, secret=self._secret))
             ) from None
 
-    def _failed(
+    def _build_error(
         self, purpose: Purpose, error: github.GithubException | requests.RequestException
     ) -> PublishError:
         if isinstance(error, github.GithubException):
@@ -435,7 +439,7 @@ def _parse_workflow_run(one: GithubWorkflowRun) -> WorkflowRun:
 
 
 def _parse_artifact(one: GithubArtifact) -> Artifact:
-    # As plain data: PyGithub takes the few fields of the run for a run to be completed.
+    # Raw data: PyGithub would send a request to complete the partial run object.
     run = one.raw_data.get("workflow_run") or {}
     return Artifact(
         id=one.id,

@@ -1,4 +1,4 @@
-"""One comment per pull request and suite: found again, changed in place, left alone when equal."""
+"""One comment per pull request and suite, updated in place, and unchanged if equal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ci_agent_eval.github.retries import Log, retry_ambiguous
 from ci_agent_eval.github.writes import create_comment, delete_comment, update_comment
 
 APP_LOGIN = "github-actions[bot]"
-"""Login behind a workflow's own token, which may not ask for it."""
+"""Login of a workflow's own token, which may not read its login."""
 
 
 FindSkipReason = Callable[[Comment | None], str | None]
-"""Says why nothing is to be written, given our comment; None: it is to be written."""
+"""Returns why no comment is written, given our existing comment; None: write it."""
 
 
 def upsert_comment(
@@ -31,13 +31,13 @@ def upsert_comment(
     log: Log,
     why_not: FindSkipReason = lambda _: None,
 ) -> PublishedPart:
-    """Leave one comment of ours on a pull request, with this text.
+    """Create or update our comment on a pull request.
 
-    Ours is a comment that starts with the line `marker` and was written by `author`, or by the
-    token's own account where that is None. Of several the oldest is kept up to date and the
-    others are deleted: publishers at the same time agree on it. Raises PublishError.
+    Our comments start with the line `marker` and are written by `author`, or by the token's own
+    account if that is None. The oldest one is updated and others are deleted, so that concurrent
+    publishers agree. Raises PublishError.
     """
-    place = _OwnComments(api, issue, marker, author, log)
+    comments = _OwnComments(api, issue, marker, author, log)
     done: Status = "unchanged"
     posted: Comment | None = None
 
@@ -49,26 +49,26 @@ def upsert_comment(
             return _build_withheld_part(issue, reason, ours)
         if ours is not None:
             done = "updated"
-            return _build_part(issue, done, place.update(ours, body))
+            return _build_part(issue, done, comments.update(ours, body))
         done = "created"
         posted = api.send_comment(create_comment(issue, body))
         _check_author(posted, author, log)
         return _build_part(issue, done, posted)
 
     def attempt(_number: int) -> PublishedPart:
-        # Reading all comments first is also the look that a second attempt needs.
-        ours = place.ours()
+        # Reading all comments first also shows a second attempt the result of the first.
+        ours = comments.ours()
         part = write(ours[0] if ours else None)
-        place.delete(ours[1:])
+        comments.delete(ours[1:])
         return part
 
     part = retry_ambiguous(attempt, api.wait)
-    return part if posted is None else place.settle(posted) or part
+    return part if posted is None else comments.settle(posted) or part
 
 
 @dataclass(frozen=True, slots=True)
 class _OwnComments:
-    """The comments of ours on one pull request."""
+    """Our comments on one pull request."""
 
     api: Api
     issue: int
@@ -77,7 +77,7 @@ class _OwnComments:
     log: Log
 
     def ours(self) -> list[Comment]:
-        """Return our comments, oldest first; whose token this is, is asked only where needed."""
+        """Return our comments, oldest first; the token's login is requested only if needed."""
         found = self.api.comments(self.issue)
         marked = [one for one in found if _normalize_text(one.body).split("\n")[0] == self.marker]
         if not marked:
@@ -91,10 +91,10 @@ class _OwnComments:
         return sorted(ours, key=lambda one: one.id)
 
     def settle(self, posted: Comment) -> PublishedPart | None:
-        """Look for what others posted at the same time, and leave the oldest comment alone.
+        """Merge comments that were posted concurrently into the oldest one.
 
-        It gets the text of the youngest, as if they had been published one after the other.
-        Returns None where `posted` is the one that stays.
+        It gets the newest text, as if they had been published in sequence. Returns None if `posted`
+        itself remains.
         """
         try:
             ours = self.ours()
@@ -112,11 +112,11 @@ class _OwnComments:
         return _build_part(self.issue, "updated", kept)
 
     def update(self, ours: Comment, body: str) -> Comment:
-        """Change a comment's text."""
+        """Replace a comment's text."""
         return self.api.send_comment(update_comment(self.issue, ours.id, body))
 
     def delete(self, duplicates: Sequence[Comment]) -> None:
-        """Delete comments; one that cannot be deleted is logged, and the next run tries again."""
+        """Delete comments; failures are logged, and the next run retries them."""
         for one in duplicates:
             try:
                 retry_ambiguous(self._delete(one), self.api.wait)
@@ -140,7 +140,7 @@ def _log_strangers(number: int, which: str, issue: int, log: Log) -> None:
 
 
 def _check_author(posted: Comment, author: str | None, log: Log) -> None:
-    """Warn when the next run would not recognise this comment and post another."""
+    """Warn if the next run would not recognize this comment as ours."""
     wanted = author or (APP_LOGIN if posted.author.endswith("[bot]") else posted.author)
     if posted.author.casefold() != wanted.casefold():
         log(
@@ -169,7 +169,7 @@ def _build_part(issue: int, status: Status, comment: Comment) -> PublishedPart:
 
 
 def _normalize_text(text: str) -> str:
-    """Take out what GitHub may change in storing a text: line endings and trailing space."""
+    """Normalize line endings and trailing spaces, which GitHub may change."""
     return "\n".join(
         _strip_lines(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     ).strip()

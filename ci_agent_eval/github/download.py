@@ -1,4 +1,4 @@
-"""Downloading a file from an address that GitHub signed: bounded, and without our token."""
+"""Size-limited download from a signed address of GitHub, without our token."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ _GONE = frozenset({404, 410})
 
 
 class _UnfinishedError(PublishError):
-    """A download failed in a way that another attempt may mend."""
+    """A download failure that may succeed on retry."""
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: str = "") -> None:
         super().__init__(message)
         self.status = status
-        """What GitHub's storage answered; None where that does not tell how long to wait."""
+        """Status of GitHub's storage; None if it gives no hint how long to wait."""
         self.headers = {"retry-after": retry_after}
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadTerms:
-    """What a download is for, and what it may take."""
+    """Purpose and limits of a download."""
 
-    what: str
-    """Reads after "could not"."""
+    action: str
+    """Completes "could not …"."""
     largest: int
-    """Bytes."""
+    """Maximum bytes."""
     digest: str | None = None
-    """`sha256:` and the hash that it must have; None: any."""
+    """Required hash, prefixed by `sha256:`; None: any."""
     timeout_s: float = 30
-    """Longest wait for a connection, and for each piece."""
+    """Timeout for connecting, and for each chunk."""
     longest_s: float = 900
-    """Longest it may take in all, however steadily it drips."""
+    """Limit for the whole download, however steady."""
 
 
 def is_allowed_address(address: str, api_url: str) -> bool:
-    """Say whether an address may be asked: encrypted, unless the API itself is not."""
+    """Say whether an address may be requested: it must be encrypted, unless the API is not."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -64,28 +64,28 @@ def download_to_file(
     patience: WaitBudget,
     clock: Clock,
 ) -> None:
-    """Write a file; `signed` yields its address anew for each attempt.
+    """Write a file; `signed` returns a new address for each attempt.
 
-    The address is a secret for as long as its signature holds: no message repeats it, and no
-    redirection is followed. Raises GoneError where there is nothing any more, and PublishError
-    besides. `clock` is in seconds.
+    The address is secret while its signature is valid, so no message contains it and redirects
+    are not followed. Raises GoneError if the file no longer exists, else PublishError. `clock`
+    returns seconds.
     """
-    for tried in range(1, TRIES + 1):
+    for attempt in range(1, TRIES + 1):
         try:
             with into.open("wb") as target:
                 _download_once(signed(), target, terms, clock)
         except _UnfinishedError as error:
-            problem = f"Could not {terms.what}: {error}"
-            if tried == TRIES:
+            problem = f"Could not {terms.action}: {error}"
+            if attempt == TRIES:
                 raise PublishError(f"{problem}, {TRIES} times. Run the job again later.") from None
-            pause = compute_retry_pause(error.status, error.headers, failures=tried, now=clock())
+            pause = compute_retry_pause(error.status, error.headers, failures=attempt, now=clock())
             patience.wait(pause, problem)
         else:
             return
 
 
 def _download_once(address: str, target: BinaryIO, terms: DownloadTerms, clock: Clock) -> None:
-    """Write what is at the address, once."""
+    """Write the content of the address."""
     host = urlsplit(address).hostname
     try:
         with requests.Session() as session:
@@ -106,7 +106,7 @@ def _download_once(address: str, target: BinaryIO, terms: DownloadTerms, clock: 
 
 
 def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Stand in the place where `requests` would look into a .netrc file."""
+    """Replace the authentication of `requests`, which would read a .netrc file."""
     return request
 
 
@@ -116,14 +116,14 @@ def _check_status(answer: requests.Response, host: str | None, terms: DownloadTe
         return
     message = f"{host} answered {status}"
     if status in _GONE:
-        raise GoneError(f"Could not {terms.what}: {message}.")
+        raise GoneError(f"Could not {terms.action}: {message}.")
     if status == 403:
-        # The signature is no longer valid; the next attempt gets a new one.
+        # The signature has expired; the next attempt gets a new one.
         raise _UnfinishedError(message)
     if status in {408, 429} or status >= 500:
         after = answer.headers.get("Retry-After", "")
         raise _UnfinishedError(message, status=status, retry_after=after)
-    raise PublishError(f"Could not {terms.what}: {message}.")
+    raise PublishError(f"Could not {terms.action}: {message}.")
 
 
 def _copy_body(
@@ -134,10 +134,10 @@ def _copy_body(
         written += len(chunk)
         if written > terms.largest:
             limit = f"{terms.largest // _MIB:,} MiB at most are read"
-            raise PublishError(f"Could not {terms.what}: {limit}.")
+            raise PublishError(f"Could not {terms.action}: {limit}.")
         if clock() > end:
             limit = f"it takes longer than {terms.longest_s:.0f} s"
-            raise PublishError(f"Could not {terms.what}: {limit}.")
+            raise PublishError(f"Could not {terms.action}: {limit}.")
         digest.update(chunk)
         target.write(chunk)
     if terms.digest not in {None, f"sha256:{digest.hexdigest()}"}:

@@ -1,4 +1,4 @@
-"""GitHub as a dry run sees it: reads are answered, writes are shown and not sent."""
+"""GitHub's API for dry runs: reads are answered, writes are printed instead of sent."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ci_agent_eval.github.writes import Write
 T = TypeVar("T")
 
 NEW_ID = 0
-"""Stands in paths for the id GitHub would have given to what was not created."""
+"""Placeholder in paths for the id of an object that was not created."""
 
 
 class DryRun:
     """An `api.Api` that changes nothing.
 
-    Reads go to `inner`; without one, or when it cannot answer, they are answered as empty, and
-    the log says so. Each write goes to `show` as text: method, path and JSON body.
+    Reads go to `inner`; without it, or if it fails, they return empty values, with a log entry.
+    Each write is passed to `show` as text: method, path and JSON body.
     """
 
     def __init__(
@@ -31,14 +31,14 @@ class DryRun:
         self._show = show
         self._log = log
         self._inner = inner
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def login(self) -> str | None:
         """Return the token's login, or None."""
         return self._read("whose token this is", lambda api: api.login(), None)
 
     def comments(self, issue: int) -> Sequence[Comment]:
-        """Return the comments there are, or none."""
+        """Return the existing comments, or none."""
         return self._read(f"the comments of #{issue}", lambda api: api.comments(issue), ())
 
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
@@ -47,20 +47,20 @@ class DryRun:
 
     def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
         """Return the branch's pull requests, or none."""
-        what = f"pull requests from {owner}:{branch}"
-        return self._read(what, lambda api: api.pulls_of_branch(owner, branch), ())
+        value = f"pull requests from {owner}:{branch}"
+        return self._read(value, lambda api: api.pulls_of_branch(owner, branch), ())
 
     def pull_head(self, number: int) -> str | None:
-        """Return the commit a pull request is at, or None."""
+        """Return the head commit of a pull request, or None."""
         return self._read(f"the commit of #{number}", lambda api: api.pull_head(number), None)
 
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
-        """Return the check runs there are, or none."""
-        what = f"the check runs of {sha[:7]}"
-        return self._read(what, lambda api: api.check_runs_of(sha, name), ())
+        """Return the existing check runs, or none."""
+        value = f"the check runs of {sha[:7]}"
+        return self._read(value, lambda api: api.check_runs_of(sha, name), ())
 
     def check_run(self, run_id: int) -> CheckRun:
-        """Return a check run of which nothing is known."""
+        """Return a placeholder check run."""
         return CheckRun(run_id, "", "in_progress", None, "", 0)
 
     def send_comment(self, write: Write) -> Comment:
@@ -80,20 +80,20 @@ class DryRun:
     def wait(self, seconds: float, why: str) -> None:
         """Do not wait: nothing was sent."""
 
-    def _read(self, what: str, ask: Callable[[Api], T], otherwise: T) -> T:
+    def _read(self, value: str, read: Callable[[Api], T], otherwise: T) -> T:
         if self._inner is None:
-            self._say(f"Dry run without GitHub: {what} taken as empty.")
+            self._log_once(f"Dry run without GitHub: {value} taken as empty.")
             return otherwise
         try:
-            return ask(self._inner)
+            return read(self._inner)
         except PublishError as error:
-            self._say(f"Dry run: {what} taken as empty. {error}")
+            self._log_once(f"Dry run: {value} taken as empty. {error}")
             return otherwise
 
-    def _say(self, sentence: str) -> None:
-        """Say it once: some things are read several times."""
-        if sentence not in self._said:
-            self._said.add(sentence)
+    def _log_once(self, sentence: str) -> None:
+        """Log a sentence once: some values are read several times."""
+        if sentence not in self._logged:
+            self._logged.add(sentence)
             self._log("notice", sentence)
 
     def _would_send(self, write: Write) -> None:

@@ -1,4 +1,4 @@
-"""What started the workflow run, out of GitHub's event payload and environment values."""
+"""GitHub's event that started the workflow run, parsed from payload and environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ci_agent_eval.errors import InputError
 
 DEPENDABOT = "dependabot[bot]"
-"""Login of the account whose pull requests get a read-only token, as a fork's do."""
+"""Login of Dependabot, whose pull requests get a read-only token like those of forks."""
 
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
@@ -22,46 +22,46 @@ _PULL_EVENTS = ("pull_request", "pull_request_target")
 
 @dataclass(frozen=True, slots=True)
 class SourceRun:
-    """The workflow run that a `workflow_run` event is about, as GitHub describes it."""
+    """The workflow run of a `workflow_run` event."""
 
     id: int
     workflow_id: int
     event: str
-    """What started that run, such as `pull_request`."""
+    """Name of the event that started it, such as `pull_request`."""
     conclusion: str | None
-    """None: it has not ended."""
+    """None: still running."""
     head_branch: str
-    """Chosen by whoever made it: a fork may call its branch `main`."""
+    """Untrusted: a fork may name its branch `main`."""
     head_repository: str | None
-    """`owner/name` of where the commit comes from; None for a fork that was deleted."""
+    """`owner/name` of the commit's repository; None for a deleted fork."""
     attempt: int | None = None
-    """Which attempt at the run has ended, 1-based; None where GitHub does not say."""
+    """1-based attempt that ended; None if GitHub does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Where to publish: one commit of one repository, and its pull requests if known."""
+    """The publication target: a commit of a repository, and its pull requests if known."""
 
     name: str
     """GitHub's name of the event, such as `pull_request`."""
     repository: str
-    """`owner/name` of the repository the workflow runs in."""
+    """`owner/name` of the workflow's repository."""
     head_sha: str
-    """The commit the results are about: a pull request's head, never its merge commit."""
+    """The tested commit: a pull request's head, never its merge commit."""
     pulls: tuple[int, ...] | None
-    """Numbers of the pull requests; None means: look them up by commit."""
+    """Numbers of the pull requests; None: look them up by commit."""
     is_fork: bool = False
     """Whether the commit comes from another repository."""
     actor: str = ""
-    """Login of whoever started the run."""
+    """Login of the user who started the run."""
     run_url: str | None = None
-    """Page of the workflow run; None outside of one."""
+    """Page of the workflow run; None outside of a workflow."""
     run_id: int | None = None
-    """The workflow run; None outside of one."""
+    """Id of the workflow run; None outside of a workflow."""
     base_branch: str | None = None
-    """Branch whose runs the results are compared with; None means: look it up."""
+    """Branch of the baseline runs; None: look it up."""
     source: SourceRun | None = None
-    """None but for a `workflow_run` event."""
+    """Set for `workflow_run` events only."""
     server_url: str = "https://github.com"
     """Address of the web pages, without a final slash."""
     api_url: str = "https://api.github.com"
@@ -70,7 +70,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The part of an event that depends on its kind."""
+    """The fields that are read differently for each kind of event."""
 
     sha: str
     pulls: tuple[int, ...] | None
@@ -81,53 +81,53 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Payload:
-    """The event's payload, with errors that name the file and the key."""
+    """An event's payload; its errors name the file and the key."""
 
     data: Mapping[str, Any]
     file: str
     environ: Mapping[str, str]
 
     def value(self, path: str) -> Any:
-        """Return what stands at a dotted path; None where anything on the way is missing."""
+        """Return the value at a dotted path; None if any part is missing."""
         found: Any = self.data
         for key in path.split("."):
             found = found.get(key) if isinstance(found, Mapping) else None
         return found
 
     def text(self, path: str) -> str | None:
-        """Return the text at a dotted path; None for anything else."""
+        """Return the text at a dotted path; None for other values."""
         found = self.value(path)
         return found if isinstance(found, str) and found else None
 
     def branch(self, path: str) -> str | None:
-        """Return the branch at a dotted path, by its name or its ref; None for a tag."""
+        """Return the branch at a dotted path, given as name or ref; None for a tag."""
         found = self.text(path)
         if found is None or found.startswith("refs/tags/"):
             return None
         return found.removeprefix("refs/heads/")
 
     def sha(self, path: str) -> str:
-        """Return the commit at a dotted path; InputError when there is none."""
+        """Return the commit at a dotted path; raises InputError if there is none."""
         found = self.value(path)
         if not isinstance(found, str) or not _SHA.fullmatch(found):
             raise self.wrong_value(path, "the SHA of a commit", found)
         return found
 
     def number(self, path: str) -> int:
-        """Return the positive number at a dotted path; InputError when there is none."""
+        """Return the positive number at a dotted path; raises InputError if there is none."""
         return self.as_number(path, self.value(path))
 
     def as_number(self, path: str, found: object) -> int:
-        """Return `found` as a positive number; InputError that names `path` otherwise."""
+        """Return `found` as a positive number; raises InputError with `path` otherwise."""
         if not isinstance(found, int) or isinstance(found, bool) or found < 1:
             raise self.wrong_value(path, "a positive number", found)
         return found
 
-    def wrong_value(self, path: str, wanted: str, found: object) -> InputError:
-        """Return the error for a key that does not hold what it should."""
-        shown = "is missing" if found is None else f"is {str(found)[:80]!r}"
+    def wrong_value(self, path: str, expected: str, found: object) -> InputError:
+        """Return the error for a key with an unexpected value."""
+        problem = "is missing" if found is None else f"is {str(found)[:80]!r}"
         return InputError(
-            f"{self.file}: {path} {shown}, not {wanted}. "
+            f"{self.file}: {path} {problem}, not {expected}. "
             "Pass GitHub's own event file, unchanged, as GITHUB_EVENT_PATH."
         )
 
@@ -135,9 +135,9 @@ class _Payload:
 def parse_event(
     name: str, payload: object, environ: Mapping[str, str], *, file: str = "GITHUB_EVENT_PATH"
 ) -> Event:
-    """Read an event; `environ` holds the GITHUB_* values, `file` is named in errors.
+    """Parse an event; `environ` has the GITHUB_* values, errors name `file`.
 
-    Raises InputError for a payload or value that is not what GitHub writes.
+    Raises InputError for a payload or value that GitHub would not write.
     """
     if not isinstance(payload, Mapping):
         raise InputError(f"{file}: not a JSON object. Pass GitHub's own event file, unchanged.")
@@ -162,11 +162,11 @@ def parse_event(
 
 
 def _parse_repository(source: _Payload) -> str:
-    given = source.environ.get("GITHUB_REPOSITORY", "")
-    found = given or source.value("repository.full_name")
+    configured = source.environ.get("GITHUB_REPOSITORY", "")
+    found = configured or source.value("repository.full_name")
     if not isinstance(found, str) or not _REPOSITORY.fullmatch(found):
-        if given:
-            raise InputError(f"GITHUB_REPOSITORY is {given[:80]!r}: write it as owner/name.")
+        if configured:
+            raise InputError(f"GITHUB_REPOSITORY is {configured[:80]!r}: write it as owner/name.")
         raise source.wrong_value("repository.full_name", "owner/name", found)
     return found
 
@@ -193,7 +193,7 @@ def _build_run_url(environ: Mapping[str, str], server_url: str, repository: str)
 
 
 def _is_from_fork(source: _Payload, head: str) -> bool:
-    """Tell whether the repository at `head` is another one; a deleted fork has none."""
+    """Say whether the repository at `head` differs from ours; a deleted fork has none."""
     here = source.value("repository.full_name") or source.environ.get("GITHUB_REPOSITORY")
     return bool(source.value(f"{head}.full_name") != here)
 
@@ -218,7 +218,7 @@ def _push_head(source: _Payload) -> _Head:
             f"{source.file}: the push deleted a branch, so there is no commit to report on. "
             "Leave such events out with `if: ${{ !github.event.deleted }}`."
         )
-    # `after` is the tag itself, not its commit, when an annotated tag was pushed.
+    # For an annotated tag, `after` is the tag object, not its commit.
     sha = _environ_sha(source) or source.sha("after")
     base = source.branch("ref") or _default_branch(source)
     return _Head(sha=sha, pulls=None, base_branch=base)
@@ -229,7 +229,7 @@ def _workflow_run_head(source: _Payload) -> _Head:
     listed = source.value("workflow_run.pull_requests")
     if not isinstance(listed, list | tuple):
         raise source.wrong_value("workflow_run.pull_requests", "a list", listed)
-    # GitHub lists none for a fork's pull request; the API finds those by their branch.
+    # GitHub lists no pull requests of forks; the API finds them by branch.
     return _Head(
         sha=sha,
         pulls=tuple(_listed_pulls(source, listed)) or None,
@@ -240,7 +240,7 @@ def _workflow_run_head(source: _Payload) -> _Head:
 
 
 def _source_run(source: _Payload) -> SourceRun | None:
-    """Read what is needed to take over that run's results; None where it is not all there."""
+    """Read the source run's data; None if the payload has no ids."""
     ids = (source.value("workflow_run.id"), source.value("workflow_run.workflow_id"))
     if ids == (None, None):
         return None
@@ -258,7 +258,7 @@ def _source_run(source: _Payload) -> SourceRun | None:
 
 
 def _find_base_branch(source: _Payload, listed: list[Any] | tuple[Any, ...]) -> str | None:
-    """Return the branch that a run's results are compared with; None for a fork's."""
+    """Return the baseline branch of a run; None for a fork's."""
     if source.text("workflow_run.event") in _PULL_EVENTS:
         pulls = [one for one in listed if isinstance(one, Mapping)]
         bases = {_Payload(p, source.file, source.environ).branch("base.ref") for p in pulls}
@@ -278,7 +278,7 @@ def _listed_pulls(source: _Payload, listed: list[Any] | tuple[Any, ...]) -> list
     numbers = []
     for index, pull in enumerate(listed):
         one = _Payload(pull if isinstance(pull, Mapping) else {}, source.file, source.environ)
-        # In a fork GitHub lists pull requests to the upstream repository, with its numbers.
+        # In a fork, GitHub lists pull requests of the upstream repository.
         if here is None or one.value("base.repo.id") in {None, here}:
             numbers.append(source.as_number(f"{path}[{index}].number", one.value("number")))
     return numbers
@@ -295,7 +295,7 @@ def _commit_head(source: _Payload) -> _Head:
 
 
 def _any_head(source: _Payload) -> _Head:
-    """Read an event this program does not know: by its pull request, or by its commit."""
+    """Read an unknown event by its pull request, or by its commit."""
     return _pull_head(source) if source.value("pull_request.head") else _commit_head(source)
 
 

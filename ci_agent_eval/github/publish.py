@@ -1,4 +1,4 @@
-"""Publishing in order: files first, so that they are there whatever the network does.
+"""Publish a report: files first, so that they exist even if the network fails.
 
 Then the comment, then the check run with its annotations, which may be many.
 """
@@ -36,20 +36,20 @@ from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.markdown.guard import foreign_elements
 
 Connect = Callable[[], AbstractContextManager[Api]]
-"""Opens GitHub; called only when there is something to do there."""
+"""Opens GitHub's API; called only if there is something to send."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishEnvironment:
-    """What publishing reaches besides GitHub."""
+    """The outputs of publishing other than GitHub's API."""
 
     files: RunnerFiles
     log: Log
-    """Takes what is worth knowing and stands in no result: waiting, strangers' comments."""
+    """Receives notes that no result contains: waits, comments of other authors."""
     emit: Callable[[str], None]
-    """Takes workflow commands, ready to be written to standard output."""
+    """Receives workflow commands for standard output."""
     token: Callable[[], str]
-    """Yields random words, for delimiters."""
+    """Returns random words for delimiters."""
 
 
 def publish_to_github(
@@ -60,9 +60,9 @@ def publish_to_github(
     connect: Connect | None,
     around: PublishEnvironment,
 ) -> PublishResult:
-    """Publish everything that is wanted and possible; `connect` is None without a token.
+    """Publish all requested parts that are possible; `connect` is None without a token.
 
-    What could not be published stands in the result and raises nothing.
+    Failures are part of the result and raise nothing.
     """
     files = _write_files(publication, around)
     activity = decide_activity(
@@ -75,7 +75,7 @@ def publish_to_github(
     if connect is not None and activity.needs_network:
         with connect() as api:
             target = _Target(api, publication, event, settings, around)
-            # Annotations may take minutes, and the comment is what people wait for.
+            # The comment first: annotations may take minutes.
             comments = target.comments(activity)
             check_run = target.check_run() if activity.check_run else None
             result = PublishResult(files, check_run, comments)
@@ -89,10 +89,10 @@ def publish_to_github(
 
 
 def find_pulls(api: Api, event: Event) -> Sequence[Pull]:
-    """Return the pull requests that an event's commit may be the head of; raises PublishError.
+    """Return the pull requests that may have the event's commit as head; raises PublishError.
 
-    GitHub does not know a fork's commit in this repository, so a fork's pull requests are
-    found by its branch. All of them are from the event's own repository or fork.
+    GitHub does not know a fork's commit in this repository, so a fork's pull requests are found by
+    branch. All results are from the event's own repository or fork.
     """
     source = event.source
     if source is None or source.head_repository is None:
@@ -106,7 +106,7 @@ def find_pulls(api: Api, event: Event) -> Sequence[Pull]:
 
 
 def find_pulls_at_head(api: Api, event: Event) -> list[int]:
-    """Return the open pull requests that an event's commit is the head of; raises PublishError."""
+    """Return the open pull requests with the event's commit as head; raises PublishError."""
     pulls = [one for one in find_pulls(api, event) if one.is_open]
     return sorted(one.number for one in pulls if one.head_sha == event.head_sha)
 
@@ -129,7 +129,7 @@ def _build_skipped_parts(activity: Activity) -> tuple[PublishedPart, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """One publication on its way to one commit."""
+    """The publication of one report to one commit."""
 
     api: Api
     publication: Publication
@@ -139,27 +139,29 @@ class _Target:
 
     def check_run(self) -> PublishedPart:
         """Publish the check run."""
-        shown = self.publication
+        report = self.publication
         content = CheckRunContent(
-            name=shown.check_name,
+            name=report.check_name,
             head_sha=self.event.head_sha,
-            title=shown.check_title,
-            summary=self._safe(shown.check_summary, shown.headline, "check run's summary"),
-            conclusion=shown.conclusion,
-            annotations=tuple(convert_annotation(one) for one in shown.annotations),
+            title=report.check_title,
+            summary=self._check_safety(
+                report.check_summary, report.headline, "check run's summary"
+            ),
+            conclusion=report.conclusion,
+            annotations=tuple(convert_annotation(one) for one in report.annotations),
             details_url=self.event.run_url,
         )
         log = self.around.log
         return self._part("check run", lambda: publish_check_run(self.api, content, log))
 
     def comments(self, activity: Activity) -> tuple[PublishedPart, ...]:
-        """Publish the comment on every pull request it belongs to."""
+        """Publish the comment on each of its pull requests."""
         found: list[int] = []
         if activity.look_up_pulls:
             try:
                 found = self._pulls()
             except PublishError as error:
-                return (self._refused("comment", error),)
+                return (self._build_error_part("comment", error),)
         parts = [self._comment_at_head(number) for number in activity.comment_on]
         return (
             *(part for part in parts if part is not None),
@@ -167,69 +169,69 @@ class _Target:
         )
 
     def _pulls(self) -> list[int]:
-        """Return the open pull requests that this commit is the head of."""
+        """Return the open pull requests with this commit as head."""
         pulls = [one for one in find_pulls(self.api, self.event) if one.is_open]
         heads = [one.number for one in pulls if one.head_sha == self.event.head_sha]
         if not heads:
             self.around.log("notice", "No open pull request has this commit as its head.")
         for moved in sorted({one.number for one in pulls} - set(heads)):
-            self._say_moved_on(moved)
+            self._log_moved_head(moved)
         return sorted(heads)
 
-    def _say_moved_on(self, number: int) -> None:
+    def _log_moved_head(self, number: int) -> None:
         self.around.log("notice", f"#{number} has moved on to another commit: no comment there.")
 
     def _comment_at_head(self, number: int) -> PublishedPart | None:
-        """Publish the comment unless the pull request is at another commit: then return None.
+        """Publish the comment, or return None if the pull request has another head commit.
 
-        A run that ends late would otherwise overwrite what a newer commit's run has said.
+        A run that ends late would otherwise overwrite the comment of a newer commit's run.
         """
         try:
             head = self.api.pull_head(number)
         except PublishError as error:
-            return self._refused(f"comment on #{number}", error)
+            return self._build_error_part(f"comment on #{number}", error)
         if head not in {None, self.event.head_sha}:
-            self._say_moved_on(number)
+            self._log_moved_head(number)
             return None
         return self._comment(number)
 
     def _comment(self, number: int) -> PublishedPart:
-        shown = self.publication
-        body = self._safe(shown.comment_body, shown.fallback_body, "comment")
+        content = self.publication
+        body = self._check_safety(content.comment_body, content.fallback_body, "comment")
         return self._part(
             f"comment on #{number}",
             lambda: upsert_comment(
                 self.api,
                 number,
                 body=body,
-                marker=shown.marker,
+                marker=content.marker,
                 author=self.settings.comment_author,
-                why_not=lambda ours: find_skip_reason(self.settings.comment, shown, ours),
+                why_not=lambda ours: find_skip_reason(self.settings.comment, content, ours),
                 log=self.around.log,
             ),
         )
 
-    def _safe(self, text: str, otherwise: str, what: str) -> str:
-        """Return the text, or its stand-in where something in it is not ours."""
+    def _check_safety(self, text: str, fallback: str, part: str) -> str:
+        """Return the text, or the fallback if the text contains foreign elements."""
         foreign = foreign_elements(text, self.publication.link_prefixes)
         if not foreign:
             return text
         self.around.log(
             "warning",
-            f"The {what} was withheld and only the verdict published, because its last safety "
+            f"The {part} was withheld and only the verdict published, because its last safety "
             f"check found what is not ours ({len(foreign)} times, first: {foreign[0][:200]}). "
             "The report folder has all of it. Please report this as a bug.",
         )
-        return otherwise
+        return fallback
 
     def _part(self, name: str, act: Callable[[], PublishedPart]) -> PublishedPart:
         try:
             return act()
         except PublishError as error:
-            return self._refused(name, error)
+            return self._build_error_part(name, error)
 
-    def _refused(self, name: str, error: PublishError) -> PublishedPart:
-        """Tell what this run cannot help from what failed."""
+    def _build_error_part(self, name: str, error: PublishError) -> PublishedPart:
+        """Return a skipped part if this run cannot change the cause, else a failed one."""
         if isinstance(error, NotAllowedError):
             reason = explain_refusal(self.event, error.permission) if error.permission else ""
             return PublishedPart(name, "skipped", f"{error} {reason}".rstrip())
@@ -238,7 +240,7 @@ class _Target:
 
 
 def convert_annotation(annotation: Annotation) -> Json:
-    """Return an annotation as GitHub's API takes it."""
+    """Convert an annotation to the format of GitHub's API."""
     shown: dict[str, str | int] = {
         "path": annotation.path,
         "start_line": annotation.start_line,

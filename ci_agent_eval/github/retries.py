@@ -1,4 +1,4 @@
-"""When to ask GitHub again, and how long to wait first. Sleep and clock are parameters."""
+"""Retry policy for GitHub requests. Sleep and clock are parameters."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Level = Literal["notice", "warning"]
 Log = Callable[[Level, str], None]
 
 TRIES = 5
-"""Most times one request, or one write that must take effect once, is tried."""
+"""Maximum attempts of one request, or of one write that must take effect once."""
 
 _RATE_LIMITED = frozenset({403, 429})
 _SECONDARY_S = 60.0
-"""Least wait when GitHub limits the rate and gives no hint, by its documentation."""
+"""Minimum wait for a rate limit without a hint, from GitHub's documentation."""
 
 
 class WaitBudget:
-    """How long one run may wait for GitHub in all, shared by every request of it."""
+    """Limit for one run's total waiting time, shared by all its requests."""
 
     def __init__(self, limit_s: float, sleep: Sleep, log: Log) -> None:
         self._limit_s = limit_s
@@ -35,7 +35,7 @@ class WaitBudget:
         self._one_at_a_time = threading.Lock()
 
     def wait(self, seconds: float, why: str) -> None:
-        """Wait and say so; OutOfPatienceError when that would be more than a run may wait."""
+        """Wait and log it; raises OutOfPatienceError if the total would exceed the limit."""
         with self._one_at_a_time:
             self._wait(seconds, why)
 
@@ -52,10 +52,10 @@ class WaitBudget:
 
 
 class WritePacer:
-    """Keeps writes apart once there are many: GitHub asks for a second between them.
+    """Spaces out writes after the first few: GitHub asks for a second between them.
 
-    The first few writes of a run, all that most runs have, go without a pause: with 300
-    annotations it is nine. GitHub takes 80 a minute (its REST API's secondary rate limits).
+    The first writes of a run have no pause, which is enough for most runs: 300 annotations take
+    nine writes. GitHub allows 80 per minute (its REST API's secondary rate limits).
     """
 
     def __init__(self, clock: Clock, sleep: Sleep, *, free: int = 10, apart_s: float = 1.0) -> None:
@@ -66,7 +66,7 @@ class WritePacer:
         self._last = 0.0
 
     def before_write(self) -> None:
-        """Wait as long as the last write was too recent."""
+        """Wait until the last write is long enough ago."""
         too_soon = self._last + self._apart_s - self._clock()
         if self._free > 0:
             self._free -= 1
@@ -76,9 +76,9 @@ class WritePacer:
 
 
 def may_retry(method: str, status: int) -> bool:
-    """Decide whether an answer allows the same request again without a look at the state.
+    """Decide whether a status allows repeating the request without reading the state first.
 
-    A 403 is decided by its body later on. A write that met a 5xx may have been done.
+    A 403 is decided later by its body. A write with a 5xx may have taken effect.
     """
     return status in _RATE_LIMITED or (method == "GET" and status >= 500)
 
@@ -88,17 +88,17 @@ def compute_retry_pause(
 ) -> float:
     """Return the seconds to wait after the `failures`-th failure (from 1) of one request.
 
-    `status` is None for a cut connection; `headers` have lower-case names; `now` is seconds
-    since 1970. The order is GitHub's: Retry-After, the limit's reset, a minute that doubles.
+    `status` is None for a cut connection; `headers` have lower-case names; `now` is seconds since
+    1970. The order is GitHub's: Retry-After, the limit's reset, a minute that doubles.
     """
-    asked = _parse_retry_after(headers.get("retry-after", ""), now)
-    if asked is not None:
-        return asked
+    requested = _parse_retry_after(headers.get("retry-after", ""), now)
+    if requested is not None:
+        return requested
     if status not in _RATE_LIMITED:
         return 2.0 ** (failures - 1)
     reset = headers.get("x-ratelimit-reset", "")
     if headers.get("x-ratelimit-remaining") == "0" and _is_number(reset):
-        # One second more: it is not clear when within that second the limit is lifted.
+        # One more second, as the limit may be lifted at any time within it.
         return max(0.0, int(reset) - now) + 1
     return _SECONDARY_S * 2.0 ** (failures - 1)
 
@@ -108,7 +108,7 @@ def _is_number(text: str) -> bool:
 
 
 def _parse_retry_after(text: str, now: float) -> float | None:
-    """Read Retry-After, seconds or a date; None for neither."""
+    """Parse Retry-After in seconds or as a date; None for neither."""
     if _is_number(text.strip()):
         return float(text)
     date = parsedate_tz(text) if text else None
@@ -116,11 +116,11 @@ def _parse_retry_after(text: str, now: float) -> float | None:
 
 
 def retry_ambiguous(attempt: Callable[[int], T], wait: Callable[[float, str], None]) -> T:
-    """Call `attempt(0)`, and after each ambiguous failure wait and call it with 1, 2, ….
+    """Call `attempt(0)`; after each ambiguous failure, wait and call it with 1, 2, ….
 
-    From 1 on `attempt` must look whether the earlier write took effect before it writes. A look
-    that is refused is repeated too: GitHub may answer 404 for what it has only just made.
-    Raises AmbiguousWriteError where it stays unclear, and what `attempt(0)` raises besides.
+    From 1 on, `attempt` must read whether the earlier write took effect before it writes. Refused
+    reads are retried, too: GitHub may answer 404 for an object it has just created. Raises
+    AmbiguousWriteError if the result stays unknown, and other errors of `attempt(0)`.
     """
     try:
         return attempt(0)

@@ -1,4 +1,4 @@
-"""The files GitHub's runner hands to a step: event, step summary, outputs."""
+"""Files of GitHub's runner for a step: event, step summary, outputs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ci_agent_eval.github.event import Event, parse_event
 from ci_agent_eval.github.publication import PublishedPart
 
 SUMMARY_BYTES = 1024 * 1024
-"""Over this the runner drops a step's whole summary, and the job stays green."""
+"""Above it the runner drops a step's whole summary, and the job still passes."""
 
 OUTPUT_BYTES = 1024 * 1024
-"""Most a job may set as outputs."""
+"""GitHub's limit for a job's outputs."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerFiles:
-    """Where to write; None: outside a workflow, or not wanted."""
+    """Paths of the output files; None: outside a workflow, or not wanted."""
 
     step_summary: Path | None = None
     """$GITHUB_STEP_SUMMARY."""
@@ -33,7 +33,7 @@ class RunnerFiles:
 
 
 def load_event(environ: Mapping[str, str]) -> Event:
-    """Read the event a workflow run was started by. Raises InputError."""
+    """Read the event that started the workflow run. Raises InputError."""
     name, path = environ.get("GITHUB_EVENT_NAME", ""), environ.get("GITHUB_EVENT_PATH", "")
     if not name or not path:
         missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
@@ -55,7 +55,7 @@ def _load_json(path: Path) -> Any:
 
 
 def append_step_summary(path: Path, text: str, *, short: str) -> PublishedPart:
-    """Add to the step summary, never over its limit; `short` stands in where `text` is too long.
+    """Append to the step summary within its limit; use `short` if `text` is too long.
 
     Other programs of the same step may have written to it before.
     """
@@ -83,7 +83,7 @@ def append_step_summary(path: Path, text: str, *, short: str) -> PublishedPart:
 
 
 def _encode_block(text: str) -> bytes:
-    """Return Markdown as a block of its own, whatever stands before and after it."""
+    """Encode Markdown with blank lines around it."""
     return f"\n{text.strip()}\n\n".encode("utf-8", "backslashreplace")
 
 
@@ -95,9 +95,9 @@ def _append_bytes(path: Path, data: bytes) -> None:
 def append_outputs(
     path: Path, outputs: Mapping[str, str], token: Callable[[], str]
 ) -> PublishedPart:
-    """Set a step's outputs; `token` yields random words for delimiters of several lines.
+    """Set a step's outputs; `token` returns random words for multi-line delimiters.
 
-    Raises ValueError for a name that GitHub would not take.
+    Raises ValueError for an invalid name.
     """
     data = "".join(_format_output(name, value, token) for name, value in outputs.items())
     encoded = data.encode("utf-8", "backslashreplace")
@@ -118,7 +118,7 @@ def _format_output(name: str, value: str, token: Callable[[], str]) -> str:
         raise ValueError(f"{name!r} is no name for an output")
     if not re.search(r"[\r\n]", value):
         return f"{name}={value}\n"
-    # A delimiter that a value could contain would let the value set outputs of its own.
+    # With a predictable delimiter, a value could set other outputs.
     delimiter = f"end_{token()}"
     while delimiter in value:
         delimiter += f"_{token()}"

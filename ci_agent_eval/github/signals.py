@@ -1,8 +1,8 @@
-"""A signal that ends the process, as an exception: so that publishing tidies up before it goes.
+"""Termination signals as exceptions, so that publishing can clean up before the process ends.
 
-GitHub cancels a job with SIGINT, 7.5 s later with SIGTERM, and after 2.5 s more it kills; `docker
-stop` sends SIGTERM and kills after 10 s. In a container this program is process 1, for which
-SIGTERM does nothing at all unless there is a handler.
+GitHub cancels a job with SIGINT, 7.5 s later with SIGTERM, and kills it 2.5 s after that; `docker
+stop` sends SIGTERM and kills after 10 s. In a container this program is process 1, which
+ignores SIGTERM without a handler.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from types import FrameType
 
 GRACE_S = 5.0
-"""How long tidying up may take after the first signal; less than anybody waits before a kill."""
+"""Time for cleaning up after the first signal; shorter than the time until a kill."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TIME_IS_UP = signal.SIGALRM
 
 
 class Terminated(BaseException):
-    """Somebody asked this process to end; `number` is the signal they asked with.
+    """The process received the signal `number` and must end.
 
-    It is no Exception, so that nothing takes it for a request that failed.
+    Not a subclass of Exception, so that it is not handled as a failed request.
     """
 
     def __init__(self, number: int) -> None:
@@ -32,17 +32,17 @@ class Terminated(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """What a process ends with after this signal: 130 for SIGINT, 143 for SIGTERM."""
+        """The exit code for this signal: 130 for SIGINT, 143 for SIGTERM."""
         return 128 + self.number
 
 
 @contextmanager
 def raise_on_termination(*, grace_s: float = GRACE_S) -> Iterator[None]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into Terminated, wherever the program stands.
+    """Raise Terminated at the first SIGINT, SIGTERM or SIGHUP.
 
-    Later ones change nothing: whoever tidies up has `grace_s` seconds, and then Terminated is
-    raised again. A signal that was ignored before stays ignored. Outside of the main thread,
-    where Python allows no handlers, nothing is changed.
+    Later signals are ignored; after `grace_s` seconds of cleanup, Terminated is raised again. A
+    signal that was ignored before stays ignored. Outside of the main thread, where Python allows no
+    handlers, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -59,7 +59,7 @@ _Handler = Callable[[int, FrameType | None], None]
 
 
 def _build_handler(grace_s: float) -> _Handler:
-    """Return what is done about each signal; it remembers the first."""
+    """Return the signal handler; it remembers the first signal."""
     first: list[int] = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
@@ -75,7 +75,7 @@ def _build_handler(grace_s: float) -> _Handler:
 
 @contextmanager
 def _install_handlers(handlers: dict[signal.Signals, _Handler]) -> Iterator[None]:
-    """Set handlers, and put back what was there; leave alone what is ignored or not Python's."""
+    """Install handlers and restore the previous ones, except ignored and non-Python handlers."""
     found = {number: signal.getsignal(number) for number in handlers}
     before = {number: old for number, old in found.items() if old not in {None, signal.SIG_IGN}}
     try:

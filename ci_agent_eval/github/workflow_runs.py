@@ -1,4 +1,4 @@
-"""What a baseline and a hand-off need of GitHub: workflow runs, their artifacts, their bytes."""
+"""GitHub's API for workflow runs and their artifacts, used for baselines and fork hand-off."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ci_agent_eval.github.api import Api
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRun:
-    """A workflow run as GitHub has it now."""
+    """The current state of a workflow run."""
 
     id: int
     workflow_id: int
     event: str
-    """What started it, such as `push`."""
+    """Name of the event that started it, such as `push`."""
     conclusion: str | None
     head_sha: str
     head_branch: str
-    """Chosen by whoever made it: a fork may call its branch `main`."""
+    """Untrusted: a fork may name its branch `main`."""
     head_repository: str | None
-    """`owner/name` of where its commit comes from; None where that is gone."""
+    """`owner/name` of the commit's repository; None if that is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A zip archive that a workflow run left; GitHub says whose, the run's jobs say what."""
+    """A zip archive of a workflow run. The run is known from GitHub; the content is untrusted."""
 
     id: int
     name: str
@@ -36,33 +36,33 @@ class Artifact:
     """Packed."""
     is_expired: bool
     run_id: int | None
-    """The run it belongs to; None where GitHub does not say."""
+    """The run it belongs to; None if GitHub does not report it."""
     head_sha: str | None
-    """That run's commit; None where GitHub does not say."""
+    """The run's commit; None if GitHub does not report it."""
     digest: str | None = None
-    """`sha256:` and the archive's hash; None for older artifacts."""
+    """The archive's hash, prefixed by `sha256:`; None for older artifacts."""
 
 
 class RunsApi(Api, Protocol):
-    """GitHub with what only workflow runs know; all of it takes `actions: read`.
+    """GitHub's API with workflow runs; they require the permission `actions: read`.
 
-    Every method raises PublishError; see `failures` for its kinds. All of them retry.
+    Methods raise PublishError; see `api_errors` for its kinds. All of them are retried.
     """
 
     def workflow_run(self, run_id: int) -> WorkflowRun:
         """Return a workflow run."""
 
     def completed_runs(self, workflow_id: int, branch: str, *, limit: int) -> Sequence[WorkflowRun]:
-        """Return the last runs of a workflow on a branch of that name that ended, newest first.
+        """Return the last completed runs of a workflow on a branch name, newest first.
 
-        However they ended. Those of a fork's branch of the same name are among them.
+        Includes all conclusions, and runs of forks with a branch of the same name.
         """
 
     def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:
         """Return the artifacts of a run, in GitHub's order."""
 
     def download_artifact(self, artifact: Artifact, into: Path, *, largest: int) -> None:
-        """Write an artifact's archive to a file, of `largest` bytes at most.
+        """Write an artifact's archive, of at most `largest` bytes, to a file.
 
-        Raises GoneError for one that has expired.
+        Raises GoneError if it has expired.
         """

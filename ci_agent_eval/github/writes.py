@@ -1,4 +1,4 @@
-"""The requests that change something on GitHub, as values: sent by the client, shown by a dry run.
+"""GitHub's write requests as values: sent by the client, printed by a dry run.
 
 Paths and bodies follow GitHub's REST description, API version 2022-11-28.
 """
@@ -16,30 +16,30 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A request that changes something."""
+    """A write request."""
 
     method: Literal["POST", "PATCH", "DELETE"]
     path: str
-    """Below the repository, as in `/check-runs/7`."""
+    """Below the repository, such as `/check-runs/7`."""
     body: Json | None
-    """None: the request has none."""
+    """None: no body."""
     purpose: Purpose
 
 
 def create_comment(issue: int, body: str) -> Write:
-    """Post a comment on a pull request."""
+    """Return the request that posts a comment on a pull request."""
     purpose = Purpose(f"post the comment on #{issue}", "pull-requests")
     return Write("POST", f"/issues/{issue}/comments", {"body": body}, purpose)
 
 
 def update_comment(issue: int, comment_id: int, body: str) -> Write:
-    """Change a comment's text."""
+    """Return the request that changes a comment's text."""
     purpose = Purpose(f"update the comment on #{issue}", "pull-requests")
     return Write("PATCH", f"/issues/comments/{comment_id}", {"body": body}, purpose)
 
 
 def delete_comment(issue: int, comment_id: int) -> Write:
-    """Delete a comment."""
+    """Return the request that deletes a comment."""
     purpose = Purpose(f"delete a duplicate of the comment on #{issue}", "pull-requests")
     return Write("DELETE", f"/issues/comments/{comment_id}", None, purpose)
 
@@ -47,7 +47,7 @@ def delete_comment(issue: int, comment_id: int) -> Write:
 def create_check_run(
     name: str, head_sha: str, external_id: str, output: Json, details_url: str | None
 ) -> Write:
-    """Open a check run, in progress."""
+    """Return the request that opens a check run in progress."""
     body: dict[str, Any] = {
         "name": name,
         "head_sha": head_sha,
@@ -61,7 +61,7 @@ def create_check_run(
 
 
 def add_annotations(run_id: int, output: Json, annotations: Sequence[Json]) -> Write:
-    """Append annotations to a check run; GitHub takes 50 at a time."""
+    """Return the request that appends up to 50 annotations to a check run."""
     body = {"output": {**output, "annotations": list(annotations)}}
     purpose = Purpose("add annotations to the check run", "checks")
     return Write("PATCH", f"/check-runs/{run_id}", body, purpose)
@@ -70,7 +70,7 @@ def add_annotations(run_id: int, output: Json, annotations: Sequence[Json]) -> W
 def complete_check_run(
     run_id: int, external_id: str, output: Json, conclusion: Literal["success", "failure"]
 ) -> Write:
-    """Give a check run its conclusion; doing it twice changes nothing."""
+    """Return the request that completes a check run; it is idempotent."""
     body = {
         "status": "completed",
         "conclusion": conclusion,

@@ -74,7 +74,7 @@ def test_a_proxys_page_is_not_taken_for_githubs_answer(rig: Rig):
     with serving(_Stranger) as url:
         result = rig.publish(api_url=url)
 
-    assert result.failed
+    assert result.has_failures
     assert all("the answer is not GitHub's" in problem for problem in result.problems)
 
 

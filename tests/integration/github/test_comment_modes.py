@@ -58,7 +58,7 @@ def test_on_failure_a_pass_posts_nothing_and_says_why(rig: Rig):
         "No comment on #7: the gate passed, and comments are posted only on failure."
     )
     assert bodies(rig) == []
-    assert not rig.results[0].failed
+    assert not rig.results[0].has_failures
     assert len(rig.check_runs) == 1
 
 

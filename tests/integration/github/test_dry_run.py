@@ -43,7 +43,7 @@ def test_a_dry_run_shows_what_a_real_one_sends(rig: Rig):
     shown: list[str] = []
     result = dry(rig, shown)
     assert rig.fake.requests == []
-    assert not result.failed
+    assert not result.has_failures
 
     rig.publish(publication(annotations=annotations(120)))
 
@@ -92,7 +92,7 @@ def test_a_github_that_does_not_answer_stops_no_dry_run(rig: Rig, kind: Any):
     with rig.connect(Connection(REPO, TOKEN, rig.fake.url)) as inner:
         result = dry(rig, shown, inner=inner)
 
-    assert not result.failed
+    assert not result.has_failures
     assert len(shown) == 6
     assert "taken as empty. Could not read" in rig.everything_said() or (
         "taken as empty. GitHub answered 500" in rig.everything_said()

@@ -90,7 +90,7 @@ def test_one_fault_that_passes(rig: Rig, kind: FaultKind, later: bool, nth: int)
     (run,) = rig.check_runs
     assert (run.status, run.conclusion, len(run.annotations)) == ("completed", "failure", 120)
     assert [comment.body for comment in rig.ours] == [shown().comment_body]
-    assert not result.failed
+    assert not result.has_failures
     assert result.problems == ()
     assert rig.step_summary.exists()
     assert sum(rig.naps) > 0
@@ -112,13 +112,13 @@ def test_one_refusal(rig: Rig, kind: FaultKind, later: bool, nth: int):
     assert all(run.status == "completed" for run in rig.check_runs)
     assert all(run.conclusion == "failure" for run in rig.check_runs)
     if kind != "read_only" and nth == LOOK_FOR_TWINS[later]:
-        assert not result.failed
+        assert not result.has_failures
         assert "It is not known whether somebody else publishes the same" in rig.everything_said()
     elif kind != "read_only" and nth in LOOK_FOR_DUPLICATES[later]:
-        assert not result.failed
+        assert not result.has_failures
         assert "It is not known whether another job posted the same" in rig.everything_said()
     elif kind != "read_only":
-        assert result.failed
+        assert result.has_failures
         assert STATUS[kind] in result.problems[0]
     assert rig.step_summary.exists()
     # The next run of the job gets through.
@@ -148,9 +148,9 @@ def test_a_fault_that_stays(rig: Rig, kind: FaultKind, later: bool, nth: int):
                 rf"(Check run {run.id} still stands|A check run may stand) in progress",
                 result.check_run.sentence,
             )
-            assert result.failed
+            assert result.has_failures
     if kind not in LASTING_FAULTS and result.problems:
-        assert result.failed
+        assert result.has_failures
     assert rig.step_summary.exists()
 
 
@@ -166,7 +166,7 @@ def test_a_check_run_that_github_does_not_show_at_first_is_completed(
     result = rig.publish()
 
     assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
-    assert not result.failed
+    assert not result.has_failures
 
 
 @pytest.mark.parametrize("kind", ["not_found", "bad_credentials", "unprocessable"])
@@ -177,7 +177,7 @@ def test_a_check_run_that_cannot_be_read_is_completed_all_the_same(rig: Rig, kin
     result = rig.publish()
 
     assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
-    assert not result.failed
+    assert not result.has_failures
 
 
 def test_an_interrupted_look_that_is_refused_is_repeated(rig: Rig):
@@ -201,7 +201,7 @@ def test_github_back_after_it_was_gone(rig: Rig, kind: FaultKind):
 
     result = rig.publish(shown())
 
-    assert not result.failed
+    assert not result.has_failures
     assert all(run.status == "completed" for run in rig.check_runs)
     assert len(rig.check_runs[-1].annotations) == 120
     assert len(rig.ours) == 1
@@ -216,7 +216,7 @@ def test_every_request_fails_once(rig: Rig):
     result = rig.publish(shown())
 
     assert_nothing_doubled(rig)
-    assert not result.failed
+    assert not result.has_failures
     assert len(rig.check_runs[0].annotations) == 120
 
 
@@ -244,7 +244,7 @@ def test_a_check_run_that_could_not_be_filled_says_so_and_is_not_green(rig: Rig)
     assert "422 (Validation Failed)" in run.summary
     assert "The verdict itself was: success." in run.summary
     assert run.summary.endswith("one fails")
-    assert result.failed
+    assert result.has_failures
     assert "completed as failed" in result.problems[0]
 
 
@@ -280,7 +280,7 @@ WAITS: list[tuple[FaultKind, str, list[float]]] = [
 def test_the_wait_is_what_github_asks_for(rig: Rig, kind: FaultKind, on: str, naps: list[float]):
     rig.fake.faults.add(kind, on=on, retry_after=7, reset_at=int(START) + 100)
 
-    assert not rig.publish().failed
+    assert not rig.publish().has_failures
     assert rig.naps == naps
 
 
@@ -290,7 +290,7 @@ def test_a_rate_limit_that_stays_doubles_the_wait_and_gives_up(rig: Rig):
     result = rig.publish()
 
     assert rig.naps == [60, 120]
-    assert result.failed
+    assert result.has_failures
     assert "may wait 300 s in all and has waited 180 s" in result.problems[0]
     assert len(rig.ours) == 1
 
@@ -301,7 +301,7 @@ def test_a_wait_longer_than_a_run_may_take_is_not_begun(rig: Rig):
     result = rig.publish()
 
     assert rig.naps == []
-    assert result.failed
+    assert result.has_failures
     assert "3600 s" in result.problems[0]
 
 
@@ -311,7 +311,7 @@ def test_no_server_is_a_failure_that_says_so(rig: Rig):
 
     result = rig.publish(api_url=url)
 
-    assert result.failed
+    assert result.has_failures
     assert "Check the network" in result.problems[0]
     assert rig.step_summary.exists()
 

@@ -51,7 +51,7 @@ def test_the_comment_comes_first_and_200_annotations_follow(
 ):
     result = rig.publish(shown(of()))
 
-    assert not result.failed
+    assert not result.has_failures
     sent = [f"{one.method} {one.path.rpartition('/')[2]}" for one in rig.fake.writes]
     (run,) = rig.check_runs
     assert sent == ["POST comments", "POST check-runs", *[f"PATCH {run.id}"] * 5]
@@ -102,6 +102,6 @@ def test_where_nothing_is_annotated_nothing_is_left_out(rig: Rig):
 def test_the_comment_does_not_depend_on_the_annotations(rig: Rig, failed: str):
     rig.fake.faults.add("unprocessable", on=failed, times=None)
     result = rig.publish(shown(scenarios_that_failed(3)))
-    assert result.failed
+    assert result.has_failures
     assert len(rig.comments) == (failed != "POST */comments")
     assert len(rig.check_runs) == (failed != "POST */check-runs")

@@ -24,7 +24,7 @@ from tests.integration.github.rig import (
 def test_a_publish_leaves_comment_check_run_and_files(rig: Rig):
     result = rig.publish()
 
-    assert not result.failed
+    assert not result.has_failures
     assert [part.status for part in result.parts] == ["written", "written", "created", "created"]
     (comment,) = rig.comments
     assert comment.author == BOT
@@ -125,7 +125,7 @@ def test_120_annotations_stand_on_one_check_run(rig: Rig):
     (run,) = rig.check_runs
     assert [one["message"] for one in run.annotations] == [f"failed {n}" for n in range(1, 121)]
     assert (run.status, run.conclusion) == ("completed", "failure")
-    assert not result.failed
+    assert not result.has_failures
 
 
 def test_many_writes_are_a_second_apart(rig: Rig):
@@ -184,7 +184,7 @@ def test_a_merge_group_gets_a_check_run_and_no_comment(rig: Rig):
     assert [run.head_sha for run in rig.check_runs] == [sha]
     assert rig.comments == []
     assert result.comments == ()
-    assert not result.failed
+    assert not result.has_failures
 
 
 def test_a_push_comments_on_the_open_pull_requests_it_heads(rig: Rig):
@@ -204,7 +204,7 @@ def test_a_schedule_without_pull_requests_gets_a_check_run_only(rig: Rig):
 
     assert result.comments == ()
     assert len(rig.check_runs) == 1
-    assert not result.failed
+    assert not result.has_failures
 
 
 def test_an_enterprise_server_is_reached_below_its_prefix(rig: Rig):
@@ -224,7 +224,7 @@ def test_a_read_only_token_fails_nothing(rig: Rig, is_fork: bool):
 
     result = rig.publish(token="ghs_readonly", event=pull_event(is_fork=is_fork))
 
-    assert not result.failed
+    assert not result.has_failures
     assert [part.status for part in result.parts] == ["written", "written", "skipped", "skipped"]
     assert rig.step_summary.exists()
     assert rig.outputs.exists()
@@ -246,7 +246,7 @@ def test_without_a_token_github_is_not_called(rig: Rig):
     result = rig.publish(token=None)
 
     assert rig.fake.requests == []
-    assert not result.failed
+    assert not result.has_failures
     assert "there is no token" in result.problems[0]
     assert "::error " in rig.emitted[0]
 
@@ -259,13 +259,13 @@ def test_a_repository_without_issues_still_gets_its_check_run(rig: Rig):
     assert [run.conclusion for run in rig.check_runs] == ["failure"]
     assert result.comments[0].status == "skipped"
     assert "Issues switched off" in result.problems[0]
-    assert not result.failed
+    assert not result.has_failures
 
 
 def test_a_bad_token_is_a_failure_that_says_so(rig: Rig):
     result = rig.publish(token="ghs_expired_token")
 
-    assert result.failed
+    assert result.has_failures
     assert "Bad credentials" in result.problems[0]
     assert "valid" in result.problems[0]
     assert all("ghs_expired_token" not in problem for problem in result.problems)
@@ -274,7 +274,7 @@ def test_a_bad_token_is_a_failure_that_says_so(rig: Rig):
 def test_an_unknown_repository_is_a_failure_that_says_so(rig: Rig):
     result = rig.publish(event=pull_event(repository="octo/nowhere"))
 
-    assert result.failed
+    assert result.has_failures
     assert "404" in result.problems[0]
     assert "repository's name" in result.problems[0]
 
@@ -297,7 +297,7 @@ def test_a_body_with_something_foreign_is_withheld(rig: Rig):
 
     result = rig.publish(shown)
 
-    assert not result.failed
+    assert not result.has_failures
     assert [comment.body for comment in rig.comments] == [shown.fallback_body]
     assert rig.check_runs[0].summary == shown.headline
     assert "withheld" in rig.everything_said()
@@ -315,7 +315,7 @@ def test_a_check_run_that_a_killed_run_left_open_is_completed(rig: Rig):
     (run,) = rig.check_runs
     assert (run.status, run.conclusion) == ("completed", "failure")
     assert [one["start_line"] for one in run.annotations] == list(range(1, 121))
-    assert not result.failed
+    assert not result.has_failures
 
 
 def test_nothing_to_annotate_is_no_command(rig: Rig):
@@ -336,7 +336,7 @@ def test_a_check_run_of_other_results_that_a_killed_run_left_open_is_superseded(
 
     result = rig.publish(publication(conclusion="success"))
 
-    assert not result.failed
+    assert not result.has_failures
     assert (old.status, old.conclusion, old.title) == (
         "completed",
         "failure",
@@ -387,7 +387,7 @@ def test_an_old_check_run_that_cannot_be_completed_fails_nothing(rig: Rig):
 
     result = rig.publish()
 
-    assert not result.failed
+    assert not result.has_failures
     assert ("warning", f"Check run {old.id} of an earlier run may still be in progress.") in [
         (level, text.partition(" Could")[0]) for level, text in rig.said
     ]
@@ -456,7 +456,7 @@ def test_a_late_run_leaves_the_comment_of_a_newer_commit_alone(rig: Rig, name: s
     assert newer.comments[0].status == "unchanged"
     assert [comment.body for comment in rig.comments] == [publication().comment_body]
     assert result.comments == ()
-    assert not result.failed
+    assert not result.has_failures
     assert "#7 has moved on to another commit: no comment there." in rig.everything_said()
     assert [run.head_sha for run in rig.check_runs] == [SHA, "f" * 40, SHA]
 

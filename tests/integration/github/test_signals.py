@@ -19,21 +19,23 @@ ROOT = Path(__file__).parents[3]
 
 PUBLISH = """
 import signal, sys, time
-from ci_agent_eval.github.client import Connection, connect
-from ci_agent_eval.github.files import Files
-from ci_agent_eval.github.plan import PublishSettings
-from ci_agent_eval.github.publish import Surroundings, publish
-from ci_agent_eval.github.signals import Terminated, terminations_raised
+from ci_agent_eval.github.client import Connection, open_api
+from ci_agent_eval.github.publication import PublishOptions
+from ci_agent_eval.github.publish import PublishEnvironment, publish_to_github
+from ci_agent_eval.github.runner_files import RunnerFiles
+from ci_agent_eval.github.signals import Terminated, raise_on_termination
 from tests.integration.github.rig import REPO, TOKEN, annotations, publication, pull_event
 
 log = lambda _level, text: print(text, flush=True)
 link = Connection(REPO, TOKEN, sys.argv[1])
-open_it = lambda: connect(link, sleep=time.sleep, clock=time.time, log=log)
+open_it = lambda: open_api(link, sleep=time.sleep, clock=time.time, log=log)
 try:
-    with terminations_raised(grace_s=float(sys.argv[2])):
+    with raise_on_termination(grace_s=float(sys.argv[2])):
         shown = publication(annotations=annotations(120), conclusion="success")
-        around = Surroundings(Files(), log, print, str)
-        publish(shown, pull_event(), PublishSettings(), connect=open_it, around=around)
+        around = PublishEnvironment(RunnerFiles(), log, print, str)
+        publish_to_github(
+            shown, pull_event(), PublishOptions(), connect=open_it, around=around
+        )
 except Terminated as error:
     print(*error.__notes__)
     sys.exit(error.exit_code)

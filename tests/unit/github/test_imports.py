@@ -8,8 +8,8 @@ import pytest
 MODULES = (
     "publish",
     "event",
-    "files",
-    "plan",
+    "runner_files",
+    "publication",
     "dry_run",
     "activity",
     "comment",
