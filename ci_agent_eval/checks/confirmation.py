@@ -20,7 +20,7 @@ from ci_agent_eval.checks.base import (
 )
 from ci_agent_eval.checks.confirmation_phrases import ENGLISH, ConfirmationPhrases
 from ci_agent_eval.checks.exchanges import EpisodeExchange, split_exchanges
-from ci_agent_eval.checks.formatting import format_call, format_list, truncate_text
+from ci_agent_eval.checks.formatting import format_call, format_list, format_text
 from ci_agent_eval.checks.protocol import Check
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
@@ -54,7 +54,7 @@ class _GuardedCall:
     """The judge's reason, if one was asked."""
 
     def __str__(self) -> str:
-        message = truncate_text(" ".join(self.user_texts), 60)
+        message = format_text(" ".join(self.user_texts), 60)
         after = f"{format_call(self.call)} after the user said {message!r}"
         return f"{after} (the judge: {self.judge})" if self.judge else after
 
@@ -179,7 +179,7 @@ async def _ask_judge(judge: Check, episode: Episode, call: _GuardedCall) -> _Gua
     answer = judge.assertions(_truncate_episode(episode, call))
     found = answer if isinstance(answer, tuple) else await answer
     failed = [one for one in found if not one.passed]
-    reason = "; ".join(truncate_text(one.reason or one.name) for one in failed or found)
+    reason = "; ".join(format_text(one.reason or one.name) for one in failed or found)
     return replace(call, status="refused" if failed or not found else "confirmed", judge=reason)
 
 

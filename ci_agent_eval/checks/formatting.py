@@ -18,10 +18,10 @@ MAX_ITEMS = 5
 
 def format_value(value: Any) -> str:
     """Return a value as JSON on one line, truncated with a mark if it is long."""
-    return truncate_text(json.dumps(to_jsonable(value), ensure_ascii=False))
+    return format_text(json.dumps(to_jsonable(value), ensure_ascii=False))
 
 
-def truncate_text(text: str, length: int = MAX_LENGTH) -> str:
+def format_text(text: str, length: int = MAX_LENGTH) -> str:
     """Return a text on one line, truncated with a mark if it is longer than `length`."""
     return shorten_text(text, length)
 
@@ -37,9 +37,9 @@ def format_call(call: ToolCall) -> str:
     """Return a call in Python's notation: `refund(order_id=1001)`."""
     given = call.arguments
     if not isinstance(given, dict):
-        return truncate_text(f"{call.name}({'' if given is None else json.dumps(given)})")
+        return format_text(f"{call.name}({'' if given is None else json.dumps(given)})")
     inside = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
-    return truncate_text(f"{call.name}({inside})")
+    return format_text(f"{call.name}({inside})")
 
 
 def format_times(count: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
 from ci_agent_eval.checks.base import BaseCheck, require_threshold
-from ci_agent_eval.checks.formatting import truncate_text
+from ci_agent_eval.checks.formatting import format_text
 from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import require_one_of
@@ -70,7 +70,7 @@ class Rubric(BaseCheck):
         """Return the judge's verdict. Raises JudgeError if there is none."""
         verdict = await get_running_engine("Rubric").judge(self, episode)
         passed = verdict.passed if self.threshold is None else verdict.score >= self.threshold
-        statement = f"rubric: {truncate_text(self.rubric)}"
+        statement = f"rubric: {format_text(self.rubric)}"
         return (self._build_assertion(statement, passed, verdict.reason, score=verdict.score),)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
 from ci_agent_eval.checks.exchanges import get_replies, get_tool_calls
-from ci_agent_eval.checks.formatting import format_list, format_times, truncate_text
+from ci_agent_eval.checks.formatting import format_list, format_text, format_times
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.errors import InputError
 
@@ -76,9 +76,9 @@ class ReplyShape(BaseCheck):
             value = json.loads(fence[1] if fence else text, parse_constant=_reject_constant)
             return format_problems(self._validate(value))
         except ValueError as error:
-            return f"no JSON ({error}): {truncate_text(text, 60) or 'it is empty'}"
+            return f"no JSON ({error}): {format_text(text, 60) or 'it is empty'}"
         except RecursionError:
-            return f"nested too deeply to be read: {truncate_text(text, 60)}"
+            return f"nested too deeply to be read: {format_text(text, 60)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def describe_shape(shape: Shape) -> str:
 
 def format_problems(problems: list[str]) -> str | None:
     """Return problems as one text; None if there are none."""
-    return format_list(map(truncate_text, problems)) if problems else None
+    return format_list(map(format_text, problems)) if problems else None
 
 
 def _reject_constant(constant: str) -> Any:

@@ -18,7 +18,7 @@ from ci_agent_eval.checks.base import (
     set_fields,
 )
 from ci_agent_eval.checks.exchanges import get_agent_texts
-from ci_agent_eval.checks.formatting import format_list, truncate_text
+from ci_agent_eval.checks.formatting import format_list, format_text
 from ci_agent_eval.contract.episode import Assertion, Episode
 
 _CONTEXT_LENGTH = 40
@@ -101,4 +101,4 @@ def _quote_match(found: re.Match[str]) -> str:
     """Return a match with some text before and after it."""
     start = max(found.start() - _CONTEXT_LENGTH, 0)
     end = min(found.end(), found.start() + _CONTEXT_LENGTH)
-    return truncate_text("…" * bool(start) + found.string[start : end + _CONTEXT_LENGTH])
+    return format_text("…" * bool(start) + found.string[start : end + _CONTEXT_LENGTH])

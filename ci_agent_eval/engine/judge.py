@@ -18,7 +18,7 @@ from pydantic_evals.evaluators import llm_as_a_judge as judges
 from pydantic_evals.evaluators.llm_as_a_judge import GradingOutput
 
 from ci_agent_eval.checks.exchanges import split_exchanges
-from ci_agent_eval.checks.formatting import format_call, truncate_text
+from ci_agent_eval.checks.formatting import format_call, format_text
 from ci_agent_eval.checks.rubric import JudgeError, JudgeVerdict, Rubric
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
@@ -87,7 +87,7 @@ def render_judged_conversation(episode: Episode) -> str:
         lines += [f"user: {text}" for text in exchange.user_texts]
         for turn in exchange.turns:
             lines += [
-                f"agent calls {format_call(c)} -> {truncate_text(str(_get_call_outcome(c)))}"
+                f"agent calls {format_call(c)} -> {format_text(str(_get_call_outcome(c)))}"
                 for c in turn.tool_calls
             ]
             lines += [f"agent: {turn.content}"] if turn.content.strip() else []

@@ -36,9 +36,9 @@ _json_option = click.option(
 @_json_option
 def list_experiments(store: Path, format_: str) -> int:
     """List all experiments, the latest first."""
-    from ci_agent_eval.opik.experiments.commands import list_experiments
+    from ci_agent_eval.opik.experiments.commands import run_list_command
 
-    click.echo(list_experiments(store, as_json=format_ == "json"), nl=False)
+    click.echo(run_list_command(store, as_json=format_ == "json"), nl=False)
     return 0
 
 
@@ -48,9 +48,9 @@ def list_experiments(store: Path, format_: str) -> int:
 @_json_option
 def show_experiment(experiment: str, store: Path, format_: str) -> int:
     """Show EXPERIMENT and its results: a name, an id or its beginning, or `latest`."""
-    from ci_agent_eval.opik.experiments.commands import show_experiment
+    from ci_agent_eval.opik.experiments.commands import run_show_command
 
-    click.echo(show_experiment(store, experiment, as_json=format_ == "json"), nl=False)
+    click.echo(run_show_command(store, experiment, as_json=format_ == "json"), nl=False)
     return 0
 
 
@@ -61,9 +61,9 @@ def show_experiment(experiment: str, store: Path, format_: str) -> int:
 @_json_option
 def compare_experiments(base: str, other: str, store: Path, format_: str) -> int:
     """Show what differs in OTHER from BASE, test by test."""
-    from ci_agent_eval.opik.experiments.commands import compare_experiments
+    from ci_agent_eval.opik.experiments.commands import run_compare_command
 
-    click.echo(compare_experiments(store, base, other, as_json=format_ == "json"), nl=False)
+    click.echo(run_compare_command(store, base, other, as_json=format_ == "json"), nl=False)
     return 0
 
 
@@ -72,7 +72,7 @@ def compare_experiments(base: str, other: str, store: Path, format_: str) -> int
 @_store_option
 def push_experiments(named: tuple[str, ...], store: Path) -> int:
     """Send to Opik what was meant for it and could not be sent, or each EXPERIMENT."""
-    from ci_agent_eval.opik.experiments.commands import push_experiments
+    from ci_agent_eval.opik.experiments.commands import run_push_command
 
-    click.echo(push_experiments(store, named, environ=os.environ, home=Path.home()), nl=False)
+    click.echo(run_push_command(store, named, environ=os.environ, home=Path.home()), nl=False)
     return 0

@@ -6,9 +6,9 @@ import codecs
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ci_agent_eval.authoring.scenarios.reading.file_value import FileProblem, FileValue
 from ci_agent_eval.authoring.scenarios.reading.located_csv import parse_located_csv
 from ci_agent_eval.authoring.scenarios.reading.located_json import parse_located_json
-from ci_agent_eval.authoring.scenarios.reading.located_value import FileProblem, LocatedValue
 from ci_agent_eval.authoring.scenarios.scenario import Scenario
 from ci_agent_eval.authoring.scenarios.validation import validate_scenarios
 from ci_agent_eval.errors import InputError
@@ -21,13 +21,13 @@ _MAX_PROBLEMS = 20
 """Problems of one file in an error message."""
 
 
-def _parse_yaml(text: str) -> LocatedValue | None:
+def _parse_yaml(text: str) -> FileValue | None:
     from ci_agent_eval.authoring.scenarios.reading.located_yaml import parse_located_yaml  # noqa: PLC0415 - an extra
 
     return parse_located_yaml(text)
 
 
-PARSERS: Mapping[str, Callable[[str], LocatedValue | None]] = {
+PARSERS: Mapping[str, Callable[[str], FileValue | None]] = {
     ".yaml": _parse_yaml,
     ".yml": _parse_yaml,
     ".json": parse_located_json,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ci_agent_eval.authoring.scenarios.reading.located_value import FileProblem, LocatedValue
+from ci_agent_eval.authoring.scenarios.reading.file_value import FileProblem, FileValue
 from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.contract.scenario import ScenarioEntry
 from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
@@ -34,7 +34,7 @@ class LocatedEntry(NamedTuple):
 
 
 def validate_scenarios(
-    document: LocatedValue | None,
+    document: FileValue | None,
 ) -> tuple[list[LocatedEntry], list[FileProblem]]:
     """Return the valid scenarios of a file, and the problems of the others.
 
@@ -53,21 +53,21 @@ def validate_scenarios(
 
 
 def _split_document(
-    document: LocatedValue | None,
-) -> tuple[tuple[LocatedValue, ...], Mapping[str, LocatedValue]]:
+    document: FileValue | None,
+) -> tuple[tuple[FileValue, ...], Mapping[str, FileValue]]:
     """Return the scenarios and the defaults of a file: a list, or `scenarios` and `defaults`."""
     if document is None:
         raise FileProblem(
             1, "is empty; write a list of scenarios, each with id and fixed_responses"
         )
-    defaults: Mapping[str, LocatedValue] = {}
+    defaults: Mapping[str, FileValue] = {}
     whole = document
     if isinstance(whole.value, Mapping):
         for key, item in whole.value.items():
             if key not in _DOCUMENT:
                 raise FileProblem(item.line, describe_unknown_key(key, _DOCUMENT))
         defaults = _get_defaults(whole.value.get("defaults"))
-        whole = whole.value.get("scenarios", LocatedValue((), whole.line))
+        whole = whole.value.get("scenarios", FileValue((), whole.line))
     if not isinstance(whole.value, tuple):
         raise FileProblem(whole.line, "must be a list of scenarios, or a table with `scenarios`")
     if not whole.value:
@@ -77,7 +77,7 @@ def _split_document(
     return whole.value, defaults
 
 
-def _get_defaults(given: LocatedValue | None) -> Mapping[str, LocatedValue]:
+def _get_defaults(given: FileValue | None) -> Mapping[str, FileValue]:
     if given is None or given.value is None:
         return {}
     if not isinstance(given.value, Mapping):
@@ -87,10 +87,10 @@ def _get_defaults(given: LocatedValue | None) -> Mapping[str, LocatedValue]:
     return given.value
 
 
-def _build_entry(item: LocatedValue, defaults: Mapping[str, LocatedValue]) -> LocatedEntry:
+def _build_entry(item: FileValue, defaults: Mapping[str, FileValue]) -> LocatedEntry:
     if not isinstance(item.value, Mapping):
         raise FileProblem(item.line, "a scenario must be a table (keys with values)")
-    whole = LocatedValue(_merge_defaults(defaults, item.value), item.line)
+    whole = FileValue(_merge_defaults(defaults, item.value), item.line)
     try:
         return LocatedEntry(ScenarioEntry.model_validate(whole.plain()), item.line)
     except ValueError as error:
@@ -98,8 +98,8 @@ def _build_entry(item: LocatedValue, defaults: Mapping[str, LocatedValue]) -> Lo
 
 
 def _merge_defaults(
-    defaults: Mapping[str, LocatedValue], own: Mapping[str, LocatedValue]
-) -> dict[str, LocatedValue]:
+    defaults: Mapping[str, FileValue], own: Mapping[str, FileValue]
+) -> dict[str, FileValue]:
     """Merge the entry's keys over the defaults, one level deep in tables.
 
     An empty check of the entry removes the default one.
@@ -110,21 +110,21 @@ def _merge_defaults(
         if below and isinstance(below.value, Mapping) and isinstance(item.value, Mapping):
             inner = {**below.value, **item.value}
             kept = _remove_disabled_defaults(inner, below.value) if key == "checks" else inner
-            merged[key] = LocatedValue(kept, item.line, item.column)
+            merged[key] = FileValue(kept, item.line, item.column)
             if inner and not kept:
                 del merged[key]
     return merged
 
 
 def _remove_disabled_defaults(
-    checks: Mapping[str, LocatedValue], defaults: Mapping[str, LocatedValue]
-) -> dict[str, LocatedValue]:
+    checks: Mapping[str, FileValue], defaults: Mapping[str, FileValue]
+) -> dict[str, FileValue]:
     """Return the checks without the defaults that the scenario sets to an empty value."""
     disabled = {n for n, below in defaults.items() if below.value and checks[n].value in ((), {})}
     return {name: check for name, check in checks.items() if name not in disabled}
 
 
-def _build_problem(error: ValueError, whole: LocatedValue) -> FileProblem:
+def _build_problem(error: ValueError, whole: FileValue) -> FileProblem:
     """Return the first problem of a validation error, with its location."""
     errors: Any = getattr(error, "errors", None)
     if errors is None:

@@ -24,7 +24,7 @@ from ci_agent_eval.opik.experiments.push import SINK, push_to_opik
 from ci_agent_eval.opik.experiments.store import ExperimentStore
 
 
-def list_experiments(path: Path, *, as_json: bool) -> str:
+def run_list_command(path: Path, *, as_json: bool) -> str:
     """Render all experiments, the latest first."""
     with ExperimentStore.open(path) as store:
         found = store.experiments()
@@ -33,7 +33,7 @@ def list_experiments(path: Path, *, as_json: bool) -> str:
     )
 
 
-def show_experiment(path: Path, named: str, *, as_json: bool) -> str:
+def run_show_command(path: Path, named: str, *, as_json: bool) -> str:
     """Render an experiment with its results."""
     with ExperimentStore.open(path) as store:
         experiment = find_experiment(store.experiments(), named)
@@ -45,7 +45,7 @@ def show_experiment(path: Path, named: str, *, as_json: bool) -> str:
     )
 
 
-def compare_experiments(path: Path, base: str, other: str, *, as_json: bool) -> str:
+def run_compare_command(path: Path, base: str, other: str, *, as_json: bool) -> str:
     """Render the differences between two experiments."""
     with ExperimentStore.open(path) as store:
         experiments = store.experiments()
@@ -56,7 +56,7 @@ def compare_experiments(path: Path, base: str, other: str, *, as_json: bool) -> 
     return format_json(encode_comparison(comparison)) if as_json else render_comparison(comparison)
 
 
-def push_experiments(
+def run_push_command(
     path: Path, named: Sequence[str], *, environ: Mapping[str, str], home: Path
 ) -> str:
     """Send the named experiments to Opik, by default all that are unsent.

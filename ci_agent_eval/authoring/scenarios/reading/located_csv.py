@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ci_agent_eval.authoring.scenarios.reading.located_value import FileProblem, LocatedValue
+from ci_agent_eval.authoring.scenarios.reading.file_value import FileProblem, FileValue
 
 TABLES = ("budgets", "checks", "goal", "metadata")
 """Keys with nested keys."""
@@ -34,14 +34,14 @@ _NUMBER_TABLES = ("budgets.", "checks.tool_limits.")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
 
 
-def parse_located_csv(text: str) -> LocatedValue | None:
+def parse_located_csv(text: str) -> FileValue | None:
     """Parse CSV as a list of scenarios; None if it is empty. Raises FileProblem."""
     rows = _read_rows(text)
     header = next(rows, None)
     if header is None:
         return None
     names = _parse_header(*header)
-    return LocatedValue(tuple(_parse_row(names, line, cells) for line, cells in rows), header[0])
+    return FileValue(tuple(_parse_row(names, line, cells) for line, cells in rows), header[0])
 
 
 def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -72,26 +72,26 @@ def _parse_header(line: int, header: list[str]) -> list[str]:
     return names
 
 
-def _parse_row(names: list[str], line: int, cells: list[str]) -> LocatedValue:
+def _parse_row(names: list[str], line: int, cells: list[str]) -> FileValue:
     if len(cells) != len(names):
         raise FileProblem(
             line,
             f"the row has {len(cells)} cells, the header {len(names)}; put a cell that holds "
             "a comma in double quotes",
         )
-    row: dict[str, LocatedValue] = {}
+    row: dict[str, FileValue] = {}
     for name, cell in zip(names, cells, strict=True):
         if cell.strip():
-            _insert_cell(row, name, LocatedValue(_parse_cell(name, cell, line), line, name))
-    return LocatedValue(row, line)
+            _insert_cell(row, name, FileValue(_parse_cell(name, cell, line), line, name))
+    return FileValue(row, line)
 
 
-def _insert_cell(row: dict[str, LocatedValue], name: str, item: LocatedValue) -> None:
+def _insert_cell(row: dict[str, FileValue], name: str, item: FileValue) -> None:
     """Insert a cell at the path of its column, creating the tables on the way."""
     parent = row
     *tables, last = _split_column_name(name)
     for table_name in tables:
-        inner = parent.setdefault(table_name, LocatedValue({}, item.line, item.column))
+        inner = parent.setdefault(table_name, FileValue({}, item.line, item.column))
         if not isinstance(inner.value, dict):
             message = f"{table_name!r} has a column of its own already"
             raise FileProblem(item.line, message, item.column)
@@ -119,7 +119,7 @@ def _parse_cell(name: str, cell: str, line: int) -> Any:
         return _parse_json_cell(name, cell, line)
     if is_list:
         texts = (text.strip() for text in cell.split("|"))
-        return tuple(LocatedValue(text, line, name) for text in texts if text)
+        return tuple(FileValue(text, line, name) for text in texts if text)
     if name in NUMBERS or name.startswith(_NUMBER_TABLES):
         return _parse_number(name, cell.strip(), line)
     return cell.strip()
@@ -132,13 +132,13 @@ def _parse_json_cell(name: str, cell: str, line: int) -> Any:
         raise FileProblem(line, f"the cell is no JSON: {error}", name) from None
 
 
-def _locate_value(value: Any, name: str, line: int) -> LocatedValue:
+def _locate_value(value: Any, name: str, line: int) -> FileValue:
     if isinstance(value, dict):
         inner = {key: _locate_value(item, name, line) for key, item in value.items()}
-        return LocatedValue(inner, line, name)
+        return FileValue(inner, line, name)
     if isinstance(value, list):
-        return LocatedValue(tuple(_locate_value(item, name, line) for item in value), line, name)
-    return LocatedValue(value, line, name)
+        return FileValue(tuple(_locate_value(item, name, line) for item in value), line, name)
+    return FileValue(value, line, name)
 
 
 def _parse_number(name: str, cell: str, line: int) -> int | float:

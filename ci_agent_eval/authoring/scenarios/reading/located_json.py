@@ -8,11 +8,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ci_agent_eval.authoring.scenarios.reading.located_value import (
+from ci_agent_eval.authoring.scenarios.reading.file_value import (
     MAX_DEPTH,
+    FileKey,
     FileProblem,
-    LocatedKey,
-    LocatedValue,
+    FileValue,
     build_mapping,
     require_utf8_text,
 )
@@ -20,7 +20,7 @@ from ci_agent_eval.authoring.scenarios.reading.located_value import (
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
-def parse_located_json(text: str) -> LocatedValue | None:
+def parse_located_json(text: str) -> FileValue | None:
     """Parse JSON; None if it is empty. Raises FileProblem."""
     if not text.strip():
         return None
@@ -50,33 +50,33 @@ class _LocatingParser:
         self._decode: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().raw_decode
         self._position = 0
 
-    def parse_document(self) -> LocatedValue:
+    def parse_document(self) -> FileValue:
         return self._parse_value(0)
 
-    def _parse_value(self, depth: int) -> LocatedValue:
+    def _parse_value(self, depth: int) -> FileValue:
         line = self._skip_space()
         if depth > MAX_DEPTH:
             raise FileProblem(line, "is nested too deep; write it flat")
         first = self._text[self._position]
         if first == "{":
-            return LocatedValue(self._parse_object(depth), line)
+            return FileValue(self._parse_object(depth), line)
         if first == "[":
-            return LocatedValue(self._parse_array(depth), line)
-        return LocatedValue(self._parse_scalar(line), line)
+            return FileValue(self._parse_array(depth), line)
+        return FileValue(self._parse_scalar(line), line)
 
-    def _parse_object(self, depth: int) -> dict[str, LocatedValue]:
-        pairs: list[tuple[LocatedKey, LocatedValue]] = []
+    def _parse_object(self, depth: int) -> dict[str, FileValue]:
+        pairs: list[tuple[FileKey, FileValue]] = []
         self._position += 1
         while not self._ends_with("}"):
             line = self._skip_space()
-            key = LocatedKey(self._parse_scalar(line), line)
+            key = FileKey(self._parse_scalar(line), line)
             self._skip_space()
             self._position += 1  # the colon
             pairs.append((key, self._parse_value(depth + 1)))
         return build_mapping(pairs)
 
-    def _parse_array(self, depth: int) -> tuple[LocatedValue, ...]:
-        items: list[LocatedValue] = []
+    def _parse_array(self, depth: int) -> tuple[FileValue, ...]:
+        items: list[FileValue] = []
         self._position += 1
         while not self._ends_with("]"):
             items.append(self._parse_value(depth + 1))

@@ -11,11 +11,11 @@ import math
 import re
 from typing import Any
 
-from ci_agent_eval.authoring.scenarios.reading.located_value import (
+from ci_agent_eval.authoring.scenarios.reading.file_value import (
     MAX_DEPTH,
+    FileKey,
     FileProblem,
-    LocatedKey,
-    LocatedValue,
+    FileValue,
     build_mapping,
     require_utf8_text,
 )
@@ -62,7 +62,7 @@ for _tag, _pattern, _first in (
     )
 
 
-def parse_located_yaml(text: str) -> LocatedValue | None:
+def parse_located_yaml(text: str) -> FileValue | None:
     """Parse YAML; None if it is empty. Raises FileProblem."""
     try:
         node = yaml.compose(text, Loader=_Yaml12Loader)
@@ -85,25 +85,25 @@ def _format_error(error: yaml.MarkedYAMLError) -> str:
     return f"is no YAML: {', '.join(parts)}"
 
 
-def _convert_node(node: yaml.Node, depth: int) -> LocatedValue:
+def _convert_node(node: yaml.Node, depth: int) -> FileValue:
     line = node.start_mark.line + 1
     if depth > MAX_DEPTH:
         raise FileProblem(line, "is nested too deep; write it flat")
     if isinstance(node, yaml.MappingNode):
         _refuse_tag(node, "map")
         pairs = ((_convert_key(key), _convert_node(value, depth + 1)) for key, value in node.value)
-        return LocatedValue(build_mapping(pairs), line)
+        return FileValue(build_mapping(pairs), line)
     if isinstance(node, yaml.SequenceNode):
         _refuse_tag(node, "seq")
-        return LocatedValue(tuple(_convert_node(item, depth + 1) for item in node.value), line)
-    return LocatedValue(_convert_scalar(node, line), line)
+        return FileValue(tuple(_convert_node(item, depth + 1) for item in node.value), line)
+    return FileValue(_convert_scalar(node, line), line)
 
 
-def _convert_key(node: yaml.Node) -> LocatedKey:
+def _convert_key(node: yaml.Node) -> FileKey:
     line = node.start_mark.line + 1
     if not isinstance(node, yaml.ScalarNode):
         raise FileProblem(line, "a key must be a text")
-    return LocatedKey(require_utf8_text(node.value, line), line)
+    return FileKey(require_utf8_text(node.value, line), line)
 
 
 def _convert_scalar(node: yaml.Node, line: int) -> Any:

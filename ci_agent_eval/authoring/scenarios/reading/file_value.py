@@ -21,7 +21,7 @@ class FileProblem(Exception):  # noqa: N818 - internal, converted to InputError
 
 
 @dataclass(frozen=True, slots=True)
-class LocatedValue:
+class FileValue:
     """A mapping (dict[str, LocatedValue]), a list (tuple[LocatedValue, ...]) or a scalar."""
 
     value: Any
@@ -30,7 +30,7 @@ class LocatedValue:
     column: str | None = None
     """Name of the column in a table."""
 
-    def at(self, path: Iterable[str | int]) -> LocatedValue:
+    def at(self, path: Iterable[str | int]) -> FileValue:
         """Return the value at a path, or its closest existing ancestor."""
         found = self
         for part in path:
@@ -49,16 +49,16 @@ class LocatedValue:
         return self.value
 
 
-class LocatedKey(NamedTuple):
+class FileKey(NamedTuple):
     """A mapping's key and its line."""
 
     name: str
     line: int
 
 
-def build_mapping(pairs: Iterable[tuple[LocatedKey, LocatedValue]]) -> dict[str, LocatedValue]:
+def build_mapping(pairs: Iterable[tuple[FileKey, FileValue]]) -> dict[str, FileValue]:
     """Build a mapping. Raises FileProblem for a duplicate key."""
-    found: dict[str, LocatedValue] = {}
+    found: dict[str, FileValue] = {}
     for key, item in pairs:
         if key.name in found:
             raise FileProblem(
@@ -66,7 +66,7 @@ def build_mapping(pairs: Iterable[tuple[LocatedKey, LocatedValue]]) -> dict[str,
                 f"key {key.name!r} is there twice (first in line {found[key.name].line}); "
                 "keep one of them",
             )
-        found[key.name] = LocatedValue(item.value, key.line)
+        found[key.name] = FileValue(item.value, key.line)
     return found
 
 
