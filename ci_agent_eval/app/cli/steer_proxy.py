@@ -117,7 +117,7 @@ def _build_serve_options(review: ProxyReview, **flags: Any) -> ServeOptions:
         host=flags["host"],
         port=flags["port"],
         connect_s=flags["connect_timeout"],
-        silence_s=flags["timeout"],
+        read_timeout_s=flags["timeout"],
     )
 
 

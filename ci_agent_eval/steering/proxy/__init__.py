@@ -1,5 +1,6 @@
-"""The proxy in front of a model: answers pass through it, and calls that are steered do not.
+"""A proxy in front of a model's API that replaces steered tool calls in the answers.
 
-What is done to bodies and to streams is pure (`sse`, `chat`, `responses`, `messages`,
-`conversation`, `unanswered`, `headers`, `complaints`); `upstream`, `app` and `serve` do the I/O.
+The rewriting of bodies and streams is pure (`sse`, `chat`, `responses`, `messages`,
+`session_identity`, `open_calls`, `headers`, `error_response`); `upstream`, `app` and `server` do
+the I/O.
 """

@@ -1,4 +1,4 @@
-"""Answers that may hold calls: whose they are, their review, and what is remembered of them."""
+"""Review of answers that may contain calls, with the memory of sessions and open calls."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """How much of one request is held in memory, in bytes."""
+    """Maximum sizes held in memory for one request, in bytes."""
 
     request: int = 64 * _MIB
-    """Larger requests whose answers would be reviewed are refused."""
+    """Larger requests to a reviewed API are refused."""
     response: int = 64 * _MIB
     """Larger answers pass without review."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """What a client asked, as the provider gets it; `request` is None where it is no JSON."""
+    """A request for the provider: its body, and the parsed JSON or None."""
 
     body: bytes
     request: Json | None
@@ -41,73 +41,80 @@ class PreparedRequest:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReviewer:
-    """Reviews answers, and remembers which sessions and open calls later requests go on from."""
+    """Reviews answers, and remembers sessions and open calls for later requests."""
 
     review: ProxyReview
     session_header: str = SESSION_HEADER
     limits: SizeLimits = field(default_factory=SizeLimits)
-    _chained: LruCache[str] = field(default_factory=lambda: LruCache(MAX_REMEMBERED))
+    _sessions_by_response: LruCache[str] = field(default_factory=lambda: LruCache(MAX_REMEMBERED))
     _open_calls: OpenCallStore = field(default_factory=OpenCallStore)
 
-    def asked(self, api: Api, body: bytes) -> PreparedRequest:
-        """Return what the provider gets: the same bytes, unless it waits for calls' results."""
+    def prepare_request(self, api: Api, body: bytes) -> PreparedRequest:
+        """Add missing results of steered calls to a request; otherwise keep its bytes."""
         request = parse_object(body)
-        if request is not None and api == "responses" and self._open_calls.answer(request):
+        if (
+            request is not None
+            and api == "responses"
+            and self._open_calls.add_missing_results(request)
+        ):
             body = render_compact_json(request)
         return PreparedRequest(body, request)
 
     async def send_answer(
         self, out: AnswerSender, api: Api, headers: Mapping[str, str], request: Json | None
     ) -> None:
-        """Send an answer on, with messages in place of the calls that are steered.
+        """Send an answer to the client, with messages in place of steered calls.
 
-        A request that is not JSON (some clients compress theirs) names no conversation, and
-        its calls would be held back each time: without a header its answer passes.
+        Without a session header, the answer to a request that is not JSON (some clients compress
+        requests) is not reviewed: without a session its calls would be steered each time.
         """
         if request is None and self.session_header.lower() not in headers:
-            await out.passed()
+            await out.pass_through()
             return
-        asked = request or {}
+        fields = request or {}
         session = identify_session(
-            headers, asked, header=self.session_header, chained=self._chained.find
+            headers,
+            fields,
+            header=self.session_header,
+            find_session=self._sessions_by_response.find,
         )
-        answer = AnswerRewriter(api, ReviewedCalls(self.review.gate(session)))
-        self._open_calls.answered(asked)
-        await self._sent(out, answer, lambda: self._remember(asked, answer, session))
+        answer = AnswerRewriter(api, ReviewedCalls(self.review.for_session(session)))
+        self._open_calls.close_conversations(fields)
+        await self._send_reviewed(out, answer, lambda: self._remember(fields, answer, session))
 
     def _remember(self, request: Json, answer: AnswerRewriter, session: str | None) -> None:
         if answer.response_id is not None and session is not None:
-            self._chained.put(answer.response_id, session)
+            self._sessions_by_response.put(answer.response_id, session)
         self._open_calls.remember(request, answer.response_id, answer.take_open_calls())
 
-    async def _sent(
+    async def _send_reviewed(
         self, out: AnswerSender, answer: AnswerRewriter, remember: Callable[[], None]
     ) -> None:
-        """Send an answer; `remember` is called before the client has what it may refer to."""
-        readable = out.is_readable
-        if out.kind == "text/event-stream" and readable:
-            events = EventRewriter(answer.stream(), self.limits.response)
+        """Send an answer; call `remember` before the client can refer to its content."""
+        is_readable = out.is_readable
+        if out.content_type == "text/event-stream" and is_readable:
+            events = EventRewriter(answer.create_stream(), self.limits.response)
             await out.send_events(events, remember)
-            _log_unreviewed(events.given_up)
-        elif out.kind.endswith("json") and readable:
-            rewritten = await self._whole(out, answer)
+            _log_unreviewed(events.bypass_reason)
+        elif out.content_type.endswith("json") and is_readable:
+            rewritten = await self._rewrite_body(out, answer)
             remember()
-            await (out.passed() if rewritten is None else out.replaced(rewritten))
+            await (out.pass_through() if rewritten is None else out.send_body(rewritten))
         else:
-            _log_unreviewed(None if readable else "its content coding is unknown here")
-            await out.passed()
+            _log_unreviewed(None if is_readable else "its content coding is unknown here")
+            await out.pass_through()
 
-    async def _whole(self, out: AnswerSender, answer: AnswerRewriter) -> bytes | None:
-        """Return what a whole answer becomes; None where it stays as it is."""
-        body = await out.whole(self.limits.response)
+    async def _rewrite_body(self, out: AnswerSender, answer: AnswerRewriter) -> bytes | None:
+        """Return the rewritten body of an answer; None if it is unchanged."""
+        body = await out.read_body(self.limits.response)
         if body is None:
             _log_unreviewed(f"it is larger than {self.limits.response} bytes")
             return None
         rewritten = answer.rewrite(body)
-        _log_unreviewed(answer.given_up)
+        _log_unreviewed(answer.bypass_reason)
         return rewritten
 
 
-def _log_unreviewed(why: str | None) -> None:
-    if why is not None:
-        logger.warning("an answer passed without review: %s", why)
+def _log_unreviewed(reason: str | None) -> None:
+    if reason is not None:
+        logger.warning("an answer passed without review: %s", reason)

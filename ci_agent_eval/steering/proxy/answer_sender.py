@@ -1,4 +1,4 @@
-"""An answer on its way to the client, which gets each part as soon as it is here."""
+"""Sending of answers to the client, each part as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -17,69 +17,71 @@ from ci_agent_eval.steering.proxy.upstream import ProviderResponse, decode_body,
 
 
 class AnswerSender:
-    """Sends one answer of the provider's; it raises what reading the answer raises."""
+    """Sends one answer of the provider. The methods raise the errors of reading it."""
 
-    def __init__(self, answered: ProviderResponse, send: Send) -> None:
-        self.headers: Headers = keep_end_to_end(answered.headers.raw)
+    def __init__(self, response: ProviderResponse, send: Send) -> None:
+        self.headers: Headers = keep_end_to_end(response.headers.raw)
         self._coding = get_header(self.headers, b"content-encoding")
-        self.kind = get_header(self.headers, b"content-type").partition(";")[0].strip().lower()
-        self._answered = answered
-        self._raw = answered.aiter_raw()
-        self._begun = bytearray()
+        self.content_type = (
+            get_header(self.headers, b"content-type").partition(";")[0].strip().lower()
+        )
+        self._response = response
+        self._raw = response.aiter_raw()
+        self._read_bytes = bytearray()
         self._send = send
 
-    async def passed(self) -> None:
-        """Hand on the bytes as they come, and those that `whole` has read."""
-        await self._start(self.headers)
-        if self._begun:
-            await self._part(bytes(self._begun))
+    async def pass_through(self) -> None:
+        """Send the unchanged bytes, including those read by `read_body`."""
+        await self._send_start(self.headers)
+        if self._read_bytes:
+            await self._send_part(bytes(self._read_bytes))
         async for chunk in self._raw:
-            await self._part(chunk)
-        await self._end()
+            await self._send_part(chunk)
+        await self._send_end()
 
     @property
     def is_readable(self) -> bool:
-        """Whether the content codings of the body can be undone here."""
+        """Whether the body's content codings can be decoded."""
         return is_decodable(self._coding)
 
-    async def whole(self, most: int) -> bytes | None:
-        """Return the body without its content codings; None if it is larger than `most` bytes."""
+    async def read_body(self, limit: int) -> bytes | None:
+        """Return the decoded body; None if it is larger than `limit` bytes."""
         async for chunk in self._raw:
-            self._begun += chunk
-            if len(self._begun) > most:
+            self._read_bytes += chunk
+            if len(self._read_bytes) > limit:
                 return None
         body = bytearray()
-        for part in decode_body(bytes(self._begun), self._coding):
+        for part in decode_body(bytes(self._read_bytes), self._coding):
             body += part
-            if len(body) > most:
+            if len(body) > limit:
                 return None
         return bytes(body)
 
-    async def replaced(self, body: bytes) -> None:
-        """Send another body in place of the provider's."""
-        await self._start(replace_body_headers(self.headers, len(body)))
-        await self._part(body)
-        await self._end()
+    async def send_body(self, body: bytes) -> None:
+        """Send a body that replaces the provider's."""
+        await self._send_start(replace_body_headers(self.headers, len(body)))
+        await self._send_part(body)
+        await self._send_end()
 
-    async def send_events(self, events: EventRewriter, before: Callable[[], None]) -> None:
-        """Hand on a stream of events as they are rewritten; `before` is called before each part."""
-        await self._start(replace_body_headers(self.headers))
-        async for chunk in self._answered.aiter_bytes():
+    async def send_events(self, events: EventRewriter, before_part: Callable[[], None]) -> None:
+        """Send a stream of rewritten events; calls `before_part` before each part."""
+        await self._send_start(replace_body_headers(self.headers))
+        async for chunk in self._response.aiter_bytes():
             out = events.feed(chunk)
-            before()
-            await self._part(out)
+            before_part()
+            await self._send_part(out)
         out = events.finish()
-        before()
-        await self._part(out)
-        await self._end()
+        before_part()
+        await self._send_part(out)
+        await self._send_end()
 
-    async def _start(self, headers: Headers) -> None:
-        status = self._answered.status_code
+    async def _send_start(self, headers: Headers) -> None:
+        status = self._response.status_code
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
-    async def _part(self, body: bytes) -> None:
+    async def _send_part(self, body: bytes) -> None:
         if body:
             await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
-    async def _end(self) -> None:
+    async def _send_end(self) -> None:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})

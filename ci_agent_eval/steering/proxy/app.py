@@ -1,4 +1,4 @@
-"""The proxy as an ASGI application: what comes in goes on, and comes back as it is or rewritten."""
+"""The proxy as an ASGI application, which passes on requests and rewrites answers."""
 
 from __future__ import annotations
 
@@ -29,112 +29,116 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _ProxiedRequest:
-    """One request of a client's, and whether its answer has begun."""
+    """One request of a client, and whether its answer has begun."""
 
-    inbound: ClientRequest
+    request: ClientRequest
     api: Api | None
     _send: Send
-    begun: bool = False
+    has_begun: bool = False
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer."""
-        self.begun = True
+        self.has_begun = True
         await self._send(message)
 
 
 @dataclass(frozen=True, slots=True)
 class SteeringProxy:
-    """Passes on what is asked and answered; answers that call tools are reviewed on the way."""
+    """Passes on requests and answers, and reviews answers with tool calls."""
 
     upstream: provider.Upstream
     client: provider.ProviderClient
-    answering: AnswerReviewer
+    answer_reviewer: AnswerReviewer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; leaves its answer without an end where the provider broke off."""
+        """Answer one request; leaves the answer incomplete if the provider's is incomplete."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1011})
         if scope["type"] != "http":
             return
-        inbound = ClientRequest(scope, receive)
-        exchange = _ProxiedRequest(inbound, find_api(inbound.method, inbound.path), send)
+        request = ClientRequest(scope, receive)
+        proxied = _ProxiedRequest(request, find_api(request.method, request.path), send)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_cancel_when_gone, inbound, tasks.cancel_scope)
-            complaint = _find_refusal(inbound) or await self._answered(exchange)
-            if complaint is not None:
-                await _send_error(complaint, exchange, scope, receive)
+            tasks.start_soon(_cancel_when_gone, request, tasks.cancel_scope)
+            error_response = _find_refusal(request) or await self._answer_request(proxied)
+            if error_response is not None:
+                await _send_error(error_response, proxied, scope, receive)
             tasks.cancel_scope.cancel()
 
-    async def _answered(self, exchange: _ProxiedRequest) -> ErrorResponse | None:
-        """Answer a request; return what the client has to be told where that was not possible."""
+    async def _answer_request(self, proxied: _ProxiedRequest) -> ErrorResponse | None:
+        """Answer a request; return an error response if that failed."""
         try:
-            if exchange.api is None:
-                await self._passed(exchange)
+            if proxied.api is None:
+                await self._pass_through(proxied)
             else:
-                await self._reviewed(exchange, exchange.api)
+                await self._review_answer(proxied, proxied.api)
         except ClientDisconnected:
             return None
         except BodyTooLarge:
-            return proxy_errors.build_size_error(self.answering.limits.request)
+            return proxy_errors.build_size_error(self.answer_reviewer.limits.request)
         except provider.ProviderError as error:
             return proxy_errors.build_upstream_error(self.upstream.origin, error)
-        except Exception as error:  # noqa: BLE001 - a traceback would show what was asked
+        except Exception as error:  # noqa: BLE001 - a traceback would contain the request
             return proxy_errors.build_internal_error(error)
         return None
 
-    async def _passed(self, exchange: _ProxiedRequest) -> None:
-        inbound = exchange.inbound
-        headers = build_upstream_headers(inbound.headers, plain=False)
-        content = inbound.chunks() if inbound.has_body else None
-        async with aclosing(await self._asked(inbound, headers, content)) as answered:
-            await AnswerSender(answered, exchange.send).passed()
+    async def _pass_through(self, proxied: _ProxiedRequest) -> None:
+        request = proxied.request
+        headers = build_upstream_headers(request.headers, plain=False)
+        content = request.chunks() if request.has_body else None
+        async with aclosing(await self._send_upstream(request, headers, content)) as response:
+            await AnswerSender(response, proxied.send).pass_through()
 
-    async def _reviewed(self, exchange: _ProxiedRequest, api: Api) -> None:
-        """Pass on a request whose answer may hold calls, and review these."""
-        inbound = exchange.inbound
-        body = await inbound.body(self.answering.limits.request)
-        asked = self.answering.asked(api, body)
-        headers = build_upstream_headers(inbound.headers, plain=True)
-        async with aclosing(await self._asked(inbound, headers, asked.body)) as answered:
-            out = AnswerSender(answered, exchange.send)
-            if answered.is_success:
-                await self.answering.send_answer(out, api, inbound.texts, asked.request)
+    async def _review_answer(self, proxied: _ProxiedRequest, api: Api) -> None:
+        """Pass on a request and review the calls in its answer."""
+        request = proxied.request
+        body = await request.body(self.answer_reviewer.limits.request)
+        prepared = self.answer_reviewer.prepare_request(api, body)
+        headers = build_upstream_headers(request.headers, plain=True)
+        async with aclosing(await self._send_upstream(request, headers, prepared.body)) as response:
+            out = AnswerSender(response, proxied.send)
+            if response.is_success:
+                await self.answer_reviewer.send_answer(
+                    out, api, request.text_headers, prepared.request
+                )
             else:
-                await out.passed()
+                await out.pass_through()
 
-    async def _asked(
-        self, inbound: ClientRequest, headers: Headers, content: bytes | AsyncIterator[bytes] | None
+    async def _send_upstream(
+        self, request: ClientRequest, headers: Headers, content: bytes | AsyncIterator[bytes] | None
     ) -> provider.ProviderResponse:
         return await provider.send_request(
             self.client,
             self.upstream.origin,
-            inbound.method,
-            self.upstream.target(inbound.raw_path, inbound.query),
+            request.method,
+            self.upstream.build_target(request.raw_path, request.query),
             headers=headers,
             content=content,
         )
 
 
-def _find_refusal(inbound: ClientRequest) -> ErrorResponse | None:
-    if get_header(inbound.headers, b"upgrade").lower() == "websocket":
+def _find_refusal(request: ClientRequest) -> ErrorResponse | None:
+    if get_header(request.headers, b"upgrade").lower() == "websocket":
         return proxy_errors.NO_WEBSOCKETS
-    if not inbound.raw_path.startswith(b"/") and inbound.raw_path != b"*":
+    if not request.raw_path.startswith(b"/") and request.raw_path != b"*":
         return proxy_errors.NO_FORWARDING
     return None
 
 
-async def _cancel_when_gone(inbound: ClientRequest, scope: anyio.CancelScope) -> None:
-    await inbound.wait_until_disconnected()
+async def _cancel_when_gone(request: ClientRequest, scope: anyio.CancelScope) -> None:
+    await request.wait_until_disconnected()
     scope.cancel()
 
 
 async def _send_error(
-    told: ErrorResponse, exchange: _ProxiedRequest, scope: Scope, receive: Receive
+    error_response: ErrorResponse, proxied: _ProxiedRequest, scope: Scope, receive: Receive
 ) -> None:
-    """Tell the client; where the answer has begun, the connection's end has to tell it."""
-    logger.warning("%s", told.sentence)
-    if exchange.begun:
+    """Send an error response, unless the answer has begun: then only close the connection."""
+    logger.warning("%s", error_response.message)
+    if proxied.has_begun:
         return
-    api = "messages" if "anthropic-version" in exchange.inbound.texts else exchange.api
-    response = Response(told.body(api), told.status, media_type="application/json")
-    await response(scope, receive, exchange.send)
+    api = "messages" if "anthropic-version" in proxied.request.text_headers else proxied.api
+    response = Response(
+        error_response.body(api), error_response.status, media_type="application/json"
+    )
+    await response(scope, receive, proxied.send)

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions: a steered call leaves the list, and its message joins the content.
+"""OpenAI's Chat Completions: removes steered calls and appends their messages to the content.
 
 Shapes: https://platform.openai.com/docs/api-reference/chat and …/chat-streaming.
 """
@@ -9,11 +9,11 @@ from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, append_me
 from ci_agent_eval.steering.proxy.sse import Json, parse_object
 
 CALL_FINISH_REASONS = ("tool_calls", "function_call")
-"""The finish reasons that say that there are calls."""
+"""The finish reasons of choices with calls."""
 
 
 def rewrite_completion(body: Json, calls: ReviewedCalls) -> bool:
-    """Put messages in place of the steered calls of a completion; return whether there were any."""
+    """Replace the steered calls of a completion; return whether there were any."""
     choices = body.get("choices")
     if not isinstance(choices, list):
         return False
@@ -21,7 +21,7 @@ def rewrite_completion(body: Json, calls: ReviewedCalls) -> bool:
 
 
 def parse_tool_call(entry: Json) -> tuple[str, object] | None:
-    """Return tool and arguments of an entry of `tool_calls`: a function's, or a custom tool's."""
+    """Return tool and arguments of an entry of `tool_calls`, a function or a custom tool."""
     custom = entry.get("custom")
     if isinstance(custom, dict):
         name, arguments = custom.get("name"), custom.get("input")
@@ -42,22 +42,22 @@ def _rewrite_choice(choice: object, calls: ReviewedCalls) -> bool:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
         return False
-    told = [*_rewrite_calls(message, calls), *_rewrite_function(message, calls)]
-    for text in dict.fromkeys(told):
+    replacements = [*_rewrite_calls(message, calls), *_rewrite_function(message, calls)]
+    for text in dict.fromkeys(replacements):
         message["content"] = _append_text(message.get("content"), text)
-    if told and not message.get("tool_calls") and not message.get("function_call"):
+    if replacements and not message.get("tool_calls") and not message.get("function_call"):
         end_turn(choice)
-    return bool(told)
+    return bool(replacements)
 
 
 def end_turn(choice: Json) -> None:
-    """Say that the model stopped by itself, where it stopped for a call."""
+    """Change a finish reason for calls to `stop`."""
     if choice.get("finish_reason") in CALL_FINISH_REASONS:
         choice["finish_reason"] = "stop"
 
 
 def _append_text(content: object, text: str) -> object:
-    """Return the content and `text` after it; some providers give a list of parts."""
+    """Append a text to the content, which is a list of parts with some providers."""
     if isinstance(content, list):
         return [*content, {"type": "text", "text": text}]
     return append_message(content, text)
@@ -67,9 +67,11 @@ def _rewrite_calls(message: Json, calls: ReviewedCalls) -> list[str]:
     entries = message.get("tool_calls")
     if not isinstance(entries, list):
         return []
-    told = [_get_entry_message(entry, calls) for entry in entries]
-    texts = [text for text in told if text is not None]
-    message["tool_calls"] = [e for e, text in zip(entries, told, strict=True) if text is None]
+    replacements = [_get_entry_message(entry, calls) for entry in entries]
+    texts = [text for text in replacements if text is not None]
+    message["tool_calls"] = [
+        e for e, text in zip(entries, replacements, strict=True) if text is None
+    ]
     if texts and not message["tool_calls"]:
         del message["tool_calls"]
     return texts
@@ -77,14 +79,14 @@ def _rewrite_calls(message: Json, calls: ReviewedCalls) -> list[str]:
 
 def _get_entry_message(entry: object, calls: ReviewedCalls) -> str | None:
     call = parse_tool_call(entry) if isinstance(entry, dict) else None
-    return None if call is None else calls.message(*call)
+    return None if call is None else calls.get_message(*call)
 
 
 def _rewrite_function(message: Json, calls: ReviewedCalls) -> list[str]:
-    """Do the same for the single call that older models make."""
+    """Remove a steered `function_call`, which older models make; return its message."""
     function = message.get("function_call")
     call = _parse_function_call(function) if isinstance(function, dict) else None
-    text = None if call is None else calls.message(*call)
+    text = None if call is None else calls.get_message(*call)
     if text is None:
         return []
     del message["function_call"]

@@ -1,4 +1,4 @@
-"""What is known of the choices and calls of a streamed chat completion, as far as it is here."""
+"""State of the choices and calls of a streamed chat completion."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from ci_agent_eval.steering.proxy.sse import Json, parse_object
 
 _PENDING = object()
 FUNCTION_CALL = "function_call"
-"""The place of the only call that older models make, which has no number."""
+"""The position of the only call of older models, which has no index."""
 
 
 @dataclass(slots=True, eq=False)
 class StreamedCall:
-    """One call, as far as it is here."""
+    """One call, assembled from the fragments received so far."""
 
     id: object
     name: str = ""
     text: str = ""
     custom: bool = False
-    verdict: object = _PENDING
-    """The message in its place; None: it goes through."""
+    replacement: object = _PENDING
+    """The message that replaces the call; None if the call goes through."""
     shift: int | None = None
-    """How many calls before it the client does not see, once it was written."""
+    """The number of removed calls before this one, once it was sent."""
 
     @property
-    def pending(self) -> bool:
-        """Whether nothing is decided about this call."""
-        return self.verdict is _PENDING
+    def is_pending(self) -> bool:
+        """Whether the call is not reviewed yet."""
+        return self.replacement is _PENDING
 
-    def add(self, fragment: Json) -> None:
-        """Take over the next piece."""
+    def add_fragment(self, fragment: Json) -> None:
+        """Append the next fragment."""
         self.custom = self.custom or isinstance(fragment.get("custom"), dict)
         piece = fragment.get("custom" if self.custom else "function")
         piece = piece if isinstance(piece, dict) else {}
@@ -41,75 +41,79 @@ class StreamedCall:
         self.text += text if isinstance(text, str) else ""
 
     def arguments(self) -> object:
-        """Return what the tool would get."""
+        """Return the tool's arguments."""
         if self.custom:
             return self.text
         parsed = parse_object(self.text)
         return self.text if parsed is None else parsed
 
     @property
-    def whole(self) -> bool:
-        """Whether the arguments are complete, whatever comes. Those of a custom tool may go on."""
+    def is_complete(self) -> bool:
+        """Whether the arguments are complete; unknown, so False, for custom tools."""
         return not self.custom and parse_object(self.text) is not None
 
 
 @dataclass(slots=True)
 class StreamedChoice:
-    """One choice: its calls in order, and what of it the client has seen."""
+    """One choice: its calls in order, and the state of the sent events."""
 
     calls: list[StreamedCall] = field(default_factory=list)
-    steered: int = 0
-    passed: int = 0
-    _by_place: dict[object, StreamedCall] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    steered_count: int = 0
+    passed_count: int = 0
+    _by_position: dict[object, StreamedCall] = field(default_factory=dict)
+    _sent_messages: set[str] = field(default_factory=set)
     _has_text: bool = False
 
-    def call_at(self, place: object, fragment: Json) -> tuple[StreamedCall, bool]:
-        """Return the call that a fragment belongs to, and whether it begins here.
+    def get_or_add_call(self, position: object, fragment: Json) -> tuple[StreamedCall, bool]:
+        """Return the call of a fragment, and whether the fragment starts it.
 
-        Some providers give every call of a response the same place: their ids differ.
+        Some providers give all calls of a response the same index, with different ids.
         """
-        given = fragment.get("id")
-        call = self._by_place.get(place)
-        if call is not None and (not given or not call.id or call.id == given):
+        call_id = fragment.get("id")
+        call = self._by_position.get(position)
+        if call is not None and (not call_id or not call.id or call.id == call_id):
             return call, False
-        call = self._by_place[place] = StreamedCall(given)
+        call = self._by_position[position] = StreamedCall(call_id)
         self.calls.append(call)
         return call, True
 
-    def write(self, delta: Json, mine: list[tuple[StreamedCall, Json]]) -> bool:
-        """Make of a delta what the client gets; return whether anything changed."""
-        told = [text for call, _ in mine if (text := self._begun(call)) is not None]
-        gone = [fragment for call, fragment in mine if call.verdict is not None]
-        _remove_fragments(delta, gone)
-        moved = [
-            _renumber_fragment(call, fragment) for call, fragment in mine if call.verdict is None
+    def rewrite_delta(self, delta: Json, fragments: list[tuple[StreamedCall, Json]]) -> bool:
+        """Replace the steered calls in a delta; return whether it changed."""
+        messages = [text for call, _ in fragments if (text := self._start_call(call)) is not None]
+        removed = [fragment for call, fragment in fragments if call.replacement is not None]
+        _remove_fragments(delta, removed)
+        renumbered = [
+            _renumber_fragment(call, fragment)
+            for call, fragment in fragments
+            if call.replacement is None
         ]
-        for text in told:
-            delta["content"] = append_message(delta.get("content"), self._apart(delta, text))
+        for text in messages:
+            delta["content"] = append_message(
+                delta.get("content"), self._add_blank_line(delta, text)
+            )
         self._has_text = self._has_text or bool(delta.get("content"))
-        return bool(gone) or any(moved)
+        return bool(removed) or any(renumbered)
 
-    def _begun(self, call: StreamedCall) -> str | None:
-        """Take note of a call's first fragment; return what the client has to be told."""
+    def _start_call(self, call: StreamedCall) -> str | None:
+        """Count a call at its first fragment; return the message to send, if any."""
         if call.shift is not None:
             return None
-        call.shift = self.steered
-        text = call.verdict
+        call.shift = self.steered_count
+        text = call.replacement
         if not isinstance(text, str):
-            self.passed += 1
+            self.passed_count += 1
             return None
-        self.steered += 1
-        new = text not in self._told
-        self._told.add(text)
-        return text if new else None
+        self.steered_count += 1
+        is_new = text not in self._sent_messages
+        self._sent_messages.add(text)
+        return text if is_new else None
 
-    def _apart(self, delta: Json, text: str) -> str:
+    def _add_blank_line(self, delta: Json, text: str) -> str:
         return f"\n\n{text}" if self._has_text and not delta.get("content") else text
 
 
 def iterate_fragments(choice: Json) -> Iterator[tuple[object, Json]]:
-    """Return the pieces of calls in a choice, each with the place of its call."""
+    """Yield the fragments of calls in a choice with their positions."""
     delta = choice.get("delta")
     delta = delta if isinstance(delta, dict) else {}
     entries = delta.get("tool_calls")
@@ -120,20 +124,20 @@ def iterate_fragments(choice: Json) -> Iterator[tuple[object, Json]]:
         yield FUNCTION_CALL, {"function": delta[FUNCTION_CALL]}
 
 
-def _remove_fragments(delta: Json, gone: list[Json]) -> None:
-    """Take pieces of calls out of a delta, and what is empty then."""
+def _remove_fragments(delta: Json, removed: list[Json]) -> None:
+    """Remove fragments of calls from a delta, and containers left empty."""
     entries = delta.get("tool_calls")
     if isinstance(entries, list):
-        left = [entry for entry in entries if not any(entry is piece for piece in gone)]
-        delta["tool_calls"] = left
-        if entries and not left:
+        kept = [entry for entry in entries if not any(entry is piece for piece in removed)]
+        delta["tool_calls"] = kept
+        if entries and not kept:
             del delta["tool_calls"]
-    if any(piece.get("function") is delta.get(FUNCTION_CALL) for piece in gone):
+    if any(piece.get("function") is delta.get(FUNCTION_CALL) for piece in removed):
         delta.pop(FUNCTION_CALL, None)
 
 
 def _renumber_fragment(call: StreamedCall, fragment: Json) -> bool:
-    """Give a piece the number that its call has among those the client sees."""
+    """Renumber a fragment for the removed calls before it; return whether it changed."""
     at = fragment.get("index")
     if not isinstance(at, int) or not call.shift or not at:
         return False

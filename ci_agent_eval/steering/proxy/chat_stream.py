@@ -1,4 +1,4 @@
-"""The chunks of a streamed chat completion: those of calls are held until these are complete."""
+"""Rewriting of a streamed chat completion: holds the chunks of calls until they are complete."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _Fragment = tuple[StreamedChoice, StreamedCall, Json]
 
 @dataclass(slots=True, eq=False)
 class _ChatEvent:
-    """One event with what it carries of calls."""
+    """One event with its fragments of calls."""
 
     raw: bytes
     data: Json
     fragments: list[_Fragment]
 
     @property
-    def pending(self) -> bool:
-        return any(call.pending for _, call, _ in self.fragments)
+    def is_pending(self) -> bool:
+        return any(call.is_pending for _, call, _ in self.fragments)
 
 
 @dataclass(slots=True)
 class ChatStream:
-    """The events of one streamed completion.
+    """A rewriter of one streamed completion.
 
-    Whole events are held, and handed on as they came if nothing in them is steered. What is
-    no part of a call passes at once, except behind a held event that has text of its own.
+    Holds complete events, and sends them unchanged if they contain no steered call. Other events
+    pass immediately, except after a held event with text.
     """
 
     calls: ReviewedCalls
@@ -39,73 +39,79 @@ class ChatStream:
     _held: list[_ChatEvent] = field(default_factory=list)
 
     def feed(self, raw: bytes) -> list[bytes]:
-        """Return what the client gets now that this event is here."""
+        """Process an event; return the events to send now."""
         data = parse_data(raw)
         if data is None:
             return [*(self.finish() if b"[DONE]" in raw else []), raw]
-        event = _ChatEvent(raw, data, [f for c in _get_choices(data) for f in self._absorbed(c)])
-        out = self._drained()
-        if event.pending or (self._held and self._has_to_wait(event)):
+        event = _ChatEvent(
+            raw, data, [f for c in _get_choices(data) for f in self._absorb_fragments(c)]
+        )
+        out = self._take_decided()
+        if event.is_pending or (self._held and self._has_to_wait(event)):
             self._held.append(event)
             return out
-        return [*out, *self._written(event)]
+        return [*out, *self._render_event(event)]
 
     def finish(self) -> list[bytes]:
-        """Return what is still held: nothing more comes."""
+        """Decide on all calls at the end of the stream; return the held events."""
         for choice in self._choices.values():
             self._decide(choice.calls)
-        return self._drained()
+        return self._take_decided()
 
     @property
-    def held(self) -> list[bytes]:
-        """The events that wait, as they came."""
+    def held_events(self) -> list[bytes]:
+        """The unchanged events that are not sent yet."""
         return [event.raw for event in self._held]
 
     def release(self) -> list[bytes]:
-        """Return all that is held, and let these calls through."""
+        """Return the held events and let their undecided calls through."""
         for choice in self._choices.values():
             for call in choice.calls:
-                call.verdict = None if call.pending else call.verdict
-        return self._drained()
+                call.replacement = None if call.is_pending else call.replacement
+        return self._take_decided()
 
-    def _absorbed(self, choice: Json) -> Iterator[_Fragment]:
-        """Take over the pieces of calls in one choice, and decide about calls that are complete."""
-        state = self._state(choice)
-        for place, fragment in iterate_fragments(choice):
-            call, begins = state.call_at(place, fragment)
-            if begins:
+    def _absorb_fragments(self, choice: Json) -> Iterator[_Fragment]:
+        """Yield the fragments of calls in a choice, and decide on complete calls."""
+        state = self._get_state(choice)
+        for position, fragment in iterate_fragments(choice):
+            call, is_new = state.get_or_add_call(position, fragment)
+            if is_new:
                 self._decide(
-                    [earlier for earlier in state.calls if earlier.pending and earlier.whole]
+                    [
+                        earlier
+                        for earlier in state.calls
+                        if earlier.is_pending and earlier.is_complete
+                    ]
                 )
-            call.add(fragment)
-            if call.pending and call.name and not self.calls.concerns(call.name):
-                call.verdict = None
+            call.add_fragment(fragment)
+            if call.is_pending and call.name and not self.calls.is_steerable(call.name):
+                call.replacement = None
             yield state, call, fragment
         if choice.get("finish_reason") is not None:
             self._decide(state.calls)
 
-    def _state(self, choice: Json) -> StreamedChoice:
+    def _get_state(self, choice: Json) -> StreamedChoice:
         at = choice.get("index")
         return self._choices.setdefault(at if isinstance(at, int) else 0, StreamedChoice())
 
     def _decide(self, calls: list[StreamedCall]) -> None:
         for call in calls:
-            if call.pending:
-                call.verdict = self.calls.message(call.name, call.arguments())
+            if call.is_pending:
+                call.replacement = self.calls.get_message(call.name, call.arguments())
 
     def _has_to_wait(self, event: _ChatEvent) -> bool:
         ends = any(c.get("finish_reason") is not None for c in _get_choices(event.data))
         return bool(event.fragments) or ends or any(_has_text(held) for held in self._held)
 
-    def _drained(self) -> list[bytes]:
+    def _take_decided(self) -> list[bytes]:
         out: list[bytes] = []
-        while self._held and not self._held[0].pending:
-            out += self._written(self._held.pop(0))
+        while self._held and not self._held[0].is_pending:
+            out += self._render_event(self._held.pop(0))
         return out
 
-    def _written(self, event: _ChatEvent) -> list[bytes]:
-        """Return an event without what was steered; nothing where no more is left."""
-        changed = [self._rewritten(choice, event) for choice in _get_choices(event.data)]
+    def _render_event(self, event: _ChatEvent) -> list[bytes]:
+        """Return an event without its steered calls; empty if nothing remains."""
+        changed = [self._rewrite_choice(choice, event) for choice in _get_choices(event.data)]
         if not any(changed):
             return [event.raw]
         if all(_is_empty(choice) for choice in _get_choices(event.data)) and not event.data.get(
@@ -114,14 +120,14 @@ class ChatStream:
             return []
         return [replace_data(event.raw, event.data)]
 
-    def _rewritten(self, choice: Json, event: _ChatEvent) -> bool:
-        state, delta = self._state(choice), choice.get("delta")
-        mine = [(call, piece) for owner, call, piece in event.fragments if owner is state]
-        changed = isinstance(delta, dict) and state.write(delta, mine)
+    def _rewrite_choice(self, choice: Json, event: _ChatEvent) -> bool:
+        state, delta = self._get_state(choice), choice.get("delta")
+        fragments = [(call, piece) for owner, call, piece in event.fragments if owner is state]
+        changed = isinstance(delta, dict) and state.rewrite_delta(delta, fragments)
         if (
             choice.get("finish_reason") not in CALL_FINISH_REASONS
-            or not state.steered
-            or state.passed
+            or not state.steered_count
+            or state.passed_count
         ):
             return changed
         end_turn(choice)
@@ -134,7 +140,7 @@ def _get_choices(data: Json) -> list[Json]:
 
 
 def _get_other_keys(choice: Json) -> set[str]:
-    """Return what a delta brings apart from calls."""
+    """Return the keys of a delta except calls."""
     delta = choice.get("delta")
     items = delta.items() if isinstance(delta, dict) else ()
     return {key for key, value in items if value} - {"tool_calls", "function_call"}

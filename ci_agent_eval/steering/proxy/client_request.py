@@ -1,4 +1,4 @@
-"""A client's request as it arrives, and the moment when the client hangs up."""
+"""A client's request, and the detection of its disconnection."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from starlette.types import Receive, Scope
 from ci_agent_eval.steering.proxy.headers import Headers
 
 
-class ClientDisconnected(Exception):  # noqa: N818 - it is no error of anybody's
-    """The client hung up before its request was complete."""
+class ClientDisconnected(Exception):  # noqa: N818 - a normal event
+    """The client disconnected before its request was complete."""
 
 
-class BodyTooLarge(Exception):  # noqa: N818 - it is what was found
-    """A body is larger than the limit."""
+class BodyTooLarge(Exception):  # noqa: N818 - named after the condition
+    """The body is larger than the limit."""
 
 
 class ClientRequest:
-    """One request; its body can be read once."""
+    """One request; its body can be read only once."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.method: str = scope["method"]
@@ -28,9 +28,9 @@ class ClientRequest:
         self.query: bytes = scope["query_string"]
         self.headers: Headers = list(scope["headers"])
         self._receive = receive
-        self._complete = anyio.Event()
+        self._is_read = anyio.Event()
         if not self.has_body:
-            self._complete.set()
+            self._is_read.set()
 
     @property
     def has_body(self) -> bool:
@@ -38,37 +38,37 @@ class ClientRequest:
         return any(k in {b"content-length", b"transfer-encoding"} for k, _ in self.headers)
 
     @property
-    def texts(self) -> dict[str, str]:
+    def text_headers(self) -> dict[str, str]:
         """The headers by name, in lower case; the last of a repeated name counts."""
         return {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in self.headers}
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives. Raises ClientGone."""
-        more = True
-        while more:
+        """Yield the body as it arrives. Raises ClientDisconnected."""
+        has_more = True
+        while has_more:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnected
             if body := message.get("body"):
                 yield body
-            more = message.get("more_body", False)
-        self._complete.set()
+            has_more = message.get("more_body", False)
+        self._is_read.set()
 
-    async def body(self, most: int) -> bytes:
-        """Return the whole body. Raises ClientGone, and TooLarge above `most` bytes."""
-        if int(self.texts.get("content-length", "0")) > most:
+    async def body(self, limit: int) -> bytes:
+        """Return the body. Raises ClientDisconnected, and BodyTooLarge above `limit` bytes."""
+        if int(self.text_headers.get("content-length", "0")) > limit:
             raise BodyTooLarge
         if not self.has_body:
             return b""
         parts = bytearray()
         async for chunk in self.chunks():
             parts += chunk
-            if len(parts) > most:
+            if len(parts) > limit:
                 raise BodyTooLarge
         return bytes(parts)
 
     async def wait_until_disconnected(self) -> None:
-        """Wait until the client hangs up; its whole request has to be read by somebody else."""
-        await self._complete.wait()
+        """Wait until the client disconnects; another task must read its request."""
+        await self._is_read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass

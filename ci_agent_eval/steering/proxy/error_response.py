@@ -1,4 +1,4 @@
-"""What the proxy itself has to say, in the shape of the API that was asked."""
+"""Error responses of the proxy in the format of the requested API."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _ANTHROPIC = {413: "request_too_large", 504: "timeout_error"}
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """An answer that did not come from the provider."""
+    """An error response of the proxy itself."""
 
     status: int
     code: str
-    sentence: str
+    message: str
 
     def body(self, api: Api | None) -> bytes:
-        """Return the JSON that clients of this API make an exception of."""
+        """Return the JSON error body of an API."""
         return render_compact_json(
             _render_anthropic(self) if api == "messages" else _render_openai(self)
         )
 
 
-def _render_openai(told: ErrorResponse) -> Json:
-    kind = "invalid_request_error" if told.status < 500 else "server_error"
-    error = {"message": told.sentence, "type": kind, "param": None, "code": told.code}
+def _render_openai(response: ErrorResponse) -> Json:
+    kind = "invalid_request_error" if response.status < 500 else "server_error"
+    error = {"message": response.message, "type": kind, "param": None, "code": response.code}
     return {"error": error}
 
 
-def _render_anthropic(told: ErrorResponse) -> Json:
-    usual = "invalid_request_error" if told.status < 500 else "api_error"
-    kind = _ANTHROPIC.get(told.status, usual)
-    return {"type": "error", "error": {"type": kind, "message": told.sentence}}
+def _render_anthropic(response: ErrorResponse) -> Json:
+    default = "invalid_request_error" if response.status < 500 else "api_error"
+    kind = _ANTHROPIC.get(response.status, default)
+    return {"type": "error", "error": {"type": kind, "message": response.message}}

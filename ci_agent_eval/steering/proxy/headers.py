@@ -1,11 +1,11 @@
-"""Which headers a proxy hands on: all but those that belong to one connection (RFC 9110, 7.6.1)."""
+"""The headers that a proxy forwards: all except those of one connection (RFC 9110, 7.6.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 Headers = list[tuple[bytes, bytes]]
-"""As they came: repeated names stay repeated, and in order."""
+"""Headers in their original order, including repeated names."""
 
 _HOP_BY_HOP = {
     b"connection",
@@ -32,31 +32,31 @@ _BODY_HEADERS = {
 def build_upstream_headers(headers: Iterable[tuple[bytes, bytes]], *, plain: bool) -> Headers:
     """Return a request's headers for the provider.
 
-    `plain` asks for an answer without compression, and leaves the body's length to whoever
-    sends it.
+    With `plain`, request an uncompressed answer and omit the body's length, which the HTTP client
+    adds.
     """
-    ours = {b"host", b"expect"} | ({b"accept-encoding", b"content-length"} if plain else set())
-    kept = _drop_headers(keep_end_to_end(headers), ours)
+    replaced = {b"host", b"expect"} | ({b"accept-encoding", b"content-length"} if plain else set())
+    kept = _drop_headers(keep_end_to_end(headers), replaced)
     return [*kept, (b"accept-encoding", b"identity")] if plain else kept
 
 
 def keep_end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers that are meant for more than the next hop, their names in lower case."""
+    """Return the end-to-end headers, with names in lower case."""
     lowered = [(name.lower(), value) for name, value in headers]
-    named = b",".join(value for name, value in lowered if name == b"connection")
-    local = {token.strip().lower() for token in named.split(b",")}
-    # What a message means is no matter of one connection, whatever its sender says of it.
-    return _drop_headers(lowered, _HOP_BY_HOP | (local - {b"content-length", b"content-type"}))
+    connection_values = b",".join(value for name, value in lowered if name == b"connection")
+    hop_names = {token.strip().lower() for token in connection_values.split(b",")}
+    # These describe the message and are never hop-by-hop, even if `Connection` names them.
+    return _drop_headers(lowered, _HOP_BY_HOP | (hop_names - {b"content-length", b"content-type"}))
 
 
 def replace_body_headers(headers: Headers, length: int | None = None) -> Headers:
-    """Return headers without those that describe the bytes, which are others now."""
+    """Return the headers for a changed body: without those that describe the old bytes."""
     kept = _drop_headers(headers, _BODY_HEADERS)
     return kept if length is None else [*kept, (b"content-length", str(length).encode())]
 
 
 def get_header(headers: Headers, name: bytes) -> str:
-    """Return a header's values, joined; empty if it is not there. Names are in lower case."""
+    """Return a header's joined values; empty if missing. Names are in lower case."""
     return b", ".join(v for k, v in headers if k == name).decode("latin-1").strip()
 
 

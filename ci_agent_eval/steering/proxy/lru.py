@@ -1,4 +1,4 @@
-"""A memory that forgets what was asked for least lately."""
+"""A cache that drops the least recently used entries."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class LruCache(Generic[V]):
-    """Keeps the latest `most` values by their keys."""
+    """Keeps the `max_entries` most recently used values."""
 
-    most: int
+    max_entries: int
     _values: OrderedDict[str, V] = field(default_factory=OrderedDict)
 
     def put(self, key: str, value: V) -> None:
-        """Remember a value, and forget the oldest if there are too many."""
+        """Store a value, and drop the oldest one above the limit."""
         self._values[key] = value
         self._values.move_to_end(key)
-        if len(self._values) > self.most:
+        if len(self._values) > self.max_entries:
             self._values.popitem(last=False)
 
     def find(self, key: str) -> V | None:
-        """Return a value that is remembered, and count it as the latest; else None."""
+        """Return a value and mark it as used; None if it is missing."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)
         return self._values[key]
 
     def forget(self, key: str) -> None:
-        """Remember a key no longer."""
+        """Remove a key."""
         self._values.pop(key, None)

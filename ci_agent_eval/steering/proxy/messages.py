@@ -1,4 +1,4 @@
-"""Anthropic's Messages: a steered `tool_use` block becomes a text block in its place.
+"""Anthropic's Messages: replaces steered `tool_use` blocks with text blocks.
 
 Shapes: https://docs.anthropic.com/en/api/messages and …/messages-streaming.
 """
@@ -18,16 +18,18 @@ from ci_agent_eval.steering.proxy.sse import (
 
 
 def rewrite_message(body: Json, calls: ReviewedCalls) -> bool:
-    """Put messages in place of the steered calls of a message; return whether there were any."""
+    """Replace the steered calls of a message; return whether there were any."""
     content = body.get("content")
     if not isinstance(content, list):
         return False
-    told = [calls.message(*call) if (call := _parse_call(block)) else None for block in content]
+    replacements = [
+        calls.get_message(*call) if (call := _parse_call(block)) else None for block in content
+    ]
     body["content"] = [
         block if message is None else {"type": "text", "text": message}
-        for block, message in zip(content, told, strict=True)
+        for block, message in zip(content, replacements, strict=True)
     ]
-    steered = any(message is not None for message in told)
+    steered = any(message is not None for message in replacements)
     if steered and not any(_is_tool_use(block) for block in _keep_objects(body["content"])):
         _end_turn(body)
     return steered
@@ -42,7 +44,7 @@ def _is_tool_use(block: Json) -> bool:
 
 
 def _parse_call(block: object) -> tuple[str, object] | None:
-    """Return tool and arguments of a call that the client would run."""
+    """Return tool and arguments of a call for the client; None for other blocks."""
     if not isinstance(block, dict) or not _is_tool_use(block) or _is_programmatic(block):
         return None
     name = block.get("name")
@@ -50,7 +52,7 @@ def _parse_call(block: object) -> tuple[str, object] | None:
 
 
 def _is_programmatic(block: Json) -> bool:
-    """Say whether code that runs at the provider made the call: it waits for a result."""
+    """Return whether code at the provider made the call and waits for its result."""
     caller = block.get("caller")
     return isinstance(caller, dict) and caller.get("type") != "direct"
 
@@ -62,104 +64,106 @@ def _end_turn(message: Json) -> None:
 
 @dataclass(slots=True)
 class _HeldBlock:
-    """The events of one block, until it is complete."""
+    """The held events of one block until it is complete."""
 
     index: object
     block: Json
     raws: list[bytes]
-    json: str = ""
+    arguments_json: str = ""
 
     def arguments(self) -> object:
-        """Return the input: from the deltas, or as the block began if there were none."""
-        if not self.json.strip():
+        """Return the input from the deltas, or from the block's start if there were none."""
+        if not self.arguments_json.strip():
             return self.block.get("input")
-        parsed = parse_object(self.json)
-        return self.json if parsed is None else parsed
+        parsed = parse_object(self.arguments_json)
+        return self.arguments_json if parsed is None else parsed
 
 
 @dataclass(slots=True)
 class MessagesStream:
-    """The events of one streamed message.
+    """A rewriter of one streamed message.
 
-    Blocks come one after the other, and keep their numbers: only the events of a block that
-    may be steered are held, and those of later blocks with them, since clients go by order.
+    Blocks are sequential and keep their indexes. Only the events of a block that may be steered
+    are held, and later blocks with them, because clients rely on the order.
     """
 
     calls: ReviewedCalls
     _held: _HeldBlock | None = None
-    _behind: list[bytes] = field(default_factory=list)
-    _tools_left: int = 0
-    _steered: int = 0
+    _queued: list[bytes] = field(default_factory=list)
+    _passed_calls: int = 0
+    _steered_calls: int = 0
 
     def feed(self, raw: bytes) -> list[bytes]:
-        """Return what the client gets now that this event is here."""
+        """Process an event; return the events to send now."""
         data = parse_data(raw)
         kind = data.get("type") if data is not None else None
         if data is None:
             return [raw]
         if self._held is not None:
-            return self._while_held(self._held, raw, data)
+            return self._feed_held(self._held, raw, data)
         if kind == "content_block_start":
-            return self._started(raw, data)
-        return [self._ended(raw, data)] if kind == "message_delta" else [raw]
+            return self._start_block(raw, data)
+        return [self._end_message(raw, data)] if kind == "message_delta" else [raw]
 
     def finish(self) -> list[bytes]:
-        """Return what is still held: the stream ended where a block was not complete."""
-        return [] if self._held is None else self._decided(self._held)
+        """Decide on an incomplete block at the end of the stream; return its events."""
+        return [] if self._held is None else self._decide_block(self._held)
 
     @property
-    def held(self) -> list[bytes]:
-        """The events that wait, as they came."""
-        return [*([] if self._held is None else self._held.raws), *self._behind]
+    def held_events(self) -> list[bytes]:
+        """The unchanged events that are not sent yet."""
+        return [*([] if self._held is None else self._held.raws), *self._queued]
 
     def release(self) -> list[bytes]:
-        """Return all that is held, as it came, and hold no more of it."""
-        raws = self.held
-        self._tools_left += self._held is not None
-        self._held, self._behind = None, []
+        """Return the held events unchanged and let their call through."""
+        raws = self.held_events
+        self._passed_calls += self._held is not None
+        self._held, self._queued = None, []
         return raws
 
-    def _started(self, raw: bytes, data: Json) -> list[bytes]:
+    def _start_block(self, raw: bytes, data: Json) -> list[bytes]:
         block = data.get("content_block")
         if not isinstance(block, dict):
             return [raw]
         call = _parse_call(block)
-        if call is None or not self.calls.concerns(call[0]):
-            self._tools_left += _is_tool_use(block)
+        if call is None or not self.calls.is_steerable(call[0]):
+            self._passed_calls += _is_tool_use(block)
             return [raw]
         self._held = _HeldBlock(data.get("index"), block, [raw])
         return []
 
-    def _while_held(self, held: _HeldBlock, raw: bytes, data: Json) -> list[bytes]:
+    def _feed_held(self, held_block: _HeldBlock, raw: bytes, data: Json) -> list[bytes]:
         kind = data.get("type")
         if kind in ("message_delta", "message_stop"):
-            return [*self._decided(held), *self.feed(raw)]
+            return [*self._decide_block(held_block), *self.feed(raw)]
         if "index" not in data:
             return [raw]
-        if data["index"] != held.index:
-            self._behind.append(raw)
+        if data["index"] != held_block.index:
+            self._queued.append(raw)
             return []
-        held.raws.append(raw)
+        held_block.raws.append(raw)
         delta = data.get("delta")
         if isinstance(delta, dict) and isinstance(part := delta.get("partial_json"), str):
-            held.json += part
-        return self._decided(held) if kind == "content_block_stop" else []
+            held_block.arguments_json += part
+        return self._decide_block(held_block) if kind == "content_block_stop" else []
 
-    def _decided(self, held: _HeldBlock) -> list[bytes]:
-        message = self.calls.message(str(held.block["name"]), held.arguments())
-        behind, self._behind, self._held = self._behind, [], None
+    def _decide_block(self, held_block: _HeldBlock) -> list[bytes]:
+        message = self.calls.get_message(str(held_block.block["name"]), held_block.arguments())
+        queued, self._queued, self._held = self._queued, [], None
         if message is None:
-            self._tools_left += 1
+            self._passed_calls += 1
         else:
-            self._steered += 1
-        events = held.raws if message is None else _render_text_block(held.index, message)
-        return [*events, *(event for raw in behind for event in self.feed(raw))]
+            self._steered_calls += 1
+        events = (
+            held_block.raws if message is None else _render_text_block(held_block.index, message)
+        )
+        return [*events, *(event for raw in queued for event in self.feed(raw))]
 
-    def _ended(self, raw: bytes, data: Json) -> bytes:
+    def _end_message(self, raw: bytes, data: Json) -> bytes:
         delta = data.get("delta")
         if not isinstance(delta, dict) or delta.get("stop_reason") != "tool_use":
             return raw
-        if not self._steered or self._tools_left:
+        if not self._steered_calls or self._passed_calls:
             return raw
         _end_turn(delta)
         return replace_data(raw, data)
@@ -174,5 +178,5 @@ def _render_text_block(index: object, message: str) -> list[bytes]:
         ("content_block_stop", {}),
     ]
     return [
-        render_event({"type": name, "index": index, **more}, name=name) for name, more in events
+        render_event({"type": name, "index": index, **fields}, name=name) for name, fields in events
     ]

@@ -1,9 +1,9 @@
-"""Calls that a provider of Responses knows of and its client never saw: they get their results.
+"""Results for steered calls that a provider of Responses knows and its client never saw.
 
-With `previous_response_id` or `conversation` the provider keeps the history. It holds the call,
-and refuses to go on without its output; the client has only the message. And where the client
-keeps it, reasoning that comes back has to be followed by the very item that followed it then.
-So the provider is told what happened: the call as it made it, and the message as its output.
+With `previous_response_id` or `conversation` the provider stores the history, including the
+call, and refuses to continue without its output; the client has only the message. If the client
+stores the history, a reasoning item must be followed by the same item as before. So later
+requests get the original call, with the message as its output.
 """
 
 from __future__ import annotations
@@ -16,57 +16,57 @@ from ci_agent_eval.steering.proxy.responses import OpenCall
 from ci_agent_eval.steering.proxy.sse import Json, render_compact_json
 
 MAX_REMEMBERED = 4096
-"""How many responses, and as many conversations, are remembered."""
+"""Maximum number of remembered responses and conversations."""
 
 
 @dataclass(slots=True)
 class OpenCallStore:
-    """Remembers the steered calls of responses and of conversations."""
+    """Remembers the steered calls of responses and conversations."""
 
     _open: LruCache[tuple[OpenCall, ...]] = field(default_factory=lambda: LruCache(MAX_REMEMBERED))
-    _stand_ins: LruCache[OpenCall] = field(default_factory=lambda: LruCache(MAX_REMEMBERED))
+    _calls_by_message: LruCache[OpenCall] = field(default_factory=lambda: LruCache(MAX_REMEMBERED))
 
     def remember(self, request: Json, response_id: str | None, calls: Sequence[OpenCall]) -> None:
-        """Note what was steered in the response to `request`."""
+        """Record the steered calls of the response to `request`."""
         if not calls:
             return
-        named = [] if response_id is None else [response_id]
-        for key in (*named, *_get_conversations(request)):
+        ids = [] if response_id is None else [response_id]
+        for key in (*ids, *_get_conversations(request)):
             self._open.put(key, (*(self._open.find(key) or ()), *calls))
         for call in calls:
-            self._stand_ins.put(call.message_id, call)
+            self._calls_by_message.put(call.message_id, call)
 
-    def answer(self, request: Json) -> bool:
-        """Put calls and their results into a request; return whether there were any.
+    def add_missing_results(self, request: Json) -> bool:
+        """Add missing calls and results to a request; return whether there were any.
 
-        Several requests may go on from one response, so it is not forgotten.
+        Keeps the calls of a response, because several requests may continue from it.
         """
-        before = request.get("previous_response_id")
-        keys = [before] if isinstance(before, str) else _get_conversations(request)
-        waiting = [call for key in keys for call in self._open.find(key) or ()]
-        given = _list_input_items(request.get("input"))
-        entered = [item for each in given for item in self._restored(each)]
-        answered = {_get_answered_id(item) for item in entered}
-        missing = [call for call in waiting if call.call_id not in answered]
-        if not missing and len(entered) == len(given):
+        previous_id = request.get("previous_response_id")
+        keys = [previous_id] if isinstance(previous_id, str) else _get_conversations(request)
+        open_calls = [call for key in keys for call in self._open.find(key) or ()]
+        original_items = _list_input_items(request.get("input"))
+        items = [new for item in original_items for new in self._restore_call(item)]
+        answered_ids = {_get_answered_id(item) for item in items}
+        missing = [call for call in open_calls if call.call_id not in answered_ids]
+        if not missing and len(items) == len(original_items):
             return False
-        request["input"] = [*map(_build_result, missing), *entered]
+        request["input"] = [*map(_build_result, missing), *items]
         return True
 
-    def answered(self, request: Json) -> None:
-        """Note that the provider has taken a request: its conversation has no open calls."""
+    def close_conversations(self, request: Json) -> None:
+        """Remove the open calls of a request's conversation after the provider accepted it."""
         for key in _get_conversations(request):
             self._open.forget(key)
 
-    def _restored(self, item: object) -> tuple[object, ...]:
-        """Return the call and its result, where an item is a message of ours."""
+    def _restore_call(self, item: object) -> tuple[object, ...]:
+        """Replace a message of the proxy with the original call and its result."""
         name = item.get("id") if isinstance(item, dict) else None
-        call = self._stand_ins.find(name) if isinstance(name, str) else None
+        call = self._calls_by_message.find(name) if isinstance(name, str) else None
         return (item,) if call is None else (call.item, _build_result(call))
 
 
 def _get_answered_id(item: object) -> object:
-    """Return the id of the call that an item is the output of."""
+    """Return the call id of an output item; None for other items."""
     if not isinstance(item, dict) or not str(item.get("type")).endswith("_output"):
         return None
     return item.get("call_id", item.get("id"))
@@ -78,18 +78,18 @@ def _get_conversations(request: Json) -> list[str]:
     return [value] if isinstance(value, str) and value else []
 
 
-def _list_input_items(entered: object) -> list[object]:
-    if isinstance(entered, str):
-        return [{"type": "message", "role": "user", "content": entered}]
-    return list(entered) if isinstance(entered, list) else []
+def _list_input_items(items: object) -> list[object]:
+    if isinstance(items, str):
+        return [{"type": "message", "role": "user", "content": items}]
+    return list(items) if isinstance(items, list) else []
 
 
 def _build_result(call: OpenCall) -> Mapping[str, object]:
-    """Return the item that is this call's output; as if it had failed, where there is a code."""
+    """Build the output item of a call, with a failing exit code if its format has one."""
     kind = call.item["type"]
     if kind == "local_shell_call":
-        told = {"output": call.message, "metadata": {"exit_code": 1}}
-        return _build_output(call, id=call.call_id, output=render_compact_json(told).decode())
+        output = {"output": call.message, "metadata": {"exit_code": 1}}
+        return _build_output(call, id=call.call_id, output=render_compact_json(output).decode())
     if kind == "shell_call":
         outcome = {"type": "exit", "exit_code": 1}
         parts = [{"stdout": "", "stderr": call.message, "outcome": outcome}]

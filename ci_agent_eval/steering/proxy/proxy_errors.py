@@ -1,4 +1,4 @@
-"""The proxy's own answers: what it does not carry, and a provider that does not answer."""
+"""The proxy's error responses for unsupported requests and failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_FORWARDING = ErrorResponse(
 
 
 def build_internal_error(error: Exception) -> ErrorResponse:
-    """Say that it is our fault; not what the error says, which may hold what was asked."""
+    """Build the response for a bug, without the error's text, which may contain the request."""
     return ErrorResponse(
         500,
         "proxy_error",
@@ -30,18 +30,18 @@ def build_internal_error(error: Exception) -> ErrorResponse:
     )
 
 
-def build_size_error(most: int) -> ErrorResponse:
-    """Say that a request is over the limit, in bytes."""
+def build_size_error(limit: int) -> ErrorResponse:
+    """Build the response for a request above `limit` bytes."""
     return ErrorResponse(
         413,
         "request_too_large",
-        f"The request is larger than the {most} bytes this proxy takes. Send less, or start "
+        f"The request is larger than the {limit} bytes this proxy takes. Send less, or start "
         "`agent-eval steer proxy` with a larger --max-request-bytes.",
     )
 
 
 def build_upstream_error(origin: str, error: ProviderError) -> ErrorResponse:
-    """Say that the provider at `origin` did not answer, or stopped in the middle."""
+    """Build the response for a missing or incomplete answer of the provider at `origin`."""
     if isinstance(error, ProviderTimeout):
         return ErrorResponse(
             504,

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: a steered call becomes an assistant message in its place in the output.
+"""OpenAI's Responses: replaces steered calls in the output with assistant messages.
 
 Shapes: https://platform.openai.com/docs/api-reference/responses and …/responses-streaming.
 """
@@ -13,87 +13,90 @@ from ci_agent_eval.steering.proxy.sse import Json, parse_object, render_compact_
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call that the provider knows of and the client never saw; `message` is its result."""
+    """A steered call that the client never saw; `message` is its result."""
 
     item: Json
     message: str
 
     @property
     def call_id(self) -> str:
-        """What the call's output has to name."""
+        """The id that the call's output refers to."""
         return str(self.item["call_id"])
 
     @property
     def message_id(self) -> str:
-        """The id of the message that the client got in place of the call."""
+        """The id of the message that replaced the call."""
         return build_message_id(self.item)
 
 
 @dataclass(slots=True)
 class ResponseOutput:
-    """What became of the calls of one response."""
+    """Rewrites the output items of one response."""
 
     calls: ReviewedCalls
-    unanswered: list[OpenCall] = field(default_factory=list)
-    _told: dict[str, str | None] = field(default_factory=dict)
+    open_calls: list[OpenCall] = field(default_factory=list)
+    _messages: dict[str, str | None] = field(default_factory=dict)
 
-    def replaced(self, item: Json) -> Json | None:
-        """Return what stands in place of a complete item; None: the item itself."""
+    def get_replacement(self, item: Json) -> Json | None:
+        """Return the replacement of a complete item; None if it is unchanged."""
         call, name = _parse_call(item), identify_item(item)
         if call is None:
             return None
-        if name not in self._told:
-            self._told[name] = self._asked(item, call)
-        message = self._told[name]
+        if name not in self._messages:
+            self._messages[name] = self._review_item(item, call)
+        message = self._messages[name]
         return None if message is None else _build_message(build_message_id(item), message)
 
     def may_be_steered(self, item: Json) -> bool:
-        """Return whether an item has to be held until it is complete."""
+        """Return whether an item must be held until it is complete."""
         call = _parse_call(item)
-        return call is not None and self.calls.concerns(call[0])
+        return call is not None and self.calls.is_steerable(call[0])
 
-    def leave(self, item: Json) -> None:
-        """Let a call through that was not complete when it could be held no longer."""
-        self._told.setdefault(identify_item(item), None)
+    def pass_item(self, item: Json) -> None:
+        """Let an incomplete call through."""
+        self._messages.setdefault(identify_item(item), None)
 
     def rewrite(self, response: Json) -> bool:
-        """Put messages in place of the steered calls; return whether there were any."""
+        """Replace the steered calls of a response; return whether there were any."""
         output = response.get("output")
         if not isinstance(output, list):
             return False
-        news = [self.replaced(item) if isinstance(item, dict) else None for item in output]
-        response["output"] = [
-            old if new is None else new for old, new in zip(output, news, strict=True)
+        replacements = [
+            self.get_replacement(item) if isinstance(item, dict) else None for item in output
         ]
-        return any(new is not None for new in news)
+        response["output"] = [
+            item if replacement is None else replacement
+            for item, replacement in zip(output, replacements, strict=True)
+        ]
+        return any(replacement is not None for replacement in replacements)
 
-    def _asked(self, item: Json, call: tuple[str, object]) -> str | None:
-        message = self.calls.message(*call)
+    def _review_item(self, item: Json, call: tuple[str, object]) -> str | None:
+        message = self.calls.get_message(*call)
         if message is not None and isinstance(item.get("call_id"), str):
-            self.unanswered.append(OpenCall(item, message))
+            self.open_calls.append(OpenCall(item, message))
         return message
 
 
 def build_message_id(item: Json) -> str:
-    """Return the id of the message in place of a call: the same wherever the call is announced."""
+    """Return the id of the message that replaces a call, the same in all events."""
     return f"msg_{identify_item(item)}"
 
 
 def identify_item(item: Json) -> str:
-    """Return what names an item wherever it is announced."""
+    """Return an identifier of an item, the same in all events."""
     return str(item.get("call_id") or item.get("id") or render_compact_json(item).decode())
 
 
 def _parse_call(item: Json) -> tuple[str, object] | None:
-    """Return tool and arguments of a call that the client would run.
+    """Return tool and arguments of a call for the client; None for other items.
 
-    A call that a program at the provider made waits for its result, and what runs in the
-    provider's container has run: both are left alone.
+    Calls from code at the provider, which waits for results, and calls that ran in the
+    provider's container are not reviewed.
     """
-    caller, place = item.get("caller"), item.get("environment")
+    caller, environment = item.get("caller"), item.get("environment")
     if isinstance(caller, dict) and caller.get("type") != "direct":
         return None
-    if isinstance(place, dict) and place.get("type") == "container_reference":
+    if isinstance(environment, dict) and environment.get("type") == "container_reference":
         return None
     return _parse_named_call(item) or _parse_shell_call(item)
 
@@ -111,7 +114,7 @@ def _parse_named_call(item: Json) -> tuple[str, object] | None:
 
 
 def _parse_shell_call(item: Json) -> tuple[str, object] | None:
-    """Return the provider's own shell tools under the names that agents give theirs."""
+    """Parse a call of the provider's shell tools, with the usual names of shell tools."""
     action = item.get("action")
     action = action if isinstance(action, dict) else {}
     if item.get("type") == "local_shell_call":
@@ -132,5 +135,5 @@ def _build_message(name: str, text: str) -> Json:
 
 
 def build_text_part(text: str) -> Json:
-    """Return a message's only part."""
+    """Build the only part of a message."""
     return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}

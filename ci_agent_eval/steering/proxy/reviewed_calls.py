@@ -1,4 +1,4 @@
-"""The calls of one response: each is reviewed once."""
+"""Review of the calls in one response."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from ci_agent_eval.steering.proxy.sse import render_compact_json
 
 @dataclass(frozen=True, slots=True)
 class SessionReview:
-    """Whom the rewriting asks."""
+    """The review of one session's calls."""
 
     review: Callable[[ToolCallRequest], Decision]
-    concerns: Callable[[str], bool] = lambda _tool: True
-    """May a call of this tool be steered at all? Calls of other tools are not held."""
+    is_steerable: Callable[[str], bool] = lambda _tool: True
+    """Returns whether calls of a tool may be steered; calls of other tools are not held."""
 
 
 @dataclass(slots=True)
 class ReviewedCalls:
-    """Asks about the calls of one response.
+    """Reviews the calls of one response, each distinct call once.
 
-    A call that stands twice in one response is asked about once: the second is no second
-    attempt, since the model has not yet heard of the first.
+    A call repeated in one response is no second attempt, because the model has not yet seen the
+    answer to the first.
     """
 
-    gate: SessionReview
+    session_review: SessionReview
     _known: dict[tuple[str, bytes], str | None] = field(default_factory=dict)
 
-    def concerns(self, tool: str) -> bool:
-        """Return whether a call of this tool has to be held until it is complete."""
-        return self.gate.concerns(tool)
+    def is_steerable(self, tool: str) -> bool:
+        """Return whether a call of this tool must be held until it is complete."""
+        return self.session_review.is_steerable(tool)
 
-    def message(self, tool: str, arguments: object) -> str | None:
-        """Return what the client gets in place of this call; None: the call itself."""
-        if not self.concerns(tool):
+    def get_message(self, tool: str, arguments: object) -> str | None:
+        """Return the message that replaces a call; None if the call goes through."""
+        if not self.is_steerable(tool):
             return None
         key = (tool, render_compact_json(arguments))
         if key not in self._known:
-            self._known[key] = self._asked(ToolCallRequest(tool, arguments))
+            self._known[key] = self._review(ToolCallRequest(tool, arguments))
         return self._known[key]
 
-    def _asked(self, call: ToolCallRequest) -> str | None:
-        decision = self.gate.review(call)
+    def _review(self, call: ToolCallRequest) -> str | None:
+        decision = self.session_review.review(call)
         if not isinstance(decision, Steer):
             return None
-        # An empty text block is refused by Anthropic's API when it comes back in the history.
+        # Anthropic's API refuses empty text blocks in the history.
         return decision.message if decision.message.strip() else f"Held back: {decision.reason}"
 
 
 def append_message(text: object, message: str) -> str:
-    """Return `message` after the text that stands before it."""
+    """Return `message` appended to a text, if there is one."""
     return f"{text}\n\n{message}" if isinstance(text, str) and text else message

@@ -1,4 +1,4 @@
-"""The proxy's server: a socket, uvicorn on it, and an end when a signal asks for one."""
+"""The proxy's server: uvicorn on a socket, stopped by a signal."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from ci_agent_eval.steering.proxy.app import SteeringProxy
 from ci_agent_eval.steering.proxy.upstream import Upstream, open_client
 
 GRACE_S = 3
-"""Seconds that open answers have after the first signal."""
+"""Seconds for open answers to finish after the first signal."""
 
 _QUIET = ("httpx2", "httpcore2", "uvicorn", "hpack")
-"""Libraries that would log addresses with keys in them, and headers."""
+"""Libraries that would log headers and URLs with keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """What the proxy is started with."""
+    """The options of the server."""
 
     upstream: Upstream
-    answering: AnswerReviewer
+    answer_reviewer: AnswerReviewer
     host: str
     port: int
     connect_s: float
-    silence_s: float
+    read_timeout_s: float
 
 
 def get_host_warning(host: str) -> str | None:
-    """Return what a user has to know who binds to more than the loopback."""
+    """Return a warning for a host that is not the loopback; None for the loopback."""
     if _is_loopback(host):
         return None
     return (
@@ -63,11 +63,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 takes a free one. Raises InputError."""
+    """Return a listening socket; port 0 selects a free port. Raises InputError."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        # Named as TCP: asyncio turns Nagle's algorithm off only where the protocol says so.
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
+        # asyncio disables Nagle's algorithm only if the protocol is explicitly TCP.
         listener = socket.socket(family, kind, protocol or socket.IPPROTO_TCP)
     except (OSError, OverflowError) as error:
         raise InputError(f"--host {host} is no address here: {error}. Try 127.0.0.1") from error
@@ -85,13 +85,13 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def get_url(listener: socket.socket) -> str:
-    """Return the URL under which a socket is reached."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def log_proxy_to(stream: TextIO) -> None:
-    """Write what the proxy has to say, and nothing of its libraries, to a stream."""
+    """Write the log of the proxy, without its libraries, to a stream."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger = logging.getLogger("ci_agent_eval.steering.proxy")
@@ -100,57 +100,59 @@ def log_proxy_to(stream: TextIO) -> None:
 
 
 def silence_libraries() -> None:
-    """Keep credentials out of every log, whatever its level is."""
+    """Keep credentials out of the logs at any level."""
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class ProxyServer(uvicorn.Server):
-    """Stops on a signal and does not raise it anew afterwards: `ended_by` says which it was."""
+    """A server that stores the signal that stopped it in `ended_by` and does not re-raise it."""
 
     ended_by: int | None = None
     ready: Callable[[], None] = staticmethod(lambda: None)
-    """Called when the server answers, and signals are handled."""
+    """Called when the server is ready and handles signals."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
+        """Start the server and call `ready`."""
         await super().startup(sockets)
         self.ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle the signals that ask for an end, in the main thread, while serving."""
+        """Handle stop signals in the main thread while serving."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
+        old_handlers = {
+            number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS
+        }
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in old_handlers.items():
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Note the first signal, and stop."""
+        """Store the first signal and stop."""
         self.ended_by = self.ended_by or sig
         super().handle_exit(sig, frame)
 
 
-def serve_proxy(serving: ServeOptions, *, ready: Callable[[str], None]) -> int | None:
-    """Serve until a signal, and return it; `ready` is told the address. Raises InputError."""
-    with bind_socket(serving.host, serving.port) as listener:
+def serve_proxy(options: ServeOptions, *, ready: Callable[[str], None]) -> int | None:
+    """Serve until a signal and return it; call `ready` with the URL. Raises InputError."""
+    with bind_socket(options.host, options.port) as listener:
         silence_libraries()
-        if get_url(listener) == serving.upstream.origin:
+        if get_url(listener) == options.upstream.origin:
             raise InputError("--upstream is the proxy's own address. Name the provider's")
-        return asyncio.run(_run_server(serving, listener, lambda: ready(get_url(listener))))
+        return asyncio.run(_run_server(options, listener, lambda: ready(get_url(listener))))
 
 
 async def _run_server(
-    serving: ServeOptions, listener: socket.socket, ready: Callable[[], None]
+    options: ServeOptions, listener: socket.socket, ready: Callable[[], None]
 ) -> int | None:
-    client = open_client(connect_s=serving.connect_s, silence_s=serving.silence_s)
+    client = open_client(connect_s=options.connect_s, read_timeout_s=options.read_timeout_s)
     async with client:
-        app = SteeringProxy(serving.upstream, client, serving.answering)
+        app = SteeringProxy(options.upstream, client, options.answer_reviewer)
         server = ProxyServer(build_server_config(app))
         server.ready = ready
         await server.serve([listener])
@@ -158,7 +160,7 @@ async def _run_server(
 
 
 def build_server_config(app: ASGIApp) -> uvicorn.Config:
-    """Return how uvicorn runs the proxy: no header, no line in a log is of its own."""
+    """Build uvicorn's configuration, without own headers and log lines."""
     return uvicorn.Config(
         app,
         interface="asgi3",

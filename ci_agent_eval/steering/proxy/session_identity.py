@@ -1,7 +1,7 @@
-"""Which session a request belongs to: by what the client says, else by how its talk begins.
+"""Identification of a request's session, by explicit ids or by the conversation's beginning.
 
-A conversation is sent anew with every request and grows at its end, so its beginning names it.
-Only hashes leave this module: texts and credentials are not kept.
+Each request repeats the conversation and appends to it, so its beginning identifies it. This
+module returns only hashes; texts and credentials are not stored.
 """
 
 from __future__ import annotations
@@ -15,30 +15,34 @@ from ci_agent_eval.steering.proxy.sse import Json, parse_object, render_compact_
 
 SESSION_HEADER = "x-session-id"
 
-# Claude Code's `metadata.user_id` ends like this, or is JSON that holds `session_id`.
+# Claude Code's `metadata.user_id` ends like this, or is JSON with the key `session_id`.
 _SESSION_SUFFIX = re.compile(r"session_([0-9a-fA-F-]{8,64})$")
 _CREDENTIALS = ("authorization", "x-api-key", "api-key")
 _INSTRUCTION_ROLES = ("system", "developer")
 
 
 def identify_session(
-    headers: Mapping[str, str], body: Json, *, header: str, chained: Callable[[str], str | None]
+    headers: Mapping[str, str],
+    body: Json,
+    *,
+    header: str,
+    find_session: Callable[[str], str | None],
 ) -> str | None:
-    """Return the session of a request; None where nothing tells.
+    """Return the session of a request; None if unknown.
 
-    `chained` knows the sessions of responses by their ids, for requests that name the one before.
-    The order: the header; the response before; the conversation at the provider; the session
-    in `metadata.user_id`; the beginning of the conversation.
+    `find_session` returns the session of an earlier response by its id. The order: the header;
+    the previous response; the provider's conversation; the session in `metadata.user_id`; the
+    beginning of the conversation.
     """
-    said = headers.get(header.lower(), "").strip()
-    if said:
-        return _hash_parts("header", said)
-    before = body.get("previous_response_id")
-    if isinstance(before, str) and before:
-        return chained(before) or _hash_parts("response", before)
-    named = _get_conversation_id(body) or _get_named_session(body)
-    if named:
-        return _hash_parts("named", named)
+    header_value = headers.get(header.lower(), "").strip()
+    if header_value:
+        return _hash_parts("header", header_value)
+    previous_id = body.get("previous_response_id")
+    if isinstance(previous_id, str) and previous_id:
+        return find_session(previous_id) or _hash_parts("response", previous_id)
+    session_name = _get_conversation_id(body) or _get_named_session(body)
+    if session_name:
+        return _hash_parts("named", session_name)
     opening = list(_iterate_opening(body))
     return _hash_parts("opening", *_iterate_context(headers, body), *opening) if opening else None
 
@@ -56,9 +60,9 @@ def _get_conversation_id(body: Json) -> str | None:
 def _get_named_session(body: Json) -> str | None:
     user = _get_user_id(body)
     data = parse_object(user) or {}
-    inside = data.get("session_id")
-    if isinstance(inside, str) and inside:
-        return inside
+    session_id = data.get("session_id")
+    if isinstance(session_id, str) and session_id:
+        return session_id
     found = _SESSION_SUFFIX.search(user)
     return found.group(1) if found else None
 
@@ -70,7 +74,7 @@ def _get_user_id(body: Json) -> str:
 
 
 def _iterate_context(headers: Mapping[str, str], body: Json) -> Iterator[str]:
-    """Return what tells apart two conversations that begin with the same words."""
+    """Yield values that distinguish conversations with the same beginning."""
     for name in _CREDENTIALS:
         yield headers.get(name, "")
     for key in ("model", "prompt_cache_key", "safety_identifier", "user"):
@@ -80,14 +84,14 @@ def _iterate_context(headers: Mapping[str, str], body: Json) -> Iterator[str]:
 
 
 def _iterate_opening(body: Json) -> Iterator[str]:
-    """Return the instructions, and the messages up to the first of the user's."""
+    """Yield the instructions and the first message of the user."""
     for key in ("system", "instructions"):
         if body.get(key):
             yield f"{key}: {_render_content(body[key])}"
-    entered = body.get("messages", body.get("input"))
-    if isinstance(entered, str):
-        yield f"user: {entered}"
-    messages = [m for m in entered if isinstance(m, dict)] if isinstance(entered, list) else []
+    items = body.get("messages", body.get("input"))
+    if isinstance(items, str):
+        yield f"user: {items}"
+    messages = [m for m in items if isinstance(m, dict)] if isinstance(items, list) else []
     instructions = itertools.takewhile(lambda m: m.get("role") in _INSTRUCTION_ROLES, messages)
     users = (m for m in messages if m.get("role") == "user")
     for message in itertools.chain(instructions, itertools.islice(users, 1)):
@@ -95,7 +99,7 @@ def _iterate_opening(body: Json) -> Iterator[str]:
 
 
 def _render_content(content: object) -> str:
-    """Return a content's text; marks for caches wander from message to message and do not count."""
+    """Return a content's text without cache marks, which move between messages."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]

@@ -1,4 +1,4 @@
-"""The asking: a reviewer that cannot fail, and a line in the log for each call that is held."""
+"""Review of calls that never raises, with a log line for each steered call."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ _NAME_LENGTH = 64
 
 
 class Reviewer(Protocol):
-    """Who decides: the reactor."""
+    """The interface of the reactor."""
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision:
-        """Say whether a call may run; `now` in seconds."""
+        """Decide whether a call may run; `now` is in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyReview:
-    """Who is asked about the calls of a session, by which clock."""
+    """The reviewer of calls, with its tool filter and clock."""
 
     reviewer: Reviewer
-    concerns: Callable[[str], bool]
+    is_steerable: Callable[[str], bool]
     clock: Callable[[], float]
 
-    def gate(self, session: str | None) -> SessionReview:
-        """Return what the rewriting of one answer asks."""
-        return SessionReview(lambda call: self._decision(call, session), self.concerns)
+    def for_session(self, session: str | None) -> SessionReview:
+        """Return the review for one session's calls."""
+        return SessionReview(lambda call: self._decide(call, session), self.is_steerable)
 
-    def _decision(self, call: ToolCallRequest, session: str | None) -> Decision:
+    def _decide(self, call: ToolCallRequest, session: str | None) -> Decision:
         try:
             decision = self.reviewer.review(call, session, self.clock())
-        except Exception as error:  # noqa: BLE001 - a fault in steering stops nobody's work
-            # A sentence of ours may be shown; what others say may hold what the model said.
-            ours = isinstance(error, AgentEvalError)
-            what = str(error) if ours else f"unexpected {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001 - an error of steering must not stop the agent
+            # Only log texts of own errors; others may contain the model's answer.
+            is_own = isinstance(error, AgentEvalError)
+            what = str(error) if is_own else f"unexpected {type(error).__name__}"
             logger.warning("a call goes through unreviewed: %s", what)
             return Allow("the review failed")
         if isinstance(decision, Steer):
@@ -51,8 +51,8 @@ class ProxyReview:
 
 
 def _log_steered(decision: Steer, call: ToolCallRequest, session: str | None) -> None:
-    """Say what was held back: not the command, which may hold secrets."""
-    full = decision.handler == FULL_SUITE
-    what = "full-suite pytest command" if full else f"call ({decision.handler})"
-    name, known = call.tool[:_NAME_LENGTH], "unknown" if session is None else session[:8]
-    logger.info("Steering %s: held back a call of %r, session %s", what, name, known)
+    """Log a steered call without its command, which may contain secrets."""
+    is_full_suite = decision.handler == FULL_SUITE
+    what = "full-suite pytest command" if is_full_suite else f"call ({decision.handler})"
+    name, session_prefix = call.tool[:_NAME_LENGTH], "unknown" if session is None else session[:8]
+    logger.info("Steering %s: held back a call of %r, session %s", what, name, session_prefix)

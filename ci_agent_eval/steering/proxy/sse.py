@@ -1,7 +1,7 @@
-"""Server-sent events as bytes: cut apart, read, and written anew, and never changed on the way.
+"""Server-sent events as bytes: splitting, parsing and rendering.
 
-The format is the one of https://html.spec.whatwg.org/multipage/server-sent-events.html. A
-library's parser gives events without their bytes; a proxy has to hand on the bytes.
+Format: https://html.spec.whatwg.org/multipage/server-sent-events.html. Parsers of libraries
+return events without their original bytes, which a proxy must forward.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 Json = dict[str, object]
-"""A JSON object as it came: nothing in it can be trusted."""
+"""An unvalidated JSON object."""
 
-# A line's end and an empty line after it. Behind \n a \r waits for what follows it: it is half
-# of \r\n nearly always. Where all lines end with \r, nothing is waited for.
+# A line ending followed by an empty line. After \n, a \r needs a following byte to match, because
+# it is usually the first half of \r\n. If all lines end with \r, no further byte is needed.
 _END = re.compile(rb"\n(?:\r\n|\n|\r(?=[^\n]))|\r\r\n?")
 _LOOK_BACK = 3
 _BOM = b"\xef\xbb\xbf"
@@ -23,45 +23,45 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(slots=True)
 class Splitter:
-    """Cuts a stream of bytes into events; together they are the stream, byte for byte."""
+    """Splits a stream of bytes into events without losing any byte."""
 
     _buffer: bytearray = field(default_factory=bytearray)
-    _seen: int = 0
+    _searched_bytes: int = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the events that `chunk` completes, each with the empty line that ends it."""
+        """Return the events completed by `chunk`, including their empty lines."""
         self._buffer += chunk
         events: list[bytes] = []
         start = 0
-        for end in _END.finditer(self._buffer, max(0, self._seen - _LOOK_BACK)):
+        for end in _END.finditer(self._buffer, max(0, self._searched_bytes - _LOOK_BACK)):
             events.append(bytes(self._buffer[start : end.end()]))
             start = end.end()
         del self._buffer[:start]
-        self._seen = len(self._buffer)
+        self._searched_bytes = len(self._buffer)
         return events
 
-    def rest(self) -> bytes:
-        """Return what came after the last event, and forget it."""
+    def take_rest(self) -> bytes:
+        """Remove and return the bytes after the last event."""
         rest = bytes(self._buffer)
         self._buffer.clear()
-        self._seen = 0
+        self._searched_bytes = 0
         return rest
 
     @property
-    def waiting(self) -> int:
-        """Bytes of the event that is not complete."""
+    def pending_bytes(self) -> int:
+        """The number of bytes of the incomplete event."""
         return len(self._buffer)
 
 
 def parse_data(raw: bytes) -> Json | None:
-    """Return the JSON object that is an event's data; None where it is something else."""
+    """Parse an event's data as a JSON object; None for other data."""
     lines = (line for line in raw.removeprefix(_BOM).splitlines() if line.startswith(b"data:"))
     data = b"\n".join(line[5:].removeprefix(b" ") for line in lines)
     return parse_object(data) if data.lstrip().startswith(b"{") else None
 
 
 def parse_object(text: bytes | str) -> Json | None:
-    """Return the JSON object that a text is; None where it is something else."""
+    """Parse a text as a JSON object; None for other texts."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -70,24 +70,24 @@ def parse_object(text: bytes | str) -> Json | None:
 
 
 def render_compact_json(value: object) -> bytes:
-    """Return compact JSON in ASCII, which lone surrogates survive."""
+    """Render compact JSON in ASCII, which preserves lone surrogates."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def replace_data(raw: bytes, data: Mapping[str, object]) -> bytes:
-    """Return an event as it came, with other data."""
+    """Return an event with replaced data and otherwise unchanged lines."""
     end = _find_newline(raw)
     lines = raw.splitlines()
     first = next(at for at, line in enumerate(lines) if _is_data(line))
     kept = [line for at, line in enumerate(lines) if at == first or not _is_data(line)]
     kept[first] = b"data: " + render_compact_json(data)
     whole = end.join(kept) + end
-    # The empty line that ends an event is missing from a last event that was cut short.
+    # The final empty line is missing if the stream was cut off.
     return whole if not kept[-1] else whole + end
 
 
 def render_event(data: Mapping[str, object], *, name: str | None = None) -> bytes:
-    """Return a new event."""
+    """Render a new event."""
     head = b"" if name is None else b"event: " + name.encode() + b"\n"
     return head + b"data: " + render_compact_json(data) + b"\n\n"
 

@@ -1,4 +1,4 @@
-"""Whose calls may be steered at all: calls of other tools need not be held in a stream."""
+"""The tools with steerable calls; calls of other tools are not held in a stream."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 
 def build_tool_filter(settings: SteeringSettings) -> Callable[[str], bool]:
-    """Return the test of a tool's name that these settings come to."""
-    on_commands = settings.enabled or bool(settings.dangerous)
-    tools = {"pytest"} if on_commands else set[str]()
+    """Return a predicate for the names of tools with calls that these settings may steer."""
+    covers_commands = settings.enabled or bool(settings.dangerous)
+    tools = {"pytest"} if covers_commands else set[str]()
     for rule in settings.general:
         tools |= {normalize_tool_name(name) for name in rule.tools}
-        on_commands |= not rule.tools
+        covers_commands |= not rule.tools
     return lambda tool: (
         "*" in tools
         or normalize_tool_name(tool) in tools
-        or (on_commands and runs_commands(tool, settings.rules.shell_tools))
+        or (covers_commands and runs_commands(tool, settings.rules.shell_tools))
     )

@@ -1,4 +1,4 @@
-"""The provider, over HTTP: requests as they came, answers as they come."""
+"""HTTP client for the provider, which forwards requests and answers unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.proxy.headers import Headers
 
 ProviderError = httpx2.HTTPError
-"""What is raised where the provider does not answer, or stops in the middle."""
+"""Raised if the provider does not answer or its answer is incomplete."""
 
 ProviderTimeout = httpx2.TimeoutException
 ProviderResponse = httpx2.Response
@@ -21,20 +21,20 @@ ProviderClient = httpx2.AsyncClient
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """Where requests go."""
+    """The address of the provider."""
 
     origin: str
     """Scheme, host and port."""
     prefix: bytes = b""
-    """What stands before every path."""
+    """The prefix of all paths."""
 
-    def target(self, path: bytes, query: bytes) -> bytes:
-        """Return path and query of a request, byte for byte as the client wrote them."""
+    def build_target(self, path: bytes, query: bytes) -> bytes:
+        """Return path and query of a request, byte for byte as sent by the client."""
         return self.prefix + path + (b"?" + query if query else b"")
 
 
 def parse_upstream(text: str) -> Upstream:
-    """Read `--upstream`. Raises InputError where it is no address, or has more than a path."""
+    """Parse `--upstream`. Raises InputError for invalid URLs and parts after the path."""
     try:
         url = httpx2.URL(text)
     except httpx2.InvalidURL as error:
@@ -53,15 +53,15 @@ def parse_upstream(text: str) -> Upstream:
 _SUCH_AS = "Give it as in --upstream https://api.openai.com"
 
 
-def open_client(*, connect_s: float, silence_s: float) -> ProviderClient:
-    """Return the client; `silence_s` is how long the provider may say nothing."""
-    # Cookies belong to the clients of the proxy, and not to each other's.
-    nobodys = http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
+def open_client(*, connect_s: float, read_timeout_s: float) -> ProviderClient:
+    """Create the HTTP client; `read_timeout_s` is the read timeout in seconds."""
+    # The proxy stores no cookies, which would mix those of its clients.
+    no_cookies = http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
     return httpx2.AsyncClient(
-        cookies=nobodys,
+        cookies=no_cookies,
         follow_redirects=False,
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
-        timeout=httpx2.Timeout(silence_s, connect=connect_s, pool=None),
+        timeout=httpx2.Timeout(read_timeout_s, connect=connect_s, pool=None),
     )
 
 
@@ -74,7 +74,7 @@ async def send_request(
     headers: Headers,
     content: bytes | AsyncIterator[bytes] | None,
 ) -> ProviderResponse:
-    """Send a request and return the answer's head. Raises Failure."""
+    """Send a request and return the streamed response. Raises ProviderError."""
     request = httpx2.Request(
         method,
         origin,
@@ -86,16 +86,16 @@ async def send_request(
 
 
 _CODINGS = {"", "identity", "gzip", "deflate"}
-"""What can be undone wherever the library is. Answers are asked for without any coding."""
+"""The codings that the library always decodes. Requests ask for uncoded answers."""
 
 
 def is_decodable(coding: str) -> bool:
-    """Say whether these content codings can be undone."""
+    """Return whether these content codings can be decoded."""
     return {name.strip().lower() for name in coding.split(",")} <= _CODINGS
 
 
 def decode_body(raw: bytes, coding: str) -> Iterator[bytes]:
-    """Return a whole body's bytes in pieces, without its content codings. Raises Failure."""
+    """Yield the decoded bytes of a complete body. Raises ProviderError."""
     if not coding:
         return iter([raw])
     response = httpx2.Response(200, headers={"content-encoding": coding}, content=iter([raw]))

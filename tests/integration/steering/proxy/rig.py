@@ -108,7 +108,7 @@ class Rig:
         settings=SETTINGS,
         limits=None,
         prefix="",
-        silence_s=20.0,
+        read_timeout_s=20.0,
         reviewer=None,
         session_header="x-session-id",
         upstream=None,
@@ -123,7 +123,7 @@ class Rig:
         self._review = ProxyReview(reactor, build_tool_filter(settings), lambda: 0.0)
         self._session_header = session_header
         self._limits = limits or SizeLimits()
-        self._silence_s = silence_s
+        self._silence_s = read_timeout_s
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
@@ -142,7 +142,7 @@ class Rig:
 
     async def _run(self):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with open_client(connect_s=5, silence_s=self._silence_s) as client:
+        async with open_client(connect_s=5, read_timeout_s=self._silence_s) as client:
             answering = AnswerReviewer(self._review, self._session_header, self._limits)
             proxy = SteeringProxy(self.upstream, client, answering)
             servers = [

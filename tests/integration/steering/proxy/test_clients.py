@@ -289,7 +289,7 @@ def test_a_provider_that_says_nothing_is_a_timeout():
     async def silent(_asked, exchange):
         await exchange.wait_until_disconnected()
 
-    with Rig(silent, silence_s=0.2) as rig, pytest.raises(anthropic.APIStatusError) as failed:
+    with Rig(silent, read_timeout_s=0.2) as rig, pytest.raises(anthropic.APIStatusError) as failed:
         messages(rig, stream=False)
     assert failed.value.status_code == 504
     assert failed.value.body["error"]["type"] == "timeout_error"

@@ -57,7 +57,7 @@ def rewritten(api, body, review=None):
 
 
 def streamed(api, events, review=None, most=1_000_000):
-    rewriting = EventRewriter(answer_of(api, review).stream(), most)
+    rewriting = EventRewriter(answer_of(api, review).create_stream(), most)
     parts = [rewriting.feed(event) for event in events]
     return [*parts, rewriting.finish()]
 

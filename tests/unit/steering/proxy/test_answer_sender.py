@@ -25,7 +25,7 @@ def test_what_a_request_may_refer_to_is_known_before_the_client_has_it():
     async def go():
         answered = httpx2.Response(200, content=parts())
         answer = AnswerRewriter("responses", ReviewedCalls(SessionReview(lambda _call: Allow(""))))
-        events = EventRewriter(answer.stream(), 100_000)
+        events = EventRewriter(answer.create_stream(), 100_000)
         await AnswerSender(answered, send).send_events(events, lambda: order.append("remembered"))
         assert answer.response_id == "resp_1"
 

@@ -90,20 +90,20 @@ def open_calls(request=None, response_id="resp_1", calls=(CALL,)):
 
 def test_a_call_of_the_response_before_is_answered():
     request = {"previous_response_id": "resp_1", "input": [{"role": "user", "content": "x"}]}
-    assert open_calls().answer(request)
+    assert open_calls().add_missing_results(request)
     assert request["input"] == [RESULT, {"role": "user", "content": "x"}]
 
 
 def test_a_request_may_go_on_from_a_response_more_than_once():
     calls = open_calls()
-    assert calls.answer({"previous_response_id": "resp_1"})
-    assert calls.answer({"previous_response_id": "resp_1"})
+    assert calls.add_missing_results({"previous_response_id": "resp_1"})
+    assert calls.add_missing_results({"previous_response_id": "resp_1"})
 
 
 @pytest.mark.parametrize("entered", [None, "Go on.", [RESULT], [1, None, {}]])
 def test_any_input_is_answered_once(entered):
     request = {"previous_response_id": "resp_1", "input": entered}
-    open_calls().answer(request)
+    open_calls().add_missing_results(request)
     results = [item for item in request["input"] if item == RESULT]
     assert len(results) == 1
 
@@ -111,21 +111,21 @@ def test_any_input_is_answered_once(entered):
 def test_another_request_stays_as_it_is():
     for request in ({}, {"previous_response_id": "resp_2"}, {"input": "x"}, {"conversation": "c"}):
         before = dict(request)
-        assert not open_calls().answer(request)
+        assert not open_calls().add_missing_results(request)
         assert request == before
 
 
 def test_a_conversation_is_answered_until_the_provider_took_it():
     calls = open_calls({"conversation": {"id": "conv_1"}}, None)
-    assert calls.answer({"conversation": "conv_1"})
-    assert calls.answer({"conversation": "conv_1"})
-    calls.answered({"conversation": "conv_1"})
-    assert not calls.answer({"conversation": "conv_1"})
+    assert calls.add_missing_results({"conversation": "conv_1"})
+    assert calls.add_missing_results({"conversation": "conv_1"})
+    calls.close_conversations({"conversation": "conv_1"})
+    assert not calls.add_missing_results({"conversation": "conv_1"})
 
 
 def test_our_message_in_a_history_becomes_the_call_and_its_result():
     request = {"input": [{"role": "user", "content": "x"}, {"type": "message", "id": "msg_call_0"}]}
-    assert open_calls().answer(request)
+    assert open_calls().add_missing_results(request)
     assert request["input"][1:] == [CALL.item, RESULT]
 
 
@@ -157,9 +157,9 @@ def test_each_kind_of_call_has_its_own_result(kind, result):
     call = OpenCall({"type": kind, "call_id": "c"}, "Fewer.")
     request = {"previous_response_id": "resp_1", "input": []}
     calls = open_calls(calls=[call])
-    assert calls.answer(request)
+    assert calls.add_missing_results(request)
     assert request["input"] == [{"type": f"{kind}_output", **result}]
-    assert not calls.answer(request)
+    assert not calls.add_missing_results(request)
 
 
 # Whose calls
@@ -190,7 +190,7 @@ def test_a_tool_that_concerns_nobody_is_not_asked_about():
     calls = ReviewedCalls(
         SessionReview(lambda call: asked.append(call) or Allow(""), lambda tool: tool == "bash")
     )
-    assert calls.message("read", {}) is None
+    assert calls.get_message("read", {}) is None
     assert asked == []
 
 
@@ -209,8 +209,8 @@ def test_a_tool_that_concerns_nobody_is_not_asked_about():
 def test_an_upstream_is_an_origin_and_a_prefix(given, origin, target):
     upstream = parse_upstream(given)
     assert upstream.origin == origin
-    assert upstream.target(b"/v1/x", b"a=1") == target
-    assert upstream.target(b"/v1/x", b"") == target.removesuffix(b"?a=1")
+    assert upstream.build_target(b"/v1/x", b"a=1") == target
+    assert upstream.build_target(b"/v1/x", b"") == target.removesuffix(b"?a=1")
 
 
 @pytest.mark.parametrize("given", ["", "x", "//h", "http:/h", "https://u@h", "https://h#x"])
@@ -233,16 +233,16 @@ def test_complaints_have_the_shape_of_the_api():
     told = proxy_errors.build_internal_error(ValueError("SECRET"))
     assert json.loads(told.body("messages")) == {
         "type": "error",
-        "error": {"type": "api_error", "message": told.sentence},
+        "error": {"type": "api_error", "message": told.message},
     }
     for api in ("chat", "responses", None):
         assert json.loads(told.body(api))["error"] == {
-            "message": told.sentence,
+            "message": told.message,
             "type": "server_error",
             "param": None,
             "code": "proxy_error",
         }
-    assert "SECRET" not in told.sentence
+    assert "SECRET" not in told.message
 
 
 @pytest.mark.parametrize("depth", [100, 500, 900, 990, 1500, 5000, 50_000])

@@ -86,15 +86,15 @@ def test_small_chunks_give_the_same_bytes(api, size, end):
 def test_a_call_above_the_limit_passes_as_it_is(api):
     big = wire.bash("pytest " + "x" * 5000)
     events = EVENTS[api](big, text="Now:")
-    rewriting = EventRewriter(answer_of(api, lambda _c: Steer("m", "r", "h")).stream(), 2000)
+    rewriting = EventRewriter(answer_of(api, lambda _c: Steer("m", "r", "h")).create_stream(), 2000)
     out = [*(rewriting.feed(event) for event in events), rewriting.finish()]
     assert b"".join(out) == b"".join(events)
-    assert "2000 bytes" in rewriting.given_up
+    assert "2000 bytes" in rewriting.bypass_reason
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_an_event_above_the_limit_passes_as_it_is(api):
-    rewriting = EventRewriter(answer_of(api).stream(), 100)
+    rewriting = EventRewriter(answer_of(api).create_stream(), 100)
     chunk = b"data: " + b"x" * 200
     assert rewriting.feed(chunk) == chunk
     assert rewriting.feed(b"y\n\n") + rewriting.finish() == b"y\n\n"
@@ -106,10 +106,10 @@ def test_a_fault_in_the_rewriting_loses_nothing(api):
         raise ZeroDivisionError
 
     events = EVENTS[api](LS, READ)
-    rewriting = EventRewriter(answer_of(api, review).stream(), 1_000_000)
+    rewriting = EventRewriter(answer_of(api, review).create_stream(), 1_000_000)
     out = [*(rewriting.feed(event) for event in events), rewriting.finish()]
     assert b"".join(out) == b"".join(events)
-    assert rewriting.given_up == "unexpected ZeroDivisionError"
+    assert rewriting.bypass_reason == "unexpected ZeroDivisionError"
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -119,7 +119,7 @@ def test_a_fault_in_the_rewriting_leaves_a_whole_answer_as_it_is(api):
 
     answer = answer_of(api, review)
     assert answer.rewrite(json.dumps(BODIES[api](LS)).encode()) is None
-    assert answer.given_up == "unexpected ZeroDivisionError"
+    assert answer.bypass_reason == "unexpected ZeroDivisionError"
 
 
 JSON = st.recursive(
@@ -153,7 +153,7 @@ def test_no_shape_of_a_body_breaks_the_rewriting(api, data):
     body = data.draw(damaged([BODIES[api](LS, FULL, READ, text="t")]))
     answer = answer_of(api)
     answer.rewrite(json.dumps(body).encode())
-    assert answer.given_up is None
+    assert answer.bypass_reason is None
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -165,11 +165,11 @@ def test_no_shape_of_an_event_breaks_the_rewriting(api, data):
     payload = parse_data(events[at])
     if payload is not None:
         events[at] = wire.data(data.draw(damaged([payload])))
-    rewriting = EventRewriter(answer_of(api).stream(), 1_000_000)
+    rewriting = EventRewriter(answer_of(api).create_stream(), 1_000_000)
     for event in events:
         rewriting.feed(event)
     rewriting.finish()
-    assert rewriting.given_up is None
+    assert rewriting.bypass_reason is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ CHAT = {"model": "m", "messages": [SYSTEM, USER]}
 
 
 def session(body, headers=None, chained=None, header="x-session-id"):
-    return identify_session(headers or {}, body, header=header, chained=(chained or {}).get)
+    return identify_session(headers or {}, body, header=header, find_session=(chained or {}).get)
 
 
 def later(body, *more):

@@ -23,7 +23,7 @@ PIECES = st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"data: {}", b"event: 
 
 def cut(chunks):
     splitter = Splitter()
-    return [event for chunk in chunks for event in splitter.feed(chunk)], splitter.rest()
+    return [event for chunk in chunks for event in splitter.feed(chunk)], splitter.take_rest()
 
 
 @calmly
@@ -104,4 +104,4 @@ def test_many_small_chunks_cost_little():
     splitter = Splitter()
     for _ in range(200_000):
         splitter.feed(b"x" * 100)
-    assert splitter.waiting == 20_000_000
+    assert splitter.pending_bytes == 20_000_000
