@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, path: str, body: bytes) -> None:
         if path == "/load":
-            self._send(self.load.take_open_calls(), counted=False)
+            self._send(self.load.taken(), counted=False)
             return
         self.load.begin()
         answer = answer_to(self.script, body)

@@ -186,8 +186,8 @@ def test_the_load_begins_anew_once_it_was_taken():
     load.begin()
     load.open -= 1
 
-    assert json.loads(load.take_open_calls()) == {"calls": 2, "peak": 2, "open": 1}
-    assert json.loads(load.take_open_calls()) == {"calls": 0, "peak": 1, "open": 1}
+    assert json.loads(load.taken()) == {"calls": 2, "peak": 2, "open": 1}
+    assert json.loads(load.taken()) == {"calls": 0, "peak": 1, "open": 1}
 
 
 def test_the_model_server_answers_many_at_once():

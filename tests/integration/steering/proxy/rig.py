@@ -90,7 +90,7 @@ class Exchange:
     async def end(self):
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def gone(self):
+    async def wait_until_disconnected(self):
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
