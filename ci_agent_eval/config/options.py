@@ -92,19 +92,19 @@ OPTIONS: tuple[Option, ...] = (
         "Minimum average score of the evaluations, 0 to 1. Unset: they do not gate.",
     ),
     Option(
-        "max-cost-usd",
+        "total-cost-usd",
         ("budgets", "total_cost_usd"),
         "number",
         "Hard budget of the whole suite in US dollars. The run stops when it is exceeded.",
     ),
     Option(
-        "max-tokens",
+        "total-tokens",
         ("budgets", "total_tokens"),
         "count",
         "Hard budget of the whole suite in tokens. The run stops when it is exceeded.",
     ),
     Option(
-        "max-wall-time-s",
+        "total-wall-time-s",
         ("budgets", "total_wall_time_s"),
         "number",
         "Hard budget of the whole suite in seconds. The run stops when it is exceeded.",

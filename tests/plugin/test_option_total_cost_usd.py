@@ -186,7 +186,7 @@ def test_a_stopped_run_ends_in_a_report_that_fails_and_names_the_budget(suite, p
     """From `agent-eval run` to its report: the gate's own budget stops the suite."""
     with asking(suite, EPISODES):
         done = pytester.run(
-            *(sys.executable, "-m", "ci_agent_eval", "run", "--max-cost-usd=0.00035"),
+            *(sys.executable, "-m", "ci_agent_eval", "run", "--total-cost-usd=0.00035"),
             *("--report-dir=report", "."),
         )
     assert done.ret == 1
