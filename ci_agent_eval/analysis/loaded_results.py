@@ -198,19 +198,23 @@ _intern_steps: Callable[[tuple[TrajectoryStep, ...]], tuple[TrajectoryStep, ...]
 
 
 def _count_tokens(episode: Episode) -> int | None:
-    shown = episode.trajectory.total_tokens if episode.trajectory else None
-    if shown is None and episode.tokens is not None:
+    measured = episode.trajectory.total_tokens if episode.trajectory else None
+    if measured is None and episode.tokens is not None:
         return episode.tokens.total
     budget = episode.budgets.token_usage
-    return shown if shown is not None or budget is None or budget.used is None else int(budget.used)
+    return (
+        measured
+        if measured is not None or budget is None or budget.used is None
+        else int(budget.used)
+    )
 
 
 def _find_cost(episode: Episode) -> float | None:
-    shown = episode.trajectory.cost_usd if episode.trajectory else None
-    if shown is None and episode.cost_usd is not None:
+    measured = episode.trajectory.cost_usd if episode.trajectory else None
+    if measured is None and episode.cost_usd is not None:
         return episode.cost_usd
     budget = episode.budgets.cost_usd
-    return shown if shown is not None or budget is None else budget.used
+    return measured if measured is not None or budget is None else budget.used
 
 
 def _count_model_calls(episode: Episode) -> ModelCallCounts:

@@ -71,7 +71,7 @@ def _weigh_finding(
     if waived is None:
         message = f"{finding.message}; {finding.advice}" if finding.advice else finding.message
         return Reason(finding.kind, message, *name), gates
-    if waived.holds:
+    if waived.is_in_force:
         return Reason("acknowledged", waived.message, *name), False
     return Reason(finding.kind, waived.message, *name), gates
 

@@ -116,10 +116,10 @@ def _scenario_reasons(
 
 def _describe_unjudged(scenario: ScenarioSummary) -> str:
     tally, unjudged = scenario.tally, scenario.unjudged_iterations
-    whole = tally.ran + unjudged
+    total = tally.ran + unjudged
     counts = [f"{tally.skipped} skipped"] if tally.skipped else []
     counts += [f"{unjudged - tally.skipped} not run"] if unjudged > tally.skipped else []
-    return f"{unjudged} of {whole} iterations were not judged ({', '.join(counts)})"
+    return f"{unjudged} of {total} iterations were not judged ({', '.join(counts)})"
 
 
 def _describe_need(judgement: Judgement) -> str:
@@ -165,11 +165,11 @@ def find_shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[
 
 def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[Reason]:
     rate, score = policy.eval_min_pass_rate, policy.eval_min_score
-    whole, errors = found.conversations, found.tally.error
+    total, errors = found.conversations, found.tally.error
     counts = f"{errors} errored, {found.tally.skipped} skipped"
     messages = {
         "measurement": f"no evaluation conversation was judged ({counts}), but a threshold is set",
-        "pass_rate": f"{found.passed} of {whole} evaluation conversations passed, "
+        "pass_rate": f"{found.passed} of {total} evaluation conversations passed, "
         f"{(rate or 0) * 100:.6g}% required",
         "score": f"the evaluations' average score is {found.mean_score or 0:g}, "
         f"{score or 0:g} required",
@@ -180,10 +180,10 @@ def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[
     if (
         score is not None
         and found.tally.judged
-        and errors > compute_exact_share(policy.max_error_rate, whole)
+        and errors > compute_exact_share(policy.max_error_rate, total)
     ):
         message = (
-            f"{errors} of {whole} evaluation conversations have no score: they ended in an error"
+            f"{errors} of {total} evaluation conversations have no score: they ended in an error"
         )
         yield Reason("evaluation", f"{message}, {policy.max_error_rate:.1%} allowed")
 

@@ -28,7 +28,7 @@ class AcknowledgedFinding:
 
     message: str
     """The finding's message with the reason and the expiry date."""
-    holds: bool
+    is_in_force: bool
     """Whether the acknowledgement is in force; False: it has expired."""
 
 
@@ -44,9 +44,9 @@ def find_acknowledgement(
         return None
     if found.expired:
         note = f"it was acknowledged until {found.until}, which is over ({found.reason})"
-        return AcknowledgedFinding(f"{finding.message}; {note}", holds=False)
+        return AcknowledgedFinding(f"{finding.message}; {note}", is_in_force=False)
     note = f"acknowledged: {found.reason}, until {found.until}"
-    return AcknowledgedFinding(f"{finding.message}; {note}", holds=True)
+    return AcknowledgedFinding(f"{finding.message}; {note}", is_in_force=True)
 
 
 def find_needless_acknowledgements(

@@ -166,7 +166,7 @@ def _build_figure_finding(
     reason: Reason, increase: MetricIncrease, *, gates: bool
 ) -> BaselineFinding:
     """Return the finding of a figure of the suite that rose by more than is allowed."""
-    write, moved = _WRITERS[increase.figure], increase.moved
+    write, moved = _WRITERS[increase.figure], increase.change
     before, now = (format_cell(value, write).text for value in (moved.before, moved.after))
     figure, limit = LIMITED_FIGURES[increase.figure], numbers.allowed(increase.allowed)
     text = f"{figure} {_describe_rise(increase)}, {limit}"
@@ -174,7 +174,7 @@ def _build_figure_finding(
 
 
 def _describe_rise(increase: MetricIncrease) -> str:
-    moved = increase.moved
+    moved = increase.change
     if increase.kind == "not_measured":
         missing = numbers.count(moved.compared - moved.scenarios)
         scenarios = numbers.counted(moved.compared, "scenario")

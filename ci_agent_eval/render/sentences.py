@@ -68,7 +68,7 @@ def _stopped_run(run: StoppedRun) -> str:
 
 
 def _increase(increase: MetricIncrease) -> str:
-    moved, limit = increase.moved, f"{increase.allowed * 100:.6g}% allowed"
+    moved, limit = increase.change, f"{increase.allowed * 100:.6g}% allowed"
     figure = LIMITED_FIGURES[increase.figure]
     if increase.kind == "not_measured":
         where = f"{moved.compared - moved.scenarios} of {moved.compared} scenarios"

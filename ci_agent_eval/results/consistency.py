@@ -33,35 +33,35 @@ def _check_junit_of_runs(
     For a run without a JUnit file, JUnit files that belong to no run are checked instead.
     """
     runs = list(runs)
-    owned = {read.junit for read in runs}
+    owned = {run.junit for run in runs}
     elsewhere = any(holds(source) for path, source in junit.items() if path not in owned)
-    for read in runs:
-        own = junit.get(read.junit) if read.junit is not None else None
-        yield read, elsewhere if own is None else holds(own)
+    for run in runs:
+        own = junit.get(run.junit) if run.junit is not None else None
+        yield run, elsewhere if own is None else holds(own)
 
 
 def find_unexplained_failures(
     runs: Iterable[LoadedRun], junit: Mapping[Path, SourceFile]
 ) -> Iterable[Finding]:
     """Yield a finding for each run that ended with status 1 without any failure."""
-    for read, explained in _check_junit_of_runs(runs, junit, _is_bad):
-        if not explained and _has_unexplained_status(read):
+    for run, explained in _check_junit_of_runs(runs, junit, _is_bad):
+        if not explained and _has_unexplained_status(run):
             advice = (
                 "something besides the tests failed it, its output says what"
-                if read.junit in junit
+                if run.junit in junit
                 else "write junit.xml beside them (--junit-xml) and run again"
             )
             message = f"pytest ended with status 1, but nothing in these results failed; {advice}"
-            yield Finding("disagreement", read.where, message)
+            yield Finding("disagreement", run.where, message)
 
 
-def _has_unexplained_status(read: LoadedRun) -> bool:
-    session = read.session
+def _has_unexplained_status(run: LoadedRun) -> bool:
+    session = run.session
     if session is None or session.state != "finished" or session.exit_status != 1:
         return False
     if session.collection_errors:
         return False
-    last = {key[:3]: entry.record for key, entry in sorted(read.entries.items(), key=_get_key)}
+    last = {key[:3]: entry.record for key, entry in sorted(run.entries.items(), key=_get_key)}
     return not any(map(_has_failed, last.values()))
 
 
@@ -122,20 +122,20 @@ def find_unproven_runs(
     runs: Iterable[LoadedRun], junit: Mapping[Path, SourceFile]
 ) -> Iterator[Finding]:
     """Yield a finding for each finished run in which no episode and no test passed or failed."""
-    for read, tests_judged in _check_junit_of_runs(runs, junit, _has_judged_tests):
-        if (reason := _explain_unproven(read, tests_judged=tests_judged)) is not None:
-            yield Finding("no_results", read.where, f"{reason}; {_ADVICE}")
+    for run, tests_judged in _check_junit_of_runs(runs, junit, _has_judged_tests):
+        if (reason := _explain_unproven(run, tests_judged=tests_judged)) is not None:
+            yield Finding("no_results", run.where, f"{reason}; {_ADVICE}")
 
 
-def _explain_unproven(read: LoadedRun, *, tests_judged: bool) -> str | None:
-    session = read.session
+def _explain_unproven(run: LoadedRun, *, tests_judged: bool) -> str | None:
+    session = run.session
     if session is None or session.state != "finished" or session.collection_errors:
         return None  # other findings cover it
     if session.shard is not None and session.shard.empty:
         return None  # the split assigned no test to it
     if session.exit_status == _NO_TESTS:
         return f"pytest found nothing to run (status {_NO_TESTS}), so this run proves nothing"
-    outcomes = {entry.record.outcome for entry in read.entries.values()}
+    outcomes = {entry.record.outcome for entry in run.entries.values()}
     if tests_judged or outcomes & {"passed", "failed"}:
         return None
     return "no episode and no test of this run passed or failed, so it proves nothing"

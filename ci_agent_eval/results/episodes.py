@@ -224,7 +224,7 @@ def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | Episod
         )
         return
     # The importers are not worth their start-up time to a file in our own layout.
-    from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - as said
+    from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - see above
 
     try:
         value = parse_json(data)

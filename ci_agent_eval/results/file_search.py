@@ -78,7 +78,7 @@ def find_result_files(
             search.add_results(pattern)
         for pattern in junit:
             search.add_junit(pattern)
-        return search.found()
+        return search.build_found_files()
     except OSError as error:
         raise InputError(
             f"cannot list {error.filename!r}: {error.strerror}; make it readable, or name "
@@ -130,7 +130,7 @@ class _FileSearch:
                 self._find_nothing(pattern, f"the folder {self._name_path(path)} holds no XML file")
             self.junit_files.update(inside)
 
-    def found(self) -> FoundFiles:
+    def build_found_files(self) -> FoundFiles:
         """Return the found files, checked and sorted."""
         runs = tuple(
             run
@@ -158,7 +158,7 @@ class _FileSearch:
         if os.path.lexists(self.root / pattern):
             return [_normalize_path(self.root / pattern)]
         # Path.glob neither takes absolute patterns nor leaves out hidden files.
-        matches = glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207 - as said
+        matches = glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207 - see above
         if not matches:
             self._find_nothing(pattern, f"no {kind} match {pattern!r}")
         return [_normalize_path(self.root / match) for match in matches]

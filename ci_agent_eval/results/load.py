@@ -102,33 +102,33 @@ class _ResultsLoader:
         """Add our plugin's runs; return the JUnit files of runs that a later attempt replaces."""
         current = find_current_attempts(dict(enumerate(reads)))
         replaced = set()
-        for number, (run, read) in enumerate(zip(runs, reads, strict=True)):
+        for number, (run, loaded) in enumerate(zip(runs, reads, strict=True)):
             if number in current:
-                self._add_run(run, read, number)
+                self._add_run(run, loaded, number)
             else:
-                self.findings.append(build_replaced_finding(read))
+                self.findings.append(build_replaced_finding(loaded))
                 replaced |= {run.junit_path} if run.junit_path is not None else set()
         return replaced
 
-    def _add_run(self, run: RunFolder, read: LoadedRun, number: int) -> None:
-        self.runs[number] = read
+    def _add_run(self, run: RunFolder, loaded: LoadedRun, number: int) -> None:
+        self.runs[number] = loaded
         if run.junit_path is not None:
             self.junit_of[number] = run.junit_path
-        self.add(read, number)
+        self.add(loaded, number)
 
-    def add(self, read: LoadedRun, run: int) -> None:
+    def add(self, loaded: LoadedRun, run: int) -> None:
         """Add a run or file; an episode that was already added is a finding."""
-        for key, entry in read.entries.items():
+        for key, entry in loaded.entries.items():
             if key in self.entries:
                 first = self.entries[key][1].source.where
                 self.findings.append(build_duplicate_finding(key, first, entry.source.where))
             else:
                 self.entries[key] = (run, entry)
-        self.sources += read.sources
-        self.suites |= read.suites - {UNNAMED_SUITE}
-        self.findings += read.findings
-        if read.session is not None:
-            self.sessions.append(read.session)
+        self.sources += loaded.sources
+        self.suites |= loaded.suites - {UNNAMED_SUITE}
+        self.findings += loaded.findings
+        if loaded.session is not None:
+            self.sessions.append(loaded.session)
 
     def add_junit(self, files: Sequence[ResultFile], *, with_json: bool) -> None:
         """Read JUnit files and join their cases to the episodes.
@@ -139,15 +139,15 @@ class _ResultsLoader:
             self._judge_runs({})
             return
         # Importing junitparser takes time, so do it only if there is a JUnit file.
-        from ci_agent_eval.results.junit.plain_tests import read_junit_tests  # noqa: PLC0415 - as said
+        from ci_agent_eval.results.junit.plain_tests import read_junit_tests  # noqa: PLC0415 - see above
 
-        of_runs = {read.junit for read in self.runs.values() if read.junit is not None}
-        shards = [read.junit for read in self.runs.values() if is_shard(read)]
-        of_shards = {path for path in shards if path is not None}
+        run_files = {loaded.junit for loaded in self.runs.values() if loaded.junit is not None}
+        shards = [loaded.junit for loaded in self.runs.values() if is_shard(loaded)]
+        shard_files = {path for path in shards if path is not None}
         tests = read_junit_tests(
-            files, self._addresses(), of_runs, of_shards, passed_on_retry=self.passed_on_retry
+            files, self._addresses(), run_files, shard_files, passed_on_retry=self.passed_on_retry
         )
-        cut_short = {number for number, read in self.runs.items() if read.was_cut_short}
+        cut_short = {number for number, loaded in self.runs.items() if loaded.was_cut_short}
         joined = join_cases(
             self.episodes(), tests.joined, complete=tests.complete, cut_short=cut_short
         )
@@ -180,8 +180,8 @@ class _ResultsLoader:
     def keep_in(self, spool: EpisodeSink) -> None:
         """Mark the lines in the spool that count."""
         for key, (_, entry) in self.entries.items():
-            if entry.place is not None:
-                spool.keep(key, entry.place)
+            if entry.position is not None:
+                spool.keep(key, entry.position)
 
     def build_results(self) -> LoadedResults:
         """Build the sorted results; no results at all are a finding."""
@@ -207,7 +207,7 @@ class _ResultsLoader:
 
     def _named_sources(self) -> Sequence[SourceFile]:
         """Return the sources; those of one run or of all its shards have their default names."""
-        shards = [read for read in self.runs.values() if is_shard(read)]
+        shards = [loaded for loaded in self.runs.values() if is_shard(loaded)]
         if len(self.runs) > 1 and len(shards) < len(self.runs):
             return self.sources
         return merge_sources(self.sources)

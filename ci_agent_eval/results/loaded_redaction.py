@@ -57,20 +57,20 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     # Files, agents and models are the same in thousands of episodes.
     redact = functools.lru_cache(_CACHE_SIZE)(_redact_secret_pairs(redact))
 
-    def place(text: str) -> str:
+    def redact_location(text: str) -> str:
         return names.nodeids.get(text) or redact(text)
 
     episodes = (_redact_episode(record, names, redact) for record in loaded.episodes)
     return replace(
         loaded,
         episodes=tuple(sorted(episodes, key=_episode_key)),
-        tests=_redact_tests(loaded.tests, place, redact),
+        tests=_redact_tests(loaded.tests, redact_location, redact),
         sessions=tuple(_redact_session(session, redact) for session in loaded.sessions),
         sources=tuple(replace(source, path=redact(source.path)) for source in loaded.sources),
         findings=tuple(
             replace(
                 f,
-                where=place(f.where),
+                where=redact_location(f.where),
                 message=redact(f.message) if isinstance(f.message, str) else f.message,
             )
             for f in loaded.findings
@@ -152,22 +152,22 @@ def _redact_violation(violation: BudgetViolation, redact: Redact) -> BudgetViola
     )
 
 
-def _redact_tests(tests: PlainTests, place: Redact, redact: Redact) -> PlainTests:
+def _redact_tests(tests: PlainTests, redact_location: Redact, redact: Redact) -> PlainTests:
     return replace(
         tests,
-        failing=tuple(_redact_case(case, place, redact) for case in tests.failing),
+        failing=tuple(_redact_case(case, redact_location, redact) for case in tests.failing),
         flaky=tuple(redact(title) for title in tests.flaky),
     )
 
 
-def _redact_case(case: JUnitCase, place: Redact, redact: Redact) -> JUnitCase:
+def _redact_case(case: JUnitCase, redact_location: Redact, redact: Redact) -> JUnitCase:
     return case._replace(
         classname=redact(case.classname),
         name=redact(case.name),
         message=_redact_text(case.message, redact),
         detail=_redact_text(case.detail, redact),
         file=_redact_text(case.file, redact),
-        nodeid=_redact_text(case.nodeid, place),
+        nodeid=_redact_text(case.nodeid, redact_location),
     )
 
 

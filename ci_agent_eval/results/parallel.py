@@ -61,7 +61,7 @@ def map_parallel(
 def _start_process(
     work: Callable[[_Item], _Result], items: Sequence[_Item]
 ) -> tuple[BaseProcess, Connection]:
-    from multiprocessing import get_context  # noqa: PLC0415 - as said above
+    from multiprocessing import get_context  # noqa: PLC0415 - see above
 
     fork = get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)

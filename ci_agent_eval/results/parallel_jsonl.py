@@ -41,7 +41,7 @@ class ParsedLine(NamedTuple):
 
     head: EpisodeIdentity
     record: EpisodeRecord
-    place: SpoolPosition | None
+    position: SpoolPosition | None
 
 
 class _FilePiece(NamedTuple):
@@ -81,11 +81,11 @@ class ParallelLineReader:
             is_list=is_list,
         )
         parts = map_parallel(read, pieces, processes=processes)
-        whole = [part for part in parts if part is not None]
-        if len(whole) < len(parts):
+        complete = [part for part in parts if part is not None]
+        if len(complete) < len(parts):
             return self._given_up(start)
         self.file.seek(bounds[-1])
-        return _join_blocks(whole)
+        return _join_blocks(complete)
 
     def _given_up(self, start: int) -> LineBlock[ParsedLine]:
         self.file.seek(start)
@@ -147,8 +147,8 @@ def _parse_piece_line(
 
 
 def _build_line(parsed: ParsedEpisode, writer: EpisodeWriter | None) -> ParsedLine:
-    place = None if writer is None else writer.put(parsed.episode)
-    return ParsedLine(identify_episode(parsed), build_episode_record(parsed.episode), place)
+    position = None if writer is None else writer.put(parsed.episode)
+    return ParsedLine(identify_episode(parsed), build_episode_record(parsed.episode), position)
 
 
 def _join_blocks(parts: Sequence[LineBlock[ParsedLine]]) -> LineBlock[ParsedLine]:

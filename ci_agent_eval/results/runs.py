@@ -51,7 +51,7 @@ class LoadedEpisode(NamedTuple):
 
     record: EpisodeRecord
     source: ResultFile
-    place: SpoolPosition | None
+    position: SpoolPosition | None
     is_over: bool
     """False for a `started` line of a journal without an `ended` line."""
 
@@ -62,12 +62,12 @@ class IncompleteRun:
 
     where: str
     reason: str
-    over: int
+    ended: int
     """Number of episodes that ended."""
     selected: int | None
     """Number of selected episodes; None: the run ended before it was known."""
     advice: str
-    begun: int = 0
+    started: int = 0
     """Number of episodes that started, whether or not they ended."""
     stop: SuiteStop | None = None
     """The suite budget that stopped the run, if one did."""
@@ -76,9 +76,9 @@ class IncompleteRun:
     def finding(self) -> Finding:
         """The finding for the run."""
         if self.stop is not None:
-            left_out = max((self.selected or 0) - self.begun, 0)
+            left_out = max((self.selected or 0) - self.started, 0)
             return Finding("stopped", self.where, StoppedRun(self.stop, self.selected, left_out))
-        share = str(self.over) if self.selected is None else f"{self.over} of {self.selected}"
+        share = str(self.ended) if self.selected is None else f"{self.ended} of {self.selected}"
         selected = "" if self.selected is None else " selected"
         message = f"{share}{selected} episodes finished and are reported"
         return Finding("interrupted", self.where, f"{self.reason}: {message}; {self.advice}")
@@ -113,26 +113,26 @@ class LoadedRun:
 
 def read_run(run: RunFolder, spool: EpisodeSink | None) -> LoadedRun:
     """Read a run: `results.json` of a finished run, else the journal."""
-    read = LoadedRun()
+    loaded = LoadedRun()
     if run.session is not None:
-        read.where = run.session.where
-        read.session = _read_session(run.session, read)
-        if read.session is not None and read.session.state != "running":
-            read.junit = run.session.path.with_name(JUNIT_NAME)
-    finished = read.session is not None and read.session.state == "finished"
+        loaded.where = run.session.where
+        loaded.session = _read_session(run.session, loaded)
+        if loaded.session is not None and loaded.session.state != "running":
+            loaded.junit = run.session.path.with_name(JUNIT_NAME)
+    finished = loaded.session is not None and loaded.session.state == "finished"
     if run.results is not None and (finished or not run.journal):
         files: tuple[ResultFile, ...] = (run.results,)
     else:
         files = run.journal
     for file in files:
-        _read_file(file, read, spool, is_journal=file is not run.results)
-    _check_completeness(run, read)
-    if read.session is not None:
-        read.findings += check_exit_status(read.session)
-    if run.lacks_junit and read.session is not None and read.session.state == "finished":
-        read.findings.append(_build_missing_junit_finding(read.where))
-    _count_sources(files, read)
-    return read
+        _read_file(file, loaded, spool, is_journal=file is not run.results)
+    _check_completeness(run, loaded)
+    if loaded.session is not None:
+        loaded.findings += check_exit_status(loaded.session)
+    if run.lacks_junit and loaded.session is not None and loaded.session.state == "finished":
+        loaded.findings.append(_build_missing_junit_finding(loaded.where))
+    _count_sources(files, loaded)
+    return loaded
 
 
 def check_exit_status(session: Session) -> tuple[Finding, ...]:
@@ -168,43 +168,45 @@ def _build_missing_junit_finding(where: str) -> Finding:
 
 def read_loose_file(file: ResultFile, spool: EpisodeSink | None) -> LoadedRun:
     """Read an episode file that belongs to no run of our plugin."""
-    read = LoadedRun()
-    _read_file(file, read, spool, is_journal=False)
-    started = sum(1 for entry in read.entries.values() if not entry.is_over)
+    loaded = LoadedRun()
+    _read_file(file, loaded, spool, is_journal=False)
+    started = sum(1 for entry in loaded.entries.values() if not entry.is_over)
     if started:
-        message = f"{started} of its {len(read.entries)} episodes started and never ended"
-        read.findings.append(Finding("interrupted", file.where, f"{message}; run the suite again"))
-    _count_sources((file,), read)
-    return read
+        message = f"{started} of its {len(loaded.entries)} episodes started and never ended"
+        loaded.findings.append(
+            Finding("interrupted", file.where, f"{message}; run the suite again")
+        )
+    _count_sources((file,), loaded)
+    return loaded
 
 
-def _read_session(file: ResultFile, read: LoadedRun) -> Session | None:
+def _read_session(file: ResultFile, loaded: LoadedRun) -> Session | None:
     try:
         with open_regular(file.path, follow=True) as opened:
             session = Session.model_validate(parse_json(opened.read(_MAX_SESSION_BYTES)))
     except ValueError as error:  # includes pydantic's errors
-        read.findings.append(
+        loaded.findings.append(
             _build_unreadable_finding(file, describe_validation_error(error)[:300])
         )
         return None
     except OSError as error:
-        read.findings.append(
+        loaded.findings.append(
             _build_unreadable_finding(file, f"it cannot be read: {error.strerror}")
         )
         return None
-    read.findings += [
+    loaded.findings += [
         Finding("collection_error", failure.nodeid, failure.message)
         for failure in session.collection_errors
     ]
-    read.suites.add(session.suite)
+    loaded.suites.add(session.suite)
     return session
 
 
 def _read_file(
-    file: ResultFile, read: LoadedRun, spool: EpisodeSink | None, *, is_journal: bool
+    file: ResultFile, loaded: LoadedRun, spool: EpisodeSink | None, *, is_journal: bool
 ) -> None:
     problems: list[EpisodeFileProblem] = []
-    merging = _EpisodeMerger(file, read, spool)
+    merging = _EpisodeMerger(file, loaded, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
             for found in _read_records(opened, file.path, spool):
@@ -212,11 +214,11 @@ def _read_file(
                     merging.add(found)
                 elif isinstance(found, ParsedLine):
                     merging.add_line(found)
-                elif not _is_reported_elsewhere(found, read.session, is_journal=is_journal):
+                elif not _is_reported_elsewhere(found, loaded.session, is_journal=is_journal):
                     problems.append(found)
     except OSError as error:
         problems.append(EpisodeFileProblem(f"it cannot be read: {error.strerror}"))
-    read.findings += _build_problem_findings(file, problems)
+    loaded.findings += _build_problem_findings(file, problems)
 
 
 def _read_records(
@@ -247,7 +249,7 @@ class _EpisodeMerger:
     """Adds a file's episodes to a run; an `ended` line replaces its `started` line."""
 
     file: ResultFile
-    read: LoadedRun
+    loaded: LoadedRun
     spool: EpisodeSink | None
     _seen: dict[str, int] = field(default_factory=dict)
     """Numbers of episodes without node id and iteration, by scenario."""
@@ -257,13 +259,13 @@ class _EpisodeMerger:
         parsed = self._number_repeat(parsed)
         head = identify_episode(parsed)
         if self._counts(head):
-            place = None if self.spool is None else self.spool.put(parsed.episode)
-            self._enter(head, build_episode_record(parsed.episode), place)
+            position = None if self.spool is None else self.spool.put(parsed.episode)
+            self._enter(head, build_episode_record(parsed.episode), position)
 
     def add_line(self, line: ParsedLine) -> None:
         """Add an episode that another process has read."""
         if self._counts(line.head):
-            self._enter(line.head, line.record, line.place)
+            self._enter(line.head, line.record, line.position)
 
     def _number_repeat(self, parsed: ParsedEpisode) -> ParsedEpisode:
         """Set the iteration of an episode without one to its position among its scenario's."""
@@ -276,24 +278,26 @@ class _EpisodeMerger:
 
     def _counts(self, head: EpisodeIdentity) -> bool:
         """Return whether an episode counts: only the first that ended does."""
-        read = self.read
+        loaded = self.loaded
         if head.suite is not None:
-            read.suites.add(head.suite)
+            loaded.suites.add(head.suite)
         if head.started_key is not None:
-            read.entries.pop(head.started_key, None)
-        known = read.entries.get(head.key)
+            loaded.entries.pop(head.started_key, None)
+        known = loaded.entries.get(head.key)
         if known is None or not known.is_over:
             return True
         if head.event == "ended":
-            read.findings.append(
+            loaded.findings.append(
                 build_duplicate_finding(head.key, known.source.where, self.file.where)
             )
         return False
 
     def _enter(
-        self, head: EpisodeIdentity, record: EpisodeRecord, place: SpoolPosition | None
+        self, head: EpisodeIdentity, record: EpisodeRecord, position: SpoolPosition | None
     ) -> None:
-        self.read.entries[head.key] = LoadedEpisode(record, self.file, place, head.event == "ended")
+        self.loaded.entries[head.key] = LoadedEpisode(
+            record, self.file, position, head.event == "ended"
+        )
 
 
 def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding:
@@ -309,23 +313,23 @@ def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding
     )
 
 
-def _check_completeness(run: RunFolder, read: LoadedRun) -> None:
+def _check_completeness(run: RunFolder, loaded: LoadedRun) -> None:
     """Record that a run did not finish, if it did not."""
-    reason = _explain_incomplete(run, read)
+    reason = _explain_incomplete(run, loaded)
     if reason is not None:
-        read.incomplete = IncompleteRun(
+        loaded.incomplete = IncompleteRun(
             where=(run.session or run.results or run.journal[0]).where,
             reason=reason,
-            over=len(_collect_iterations(read, only_over=True)),
-            selected=None if read.session is None else read.session.selected,
-            advice=_find_advice(read),
-            begun=len(_collect_iterations(read)),
-            stop=_find_suite_stop(read.session),
+            ended=len(_collect_iterations(loaded, only_over=True)),
+            selected=None if loaded.session is None else loaded.session.selected,
+            advice=_find_advice(loaded),
+            started=len(_collect_iterations(loaded)),
+            stop=_find_suite_stop(loaded.session),
         )
 
 
-def _find_advice(read: LoadedRun) -> str:
-    if read.session is not None and _is_at_limit(read.session):
+def _find_advice(loaded: LoadedRun) -> str:
+    if loaded.session is not None and _is_at_limit(loaded.session):
         return "to judge the others, run without that limit"
     return "run the suite again"
 
@@ -339,15 +343,15 @@ def _find_suite_stop(session: Session | None) -> SuiteStop | None:
     return session.suite_stop if session is not None and _is_at_limit(session) else None
 
 
-def _explain_incomplete(run: RunFolder, read: LoadedRun) -> str | None:
-    session = read.session
+def _explain_incomplete(run: RunFolder, loaded: LoadedRun) -> str | None:
+    session = loaded.session
     if session is None:
         return "the run did not get as far as its results" if run.journal else None
     if session.state != "finished":
         return "the run was interrupted"
     if run.results is None:
         return "the run left no results.json"
-    missing = session.selected is not None and len(_collect_iterations(read)) < session.selected
+    missing = session.selected is not None and len(_collect_iterations(loaded)) < session.selected
     if _is_at_limit(session):
         # Only episodes are counted: even if every episode ran, another test may be missing,
         # and a missing test has not passed.
@@ -357,8 +361,8 @@ def _explain_incomplete(run: RunFolder, read: LoadedRun) -> str | None:
     return "episodes are missing" if missing else None
 
 
-def _collect_iterations(read: LoadedRun, *, only_over: bool = False) -> set[tuple[str, str, int]]:
-    return {key[:3] for key, entry in read.entries.items() if entry.is_over or not only_over}
+def _collect_iterations(loaded: LoadedRun, *, only_over: bool = False) -> set[tuple[str, str, int]]:
+    return {key[:3] for key, entry in loaded.entries.items() if entry.is_over or not only_over}
 
 
 def _build_problem_findings(
@@ -380,15 +384,15 @@ def _build_unreadable_finding(file: ResultFile, message: str, line: int = 0) -> 
     return Finding("unreadable_file", where, message)
 
 
-def _count_sources(files: Iterable[ResultFile], read: LoadedRun) -> None:
+def _count_sources(files: Iterable[ResultFile], loaded: LoadedRun) -> None:
     """Add the counts of each file's episodes by outcome."""
-    unread = {finding.where for finding in read.findings if finding.kind == "unreadable_file"}
+    unread = {finding.where for finding in loaded.findings if finding.kind == "unreadable_file"}
     outcomes: dict[str, list[Outcome]] = {file.where: [] for file in files}
-    for entry in read.entries.values():
+    for entry in loaded.entries.values():
         outcomes[entry.source.where].append(entry.record.outcome)
     for where, found in outcomes.items():
         is_bad = any(place == where or place.startswith(f"{where}:") for place in unread)
-        read.sources.append(
+        loaded.sources.append(
             SourceFile(
                 path=where,
                 kind="episodes",

@@ -26,7 +26,7 @@ _ToolPath = tuple[str, ...]
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     key: EpisodeKey
-    place: SpoolPosition
+    position: SpoolPosition
     episode: Episode
     turns: str | None
 
@@ -35,7 +35,7 @@ class _Candidate:
 class SampleCollector:
     """An `EpisodeSink` that keeps the first few episodes of each scenario, agent and outcome."""
 
-    _taken: dict[_SampleGroup, dict[_ToolPath, _Candidate]] = field(default_factory=dict)
+    _candidates: dict[_SampleGroup, dict[_ToolPath, _Candidate]] = field(default_factory=dict)
     _kept: dict[SpoolPosition, EpisodeKey] = field(default_factory=dict)
     _count: int = 0
     _size: int = 0
@@ -43,14 +43,14 @@ class SampleCollector:
     def put(self, episode: Episode) -> SpoolPosition:
         """Keep an episode's conversation if it is the first by key with its tool calls."""
         self._count += 1
-        place = SpoolPosition(self._count, 0)
+        position = SpoolPosition(self._count, 0)
         if episode.outcome in ("passed", "failed") and episode.trajectory is not None:
             kind = (episode.scenario_id, episode.agent, episode.outcome)
-            self._take(self._taken.setdefault(kind, {}), episode, place)
-        return place
+            self._take(self._candidates.setdefault(kind, {}), episode, position)
+        return position
 
     def _take(
-        self, known: dict[_ToolPath, _Candidate], episode: Episode, place: SpoolPosition
+        self, known: dict[_ToolPath, _Candidate], episode: Episode, position: SpoolPosition
     ) -> None:
         tool_path = _list_tool_path(episode)
         if tool_path in known and known[tool_path].key < episode.key:
@@ -60,7 +60,7 @@ class SampleCollector:
             if known[last].key < episode.key:
                 return
             del known[last]
-        known[tool_path] = _Candidate(episode.key, place, episode, self._turns(episode))
+        known[tool_path] = _Candidate(episode.key, position, episode, self._turns(episode))
 
     def _turns(self, episode: Episode) -> str | None:
         assert episode.trajectory is not None, "put() requires one"  # noqa: S101 - see put()
@@ -74,15 +74,17 @@ class SampleCollector:
         """Return no writers: one process has to find the first conversation by key."""
         return ()
 
-    def keep(self, key: EpisodeKey, place: SpoolPosition) -> None:
+    def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
         """Mark an episode that counts."""
-        self._kept[place] = key
+        self._kept[position] = key
 
     def list_samples(self, redact: Redact | None) -> tuple[ConversationSample, ...]:
         """Return the redacted conversations by scenario, agent, outcome and iteration."""
         names = RedactedNames.of(self._kept.values(), redact or str)
-        taken = [one for candidates in self._taken.values() for one in candidates.values()]
-        found = [_build_sample(one, names, redact) for one in taken if one.place in self._kept]
+        candidates = [one for by_path in self._candidates.values() for one in by_path.values()]
+        found = [
+            _build_sample(one, names, redact) for one in candidates if one.position in self._kept
+        ]
         return tuple(sorted(found, key=_sample_sort_key))
 
 
@@ -92,16 +94,16 @@ def _list_tool_path(episode: Episode) -> _ToolPath:
 
 
 def _build_sample(
-    taken: _Candidate, names: RedactedNames, redact: Redact | None
+    candidate: _Candidate, names: RedactedNames, redact: Redact | None
 ) -> ConversationSample:
-    episode, clean = taken.episode, redact or str
+    episode, clean = candidate.episode, redact or str
     return ConversationSample(
         scenario_id=names.scenarios[episode.scenario_id],
         agent=None if episode.agent is None else clean(episode.agent),
         outcome="passed" if episode.outcome == "passed" else "failed",
         iteration=episode.iteration,
         tools=tuple(map(clean, _list_tool_path(episode))),
-        turns=None if taken.turns is None else _redact_turns(taken.turns, clean),
+        turns=None if candidate.turns is None else _redact_turns(candidate.turns, clean),
     )
 
 

@@ -71,10 +71,12 @@ def list_incomplete_runs(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
     found = [run.incomplete for run in counted if run.incomplete is not None]
     is_of_all = len(found) == len(counted) and all(map(is_shard, counted))
     if is_of_all and len({(one.reason, one.advice) for one in found}) == 1:
-        over, selected = sum(one.over for one in found), sum(one.selected or 0 for one in found)
-        begun = sum(one.begun for one in found)
-        whole = replace(found[0], where=SESSION_NAME, over=over, selected=selected, begun=begun)
-        yield whole.finding
+        ended, selected = sum(one.ended for one in found), sum(one.selected or 0 for one in found)
+        started = sum(one.started for one in found)
+        merged = replace(
+            found[0], where=SESSION_NAME, ended=ended, selected=selected, started=started
+        )
+        yield merged.finding
         return
     for run in runs.values():
         if run.incomplete is not None:
@@ -129,26 +131,26 @@ def _find_disagreements(
             yield reason, values
 
 
-def build_replaced_finding(read: LoadedRun) -> Finding:
+def build_replaced_finding(run: LoadedRun) -> Finding:
     """Build the finding that a later attempt at a shard replaces these results."""
     message = "a later attempt at the same shard replaces these results; nothing of them counts"
-    return Finding("shards", read.where, message, blocking=False)
+    return Finding("shards", run.where, message, blocking=False)
 
 
-def is_shard(read: LoadedRun) -> bool:
+def is_shard(run: LoadedRun) -> bool:
     """Return whether a run was a shard."""
-    return read.session is not None and read.session.shard is not None
+    return run.session is not None and run.session.shard is not None
 
 
 def _iterate_shards(runs: Mapping[int, LoadedRun]) -> Iterator[tuple[int, Shard]]:
-    for number, read in runs.items():
-        if read.session is not None and read.session.shard is not None:
-            yield number, read.session.shard
+    for number, run in runs.items():
+        if run.session is not None and run.session.shard is not None:
+            yield number, run.session.shard
 
 
-def _get_session(read: LoadedRun) -> Session:
-    assert read.session is not None, "a shard has a session"  # noqa: S101 - see _shards
-    return read.session
+def _get_session(run: LoadedRun) -> Session:
+    assert run.session is not None, "a shard has a session"  # noqa: S101 - see _iterate_shards
+    return run.session
 
 
 def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
@@ -156,7 +158,7 @@ def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
     shards = [session for session in sessions if session.shard is not None]
     if not shards:
         return tuple(sessions)
-    whole = shards[0].model_copy(
+    merged = shards[0].model_copy(
         update={
             "shard": None,
             "selected": sum(session.selected or 0 for session in shards),
@@ -164,7 +166,7 @@ def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
             "wall_time_s": _max_wall_time(shards),
         }
     )
-    return (whole, *(session for session in sessions if session.shard is None))
+    return (merged, *(session for session in sessions if session.shard is None))
 
 
 def _max_wall_time(sessions: Iterable[Session]) -> float | None:

@@ -57,7 +57,7 @@ class EpisodeSink(Protocol):
         """Return a writer for each of `count` processes; none if they cannot store episodes."""
         ...
 
-    def keep(self, key: EpisodeKey, place: SpoolPosition) -> None:
+    def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
         """Mark the episode at the place as the one that counts for the key."""
         ...
 
@@ -76,10 +76,10 @@ class _SpoolFile:
         line = self._line(episode).encode()
         if self._end is None:
             self._end = self._file.seek(0, os.SEEK_END)
-        place = SpoolPosition(self._end, len(line), self._number)
+        position = SpoolPosition(self._end, len(line), self._number)
         self._file.write(line)
         self._end += len(line)
-        return place
+        return position
 
     def _line(self, episode: Episode) -> str:
         line = canonical_json(episode)
@@ -93,9 +93,9 @@ class _SpoolFile:
         self._file.flush()
         self._end = None
 
-    def read(self, place: SpoolPosition) -> str:
+    def read(self, position: SpoolPosition) -> str:
         """Return a line that a process has written and flushed."""
-        return os.pread(self._file.fileno(), place.length, place.offset).decode()
+        return os.pread(self._file.fileno(), position.length, position.offset).decode()
 
     def close(self) -> None:
         self._file.close()
@@ -140,9 +140,9 @@ class EpisodeSpool:
             file.flush()  # else a forked process would write the buffered data again
         return self._files[:count]
 
-    def keep(self, key: EpisodeKey, place: SpoolPosition) -> None:
+    def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
         """Mark the line at the position as the one that counts for the key."""
-        self._kept.append((key, place))
+        self._kept.append((key, position))
         self._ordered = None
 
     def lines(self) -> Iterator[str]:
@@ -151,9 +151,11 @@ class EpisodeSpool:
             file.flush()
         if self._ordered is None:
             names = RedactedNames.of((key for key, _ in self._kept), self._redact or str)
-            self._ordered = sorted((names.rename_key(key), place, key) for key, place in self._kept)
-        for key, place, full in self._ordered:
-            line = self._files[place.file].read(place)
+            self._ordered = sorted(
+                (names.rename_key(key), position, key) for key, position in self._kept
+            )
+        for key, position, full in self._ordered:
+            line = self._files[position.file].read(position)
             yield line if key == full else _apply_names(line, key)
 
 

@@ -136,7 +136,7 @@ class _ScenarioPairing:
     def all(self) -> Sequence[ScenarioComparison]:
         """Compare every scenario of the head, and list those only in the latest baseline run."""
         present: list[ScenarioComparison] = []
-        taken: set[ScenarioKey] = set()
+        matched: set[ScenarioKey] = set()
         for key, run in self.after.sides.items():
             names = self._names(key, run)
             known = [(found, self._before(found, key, names)) for found in self.runs]
@@ -146,7 +146,7 @@ class _ScenarioPairing:
             renamed = latest if latest != key[0] else None
             # Names in older runs do not count: only the latest run's scenarios can vanish.
             own = {before for _, before in known[:1] if before}
-            taken |= own
+            matched |= own
             demanded = [compute_demand(self.runs[0].sides[key], self.required_share) for key in own]
             present.append(
                 replace(
@@ -156,7 +156,7 @@ class _ScenarioPairing:
                     demand_before=demanded[0] if demanded else None,
                 )
             )
-        return [*present, *self._iterate_vanished(taken)]
+        return [*present, *self._iterate_vanished(matched)]
 
     def _names(self, key: ScenarioKey, run: ScenarioRun) -> tuple[str, ...]:
         """Return the present name of a scenario, then its former names.
@@ -226,13 +226,13 @@ class _ScenarioPairing:
         )
 
     def _keep_comparable(
-        self, past: Sequence[ScenarioRun], kinds: ConditionSets
+        self, past: Sequence[ScenarioRun], condition_sets: ConditionSets
     ) -> Sequence[ScenarioRun]:
         """Keep the iterations of each baseline run that ran under these conditions.
 
         An older run without such iterations is left out; the latest run always stays.
         """
-        narrow = [keep_comparable(run, kinds, self.policy.across) for run in past]
+        narrow = [keep_comparable(run, condition_sets, self.policy.across) for run in past]
         return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.incomparable)]
 
     def _set_aside(
@@ -263,10 +263,10 @@ class _ScenarioPairing:
         )
         return None if None in paths else find_divergence(*(path or () for path in paths))
 
-    def _iterate_vanished(self, taken: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
+    def _iterate_vanished(self, matched: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
         """Yield the scenarios of the latest baseline run that the head does not have."""
         for key, run in (self.runs[0].sides if self.runs else {}).items():
-            if key not in self.after.sides and key not in taken:
+            if key not in self.after.sides and key not in matched:
                 yield ScenarioComparison(
                     scenario_id=key[0],
                     agent=key[1] or None,

@@ -75,13 +75,13 @@ def _drop_ignored(known: ConditionValues, across: Collection[str]) -> ConditionV
     return tuple(None if name in across else value for name, value in named)
 
 
-def _keep_most_specific(kinds: ConditionSets, across: Collection[str]) -> ConditionSets:
+def _keep_most_specific(condition_sets: ConditionSets, across: Collection[str]) -> ConditionSets:
     """Drop conditions that equal others with more known values.
 
     Else an iteration that ended before its model was known would match everything.
     """
     masks: dict[tuple[bool, ...], set[ConditionValues]] = {}
-    for kind in (_drop_ignored(kind, across) for kind in kinds or {_UNKNOWN}):
+    for kind in (_drop_ignored(kind, across) for kind in condition_sets or {_UNKNOWN}):
         masks.setdefault(tuple(value is not None for value in kind), set()).add(kind)
     return frozenset(
         kind
@@ -100,7 +100,7 @@ def _iterate_more_specific(
 
 
 def _apply_mask(known: ConditionValues, mask: tuple[bool, ...]) -> ConditionValues:
-    return tuple(value if shown else None for value, shown in zip(known, mask, strict=True))
+    return tuple(value if is_known else None for value, is_known in zip(known, mask, strict=True))
 
 
 def list_condition_differences(
@@ -114,9 +114,9 @@ def list_condition_differences(
     return tuple(ConditionDifference(n, "; ".join(old[n]), "; ".join(new[n])) for n in differing)
 
 
-def _values_by_condition(kinds: Iterable[ConditionValues]) -> dict[str, list[str]]:
+def _values_by_condition(condition_sets: Iterable[ConditionValues]) -> dict[str, list[str]]:
     """Return the sorted values of each condition."""
-    listed = list(kinds)
+    listed = list(condition_sets)
     return {
         name: sorted({value for kind in listed if (value := kind[place]) is not None})
         for place, name in enumerate(CONDITIONS)

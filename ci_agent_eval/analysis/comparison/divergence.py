@@ -76,14 +76,14 @@ def _find_first_difference(before: str, after: str) -> tuple[str, str | None, st
         old, new = json.loads(before), json.loads(after)
     except ValueError:  # It was cut, perhaps in a secret that can no longer be recognized.
         return "arguments", None, None
-    whole = ("arguments", *cut_around_difference(before, after))
+    all_arguments = ("arguments", *cut_around_difference(before, after))
     if not isinstance(old, dict) or not isinstance(new, dict):
-        return whole
+        return all_arguments
     for name in sorted({*old, *new}):
         old_text, new_text = (_format_argument(side, name) for side in (old, new))
         if old_text != new_text:
             return (name, *cut_around_difference(old_text, new_text))
-    return whole
+    return all_arguments
 
 
 def _format_argument(arguments: dict[str, Any], name: str) -> str | None:

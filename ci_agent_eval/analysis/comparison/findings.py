@@ -55,7 +55,7 @@ class MetricIncrease:
     kind: Literal["certain", "possible", "not_measured"]
     """`possible`: not significant. `not_measured`: some scenarios lack a measurement."""
     figure: LimitedMetric
-    moved: MetricChange
+    change: MetricChange
     allowed: float
     """Maximum relative increase."""
 
@@ -208,47 +208,47 @@ def describe_needed_iterations(scenario: ScenarioComparison) -> str:
 
 
 def _increase_findings(
-    figure: LimitedMetric, moved: MetricChange, allowed: float | None, level: float
+    figure: LimitedMetric, change: MetricChange, allowed: float | None, level: float
 ) -> Iterator[ComparisonFinding]:
-    if allowed is None or not moved.compared:
+    if allowed is None or not change.compared:
         return
-    if moved.scenarios < moved.compared:
-        yield ComparisonFinding("increase", MetricIncrease("not_measured", figure, moved, allowed))
-    rise = compute_increase(moved)
+    if change.scenarios < change.compared:
+        yield ComparisonFinding("increase", MetricIncrease("not_measured", figure, change, allowed))
+    rise = compute_increase(change)
     if rise is None or rise <= allowed:
         return
-    if is_certain_increase(moved, allowed, level):
-        yield ComparisonFinding("increase", MetricIncrease("certain", figure, moved, allowed))
+    if is_certain_increase(change, allowed, level):
+        yield ComparisonFinding("increase", MetricIncrease("certain", figure, change, allowed))
     else:
         yield ComparisonFinding(
-            "possible_increase", MetricIncrease("possible", figure, moved, allowed)
+            "possible_increase", MetricIncrease("possible", figure, change, allowed)
         )
 
 
-def compute_increase(moved: MetricChange) -> float | None:
+def compute_increase(change: MetricChange) -> float | None:
     """Return the observed relative change; None: not measured."""
-    if moved.before is None or moved.after is None:
+    if change.before is None or change.after is None:
         return None
-    if moved.before > 0:
-        return moved.after / moved.before - 1
-    return math.inf if moved.after > 0 else 0.0
+    if change.before > 0:
+        return change.after / change.before - 1
+    return math.inf if change.after > 0 else 0.0
 
 
-def compute_least_increase(moved: MetricChange) -> float | None:
+def compute_least_increase(change: MetricChange) -> float | None:
     """Return the lower bound of a change's interval; without one, the change itself."""
-    return compute_increase(moved) if moved.interval is None else moved.interval[0]
+    return compute_increase(change) if change.interval is None else change.interval[0]
 
 
-def is_certain_increase(moved: MetricChange, allowed: float, level: float) -> bool:
+def is_certain_increase(change: MetricChange, allowed: float, level: float) -> bool:
     """Return whether an increase over the limit is significant.
 
     The permutation test and, if there is one, the interval must both confirm it. A metric that
     was 0 in all baseline iterations needs no test.
     """
-    if moved.before == 0:
+    if change.before == 0:
         return True
-    is_above = moved.interval is None or moved.interval[0] > allowed
-    return is_above and (moved.p_value is None or moved.p_value < level)
+    is_above = change.interval is None or change.interval[0] > allowed
+    return is_above and (change.p_value is None or change.p_value < level)
 
 
 def _repetition_findings(found: Comparison) -> Iterator[ComparisonFinding]:

@@ -63,10 +63,10 @@ class IterationPool:
         Missing latencies are ignored, and so are episodes that ended in an error, perhaps before
         anything could be measured.
         """
-        figure = METRICS[name]
-        found = [(record.outcome, figure.values(record)) for record in self.episodes]
+        metric = METRICS[name]
+        found = [(record.outcome, metric.values(record)) for record in self.episodes]
         lacks_one = any(not values for outcome, values in found if outcome != "error")
-        if figure.statistic == "mean" and lacks_one:
+        if metric.statistic == "mean" and lacks_one:
             return None
         return tuple(values for _, values in found if values) or None
 
@@ -99,16 +99,16 @@ def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
     seen: Counter[tuple[object, ...]] = Counter()
     repeated = 0
     for episodes in runs:
-        here: Counter[tuple[object, ...]] = Counter()
+        in_run: Counter[tuple[object, ...]] = Counter()
         for attempts in _group_iterations(episodes):
             replay_key = _build_replay_key(attempts)
             if replay_key is not None:
-                here[replay_key] += 1
-                if here[replay_key] <= seen[replay_key]:
+                in_run[replay_key] += 1
+                if in_run[replay_key] <= seen[replay_key]:
                     repeated += 1
                     continue
             kept.append(attempts)
-        seen |= here
+        seen |= in_run
     ran = (record for attempts in kept for record in attempts if record.outcome != "skipped")
     final = [get_decisive_attempt(attempts) for attempts in kept]
     tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())

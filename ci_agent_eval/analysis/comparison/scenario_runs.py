@@ -68,9 +68,11 @@ def group_scenario_runs(
     }
 
 
-def keep_comparable(run: ScenarioRun, kinds: ConditionSets, across: frozenset[str]) -> ScenarioRun:
+def keep_comparable(
+    run: ScenarioRun, condition_sets: ConditionSets, across: frozenset[str]
+) -> ScenarioRun:
     """Return the run without iterations that were judged under other conditions."""
-    if all(matches_any(kind, kinds, across) for kind in run.conditions):
+    if all(matches_any(kind, condition_sets, across) for kind in run.conditions):
         return run
     iterations: dict[tuple[str, int], list[EpisodeRecord]] = defaultdict(list)
     for record in sorted(run.episodes, key=lambda record: record.attempt):
@@ -81,7 +83,7 @@ def keep_comparable(run: ScenarioRun, kinds: ConditionSets, across: frozenset[st
     for attempts in iterations.values():
         final = get_decisive_attempt(attempts)
         if final.outcome in {"passed", "failed"} and not matches_any(
-            read_conditions(final), kinds, across
+            read_conditions(final), condition_sets, across
         ):
             aside.append(final)
         else:

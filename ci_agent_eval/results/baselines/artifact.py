@@ -218,7 +218,7 @@ def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> 
         root=root,
         redact=request.redact,
         suite=request.suite,
-        whole=True,
+        require_complete=True,
     )
     where = tuple(replace(finding, where=f"{label}, {finding.where}") for finding in found.findings)
     if not isinstance(found.baseline, Baseline):

@@ -58,7 +58,7 @@ def _expand_pattern(request: BaselineRequest) -> list[Path]:
     if os.path.lexists(request.root / request.name):
         return [request.root / request.name]
     # Path.glob takes no absolute patterns.
-    matches = glob.glob(request.name, root_dir=request.root, recursive=True)  # noqa: PTH207 - as said
+    matches = glob.glob(request.name, root_dir=request.root, recursive=True)  # noqa: PTH207 - see above
     return [request.root / match for match in sorted(matches)]
 
 

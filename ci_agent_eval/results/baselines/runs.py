@@ -50,12 +50,13 @@ def load_baseline_runs(
     root: Path,
     redact: Redact | None = None,
     suite: str | None = None,
-    whole: bool = False,
+    require_complete: bool = False,
 ) -> FoundBaseline:
     """Load runs, given latest first; runs without episodes are left out.
 
     `label` is the name of the baseline in reports; the latest run's commit is added to it.
-    A run of another suite than `suite`, or with `whole` an unfinished one, is a blocking finding.
+    A run of another suite than `suite` is a blocking finding, and with `require_complete` so is an
+    unfinished one.
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
@@ -64,7 +65,7 @@ def load_baseline_runs(
     requests = [(files, number == 0) for number, files in enumerate(runs)]
     results = map_parallel(read, requests, processes=count_processors())
     for files, (found, samples) in zip(runs, results, strict=True):
-        findings += _convert_findings(found.findings, whole=whole)
+        findings += _convert_findings(found.findings, require_complete=require_complete)
         findings += _find_foreign_suites(found.suites, suite, files.label)
         if found.episodes:
             commits = {session.commit for session in found.sessions if session.commit}
@@ -97,14 +98,14 @@ def _find_foreign_suites(
             yield Finding("baseline", where, f"{describe_other_suite(other, wanted)}; {_ADVICE}")
 
 
-def _convert_findings(findings: Sequence[Finding], *, whole: bool) -> list[Finding]:
+def _convert_findings(findings: Sequence[Finding], *, require_complete: bool) -> list[Finding]:
     """Convert the findings of baseline files; those that its own report showed are left out."""
     return [
         Finding(
             "baseline",
             finding.where,
             finding.message,
-            finding.kind in _BLOCKING_KINDS or (whole and finding.blocking),
+            finding.kind in _BLOCKING_KINDS or (require_complete and finding.blocking),
         )
         for finding in findings
         if finding.kind in _BLOCKING_KINDS | _WARNING_KINDS

@@ -205,8 +205,8 @@ def _build_usage(usage: Mapping[str, Any]) -> EpisodeData | None:
     cached = as_count(usage.get("input_tokens_cache_read")) or 0
     written = as_count(usage.get("input_tokens_cache_write")) or 0
     uncached = as_count(usage.get("input_tokens"))
-    whole = None if uncached is None else uncached + cached + written
-    return build_token_usage(whole, usage.get("output_tokens"), cached)
+    prompt_tokens = None if uncached is None else uncached + cached + written
+    return build_token_usage(prompt_tokens, usage.get("output_tokens"), cached)
 
 
 def _format_content(content: object) -> str:

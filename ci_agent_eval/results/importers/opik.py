@@ -104,11 +104,11 @@ class OpikArtifactImporter:
         """Yield the episodes; an episode of a failed test is failed, whatever its own outcome."""
         records = list(iterate_objects(document.get("results")))
         for record in records:
-            given = dict(as_mapping(record.get("episode")))
-            given.setdefault("nodeid", as_text(record.get("nodeid")))
-            if record.get("pytest_passed") is not True and _would_pass(given):
-                given |= {"outcome": "failed", "reason": "its test failed"}
-            yield given
+            episode = dict(as_mapping(record.get("episode")))
+            episode.setdefault("nodeid", as_text(record.get("nodeid")))
+            if record.get("pytest_passed") is not True and _would_pass(episode):
+                episode |= {"outcome": "failed", "reason": "its test failed"}
+            yield episode
         total = as_count(document.get("episodes_total"))
         if total is not None and total != len(records):
             yield ImportProblem(

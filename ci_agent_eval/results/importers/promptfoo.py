@@ -84,13 +84,13 @@ def _build_episodes(results: Sequence[Result]) -> Iterator[EpisodeData]:
 
 def _name_tests(results: Sequence[Result]) -> dict[tuple[str | None, str], str]:
     """Name each test by its description, and by its variables if the description is not unique."""
-    variables: dict[str | None, set[str]] = defaultdict(set)
+    found: dict[str | None, set[str]] = defaultdict(set)
     for result in results:
-        variables[_get_description(result)].add(_format_variables(result))
+        found[_get_description(result)].add(_format_variables(result))
     return {
-        (described, given): _name_test(described, given, is_alone=len(found) == 1)
-        for described, found in variables.items()
-        for given in found
+        (described, variables): _name_test(described, variables, is_alone=len(all_variables) == 1)
+        for described, all_variables in found.items()
+        for variables in all_variables
     }
 
 

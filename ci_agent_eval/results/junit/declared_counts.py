@@ -23,7 +23,7 @@ class CaseCounts(NamedTuple):
     failure_elements: int = 0
     error_elements: int = 0
     skipped_elements: int = 0
-    of_suites: int = 0
+    suite_errors: int = 0
     """Errored cases that represent a suite's own result; a suite need not declare them."""
     rerun_failures: int = 0
     """Failures of attempts that were retried (`flakyFailure`, `rerunFailure`)."""
@@ -62,10 +62,10 @@ def compare_counts(
     disabled = parse_total(attributes, "disabled") or 0
     wrong = [
         name
-        for name, given in declared.items()
-        if given is not None
+        for name, total in declared.items()
+        if total is not None
         and not any(
-            given in _list_acceptable_counts(name, c, disabled, producer) for c in (inside, direct)
+            total in _list_acceptable_counts(name, c, disabled, producer) for c in (inside, direct)
         )
     ]
     if not wrong:
@@ -93,12 +93,12 @@ def _list_acceptable_counts(
     # Surefire declares every attempt of a JUnit 4 test, but writes one case for all of them.
     failures, errors = _count_reruns(counts, producer)
     if name == "tests":
-        return (counts.cases, counts.cases - counts.of_suites, counts.cases + failures + errors)
+        return (counts.cases, counts.cases - counts.suite_errors, counts.cases + failures + errors)
     if name == "failures":
-        found = (counts.failed, counts.failure_elements, counts.failed + counts.of_suites)
+        found = (counts.failed, counts.failure_elements, counts.failed + counts.suite_errors)
         return (*found, counts.failure_elements + failures)
     if name == "errors":
-        found = (counts.error, counts.error_elements, counts.error - counts.of_suites)
+        found = (counts.error, counts.error_elements, counts.error - counts.suite_errors)
         return (*found, counts.error_elements + errors)
     return (counts.skipped, counts.skipped_elements, counts.skipped - disabled)
 

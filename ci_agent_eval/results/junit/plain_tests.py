@@ -48,16 +48,16 @@ class JUnitTests:
 def read_junit_tests(
     files: Iterable[ResultFile],
     episode_addresses: Mapping[Path, Container[tuple[str, str]]],
-    of_runs: Container[Path] = (),
-    of_shards: Container[Path] = (),
+    run_files: Container[Path] = (),
+    shard_files: Container[Path] = (),
     *,
     passed_on_retry: PassedOnRetry = "flaky",
 ) -> JUnitTests:
     """Read the files one after the other; memory grows with the failures, not with the files.
 
     `episode_addresses` are the addresses of a run's episodes, by its JUnit file: in any other
-    file the same address is another test's. `of_runs` are the files that pytest wrote next to
-    our session. Every file in `of_shards` repeats the collection errors of the whole suite,
+    file the same address is another test's. `run_files` are the files that pytest wrote next to
+    our session. Every file in `shard_files` repeats the collection errors of the whole suite,
     which count once.
     """
     tests = JUnitTests(passed_on_retry)
@@ -66,9 +66,9 @@ def read_junit_tests(
         try:
             with open_regular(file.path, follow=True) as opened:
                 addresses = episode_addresses.get(file.path, ())
-                of_run = file.path in of_runs
-                found = read_junit(opened, addresses, of_run=of_run)
-            if file.path in of_shards:
+                is_run_file = file.path in run_files
+                found = read_junit(opened, addresses, is_run_file=is_run_file)
+            if file.path in shard_files:
                 _drop_repeated_collection_cases(found, reported)
             _add_file(tests, file.where, found)
         except OSError as error:

@@ -89,20 +89,20 @@ def read_junit(
     raw: SeekableFile,
     episode_addresses: Container[tuple[str, str]] = (),
     *,
-    of_run: bool = False,
+    is_run_file: bool = False,
 ) -> JUnitFile:
     """Read one file to its end, or as far as it can be read.
 
     `episode_addresses` are the (classname, name) pairs that pytest writes for the episodes;
-    these cases are kept for the join. `of_run`: pytest wrote the file next to our session.
+    these cases are kept for the join. `is_run_file`: pytest wrote the file next to our session.
     Its declared totals then count reports (also subtests and reruns), not cases, and its
     cases without a name are unfinished tests (`_pytest/junitxml.py`).
     """
-    listener = _JUnitListener(episode_addresses, of_run=of_run)
+    listener = _JUnitListener(episode_addresses, is_run_file=is_run_file)
     end = parse_xml_stream(raw, listener)
     if end.problem is None and listener.may_hold_reruns:
         raw.seek(0)
-        listener = _JUnitListener(episode_addresses, of_run=of_run, finds_reruns=True)
+        listener = _JUnitListener(episode_addresses, is_run_file=is_run_file, finds_reruns=True)
         end = parse_xml_stream(raw, listener)
     listener.file.end = end
     if end.problem is None:
@@ -155,11 +155,11 @@ class _JUnitListener:
         self,
         episode_addresses: Container[tuple[str, str]],
         *,
-        of_run: bool,
+        is_run_file: bool,
         finds_reruns: bool = False,
     ) -> None:
         self.file = JUnitFile()
-        self._of_run = of_run
+        self._is_run_file = is_run_file
         self._finds_reruns = finds_reruns
         self.may_hold_reruns = False
         """Whether a suite of pytest declares other totals than its cases. Few do, and finding
@@ -171,7 +171,7 @@ class _JUnitListener:
         self._suites: list[_OpenSuite] = []
         self._case: dict[str, str] | None = None
         self._children: _CaseBuilder | None = None
-        self._is_of_suite = False
+        self._is_suite_result = False
         """Whether the open case represents a suite's own result."""
         self._node_failures = 0
         """Number of failed and cancelled tests in the closing comments of node:test."""
@@ -204,7 +204,7 @@ class _JUnitListener:
         elif tag == "property" and attributes.get("name") == "go.version":
             self._start_go()
         elif tag in _SUITE_RESULTS:
-            self._is_of_suite = True
+            self._is_suite_result = True
             name = self._suites[-1].attributes.get("name", "")
             self._case = {"classname": name, "name": f"(suite {tag})"}
             self._start_in_case("error", attributes)
@@ -220,7 +220,7 @@ class _JUnitListener:
 
     @property
     def _default_producer(self) -> Producer:
-        return "pytest" if self._of_run else "other"
+        return "pytest" if self._is_run_file else "other"
 
     def _start_go(self) -> None:
         """Start merging Go reruns if gotestsum wrote the open suite."""
@@ -260,7 +260,7 @@ class _JUnitListener:
             self._case = None
         elif self._children.depth:
             self._children.end()
-            if self._is_of_suite and not self._children.depth:
+            if self._is_suite_result and not self._children.depth:
                 self._end_case(self._children)
         else:
             self._end_case(self._children)
@@ -275,7 +275,7 @@ class _JUnitListener:
             merged = suite.retries.merge(declared, direct.cases)
             self.merged.append(merged)
             direct = direct._replace(passed=direct.passed - merged.passed)
-        if not self._of_run:
+        if not self._is_run_file:
             self._compare_totals(suite, inside, direct)
         if self._suites:
             outer = self._suites[-1].inner
@@ -298,7 +298,7 @@ class _JUnitListener:
 
     def _end_plain(self, attributes: dict[str, str]) -> None:
         """End a case without children, as nearly all cases are."""
-        if self._of_run and "name" not in attributes:
+        if self._is_run_file and "name" not in attributes:
             return
         stated = PASSED
         if "status" in attributes or "result" in attributes:
@@ -317,13 +317,13 @@ class _JUnitListener:
             self.counts[slot] += children.seen.get(tag, 0)
         case = _interpret_case(children.element, zero_based=self._zero_based)
         self.counts[_SLOTS[case.outcome]] += 1
-        self.counts[_SUITE_SLOT] += self._is_of_suite
+        self.counts[_SUITE_SLOT] += self._is_suite_result
         self._keep(case)
         self._case = self._children = None
-        self._is_of_suite = False
+        self._is_suite_result = False
 
     def _keep(self, case: JUnitCase) -> None:
-        if self._of_run and not case.classname and case.message in _COLLECTION_MESSAGES:
+        if self._is_run_file and not case.classname and case.message in _COLLECTION_MESSAGES:
             self.file.collected.append(case)
         if case.nodeid is not None or (case.classname, case.name) in self._episode_addresses:
             self.file.joined.append(case)

@@ -137,8 +137,8 @@ def spooled(file: BinaryIO, spool: EpisodeSpool, name: str) -> None:
     for item in read_episodes(file, name, ParallelLineReader(file, spool, 2, piece=SMALL)):
         if isinstance(item, ParsedEpisode):
             spool.keep(item.episode.key, spool.put(item.episode))
-        elif isinstance(item, ParsedLine) and item.place is not None:
-            spool.keep(item.head.key, item.place)
+        elif isinstance(item, ParsedLine) and item.position is not None:
+            spool.keep(item.head.key, item.position)
 
 
 def killing_its_process(read, parent: int):

@@ -126,10 +126,10 @@ def pytest_file(*cases: str, tests: int, **options) -> JUnitFile:
     return read(document, **options)
 
 
-@pytest.mark.parametrize("of_run", [False, True])
-def test_attempts_of_pytest_are_one_test(of_run: bool) -> None:
+@pytest.mark.parametrize("is_run_file", [False, True])
+def test_attempts_of_pytest_are_one_test(is_run_file: bool) -> None:
     case, other = junit_case(name="a"), junit_case(name="b")
-    file = pytest_file(case, other, case, case, tests=2, of_run=of_run)
+    file = pytest_file(case, other, case, case, tests=2, is_run_file=is_run_file)
     assert told(file) == ([], ["a"], 2)
     assert file.differences == []
 
