@@ -76,7 +76,7 @@ def build_publication(
 
 def build_outputs(report: Report, folder: Path) -> dict[str, str]:
     """Return the action's outputs, but for the addresses that only publishing finds out."""
-    required = report.required
+    required = report.required_scenarios
     violations = sum(1 for _ in report.violations()) + len(report.summary.suite_violations)
     return {
         "conclusion": report.verdict.conclusion,

@@ -76,12 +76,12 @@ class Report:
             yield JudgedScenario(scenario, judgement)
 
     @property
-    def required(self) -> tuple[JudgedScenario, ...]:
+    def required_scenarios(self) -> tuple[JudgedScenario, ...]:
         """The scenarios that gate."""
         return tuple(item for item in self.judged_scenarios() if item.judgement.gate == "required")
 
     @property
-    def advisory(self) -> tuple[JudgedScenario, ...]:
+    def advisory_scenarios(self) -> tuple[JudgedScenario, ...]:
         """The advisory scenarios without evaluations and quarantined scenarios."""
         advisory = (item for item in self.judged_scenarios() if item.judgement.gate == "advisory")
         return tuple(
@@ -89,7 +89,7 @@ class Report:
         )
 
     @property
-    def quarantined(self) -> tuple[JudgedScenario, ...]:
+    def quarantined_scenarios(self) -> tuple[JudgedScenario, ...]:
         """The scenarios with a quarantine entry, expired or not."""
         return tuple(
             item for item in self.judged_scenarios() if item.scenario.quarantine is not None

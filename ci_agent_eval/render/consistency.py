@@ -34,7 +34,7 @@ def contradictions(report: Report) -> Iterator[str]:
     yield from _misjudged(report)
     if any(s.unjudged_iterations < s.tally.skipped for s in summary.scenarios):
         yield "a scenario's iterations that were not judged are fewer than those skipped"
-    gated = _sum_of(item.scenario for item in report.required)
+    gated = _sum_of(item.scenario for item in report.required_scenarios)
     if (summary.tally, summary.gated) != (_sum_of(summary.scenarios), gated):
         yield "its tally is not that of its scenarios"
     if not _adds_up(summary):
@@ -123,7 +123,7 @@ def _sum_of(scenarios: Iterable[ScenarioSummary]) -> OutcomeTally:
 
 def _against_success(report: Report) -> Iterator[str]:
     """Yield what lets no gate open, whatever its policy."""
-    for item in report.required:
+    for item in report.required_scenarios:
         if item.judgement.status in {"failing", "errored"}:
             name = visible_line(item.scenario.scenario_id, _SHOWN)
             yield f"required scenario {name} is {item.judgement.status}"

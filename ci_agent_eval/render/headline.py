@@ -149,8 +149,8 @@ def _no_evidence(report: Report) -> Iterator[str]:
 
 
 def _scenarios(report: Report) -> Iterator[str]:
-    statuses = _statuses(report.required)
-    total = counted(len(report.required), "required scenario")
+    statuses = _statuses(report.required_scenarios)
+    total = counted(len(report.required_scenarios), "required scenario")
     of_total = f" of {total}"
     for status, verb, verbs in _NOT_PASSING:
         number = statuses[status]
@@ -269,8 +269,8 @@ def _exceeded(violations: list[BudgetViolation], noun: str) -> Iterator[str]:
 
 
 def _required(report: Report) -> Iterator[str]:
-    statuses = _statuses(report.required)
-    total = len(report.required)
+    statuses = _statuses(report.required_scenarios)
+    total = len(report.required_scenarios)
     if total:
         yield f"{count(statuses['passing'])} of {counted(total, 'required scenario')}"
     if statuses["skipped"]:
@@ -297,7 +297,7 @@ def _plain_tests(report: Report) -> Iterator[str]:
 
 
 def _advisory(report: Report) -> Iterator[str]:
-    statuses = _statuses(report.advisory)
+    statuses = _statuses(report.advisory_scenarios)
     if statuses["failing"]:
         yield f"only advisory scenarios failed ({count(statuses['failing'])})"
     if statuses["errored"]:
@@ -305,14 +305,14 @@ def _advisory(report: Report) -> Iterator[str]:
 
 
 def _quarantined(report: Report) -> Iterator[str]:
-    held = [item for item in report.quarantined if item.scenario.in_quarantine]
+    held = [item for item in report.quarantined_scenarios if item.scenario.in_quarantine]
     if failing := sum(1 for item in held if not item.is_passing):
         one, many = "scenario in quarantine does", "scenarios in quarantine do"
         yield f"{counted(failing, one, many)} not pass"
 
 
 def _without_evidence(report: Report) -> Iterator[str]:
-    if number := sum(1 for item in report.required if item.scenario.without_evidence):
+    if number := sum(1 for item in report.required_scenarios if item.scenario.without_evidence):
         yield f"{counted(number, 'scenario has', 'scenarios have')} no evidence"
 
 

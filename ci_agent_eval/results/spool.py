@@ -38,7 +38,7 @@ class EpisodeWriter(Protocol):
     """Stores the episodes of one process."""
 
     def put(self, episode: Episode) -> SpoolPosition:
-        """Take an episode; return what it is kept by."""
+        """Store an episode; return its position."""
         ...
 
     def flush(self) -> None:
@@ -50,7 +50,7 @@ class EpisodeSink(Protocol):
     """Stores episodes while they are read: all are put, then those that count are kept."""
 
     def put(self, episode: Episode) -> SpoolPosition:
-        """Take an episode; return what it is kept by."""
+        """Store an episode; return its position."""
         ...
 
     def writers(self, count: int) -> Sequence[EpisodeWriter]:
@@ -58,7 +58,7 @@ class EpisodeSink(Protocol):
         ...
 
     def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
-        """Mark the episode at the place as the one that counts for the key."""
+        """Mark the episode at the position as the one that counts for the key."""
         ...
 
 

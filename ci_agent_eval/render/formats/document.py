@@ -119,7 +119,7 @@ def _lists(report: Report) -> dict[str, Any]:
                 "until": str(agreed.until),
                 "expired": agreed.expired,
             }
-            for item in report.quarantined
+            for item in report.quarantined_scenarios
             if (agreed := item.scenario.quarantine)
         ],
         "acknowledged": [

@@ -35,7 +35,7 @@ def test_what_is_in_quarantine_does_not_gate(bad):
     assert not report(bad, episode("other")).passed
     built = report(bad, episode("other"), quarantine=(in_quarantine(),))
     assert (built.passed, built.verdict.reasons) == (True, ())
-    (item,) = built.quarantined
+    (item,) = built.quarantined_scenarios
     assert item.scenario.in_quarantine
     assert built.summary.gated.total == 1
 
@@ -57,7 +57,7 @@ def test_it_is_not_among_those_that_are_advisory_by_their_own_will():
     built = report(
         failing("refund"), failing("tone", gate="advisory"), quarantine=(in_quarantine(),)
     )
-    assert [item.scenario.scenario_id for item in built.advisory] == ["tone"]
+    assert [item.scenario.scenario_id for item in built.advisory_scenarios] == ["tone"]
 
 
 def test_after_the_day_it_gates_again_and_that_is_said():
@@ -104,7 +104,7 @@ def test_thresholds_are_about_evaluations_out_of_quarantine():
 def test_all_in_quarantine_is_said_and_no_failure():
     built = report(failing("refund"), quarantine=(in_quarantine("*"),))
     assert built.passed
-    assert built.required == ()
+    assert built.required_scenarios == ()
 
 
 def test_an_entry_about_nothing_is_a_finding_that_does_not_gate():
