@@ -1,6 +1,6 @@
-"""A timeout of the item whose turn it is, such as pytest-timeout's, ends that item alone.
+"""Timeouts by signal, such as pytest-timeout's: they end only the current item.
 
-Such a signal raises in whatever code runs when it comes, which may be a step of another episode.
+Such a signal raises in the code that runs at that moment, which may be a step of another episode.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 GRACE_S = 5.0
-"""Seconds after which an episode that holds the event loop up is itself at fault."""
+"""Seconds after which an episode that blocks the event loop is ended itself."""
 
 _SIGNAL = getattr(signal, "SIGALRM", None)
 
@@ -25,7 +25,7 @@ def guard_alarm(
     loop: asyncio.AbstractEventLoop,
     interrupt: Callable[[BaseException], None],
 ) -> Iterator[None]:
-    """Hand what an alarm raises to `interrupt`, where it comes in a step of another task."""
+    """Pass an alarm's exception to `interrupt` if the alarm occurs in another episode's task."""
     handler = None if _SIGNAL is None else signal.getsignal(_SIGNAL)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield
@@ -61,6 +61,6 @@ class _Alarm:
         self._waits = True
         try:
             self._handler(number, frame)
-        except BaseException as error:  # noqa: BLE001 - it is raised where it belongs
+        except BaseException as error:  # noqa: BLE001 - `interrupt` raises it in the current item
             self._interrupt(error)
             signal.setitimer(signal.ITIMER_REAL, GRACE_S)

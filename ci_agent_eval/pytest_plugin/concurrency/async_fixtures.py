@@ -1,7 +1,7 @@
-"""Async fixtures, run on the event loop of the episodes; pytest sees a plain one in their place.
+"""Async fixtures, run on the episodes' event loop; pytest sees a plain fixture instead.
 
-A fixture is set up and torn down in one task, so that what it opens may stay open over its
-`yield`: task groups, cancel scopes, the clients that are made of them.
+A fixture is set up and torn down in one task, so its resources may stay open across its `yield`:
+task groups, cancel scopes, and clients built on them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _UNSET = object()
 
 @contextmanager
 def run_on_session_loop(definition: Any, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Put a plain fixture in the place of an async one, while pytest sets it up.
+    """Replace an async fixture by a plain one while pytest sets it up.
 
-    It raises InputError where an event loop runs already: pytest cannot wait for it there.
+    If an event loop already runs, the fixture raises InputError: pytest cannot wait for it there.
     """
     before, loop = definition.func, SessionLoop.find(request.config)
     is_refused = loop.is_occupied
@@ -43,12 +43,12 @@ def run_on_session_loop(definition: Any, request: pytest.FixtureRequest) -> Iter
         yield
     finally:
         definition.func = before
-        if is_refused:  # or pytest would raise the same in every other test that shares it
+        if is_refused:  # or pytest would raise the same error in every other test that shares it
             definition.finish(request)
 
 
 def _build_refusal(name: str, request: pytest.FixtureRequest) -> Callable[..., Any]:
-    nodeid = request._pyfuncitem.nodeid  # noqa: SLF001 - that of the test, whatever the scope
+    nodeid = request._pyfuncitem.nodeid  # noqa: SLF001 - the test's, whatever the scope
 
     def refuse(*_: Any, **__: Any) -> None:
         raise InputError(
@@ -60,7 +60,7 @@ def _build_refusal(name: str, request: pytest.FixtureRequest) -> Callable[..., A
 
 
 def _bind_function(definition: Any, request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Return the fixture's function, bound to the test's own instance as pytest binds it."""
+    """Return the fixture's function, bound to the test's instance as pytest binds it."""
     function, instance = unwrap_asyncio_test(definition.func), request.instance
     owner = getattr(function, "__self__", None)
     if instance is None:
@@ -77,17 +77,17 @@ def _build_plain_fixture(
 ) -> Callable[..., Any]:
     """Return a generator function for pytest to run.
 
-    Older versions of pytest-asyncio have added arguments to the fixture that it does not take.
+    Older versions of pytest-asyncio pass arguments that the fixture does not accept.
     """
     names = inspect.signature(function).parameters
     runs = _run_generator if inspect.isasyncgenfunction(function) else _run_coroutine
 
-    @wraps(function, updated=())  # what other plugins have noted on it is not for this one
+    @wraps(function, updated=())  # without the attributes that other plugins have set
     def plain(*_: Any, **arguments: Any) -> Generator[Any, None, None]:
-        taken = {name: value for name, value in arguments.items() if name in names}
+        accepted = {name: value for name, value in arguments.items() if name in names}
         setattr(definition, ON_OUR_LOOP, True)
         try:
-            return (yield from runs(function, taken, loop))
+            return (yield from runs(function, accepted, loop))
         finally:
             setattr(definition, ON_OUR_LOOP, False)
 
@@ -113,7 +113,7 @@ def _run_generator(
     try:
         value = task(_advance_generator(generator))
         if value is _END:
-            return  # pytest says that it yields nothing
+            return  # pytest reports that it yields nothing
         with _apply_variables(context):
             yield value
             if task(_advance_generator(generator)) is not _END:
@@ -129,7 +129,7 @@ async def _advance_generator(generator: AsyncGenerator[Any, None]) -> Any:
 
 @contextmanager
 def _apply_variables(context: Context) -> Iterator[None]:
-    """Let the context variables that a fixture has set be seen until it is torn down."""
+    """Apply the context variables that a fixture has set, until it is torn down."""
     here = copy_context()
     changed = [(var, value) for var, value in context.items() if here.get(var, _UNSET) is not value]
     tokens = [(variable, variable.set(value)) for variable, value in changed]
@@ -137,5 +137,5 @@ def _apply_variables(context: Context) -> Iterator[None]:
         yield
     finally:
         for variable, token in reversed(tokens):
-            with suppress(ValueError):  # torn down in another context, which has not seen it
+            with suppress(ValueError):  # torn down in another context
                 variable.reset(token)

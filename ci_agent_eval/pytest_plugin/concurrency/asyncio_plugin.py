@@ -1,6 +1,6 @@
-"""pytest-asyncio's fixtures for its event loops: for a test on our loop, each of them is ours.
+"""pytest-asyncio's fixtures for event loops: a test on our loop receives our loop instead.
 
-Its tests and fixtures ask for them by names that differ from version to version: `event_loop`,
+Its tests and fixtures request them by names that differ between versions: `event_loop`,
 `_session_event_loop`, `_function_scoped_runner` and more.
 """
 
@@ -30,13 +30,13 @@ _REPLACED = pytest.StashKey[dict[str, Any]]()
 
 
 class LoopRunner:
-    """Our loop as pytest-asyncio wants it: the part of an `asyncio.Runner` that it uses."""
+    """Our loop with the part of the `asyncio.Runner` interface that pytest-asyncio uses."""
 
     def __init__(self, loop: SessionLoop) -> None:
         self._loop = loop
 
     def run(self, coroutine: Coroutine[Any, Any, T], *, context: Context | None = None) -> T:
-        """Run a coroutine to its end."""
+        """Run a coroutine to completion."""
         return self._loop.run(coroutine, context)
 
     def get_loop(self) -> Any:
@@ -45,7 +45,7 @@ class LoopRunner:
 
 
 def use_session_loop(item: pytest.Function) -> None:
-    """Give a test our loop wherever it, or a fixture of its, asks for one of pytest-asyncio's."""
+    """Replace pytest-asyncio's loops by ours in a test and all of its fixtures."""
     before = item._fixtureinfo  # noqa: SLF001 - see OwnDefinitions
     definitions = OwnDefinitions(item, _replace_loop_definition)
     item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=definitions)  # noqa: SLF001 - as above
@@ -60,21 +60,21 @@ def _replace_loop_definition(item: pytest.Function, definition: Any) -> Any:
 
 
 def _find_loop_function(definition: Any, config: pytest.Config) -> Callable[[], Any] | None:
-    """Return what gives our loop in place of a definition; None where it is no loop's."""
+    """Return a function that returns our loop, or None if the fixture is not a loop."""
     name, loop = definition.argname, SessionLoop.find(config)
     if _RUNNERS.search(name) and is_from_pytest_asyncio(definition.func):
         return lambda: LoopRunner(loop)
-    # Before pytest-asyncio 1.0 a project could have an `event_loop` of its own.
+    # Before pytest-asyncio 1.0 a project could define its own `event_loop`.
     if name == "event_loop" or (_LOOPS.search(name) and is_from_pytest_asyncio(definition.func)):
         return lambda: loop.loop
     return None
 
 
 def _copy_definition(definition: Any, give: Callable[[], Any]) -> Any:
-    """Return a definition under another name: by that of the loop pytest-asyncio closes it."""
+    """Return a definition under another name, as pytest-asyncio closes a loop by its name."""
     own = copy.copy(definition)
     own.argname, own.argnames, own.func = f"ci_agent_eval {definition.argname}", (), give
-    own._scope = Scope.Session  # noqa: SLF001 - what pytest compares
+    own._scope = Scope.Session  # noqa: SLF001 - pytest compares this attribute
     own.params = own.cached_result = None
-    own._finalizers = []  # noqa: SLF001 - a definition's state is this and the result
+    own._finalizers = []  # noqa: SLF001 - a definition's state is this list and the result
     return own

@@ -24,37 +24,37 @@ from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 AT_END = pytest.StashKey[list[Callable[[], Awaitable[None]]]]()
-"""What an item's fixtures let go of as soon as its test has ended, and before its teardown."""
+"""Callbacks of an item's fixtures, awaited when its test has ended and before its teardown."""
 
 
 def call_test(item: pytest.Function) -> Any:
-    """Call the test with its fixtures; return what is to be awaited.
+    """Call the test with its fixtures; return its awaitable.
 
-    `_fixtureinfo.argnames` is how pytest's own `pytest_pyfunc_call` tells the test's
-    arguments from the other fixtures; there is no public name for it.
+    pytest's own `pytest_pyfunc_call` uses `_fixtureinfo.argnames` to find the test's arguments
+    among its fixtures; there is no public name for it.
     """
     arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}  # noqa: SLF001 - see above
     return unwrap_asyncio_test(item.obj)(**arguments)
 
 
 async def run_end_callbacks(item: pytest.Function) -> None:
-    """Let go of what others may wait for."""
-    for let_go in item.stash.get(AT_END, ()):
-        await let_go()
+    """Await the item's callbacks, which release resources that other episodes may need."""
+    for callback in item.stash.get(AT_END, ()):
+        await callback()
 
 
 def run_coroutine_test(item: pytest.Function) -> None:
-    """Run what the test returns to its end, in a context that its fixtures have a say in."""
+    """Run the test to completion, in a copy of the current context."""
     SessionLoop.find(item.config).run(call_test(item), copy_context())
 
 
 def register_coroutine_tests(session: pytest.Session) -> None:
-    """Run the async tests of a session on our loop from now on, as far as they are ours."""
+    """Run the async tests of a session on our loop, if they are ours."""
     session.config.pluginmanager.register(CoroutineTests(), "ci_agent_eval_coroutine_tests")
     add_loop_members(session.items)
     if "pytest_asyncio" not in sys.modules:
         return
-    from ci_agent_eval.pytest_plugin.concurrency.asyncio_plugin import (  # noqa: PLC0415 - only where it is used
+    from ci_agent_eval.pytest_plugin.concurrency.asyncio_plugin import (  # noqa: PLC0415 - only if it is used
         use_session_loop,
     )
 
@@ -64,27 +64,24 @@ def register_coroutine_tests(session: pytest.Session) -> None:
 
 
 class CoroutineTests:
-    """Runs async tests on the loop of the episodes.
+    """A plugin object that runs async tests on the episodes' loop.
 
-    A plugin object, registered when the tests are about to run: it is then asked before anyio's
-    plugin, which asks to be the first as well.
+    It is registered just before the tests run, so that it is called before anyio's plugin, which
+    also wants to be first.
     """
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Ignore what pytest-asyncio says of plain async fixtures: it does not run them here.
-
-        pytest takes the filter back at the end of the item.
-        """
+        """Ignore pytest-asyncio's warning about plain async fixtures, which run here."""
         if item.get_closest_marker("asyncio") is not None and runs_coroutine(item):
             message = "asyncio test .* requested async @pytest.fixture"
             warnings.filterwarnings("ignore", message, pytest.PytestDeprecationWarning)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
-        """Run an `async def` test, unless its loop is to be another plugin's."""
+        """Run an `async def` test, unless another plugin's loop runs it."""
         if not runs_coroutine(pyfuncitem) or is_left_to_anyio(pyfuncitem.funcargs.get(BACKEND)):
             return None
-        lanes = pyfuncitem.config.stash.get(options.SCHEDULER, None)
-        (run_coroutine_test if lanes is None else lanes.run)(pyfuncitem)
+        scheduler = pyfuncitem.config.stash.get(options.SCHEDULER, None)
+        (run_coroutine_test if scheduler is None else scheduler.run)(pyfuncitem)
         return True

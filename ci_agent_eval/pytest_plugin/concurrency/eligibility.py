@@ -1,4 +1,4 @@
-"""May an episode run beside others? Where it may not, it runs alone, and a note says why."""
+"""Whether an episode may run concurrently; otherwise it runs alone, and a note says why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
 )
 
 ALONE = "episode_alone"
-"""Name of the fixture that asks to run alone: a test's own, or of a fixture that it leads to."""
+"""Name of the fixture that makes a test run alone, used by the test or by one of its fixtures."""
 
 ARGUMENT = "alone"
 """Name of the marker's argument."""
@@ -23,7 +23,7 @@ ARGUMENT = "alone"
 EXCLUSIVE = frozenset(
     {
         ALONE,
-        # What the whole process has once: its streams, log handlers, warnings and modules.
+        # Process-wide state: streams, log handlers, warnings and modules.
         "capfd",
         "capfdbinary",
         "caplog",
@@ -35,21 +35,21 @@ EXCLUSIVE = frozenset(
         "pytester",
         "recwarn",
         "testdir",
-        # What patches a library for everybody who uses it.
+        # Fixtures that patch a library for the whole process.
         "aioresponses",
         "freezer",
         "fs",
         "httpx_mock",
         "requests_mock",
         "respx_mock",
-        # What writes to a report in the order of its calls.
+        # Fixtures that write to a report in the order of their calls.
         "record_xml_attribute",
         "subtests",
-        # What hands the test to another event loop.
+        # Fixtures that move the test to another event loop.
         "anyio_backend",
     }
 )
-"""Fixtures of pytest and of well-known plugins that hold something no two tests can have."""
+"""Fixtures of pytest and of well-known plugins that only one test at a time can use."""
 
 HARMLESS = (
     "_hypothesis_pytestplugin",
@@ -68,10 +68,10 @@ HARMLESS = (
     "pytest_timeout",
     "xdist",
 )
-"""Packages whose hooks neither skip an episode in its setup nor run it on their own."""
+"""Packages whose hooks neither skip an episode in its setup nor run it themselves."""
 
 _DECIDING = ("pytest_runtest_setup", "pytest_pyfunc_call")
-"""Hooks that may decide whether a test runs, or how; they are called when its turn comes."""
+"""Hooks that may decide whether or how a test runs; they are called at its turn."""
 
 
 OBSTACLE = pytest.StashKey[str | None]()
@@ -79,7 +79,7 @@ _HOOKS = pytest.StashKey[dict[Path, list[str]]]()
 
 
 def find_obstacle(item: pytest.Item) -> str | None:
-    """Return why an episode has to run alone; None where it may run beside others."""
+    """Return why an episode has to run alone, or None if it may run concurrently."""
     if OBSTACLE not in item.stash:
         item.stash[OBSTACLE] = (
             _check_coroutine(item) or _check_exclusive_use(item) or _check_skip_marks(item)
@@ -99,9 +99,9 @@ def _check_coroutine(item: pytest.Item) -> str | None:
 
 
 def _check_exclusive_use(item: pytest.Item) -> str | None:
-    said = _read_alone_marker(item)
-    if said is not None:
-        return "its marker says alone=True" if said else None
+    is_alone = _read_alone_marker(item)
+    if is_alone is not None:
+        return "its marker says alone=True" if is_alone else None
     found = sorted(EXCLUSIVE.intersection(getattr(item, "fixturenames", ())))
     if found:
         return f"it uses the fixture {found[0]}"
@@ -114,7 +114,7 @@ def _check_exclusive_use(item: pytest.Item) -> str | None:
 
 
 def _read_alone_marker(item: pytest.Item) -> bool | None:
-    """Return what the closest marker says, if any does."""
+    """Return the argument of the closest marker that has it."""
     for mark in item.iter_markers(detection.NAME):
         if mark.kwargs.get(ARGUMENT) is not None:
             return bool(mark.kwargs[ARGUMENT])
@@ -122,21 +122,21 @@ def _read_alone_marker(item: pytest.Item) -> bool | None:
 
 
 def _check_skip_marks(item: pytest.Item) -> str | None:
-    """Say so of a test that is skipped, or not to be run: nothing of it is to be started."""
+    """Return why a skipped test, or one that is not run, must not be started ahead."""
     marks = [item.get_closest_marker(name) for name in ("skip", "skipif", "xfail")]
     if not any(marks):
         return None
     try:
         skipped = skipping.evaluate_skip_marks(item)
         expected = skipping.evaluate_xfail_marks(item)
-    except BaseException:  # noqa: BLE001 - whatever the condition raises, its own turn tells
+    except BaseException:  # noqa: BLE001 - the condition's error is raised at its turn
         return "its condition cannot be evaluated"
     runs = expected is None or expected.run or item.config.option.runxfail
     return None if skipped is None and runs else "it is not to be run"
 
 
 def list_foreign_hooks(item: pytest.Item) -> list[str]:
-    """Return the names of plugins and conftests whose hooks have a say in the item's run."""
+    """Return the names of plugins and conftests whose hooks may decide about the item's run."""
     known = item.session.stash.setdefault(_HOOKS, {})
     folder = item.path.parent  # the hooks of a file are those of its conftests
     if folder not in known:
@@ -156,7 +156,7 @@ def _is_harmless(name: str) -> bool:
 
 
 def build_alone_notes(items: Iterable[pytest.Item], most: int = 3) -> list[str]:
-    """Return one sentence on the episodes that have to run alone, by their reasons."""
+    """Return one sentence on the episodes that have to run alone, by reason."""
     reasons: dict[str, int] = {}
     for item in items:
         if reason := find_obstacle(item):

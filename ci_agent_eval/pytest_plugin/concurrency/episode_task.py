@@ -1,4 +1,4 @@
-"""One episode at work: its fixtures, its task, its output, and the context of all three."""
+"""A running episode: its fixtures, task, output, and the context of all three."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from ci_agent_eval.recording.active_episode import activate_temporarily, bind_co
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 SETUP_OUTCOMES = (Exception, pytest.skip.Exception, pytest.fail.Exception)
-"""What a setup may raise that is the item's own, as pytest's `TEST_OUTCOME`."""
+"""Exceptions of a setup that belong to the item, like pytest's `TEST_OUTCOME`."""
 
 
 @dataclass(slots=True)
 class PhaseTimes:
-    """When a phase began, in seconds since the epoch, and how long it took, in seconds."""
+    """When a phase began, in seconds since the epoch, and its duration in seconds."""
 
     start: float = field(default_factory=time.time)
     seconds: float | None = None
     _clock: float = field(default_factory=time.perf_counter)
 
     def end(self) -> None:
-        """Note that the phase has come to its end."""
+        """Set the duration of the phase, which has ended."""
         self.seconds = time.perf_counter() - self._clock
 
-    def put_into(self, call: pytest.CallInfo[Any]) -> None:
-        """Let pytest report these times in the place of those that its turn took."""
+    def apply_to(self, call: pytest.CallInfo[Any]) -> None:
+        """Make pytest report these times instead of the times of its turn."""
         if self.seconds is not None:
             call.start, call.duration = self.start, self.seconds
             call.stop = self.start + self.seconds
@@ -51,44 +51,44 @@ class EpisodeTask:
     sink: OutputSink = field(default_factory=OutputSink)
     context: Context = field(default_factory=copy_context)
     stack: setup_stacks.Stack | None = None
-    """Its own nodes, where it was started ahead of its turn."""
-    task: asyncio.Task[None] | None = None
+    """Its own stack of nodes, if it was started ahead of its turn."""
+    asyncio_task: asyncio.Task[None] | None = None
     exit: SystemExit | None = None
-    """Raised by the test; a task would hand it to the loop, and so to another test."""
-    ended: str | None = None
-    """Why its task was cancelled by the run, if it was."""
+    """SystemExit raised by the test; a task would raise it in the loop, and so in another test."""
+    end_reason: str | None = None
+    """Why the run cancelled its task, if it did."""
     times: dict[str, PhaseTimes] = field(default_factory=dict)
-    before: Any = None
-    """The item's shared fixture definitions, while it has some of its own."""
+    shared_definitions: Any = None
+    """The item's shared fixture definitions, while it has its own ones."""
 
     @property
     def _state(self) -> EpisodeItem:
         return self.item.stash[EPISODE]
 
     @property
-    def is_at_work(self) -> bool:
-        """Whether its task has not come to its end."""
-        return self.task is not None and not self.task.done()
+    def is_running(self) -> bool:
+        """Whether its task has started and not ended."""
+        return self.asyncio_task is not None and not self.asyncio_task.done()
 
     def set_up(self, stack: setup_stacks.Stack) -> None:
-        """Set the item up on a stack of its own; what that raises is kept on it.
+        """Set the item up on its own stack, and keep an error of the setup there.
 
         Shared fixtures are set up in the context of the run, in which they are torn down; the
-        item's own ones in the item's.
+        item's own fixtures in the item's context.
         """
-        wide = list(fixtures.list_shared_fixtures(self.item))
-        self.before, self.stack = fixtures.give_own_definitions(self.item), stack
+        shared = list(fixtures.list_shared_fixtures(self.item))
+        self.shared_definitions, self.stack = fixtures.give_own_definitions(self.item), stack
         setup = self.times["setup"] = PhaseTimes()
         try:
-            self._shared(stack, wide)
+            self._set_up_shared(stack, shared)
             self.context = copy_context()
-            self.context.run(self._own, stack)
+            self.context.run(self._set_up_own, stack)
         except SETUP_OUTCOMES as error:
             stack[self.item] = (stack[self.item][0], (error, error.__traceback__))
         finally:
             setup.end()
 
-    def _shared(self, stack: setup_stacks.Stack, names: Sequence[str]) -> None:
+    def _set_up_shared(self, stack: setup_stacks.Stack, names: Sequence[str]) -> None:
         with (
             setup_stacks.use_stack(stack),
             use_sink(self.sink),
@@ -101,45 +101,47 @@ class EpisodeTask:
                 self.item._request.getfixturevalue(name)  # noqa: SLF001 - the item's own request, as `Function.setup` uses it
 
     def set_up_in_turn(self) -> None:
-        """Let pytest's own setup, which comes now, be in a context of the item's, too.
+        """Run pytest's own setup, which comes next, in the item's context, too.
 
-        What its own fixtures set there is not seen by those that are started beside it.
+        Context variables set by its own fixtures are then invisible to concurrent episodes.
         """
         self.sink.live = True
-        self.before = fixtures.give_own_definitions(self.item)
-        self.item.setup = self._set_up_apart  # type: ignore[method-assign]
+        self.shared_definitions = fixtures.give_own_definitions(self.item)
+        self.item.setup = self._set_up_in_context  # type: ignore[method-assign]
 
-    def _set_up_apart(self) -> None:
+    def _set_up_in_context(self) -> None:
         for name in fixtures.list_shared_fixtures(self.item):
-            self.item._request.getfixturevalue(name)  # noqa: SLF001 - as in `_shared`
+            self.item._request.getfixturevalue(name)  # noqa: SLF001 - as in `_set_up_shared`
         self.context = copy_context()
-        self.context.run(self._enter)
+        self.context.run(self._bind_output)
         self.context.run(type(self.item).setup, self.item)
 
-    def _own(self, stack: setup_stacks.Stack) -> None:
+    def _set_up_own(self, stack: setup_stacks.Stack) -> None:
         setup_stacks.set_stack(stack)
-        self._enter()
+        self._bind_output()
         self.item.setup()
 
-    def _enter(self) -> None:
+    def _bind_output(self) -> None:
         set_sink(self.sink)
         if self._state.running is not None:
             bind_context(self._state.running)
 
     @property
     def is_set_up(self) -> bool:
-        """Whether nothing keeps the test from being called."""
+        """Whether the setup succeeded and the test can be called."""
         return self.stack is None or self.stack[self.item][1] is None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Call the test, whose coroutine is a task of the loop from now on."""
+        """Call the test and run its coroutine as a task of the loop."""
         self.sink.phase = "call"
         if self._state.running is not None:
             self._state.running.is_called = True
         self.times["call"] = PhaseTimes()
-        self.task = loop.create_task(self._driven(), context=self.context, name=self.item.nodeid)
+        self.asyncio_task = loop.create_task(
+            self._run_test(), context=self.context, name=self.item.nodeid
+        )
 
-    async def _driven(self) -> None:
+    async def _run_test(self) -> None:
         try:
             await call_test(self.item)
         except SystemExit as error:
@@ -150,39 +152,39 @@ class EpisodeTask:
                 recorder.stop()
             await run_end_callbacks(self.item)
 
-    def end(self, why: str) -> None:
-        """Cancel its task, if that is at work, from any thread."""
-        if self.task is not None and not self.task.done():
-            self.ended = self.ended or why
-            loop = self.task.get_loop()
-            loop.call_soon_threadsafe(self.task.cancel)
+    def end(self, reason: str) -> None:
+        """Cancel its running task, from any thread."""
+        if self.asyncio_task is not None and not self.asyncio_task.done():
+            self.end_reason = self.end_reason or reason
+            loop = self.asyncio_task.get_loop()
+            loop.call_soon_threadsafe(self.asyncio_task.cancel)
 
-    def result(self) -> None:
-        """Raise what the test raised; EpisodeStopped where the run has ended it."""
+    def raise_result(self) -> None:
+        """Raise the test's exception; EpisodeStopped if the run cancelled its task."""
         if self.exit is not None:
             raise self.exit
-        assert self.task is not None  # noqa: S101 - it was awaited
+        assert self.asyncio_task is not None  # noqa: S101 - it was awaited
         try:
-            self.task.result()
+            self.asyncio_task.result()
         except (Exception, asyncio.CancelledError):
-            if self.ended is None:
+            if self.end_reason is None:
                 raise
-            raise build_stop_error(self.ended) from None
+            raise build_stop_error(self.end_reason) from None
 
-    def tear_down_apart(self, stack: setup_stacks.Stack) -> None:
-        """Let pytest's teardown of the item, which comes now, be in its context."""
+    def bind_teardown(self, stack: setup_stacks.Stack) -> None:
+        """Run pytest's teardown of the item, which comes next, in the item's context."""
         setup_stacks.bind_teardown_context(self.context, stack, self.item)
 
     def tear_down(self) -> list[BaseException]:
-        """Tear down what is the item's own, whose turn does not come; return what that raises."""
+        """Tear down the item's own nodes before its turn; return the errors."""
         assert self.stack is not None  # noqa: S101 - it was started ahead
         errors = self.context.run(setup_stacks.tear_down_node, self.stack, self.item)
         self.close()
         return errors
 
     def close(self) -> None:
-        """Let go of what is the item's own."""
-        if self.before is not None:
-            fixtures.restore_definitions(self.item, self.before)
-        self.before = None
+        """Restore the item's shared fixture definitions and its setup method."""
+        if self.shared_definitions is not None:
+            fixtures.restore_definitions(self.item, self.shared_definitions)
+        self.shared_definitions = None
         vars(self.item).pop("setup", None)

@@ -1,4 +1,4 @@
-"""The items that are at work together, and which one may join them."""
+"""The items that run at the same time, and the rule for adding one to them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluatio
 
 @dataclass(frozen=True)
 class GuardedItem:
-    """An item as the window sees it."""
+    """An item with the fixtures and nodes that restrict its concurrency."""
 
     needs: Mapping[str, object]
-    """What it shares and with whom, see `fixtures.needs`; and in which mode its asserts are."""
+    """The shared fixtures and their owners, see `fixtures.list_shared_needs`; and the mode of its
+    asserts."""
     groups: Mapping[str, object]
-    """The class, module and folder that it is of."""
+    """The class, module and folder that it belongs to."""
 
     @classmethod
     def from_item(cls, item: pytest.Function) -> GuardedItem:
-        """Look an item over."""
+        """Determine the needs and groups of an item."""
         module = item.getparent(pytest.Module)
         groups = {
             "class": item.getparent(pytest.Class) or module,
@@ -34,7 +35,7 @@ class GuardedItem:
 
 
 class FixtureScopeGuard:
-    """The item whose turn it is, and those that were started ahead of theirs."""
+    """The current item and the items that were started ahead of their turn."""
 
     def __init__(self) -> None:
         self._members: dict[pytest.Item, GuardedItem] = {}
@@ -46,14 +47,14 @@ class FixtureScopeGuard:
         return item in self._members
 
     def add(self, item: pytest.Item, member: GuardedItem) -> None:
-        """Let an item in."""
+        """Add an item."""
         self._members[item] = member
         self._needs.update(member.needs.items())
         self._groups.update(member.groups.items())
         self._held.update(member.needs)
 
     def remove(self, item: pytest.Item) -> None:
-        """Let an item go, if it is in."""
+        """Remove an item, if it is present."""
         member = self._members.pop(item, None)
         if member is None:
             return
@@ -67,16 +68,16 @@ class FixtureScopeGuard:
             del self._groups[entry]
 
     def admits(self, item: pytest.Item, member: GuardedItem) -> bool:
-        """Say whether an item may work beside all that are in.
+        """Return whether an item may run concurrently with all present items.
 
-        A fixture of a class, module or package is had together by all of them or begun by the
-        newcomer, and no two such fixtures of different nodes live at once, as in any run.
+        A fixture of a class, module or package must be used by all of them or be started by the new
+        one, and two such fixtures of different nodes are never alive at once, as in any run.
         """
         if item in self._members:  # the same item twice has one set of fixtures
             return False
-        return all(self._may_have(key, value, member) for key, value in member.needs.items())
+        return all(self._is_compatible(key, value, member) for key, value in member.needs.items())
 
-    def _may_have(self, key: str, value: object, member: GuardedItem) -> bool:
+    def _is_compatible(self, key: str, value: object, member: GuardedItem) -> bool:
         if self._held.get(key, value) != value:
             return False
         if key not in member.groups:

@@ -1,9 +1,9 @@
-"""Fixtures of an episode that runs beside others: those of its own function, and those it shares.
+"""Fixtures of a concurrent episode: its own function-scoped ones, and shared ones.
 
-pytest keeps a fixture's value in its definition, one at a time. So such an episode gets
-definitions of its own for its function-scoped fixtures; the wider ones stay shared. One of a
-class or module that another one holds has a copy: it was asked for by a running test,
-and nobody knew before.
+pytest keeps one value at a time in a fixture's definition. So a concurrent episode gets its own
+definitions of its function-scoped fixtures; the wider ones stay shared. A class or module gets a
+copy of a definition that another class or module is using: a running test requested it, which could
+not be known before.
 """
 
 from __future__ import annotations
@@ -18,54 +18,54 @@ import pytest
 from _pytest.scope import Scope
 
 _COPIES = pytest.StashKey[dict[Any, Any]]()
-"""Of a class or module: its copies of definitions that others held."""
+"""In the stash of a class or module: its copies of definitions that others were using."""
 
 _HOLDER = "ci_agent_eval_holder"
-"""Attribute of a definition: the node that its value was made for."""
+"""Attribute of a definition: the node that its value was created for."""
 
 _NODES: dict[Scope, type] = {Scope.Class: pytest.Class, Scope.Module: pytest.Module}
 
 
 class OwnDefinitions(dict[str, Sequence[Any]]):
-    """An item's fixture definitions by name, some of them being its own.
+    """An item's fixture definitions by name, some of them its own.
 
-    Those that a test asks for while it runs are made its own when they are first looked up.
+    Definitions that a test requests while it runs become its own on their first look-up.
     """
 
     def __init__(self, item: pytest.Function, own: Callable[[pytest.Function, Any], Any]) -> None:
-        """Take the item's definitions; `own` returns what it is to have in place of each."""
+        """Copy the item's definitions; `own` returns the replacement of each."""
         super().__init__()
         self._item = item
         self._own = own
-        # pytest has no public way to say which definitions an item has.
+        # pytest has no public access to an item's definitions.
         self._before: Any = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 - see above
         for name, definitions in self._before.items():
             self[name] = [own(item, definition) for definition in definitions]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the definitions of a name, looked up now if they are not known."""
+        """Return the definitions of a name, looked up now if unknown."""
         if name not in self:
-            found = self._looked_up(name)
+            found = self._look_up(name)
             if found is None:
                 return default
             self[name] = [self._own(self._item, definition) for definition in found]
         return self[name]
 
-    def _looked_up(self, name: str) -> Sequence[Any] | None:
+    def _look_up(self, name: str) -> Sequence[Any] | None:
         if isinstance(self._before, OwnDefinitions):
             found: Sequence[Any] | None = self._before.get(name)
             return found
         return look_up_definitions(self._item, name)
 
     def copy(self) -> OwnDefinitions:
-        """Return itself: a request of pytest 8.0 takes a copy, and must not lose this class."""
+        """Return itself: a request of pytest 8.0 makes a copy, and must not lose this class."""
         return self
 
 
 def look_up_definitions(item: pytest.Function, name: str) -> Sequence[Any] | None:
-    """Return the definitions of a fixture that an item can see, as pytest's own look-up does."""
+    """Return the definitions of a fixture that are visible to an item, as pytest looks them up."""
     manager = item.session._fixturemanager  # noqa: SLF001 - there is no public way
-    # pytest 8.0 asks for the id of a node in place of the node.
+    # pytest 8.0 takes the id of a node instead of the node.
     asks_for_id = "nodeid" in inspect.signature(manager.getfixturedefs).parameters
     where: Any = item.parent.nodeid if asks_for_id and item.parent is not None else item
     found: Sequence[Any] | None = manager.getfixturedefs(name, where)
@@ -89,15 +89,15 @@ def _choose_node_definition(item: pytest.Function, definition: Any, scope: Scope
     copies = node.stash.setdefault(_COPIES, {})
     if definition in copies and copies[definition].cached_result is not None:
         return copies[definition]
-    # A class within one that has the fixture has the same, as in any run.
+    # A nested class shares the fixture of the outer class, as in any run.
     holder = getattr(definition, _HOLDER, node)
     if definition.cached_result is None or holder in item.listchain():
         return definition
     return copies.setdefault(definition, _copy_definition(definition))
 
 
-def note_holder(definition: Any, node: pytest.Item | pytest.Collector) -> None:
-    """Note the node of its scope that a fixture is about to be set up for."""
+def set_holder(definition: Any, node: pytest.Item | pytest.Collector) -> None:
+    """Store the node that a fixture is about to be set up for."""
     if isinstance(node, pytest.Class | pytest.Module):
         setattr(definition, _HOLDER, node)
 
@@ -105,14 +105,14 @@ def note_holder(definition: Any, node: pytest.Item | pytest.Collector) -> None:
 def _copy_definition(definition: Any) -> Any:
     own = copy.copy(definition)
     own.cached_result = None
-    own._finalizers = []  # noqa: SLF001 - a definition's state is this and the result
+    own._finalizers = []  # noqa: SLF001 - a definition's state is this list and the result
     return own
 
 
 def get_effective_scope(item: pytest.Function, definition: Any) -> Scope:
-    """Return a fixture's scope in an item: its parametrization may widen it.
+    """Return a fixture's scope in an item: parametrization may widen it.
 
-    That of a class is a function's own where there is no class.
+    Class scope counts as function scope outside of classes.
     """
     scopes: dict[str, Scope] = getattr(getattr(item, "callspec", None), "_arg2scope", {})
     found: Scope = scopes.get(definition.argname, definition._scope)  # noqa: SLF001 - the scope as pytest compares it
@@ -122,7 +122,7 @@ def get_effective_scope(item: pytest.Function, definition: Any) -> Scope:
 
 
 def give_own_definitions(item: pytest.Function) -> Any:
-    """Give the item definitions of its own; return what it had before, for `give_back`."""
+    """Give the item its own definitions; return the old ones for `restore_definitions`."""
     before = item._fixtureinfo  # noqa: SLF001 - see OwnDefinitions
     definitions = OwnDefinitions(item, _choose_definition)
     item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=definitions)  # noqa: SLF001 - as above
@@ -131,8 +131,8 @@ def give_own_definitions(item: pytest.Function) -> Any:
 
 
 def restore_definitions(item: pytest.Function, before: Any) -> None:
-    """Take the item's own definitions away again."""
-    item._fixtureinfo = before  # noqa: SLF001 - see make_own
+    """Replace the item's own definitions by the shared ones."""
+    item._fixtureinfo = before  # noqa: SLF001 - see give_own_definitions
 
 
 def list_shared_fixtures(item: pytest.Function) -> Iterator[str]:
@@ -150,10 +150,10 @@ def _get_definitions(item: pytest.Function, name: str) -> Sequence[Any]:
 
 
 def list_shared_needs(item: pytest.Function) -> dict[str, object]:
-    """Return what the item shares, and with whom: no two values of a key can be had at once.
+    """Return the item's shared needs: only one value of a key can exist at a time.
 
-    A fixture of class, module or package scope lives as long as its node, and one that is
-    parametrized has one value at a time.
+    A fixture of class, module or package scope lives as long as its node, and a parametrized
+    fixture has one value at a time.
     """
     found: dict[str, object] = {}
     callspec = getattr(item, "callspec", None)

@@ -1,10 +1,10 @@
-"""Python's garbage collector while episodes run side by side.
+"""Python's garbage collector while episodes run concurrently.
 
-It looks through everything that lives, again and again, the more often the more is made; in a
-process full of tests and clients that is a fourth of the time. So it looks less often.
+It scans all objects more often the more objects are created; in a process full of tests and clients
+this takes a fourth of the time. So it runs less often.
 
-What is there when the run begins is not frozen: Hypothesis, for one, asks with
-`gc.get_referrers` who refers to an object, and what is frozen is not found.
+Existing objects are not frozen: Hypothesis, for example, finds the referrers of an object with
+`gc.get_referrers`, which skips frozen objects.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import gc
 from collections.abc import Callable
 
 THRESHOLD = 20_000
-"""Objects made and not freed after which it looks for those that only know each other; a
-conversation of a few turns makes about as many."""
+"""Number of created and not freed objects that triggers a collection; a conversation of a few turns
+creates about as many."""
 
 
 def collect_less_often() -> Callable[[], None]:
-    """Let it look less often from now on; return what puts it back."""
+    """Run the garbage collector less often; return a function that restores the settings."""
     before = gc.get_threshold()
     if not gc.isenabled() or before[0] == 0 or before[0] >= THRESHOLD:
-        return lambda: None  # somebody has set it for a reason
+        return lambda: None  # set on purpose
     gc.collect()
     gc.set_threshold(THRESHOLD, *before[1:])
 

@@ -1,4 +1,4 @@
-"""Which items come next in the order of the run: pytest's own, or that of an xdist worker."""
+"""The next items in the order of the run: pytest's own, or an xdist worker's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 class ItemOrder:
-    """Knows what comes after the item whose turn it is."""
+    """The order of the items after the current one."""
 
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
@@ -17,16 +17,16 @@ class ItemOrder:
         self._next: pytest.Item | None = None
         self._worker = _find_worker(session.config)
 
-    def turn(self, item: pytest.Item, following: pytest.Item | None) -> None:
-        """Note whose turn it is; an item may come more than once."""
+    def set_current(self, item: pytest.Item, following: pytest.Item | None) -> None:
+        """Set the current item; an item may occur more than once."""
         self._next = following
         items: Sequence[pytest.Item] = self._session.items
         if self._worker is None:
             after = self._at + 1
             self._at = after if items[after : after + 1] == [item] else items.index(item)
 
-    def upcoming(self, skipped: int) -> Iterator[pytest.Item]:
-        """Yield the items to come but the first `skipped`, as far as they are known."""
+    def iter_upcoming(self, skipped: int) -> Iterator[pytest.Item]:
+        """Yield the next items except the first `skipped`, as far as they are known."""
         items: Sequence[pytest.Item] = self._session.items
         if self._worker is None:
             for at in range(self._at + 1 + skipped, len(items)):
@@ -41,7 +41,7 @@ class ItemOrder:
 
 
 def _find_worker(config: pytest.Config) -> Any:
-    """Return xdist's object that runs the tests of this worker, if this is one."""
+    """Return xdist's object that runs the tests of this worker, or None outside of workers."""
     if not hasattr(config, "workerinput"):
         return None
     plugins = config.pluginmanager.get_plugins()
@@ -49,13 +49,13 @@ def _find_worker(config: pytest.Config) -> Any:
 
 
 def _list_queued(worker: Any) -> list[int]:
-    """Return the indices of items that wait in the worker's queue.
+    """Return the indices of the items in the worker's queue.
 
-    Where idle workers steal from others, nothing that still waits is sure to be run here.
+    Empty if idle workers steal items: then no waiting item is sure to run here.
     """
     if worker.config.getoption("dist", "load") == "worksteal":
         return []
     queue = worker.torun
     # The first is xdist's name for it from 3.6 on.
-    waiting: Any = queue._items if hasattr(queue, "_items") else queue.queue  # noqa: SLF001 - xdist tells of one item ahead alone
+    waiting: Any = queue._items if hasattr(queue, "_items") else queue.queue  # noqa: SLF001 - xdist's public API names only one item ahead
     return [index for index in tuple(waiting) if isinstance(index, int)]

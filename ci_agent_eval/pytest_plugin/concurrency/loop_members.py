@@ -1,8 +1,8 @@
-"""Which tests and fixtures run on the event loop that the episodes of the process share.
+"""The tests and fixtures that run on the event loop of the process's episodes.
 
-Episodes do, whichever async plugin would run them: their fixtures, agents and tool servers have
-to live on one loop. A test of pytest-asyncio that shares its loop with such a fixture joins
-them. Asked of every fixture of every project, so nothing is imported here that is not cheap.
+All episodes do, whichever async plugin would run them: their fixtures, agents and tool servers must
+live on one loop. A pytest-asyncio test that shares its loop with such a fixture is added. This is
+called for every fixture of every project, so only fast modules are imported here.
 """
 
 from __future__ import annotations
@@ -18,47 +18,44 @@ from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import has_evaluation_name
 
 BACKEND = "anyio_backend"
-"""Fixture of anyio's plugin; a test that has it is run by anyio."""
+"""Fixture of anyio's plugin; a test with this fixture is run by anyio."""
 
 SHARED = pytest.StashKey[set[Any]]()
-"""In the config: the wider async fixtures' definitions that tests on our loop use."""
+"""In the config: definitions of wider async fixtures that tests on our loop use."""
 
 ON_OUR_LOOP = "ci_agent_eval_on_our_loop"
-"""Attribute of a definition: its present value was made on our loop."""
+"""Attribute of a definition whose current value was created on our loop."""
 
 _JOINED = pytest.StashKey[bool]()
-"""In an item: it is no episode, and shares its loop with an async fixture of one."""
+"""In an item that is no episode but shares its loop with an async fixture of one."""
 
 
 def get_test_function(item: pytest.Item) -> Callable[..., Any] | None:
-    """Return the function of a test as its author wrote it, None where there is none."""
+    """Return the function of a test as its author wrote it, or None."""
     function = getattr(item, "obj", None)
     return None if function is None else unwrap_asyncio_test(function)
 
 
-get_test_function.__test__ = False  # type: ignore[attr-defined]  # it is no test
-
-
 def unwrap_asyncio_test(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that pytest-asyncio has put a synchronous one in the place of."""
+    """Return the function that pytest-asyncio has wrapped in a synchronous one."""
     while is_from_pytest_asyncio(function) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return function
 
 
 def is_from_pytest_asyncio(function: Callable[..., Any]) -> bool:
-    """Say whether a function stands in pytest-asyncio's own source."""
+    """Return whether a function is defined in pytest-asyncio."""
     module = getattr(function, "__globals__", {}).get("__name__", "")
     return str(module).partition(".")[0] == "pytest_asyncio"
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Say whether a test or fixture is a coroutine function or an async generator function."""
+    """Return whether a test or fixture is a coroutine function or an async generator function."""
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def is_on_our_loop(item: pytest.Item) -> bool:
-    """Say whether the fixtures of a test, and the test if it is async, run on our loop."""
+    """Return whether a test's async fixtures, and an async test itself, run on our loop."""
     is_ours = (
         detection.EPISODE in item.stash
         or _JOINED in item.stash
@@ -69,7 +66,7 @@ def is_on_our_loop(item: pytest.Item) -> bool:
 
 
 def _is_of_another_plugin(item: pytest.Item) -> bool:
-    """Say whether a test is of an async framework that is not asyncio, or Hypothesis calls it."""
+    """Return whether another async framework than asyncio, or Hypothesis, runs the test."""
     is_anyio = BACKEND in getattr(item, "fixturenames", ())
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         return is_anyio or type(item) is not pytest.Function
@@ -79,27 +76,27 @@ def _is_of_another_plugin(item: pytest.Item) -> bool:
 
 
 def is_left_to_anyio(backend: Any) -> bool:
-    """Say whether anyio's backend is another than plain asyncio: `trio`, or a loop of its own."""
+    """Return whether anyio's backend is not plain asyncio: `trio`, or a custom loop."""
     name, options = backend if isinstance(backend, tuple) else (backend, {})
     return name is not None and (name != "asyncio" or any(options.values()))
 
 
 def runs_coroutine(item: pytest.Item) -> bool:
-    """Say whether this plugin runs the test, an `async def`, on its loop."""
+    """Return whether this plugin runs the test, an `async def`, on its loop."""
     function = get_test_function(item)
     return function is not None and inspect.iscoroutinefunction(function) and is_on_our_loop(item)
 
 
 def runs_fixture(definition: Any, request: pytest.FixtureRequest) -> bool:
-    """Say whether this plugin runs an async fixture: one of a test on its loop, or of nobody."""
+    """Return whether this plugin runs an async fixture: of a test on its loop, or of no plugin."""
     if not is_async(unwrap_asyncio_test(definition.func)):
         return False
-    # `request.node` is the test for fixtures of function scope alone.
+    # `request.node` is the test only for fixtures of function scope.
     item: Any = request._pyfuncitem  # noqa: SLF001 - there is no public name
     if is_on_our_loop(item) or definition in request.config.stash.get(SHARED, ()):
         if BACKEND not in request.fixturenames:
             return True
-        # By the test's own request: a wider fixture's may not ask for one of function scope.
+        # A wider fixture's own request may not use fixtures of function scope.
         return not is_left_to_anyio(item._request.getfixturevalue(BACKEND))  # noqa: SLF001 - see above
     function = get_test_function(item)
     is_plain = function is None or not is_async(function)
@@ -107,7 +104,7 @@ def runs_fixture(definition: Any, request: pytest.FixtureRequest) -> bool:
 
 
 def _is_run_by_others(definition: Any, request: pytest.FixtureRequest) -> bool:
-    """Say whether another plugin or a conftest runs the async fixture, or may do so."""
+    """Return whether another plugin or a conftest runs the async fixture, or may do so."""
     if BACKEND in request.fixturenames or is_from_pytest_asyncio(definition.func):
         return True
     if getattr(definition.func, "_force_asyncio_fixture", False):
@@ -124,10 +121,10 @@ def _get_asyncio_mode(config: pytest.Config) -> str:
 
 
 def refuse_foreign_loops(item: pytest.Item) -> None:
-    """Refuse a test on our loop that has an async fixture made on another one.
+    """Refuse a test on our loop with an async fixture created on another loop.
 
-    Another plugin's test was the first to ask for it, and nothing but a call of
-    `request.getfixturevalue` tells that this one wants it too. Raises InputError.
+    Another plugin's test was the first to use it, and only a later call of
+    `request.getfixturevalue` shows that this test uses it too. Raises InputError.
     """
     if not isinstance(item, pytest.Function) or not is_on_our_loop(item):
         return
@@ -144,7 +141,7 @@ def refuse_foreign_loops(item: pytest.Item) -> None:
 
 
 def add_loop_members(items: Sequence[pytest.Item]) -> None:
-    """Let the tests join that share a loop with async fixtures which episodes use."""
+    """Add the tests that share a loop with async fixtures of episodes."""
     members = {
         item: set(_iter_shared_async_fixtures(item)) for item in items if is_on_our_loop(item)
     }
@@ -165,14 +162,14 @@ def add_loop_members(items: Sequence[pytest.Item]) -> None:
 
 
 def _has_own_loop(item: pytest.Item) -> bool:
-    """Say whether no wider fixture shares the loop of an async test, if any plugin runs it."""
+    """Return whether an async test shares its loop with no wider fixture, if any plugin runs it."""
     function = get_test_function(item)
     if function is None or not is_async(function) or BACKEND in item.fixturenames:  # type: ignore[attr-defined]
         return False
     marker = item.get_closest_marker("asyncio")
     if marker is None:
         return True
-    # Newer versions know the scope of a test's loop; older ones have it in the marker alone.
+    # Newer versions set the scope of a test's loop; older ones have it only in the marker.
     scope = getattr(item, "_loop_scope", None) or marker.kwargs.get("scope", "function")
     return bool(scope == "function")
 

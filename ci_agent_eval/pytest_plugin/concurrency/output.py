@@ -1,8 +1,8 @@
-"""What an episode prints, logs and warns of before its turn: kept, and told when it comes.
+"""Output, logs and warnings of an episode before its turn: held, and replayed at its turn.
 
-Only while the event loop runs, or an episode is set up ahead, do the streams, the log handlers
-and the warnings of the process lead here; else they are pytest's alone. What a child process
-writes to a file descriptor of ours cannot be told apart: it goes to the item whose turn it is.
+The process's streams, log handlers and warnings are redirected here only while the event loop runs,
+or an episode is set up ahead; otherwise they are pytest's alone. Output of a child process to our
+file descriptors cannot be attributed: it goes to the current item.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Phase = Literal["setup", "call"]
 _sink: ContextVar[OutputSink | None] = ContextVar("ci_agent_eval_output", default=None)
 
 _HANDLERS = ("caplog_handler", "report_handler", "log_cli_handler", "log_file_handler")
-"""Attributes of pytest's logging plugin: whoever of them takes a record."""
+"""Attributes of pytest's logging plugin that are log handlers."""
 
 
 @dataclass(slots=True)
@@ -32,23 +32,23 @@ class OutputSink:
 
     phase: Phase = "setup"
     live: bool = False
-    """It is its turn: what comes goes where pytest looks for it."""
+    """Whether it is the episode's turn: output goes directly to pytest."""
     printed: dict[Phase, list[tuple[str, str | bytes]]] = field(default_factory=dict)
-    """Names of streams, and what was written to them, or to their buffers."""
+    """Names of streams, and the text or bytes written to them."""
     logged: dict[Phase, list[tuple[logging.Handler, logging.LogRecord]]] = field(
         default_factory=dict
     )
     warned: list[Any] = field(default_factory=list)
 
-    def tell(self, phase: Phase) -> None:
-        """Print, log and warn what was kept of a phase; afterwards, if it is the call, at once."""
-        for name, said in self.printed.pop(phase, ()):
+    def replay(self, phase: Phase) -> None:
+        """Replay the held output of a phase; after the call phase output is no longer held."""
+        for name, data in self.printed.pop(phase, ()):
             stream = getattr(sys, name)
-            if isinstance(said, bytes):
-                stream.flush()  # what was written before stays before
-                stream.buffer.write(said)
+            if isinstance(data, bytes):
+                stream.flush()  # keep the order of text and bytes
+                stream.buffer.write(data)
             else:
-                stream.write(said)
+                stream.write(data)
         for handler, record in self.logged.pop(phase, ()):
             handler.handle(record)
         kept, self.warned = self.warned, []
@@ -58,19 +58,19 @@ class OutputSink:
 
 
 def get_holding_sink() -> OutputSink | None:
-    """Return the sink of this context, if what it says is to be kept for later."""
+    """Return the sink of this context if it holds output for later."""
     sink = _sink.get()
     return None if sink is None or sink.live else sink
 
 
 def set_sink(sink: OutputSink) -> None:
-    """Let all that is said in this context from now on be the sink's."""
+    """Send all output of this context to the sink from now on."""
     _sink.set(sink)
 
 
 @contextmanager
 def use_sink(sink: OutputSink) -> Iterator[None]:
-    """Let what is said meanwhile in this context be the sink's."""
+    """Send the output of this context to the sink within the `with` block."""
     token = _sink.set(sink)
     try:
         yield
@@ -79,7 +79,7 @@ def use_sink(sink: OutputSink) -> Iterator[None]:
 
 
 class RoutedStream:
-    """Stands in the place of a stream, and asks whose text it is that is written."""
+    """Replaces a standard stream, and routes each text to its episode."""
 
     def __init__(self, name: str) -> None:
         self.stands_for = name
@@ -101,7 +101,7 @@ class RoutedStream:
 
     @property
     def buffer(self) -> RoutedBytes:
-        """The stream of bytes below."""
+        """The binary stream below."""
         return RoutedBytes(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -109,7 +109,7 @@ class RoutedStream:
 
 
 class RoutedBytes:
-    """Stands in the place of a stream's buffer."""
+    """Replaces a stream's buffer."""
 
     def __init__(self, text: RoutedStream) -> None:
         self._text = text
@@ -129,14 +129,14 @@ class RoutedBytes:
 
 
 class LogRecordFilter(logging.Filter):
-    """Lets a handler of pytest have the records of the item whose turn it is; keeps the others."""
+    """Passes the current item's records to a handler of pytest; holds the others."""
 
     def __init__(self, handler: logging.Handler) -> None:
         super().__init__()
         self._handler = handler
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep a record for its episode's turn; its text is made now, as it is meant."""
+        """Hold a record for its episode's turn; its text is formatted now."""
         sink = get_holding_sink()
         if sink is None:
             return True
@@ -146,7 +146,7 @@ class LogRecordFilter(logging.Filter):
 
 
 def route_logs(config: pytest.Config) -> None:
-    """Ask every handler of pytest's logging plugin whose records it is given."""
+    """Add a filter to every handler of pytest's logging plugin."""
     plugin = config.pluginmanager.get_plugin("logging-plugin")
     for name in _HANDLERS:
         handler = getattr(plugin, name, None)
@@ -155,15 +155,15 @@ def route_logs(config: pytest.Config) -> None:
 
 
 class OutputRouting:
-    """Leads the process's streams and warnings here, for as long as episodes may be at work."""
+    """Redirects the process's streams and warnings while episodes may run."""
 
     def __init__(self) -> None:
         self._streams = {name: RoutedStream(name) for name in ("stdout", "stderr")}
         self._depth = 0
 
     @contextmanager
-    def on(self) -> Iterator[None]:
-        """Lead them here; within it, again, is the same."""
+    def enable(self) -> Iterator[None]:
+        """Redirect them within the `with` block, which may be nested."""
         self._depth += 1
         if self._depth > 1:
             try:
@@ -171,28 +171,28 @@ class OutputRouting:
             finally:
                 self._depth -= 1
             return
-        shown = getattr(warnings, "_showwarnmsg_impl", None)
+        original = getattr(warnings, "_showwarnmsg_impl", None)
         for name, stream in self._streams.items():
             if getattr(sys, name) is not stream:
                 stream.target = getattr(sys, name)
                 setattr(sys, name, stream)
-        if shown is not None:
-            warnings._showwarnmsg_impl = _route_warnings(shown)  # type: ignore[attr-defined]  # noqa: SLF001 - what `catch_warnings(record=True)` sets, too
+        if original is not None:
+            warnings._showwarnmsg_impl = _route_warnings(original)  # type: ignore[attr-defined]  # noqa: SLF001 - as `catch_warnings(record=True)` does
         try:
             yield
         finally:
             self._depth -= 1
             for name, stream in self._streams.items():
                 setattr(sys, name, stream.target)
-            if shown is not None:
-                warnings._showwarnmsg_impl = shown  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+            if original is not None:
+                warnings._showwarnmsg_impl = original  # type: ignore[attr-defined]  # noqa: SLF001 - as above
 
 
-def _route_warnings(shown: Any) -> Any:
+def _route_warnings(original: Any) -> Any:
     def show(message: Any) -> None:
         sink = get_holding_sink()
         if sink is None:
-            shown(message)
+            original(message)
         else:
             sink.warned.append(message)
 
@@ -200,5 +200,5 @@ def _route_warnings(shown: Any) -> Any:
 
 
 def _show_warning(message: Any) -> None:
-    """Hand a warning on to whoever records them now; the filters have let it through before."""
+    """Pass a warning to the current recorder; the filters have accepted it before."""
     warnings._showwarnmsg_impl(message)  # type: ignore[attr-defined]  # noqa: SLF001 - see Routing

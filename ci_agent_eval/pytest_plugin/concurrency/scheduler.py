@@ -18,7 +18,7 @@ from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
     FixtureScopeGuard,
     GuardedItem,
 )
-from ci_agent_eval.pytest_plugin.concurrency.fixtures import note_holder
+from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
 from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
 from ci_agent_eval.pytest_plugin.concurrency.output import OutputRouting, route_logs
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
@@ -27,22 +27,22 @@ from ci_agent_eval.recording.active_episode import set_concurrent
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 AHEAD = 4
-"""How many times the concurrency may be started and not yet reported: one slow episode whose
-turn it is does not keep the others waiting, and they do not pile up behind it either."""
+"""Limit on started and unreported episodes, as a multiple of the concurrency: a slow current
+episode does not delay the others, and they do not pile up behind it."""
 
 
 class EpisodeLog(Protocol):
-    """What the plugin knows of the episodes, as far as it is needed here."""
+    """The part of `EpisodeSession` that the scheduler uses."""
 
     def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
-        """Write down that an episode has started."""
+        """Write that an episode has started."""
 
     def cut_off(self, item: pytest.Item, reason: str) -> None:
-        """Write down what there is of an episode that the end of the run cut off."""
+        """Write the partial episode that the end of the run cut off."""
 
 
 class EpisodeScheduler:
-    """Runs up to `concurrency` episodes at once; a plugin object of its own."""
+    """A plugin object that runs up to `concurrency` episodes at once."""
 
     def __init__(self, session: pytest.Session, concurrency: int, episodes: EpisodeLog) -> None:
         self._session = session
@@ -50,52 +50,52 @@ class EpisodeScheduler:
         self._episodes = episodes
         self._loop = SessionLoop.find(session.config)
         self._order = ItemOrder(session)
-        self._window = FixtureScopeGuard()
+        self._guard = FixtureScopeGuard()
         self._routing = OutputRouting()
         self._ahead: dict[pytest.Item, EpisodeTask] = {}
-        """Those whose turn has not come, in the order of their turns."""
-        self._turn: pytest.Item | None = None
-        self._current: EpisodeTask | None = None
-        """That of the item whose turn it is, if it has one."""
-        self._at_work = 0
-        self._waits: asyncio.Event | None = None
+        """Episodes that were started ahead, in the order of their turns."""
+        self._current_item: pytest.Item | None = None
+        self._current_task: EpisodeTask | None = None
+        """The current item's task, if it has one."""
+        self._running_count = 0
+        self._task_end: asyncio.Event | None = None
         self._pending: BaseException | None = None
-        """Raised for the item whose turn it is by an alarm in a step of another one, or by
-        another one for the whole run."""
+        """Exception for the current item, from an alarm in a step of another item, or for the whole
+        run, from another item."""
         self._interruption: BaseException | None = None
         self._stop: str | None = None
-        """Why no episode is started any more."""
+        """Why no further episode is started."""
         stack = session._setupstate.stack  # noqa: SLF001 - pytest has no public name for it
-        self._stacks = setup_stacks.SetupStacks(stack, self._begun, self._before_teardown)
+        self._stacks = setup_stacks.SetupStacks(stack, self._begin_turn, self._before_teardown)
 
     @classmethod
     def start(
         cls, session: pytest.Session, concurrency: int, episodes: EpisodeLog
     ) -> EpisodeScheduler:
-        """Take the session's setup over, and listen."""
-        lanes = cls(session, concurrency, episodes)
-        session._setupstate = lanes._stacks  # noqa: SLF001 - as in `__init__`
-        session.config.stash[options.SCHEDULER] = lanes
-        lanes._loop.around = lanes._routing.on
+        """Replace the session's setup state, and register the object."""
+        scheduler = cls(session, concurrency, episodes)
+        session._setupstate = scheduler._stacks  # noqa: SLF001 - as in `__init__`
+        session.config.stash[options.SCHEDULER] = scheduler
+        scheduler._loop.around = scheduler._routing.enable
         route_logs(session.config)
         session.config.add_cleanup(garbage_collector.collect_less_often())
-        session.config.pluginmanager.register(lanes, "ci_agent_eval_lanes")
-        return lanes
+        session.config.pluginmanager.register(scheduler, "ci_agent_eval_scheduler")
+        return scheduler
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Note whose turn it is, and let go of all that was its own at its end."""
-        self._order.turn(item, nextitem)
-        self._turn = item
+        """Set the current item, and free its resources at the end."""
+        self._order.set_current(item, nextitem)
+        self._current_item = item
         try:
             return (yield)
         finally:
-            self._window.remove(item)
-            if self._current is not None:
-                self._current.close()
-            self._turn = self._current = None
+            self._guard.remove(item)
+            if self._current_task is not None:
+                self._current_task.close()
+            self._current_item = self._current_task = None
             if self._stop is not None and not self._ahead:
                 self._session.shouldstop = self._stop
 
@@ -103,104 +103,104 @@ class EpisodeScheduler:
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
     ) -> None:
-        """Note whom a shared fixture is for."""
-        note_holder(fixturedef, request.node)
+        """Store the node that a shared fixture is created for."""
+        set_holder(fixturedef, request.node)
 
     def is_started(self, item: pytest.Item) -> bool:
-        """Say whether the item's episode was started ahead, and its turn has only now come."""
+        """Return whether the episode was started ahead and its turn has just come."""
         return item in self._ahead
 
-    def end_all(self, why: str) -> bool:
-        """Start none any more, and end all that are at work; each is told of in its turn.
+    def end_all(self, reason: str) -> bool:
+        """Start no further episode, and end the running ones; each is reported at its turn.
 
-        Returns False where there is none, and the run may stop at once.
+        Returns False if none is running, so the run may stop at once.
         """
-        lanes = [lane for lane in (self._current, *self._ahead.values()) if lane is not None]
-        if not lanes:
+        tasks = [task for task in (self._current_task, *self._ahead.values()) if task is not None]
+        if not tasks:
             return False
-        self._stop = why
-        for lane in lanes:
-            lane.end(why)
+        self._stop = reason
+        for task in tasks:
+            task.end(reason)
         return True
 
     def set_phase_times(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Let pytest report how long a phase took, and not how long its turn did."""
-        lane = self._current
-        if lane is not None and lane.item is item and (times := lane.times.get(call.when)):
-            times.put_into(call)
+        """Make pytest report the duration of a phase and not of its turn."""
+        task = self._current_task
+        if task is not None and task.item is item and (times := task.times.get(call.when)):
+            times.apply_to(call)
 
     def run(self, item: pytest.Function) -> None:
-        """Run the test of the item whose turn it is, and others beside it; raise what it raises."""
-        lane = self._taken()
-        if lane is None:
+        """Run the current item's test, and others concurrently; raise the test's exception."""
+        task = self._get_started_task()
+        if task is None:
             run_coroutine_test(item)
             return
-        lane.sink.tell("call")
+        task.sink.replay("call")
         try:
-            with self._routing.on():
-                self._await(lane)
-            lane.result()
+            with self._routing.enable():
+                self._await_task(task)
+            task.raise_result()
         except (KeyboardInterrupt, pytest.exit.Exception) as interruption:
             self._interruption = interruption
             raise
 
-    def _taken(self) -> EpisodeTask | None:
-        """Return the lane whose turn it is, its test started by now; None where it is alone."""
-        lane = self._current
-        if lane is not None and lane.task is None:
-            self._run_task(lane)
-        return lane
+    def _get_started_task(self) -> EpisodeTask | None:
+        """Return the current task, started if necessary; None if the item runs alone."""
+        task = self._current_task
+        if task is not None and task.asyncio_task is None:
+            self._run_task(task)
+        return task
 
-    def _run_task(self, lane: EpisodeTask) -> None:
-        lane.start(self._loop.loop)
-        assert lane.task is not None  # noqa: S101 - just started
-        self._at_work += 1
-        lane.task.add_done_callback(self._ended)
+    def _run_task(self, task: EpisodeTask) -> None:
+        task.start(self._loop.loop)
+        assert task.asyncio_task is not None  # noqa: S101 - just started
+        self._running_count += 1
+        task.asyncio_task.add_done_callback(self._on_task_end)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._at_work -= 1
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
+        self._running_count -= 1
         if not task.cancelled() and isinstance(error := task.exception(), pytest.exit.Exception):
-            # The run ends now, as it does at a KeyboardInterrupt, and not at that item's turn.
+            # The run ends now, as after a KeyboardInterrupt, and not at the item's turn.
             self._pending = error
-        if self._waits is not None:
-            self._waits.set()
+        if self._task_end is not None:
+            self._task_end.set()
 
-    def _await(self, lane: EpisodeTask) -> None:
-        """Let the loop run until the lane's task has ended; start others as there is room.
+    def _await_task(self, task: EpisodeTask) -> None:
+        """Run the loop until the task has ended; start others as capacity allows.
 
-        Where it has ended already the loop makes a step all the same: the others wait for it.
+        If it has ended already, the loop still makes a step, because the others wait for it.
         """
         try:
             with alarm.guard_alarm(
-                lambda task: task in self._others(), self._loop.loop, self._deliver
+                lambda other: other in self._list_other_tasks(), self._loop.loop, self._deliver
             ):
-                if not lane.is_at_work:
+                if not task.is_running:
                     self._refill()
                     self._loop.step()
                     self._raise_pending()
-                while lane.is_at_work:
+                while task.is_running:
                     self._refill()
                     self._raise_pending()
-                    if lane.is_at_work:  # it may have ended while async fixtures were set up
-                        self._loop.run(self._next_end())
+                    if task.is_running:  # it may have ended during the setup of async fixtures
+                        self._loop.run(self._wait_for_task_end())
         except BaseException:
-            if lane.task is not None and not lane.task.done():
-                lane.task.cancel()
-                self._loop.run(_wait_for_cancelled([lane.task]))
+            if task.asyncio_task is not None and not task.asyncio_task.done():
+                task.asyncio_task.cancel()
+                self._loop.run(_wait_for_cancelled([task.asyncio_task]))
             raise
 
-    def _others(self) -> set[asyncio.Task[None] | None]:
-        return {lane.task for lane in self._ahead.values()}
+    def _list_other_tasks(self) -> set[asyncio.Task[None] | None]:
+        return {task.asyncio_task for task in self._ahead.values()}
 
     def _deliver(self, error: BaseException) -> None:
         self._pending = error
-        if self._waits is not None:
-            self._loop.loop.call_soon_threadsafe(self._waits.set)
+        if self._task_end is not None:
+            self._loop.loop.call_soon_threadsafe(self._task_end.set)
 
-    async def _next_end(self) -> None:
-        """Wait until any task has ended, or an alarm was handed over."""
-        self._waits = asyncio.Event()
-        await self._waits.wait()
+    async def _wait_for_task_end(self) -> None:
+        """Wait until any task has ended, or an alarm was delivered."""
+        self._task_end = asyncio.Event()
+        await self._task_end.wait()
         self._raise_pending()
 
     def _raise_pending(self) -> None:
@@ -209,36 +209,36 @@ class EpisodeScheduler:
             raise error
 
     def _refill(self) -> None:
-        """Start episodes ahead while there is room, in order, up to one that has to wait."""
+        """Start episodes ahead up to the limits, in order, until one has to wait."""
         while (
-            not self._is_to_stop()
-            and self._at_work < self._concurrency
+            not self._must_stop()
+            and self._running_count < self._concurrency
             and len(self._ahead) < AHEAD * self._concurrency
-            and (item := next(self._order.upcoming(len(self._ahead)), None)) is not None
-            and self._admitted(item)
+            and (item := next(self._order.iter_upcoming(len(self._ahead)), None)) is not None
+            and self._start_if_admitted(item)
         ):
             pass
         set_concurrent(bool(self._ahead))
 
-    def _is_to_stop(self) -> bool:
-        """Say whether a budget of the suite is exceeded, which may be found out just now."""
+    def _must_stop(self) -> bool:
+        """Return whether a suite budget is exceeded, which is also checked now."""
         budgets = suite_budgets.get_suite_budgets(self._session.config)
         return self._stop is not None or (
             budgets is not None and budgets.find_exceeded() is not None
         )
 
-    def _admitted(self, item: pytest.Item) -> bool:
+    def _start_if_admitted(self, item: pytest.Item) -> bool:
         if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return False
-        member = GuardedItem.from_item(item)
-        if not self._window.admits(item, member) or self._brings_a_setup(item):
+        guarded = GuardedItem.from_item(item)
+        if not self._guard.admits(item, guarded) or self._needs_node_setup(item):
             return False
-        self._window.add(item, member)
+        self._guard.add(item, guarded)
         self._start(item)
         return True
 
-    def _brings_a_setup(self, item: pytest.Item) -> bool:
-        """Say whether a node above the item, a package, is set up by more than its fixtures."""
+    def _needs_node_setup(self, item: pytest.Item) -> bool:
+        """Return whether a node above the item has its own setup method, as packages do."""
         return any(
             type(node).setup is not pytest.Collector.setup
             for node in item.listchain()[:-1]
@@ -246,83 +246,85 @@ class EpisodeScheduler:
         )
 
     def _start(self, item: pytest.Function) -> None:
-        others = [lane.stack for lane in reversed(self._ahead.values()) if lane.stack is not None]
+        others = [task.stack for task in reversed(self._ahead.values()) if task.stack is not None]
         self._episodes.begin(item, ahead=True)
-        lane = self._ahead[item] = EpisodeTask(item)
-        lane.set_up(self._stacks.stack_for(item, others))
-        if lane.is_set_up:
-            self._run_task(lane)
+        task = self._ahead[item] = EpisodeTask(item)
+        task.set_up(self._stacks.stack_for(item, others))
+        if task.is_set_up:
+            self._run_task(task)
 
-    def _begun(self, item: pytest.Item) -> setup_stacks.Stack | None:
-        """Take an item over whose turn has come; it may come again, when it is run again."""
-        if self._current is not None:
-            self._current.close()
-        lane = self._current = self._ahead.pop(item, None) or self._in_turn(item)
-        if lane is None or lane.stack is None:
+    def _begin_turn(self, item: pytest.Item) -> setup_stacks.Stack | None:
+        """Activate the current item's task; the same item may be run again."""
+        if self._current_task is not None:
+            self._current_task.close()
+        task = self._current_task = self._ahead.pop(item, None) or self._create_task_in_turn(item)
+        if task is None or task.stack is None:
             return None
-        lane.sink.tell("setup")
-        return lane.stack
+        task.sink.replay("setup")
+        return task.stack
 
-    def _in_turn(self, item: pytest.Item) -> EpisodeTask | None:
-        """Return a lane for an item that was not started ahead; None if it is to be alone."""
+    def _create_task_in_turn(self, item: pytest.Item) -> EpisodeTask | None:
+        """Create a task for an item that was not started ahead; None if it has to run alone."""
         if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return None
-        if item not in self._window:
-            self._window.add(item, GuardedItem.from_item(item))
-        lane = EpisodeTask(item)
-        lane.set_up_in_turn()
-        return lane
+        if item not in self._guard:
+            self._guard.add(item, GuardedItem.from_item(item))
+        task = EpisodeTask(item)
+        task.set_up_in_turn()
+        return task
 
     def _before_teardown(self, nextitem: pytest.Item | None) -> None:
-        """End what was started and is not needed: at a skip its own item, at a stop all.
+        """End unneeded tasks: the item's own at a skip, all at a stop.
 
-        Raises what the teardown of an item raises whose turn it is.
+        Raises the teardown errors of the current item.
         """
-        if self._current is not None:
-            self._current.tear_down_apart(self._stacks.stack)
-        ended = [i for i in self._ahead if nextitem is None or i is self._turn]
+        if self._current_task is not None:
+            self._current_task.bind_teardown(self._stacks.stack)
+        ended = [i for i in self._ahead if nextitem is None or i is self._current_item]
         if not ended:
             return
-        lanes = [self._ahead.pop(item) for item in ended]
+        tasks = [self._ahead.pop(item) for item in ended]
         errors: dict[pytest.Item, list[BaseException]] = {item: [] for item in ended}
         try:
-            self._end_early(lanes, errors)
-        finally:  # a second Ctrl-C may come
+            self._end_early(tasks, errors)
+        finally:  # also after a second Ctrl-C
             for item in ended:
-                if item is not self._turn:
-                    said = "".join(f"; then in teardown: {_format_error(e)}" for e in errors[item])
-                    self._episodes.cut_off(item, f"{self._reason()}{said}")
-        _raise_errors(errors.get(self._turn, []) if self._turn is not None else [])
+                if item is not self._current_item:
+                    errors_text = "".join(
+                        f"; then in teardown: {_format_error(e)}" for e in errors[item]
+                    )
+                    self._episodes.cut_off(item, f"{self._describe_stop()}{errors_text}")
+        _raise_errors(errors.get(self._current_item, []) if self._current_item is not None else [])
 
     def _end_early(
-        self, lanes: list[EpisodeTask], errors: dict[pytest.Item, list[BaseException]]
+        self, tasks: list[EpisodeTask], errors: dict[pytest.Item, list[BaseException]]
     ) -> None:
-        """Cancel tasks, tear down what is theirs alone; note what that raised, by item."""
+        """Cancel tasks, tear down their own nodes, and collect the errors by item."""
         set_concurrent(bool(self._ahead))
-        tasks = [lane.task for lane in lanes if lane.task is not None]
-        for task in tasks:
-            task.cancel()
-        with self._routing.on():
+        running = [task.asyncio_task for task in tasks if task.asyncio_task is not None]
+        for pending in running:
+            pending.cancel()
+        with self._routing.enable():
             try:
-                if tasks:
-                    self._loop.run(_wait_for_cancelled(tasks))
+                if running:
+                    self._loop.run(_wait_for_cancelled(running))
             finally:
-                for lane in reversed(lanes):
-                    errors[lane.item] += lane.tear_down()
-                    self._window.remove(lane.item)
-                for lane in reversed(lanes):
-                    errors[lane.item] += self._tear_down_nodes(lane)
+                for task in reversed(tasks):
+                    errors[task.item] += task.tear_down()
+                    self._guard.remove(task.item)
+                for task in reversed(tasks):
+                    errors[task.item] += self._tear_down_nodes(task)
 
-    def _tear_down_nodes(self, lane: EpisodeTask) -> list[BaseException]:
-        """Tear down the modules and classes that were begun by those that were started ahead."""
+    def _tear_down_nodes(self, task: EpisodeTask) -> list[BaseException]:
+        """Tear down the modules and classes that only episodes started ahead had set up."""
         kept = [other.stack or {} for other in self._ahead.values()]
         errors: list[BaseException] = []
-        for node in reversed(list(lane.stack or {})):
+        for node in reversed(list(task.stack or {})):
             if not self._stacks.has(node) and not any(node in stack for stack in kept):
-                errors += setup_stacks.tear_down_node(lane.stack or {}, node)
+                errors += setup_stacks.tear_down_node(task.stack or {}, node)
         return errors
 
-    def _reason(self) -> str:
+    def _describe_stop(self) -> str:
         if self._interruption is not None:
             return f"interrupted: {type(self._interruption).__name__}"
         why = self._session.shouldfail or self._session.shouldstop
@@ -341,9 +343,9 @@ def _format_error(error: BaseException) -> str:
 
 
 async def _wait_for_cancelled(tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for tasks that were cancelled, and for what they still have to do."""
+    """Wait until cancelled tasks have cleaned up."""
     if tasks:
         await asyncio.wait(tasks, timeout=CLEAN_UP_S)
     for task in tasks:
         if task.done() and not task.cancelled():
-            task.exception()  # seen: nobody awaits it any more
+            task.exception()  # retrieved, as no code awaits it any more

@@ -1,7 +1,7 @@
-"""The event loop that async episodes of a process share, from the first one to the end.
+"""The event loop that all async episodes of a process share.
 
-Tool servers and connections of the engine live on it, so that they start once and not once
-for each test. It is made when the first async episode comes.
+The engine's tool servers and connections live on it, so that they start once and not for each test.
+It is created for the first async episode.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 T = TypeVar("T")
 
 CLEAN_UP_S = 60.0
-"""Seconds that a coroutine may take to end once it was interrupted."""
+"""Seconds that an interrupted coroutine may take to end."""
 
 LOOP = pytest.StashKey["SessionLoop"]()
 
 
 class ContextExecutor(ThreadPoolExecutor):
-    """Runs each call in its caller's context, so that it is known whose episode it is of."""
+    """Runs each call in its caller's context, so that its episode is known."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Submit a call, as `asyncio.to_thread` does it."""
+        """Submit a call in a copy of the caller's context, like `asyncio.to_thread`."""
         return super().submit(partial(copy_context().run, fn), *args, **kwargs)
 
 
 class SessionLoop:
-    """One runner for all async episodes, and what is to be closed with it."""
+    """One runner for all async episodes, and callbacks to close their resources."""
 
     def __init__(self) -> None:
-        # With a factory the runner does not put its loop in the place of the thread's current
-        # one: that may be another plugin's, which would be lost unclosed.
+        # With a factory the runner does not replace the thread's current loop, which may be
+        # another plugin's and would never be closed.
         self._runner = asyncio.Runner(loop_factory=_create_loop)
         self._closings: list[Callable[[], Awaitable[None]]] = []
         self.running: list[asyncio.Task[Any]] = []
-        """The task of the coroutine that `run` runs, or has run last."""
+        """The task of the coroutine that `run` currently runs, or ran last."""
         self.around: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Entered whenever the loop runs: other episodes' tasks may be on it."""
+        """Context manager around each run of the loop, as other episodes' tasks may run, too."""
 
     @classmethod
     def find(cls, config: pytest.Config) -> SessionLoop:
@@ -56,39 +56,39 @@ class SessionLoop:
         return config.stash[LOOP]
 
     def run(self, coroutine: Coroutine[Any, Any, T], context: Context | None = None) -> T:
-        """Run a coroutine to its end, in a context of its own if one is given; Ctrl-C cancels it.
+        """Run a coroutine to completion, in the given context; Ctrl-C cancels it.
 
-        So does what a signal raises while the loop waits, such as pytest-timeout's: nobody
-        else would let the coroutine clean up.
+        An exception of a signal handler, such as pytest-timeout's, cancels it too: otherwise the
+        coroutine could not clean up.
         """
-        held = self.running = []
+        tasks = self.running = []
         with self.around():
             try:
-                return self._runner.run(_run_registered(coroutine, held), context=context)
+                return self._runner.run(_run_registered(coroutine, tasks), context=context)
             except BaseException:
-                if held and not held[0].done():
-                    held[0].cancel()
-                    self._runner.run(_wait_for_cancelled(held[0]))
+                if tasks and not tasks[0].done():
+                    tasks[0].cancel()
+                    self._runner.run(_wait_for_cancelled(tasks[0]))
                 raise
 
     def run_awaitable(self, awaitable: Awaitable[T]) -> T:
-        """Run an awaitable, a coroutine or not, to its end."""
+        """Run any awaitable to completion."""
         return self.run(_wrap_awaitable(awaitable))
 
     def step(self) -> None:
-        """Let the loop do what is ready, and look once for what has come; wait for nothing."""
+        """Run the callbacks that are ready and poll once for events, without waiting."""
         with self.around():
             self.loop.call_soon(self.loop.stop)
             self.loop.run_forever()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop itself, whether it runs now or not."""
+        """The loop itself, running or not."""
         return self._runner.get_loop()
 
     @property
     def is_running(self) -> bool:
-        """Whether the caller runs on this very loop."""
+        """Whether the caller runs on this loop."""
         try:
             return asyncio.get_running_loop() is self._runner.get_loop()
         except RuntimeError:
@@ -96,7 +96,7 @@ class SessionLoop:
 
     @property
     def is_occupied(self) -> bool:
-        """Whether nothing can be run to its end now: this loop or the caller's own is running."""
+        """Whether this loop or the caller's loop is running, so that `run` is impossible."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -108,7 +108,7 @@ class SessionLoop:
         self._closings.append(closing)
 
     def close(self) -> None:
-        """Close what lives on the loop, then the loop."""
+        """Await the closing callbacks, then close the loop."""
         try:
             for closing in reversed(self._closings):
                 self._runner.run(_wrap_awaitable(closing()))
@@ -122,17 +122,17 @@ def _create_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _run_registered(coroutine: Coroutine[Any, Any, T], held: list[asyncio.Task[Any]]) -> T:
+async def _run_registered(coroutine: Coroutine[Any, Any, T], tasks: list[asyncio.Task[Any]]) -> T:
     if (task := asyncio.current_task()) is not None:
-        held.append(task)
+        tasks.append(task)
     return await coroutine
 
 
 async def _wait_for_cancelled(task: asyncio.Task[Any]) -> None:
-    """Wait for a task that was cancelled, and for what it still has to do."""
+    """Wait until a cancelled task has cleaned up."""
     await asyncio.wait([task], timeout=CLEAN_UP_S)
     if task.done() and not task.cancelled():
-        task.exception()  # seen: what interrupted it is what is raised
+        task.exception()  # retrieved: the interruption is raised instead
 
 
 async def _wrap_awaitable(awaitable: Awaitable[T]) -> T:

@@ -1,7 +1,7 @@
-"""Which nodes are set up: pytest's stack, with one of its own for each episode started ahead.
+"""The nodes that are set up: pytest's stack, with a separate one for each episode started ahead.
 
-The entries of session, package, module and class are the same in all of them, so that what is
-added to one of these is torn down with it, whoever asked for it.
+All stacks share the entries of session, package, module and class, so that a finalizer added to
+such a node runs at its teardown, whichever episode added it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from _pytest.runner import SetupState
 __tracebackhide__ = True  # a failure shows the frames of the test and of its fixtures
 
 Stack = dict[Any, Any]
-"""Nodes in order, each with its finalizers and what its setup raised: `SetupState.stack`."""
+"""Nodes in order, each with its finalizers and the error of its setup: `SetupState.stack`."""
 
 _own: ContextVar[Stack | None] = ContextVar("ci_agent_eval_stack", default=None)
 
 
 @contextmanager
 def use_stack(stack: Stack) -> Iterator[None]:
-    """Let what is set up in this context go onto a stack of its own."""
+    """Use another stack for setups in this context within the `with` block."""
     token = _own.set(stack)
     try:
         yield
@@ -34,24 +34,24 @@ def use_stack(stack: Stack) -> Iterator[None]:
 
 
 def set_stack(stack: Stack) -> None:
-    """Let all that is set up in this context from now on go onto a stack of its own."""
+    """Use another stack for all later setups in this context."""
     _own.set(stack)
 
 
 class SetupStacks(SetupState):
-    """Stands in the place of pytest's own state; a subclass, so that it keeps its rules."""
+    """Replaces pytest's own state; a subclass, so that it keeps pytest's rules."""
 
     def __init__(
         self,
         stack: Stack,
-        begun: Callable[[Any], Stack | None],
+        begin_turn: Callable[[Any], Stack | None],
         before_teardown: Callable[[Any], None],
     ) -> None:
         self._main = stack
-        self._begun = begun
-        """Called with the item that is to be set up: its own stack, if it was started ahead."""
+        self._begin_turn = begin_turn
+        """Called with the item to set up; returns its stack if it was started ahead."""
         self._before_teardown = before_teardown
-        """Called before anything is torn down, with the next item."""
+        """Called with the next item before any teardown."""
 
     @property
     def stack(self) -> Stack:
@@ -70,19 +70,19 @@ class SetupStacks(SetupState):
         self._main = stack
 
     def stack_for(self, item: pytest.Item, others: Sequence[Stack]) -> Stack:
-        """Return a stack for an item whose turn has not come, with what it shares."""
+        """Return a new stack for an item that is started ahead, with the shared nodes."""
         stacks = [self._main, *others]
         *collectors, _ = item.listchain()
         shared = {node: _get_entry(node, stacks) for node in collectors}
         return {**shared, item: ([item.teardown], None)}
 
     def has(self, node: object) -> bool:
-        """Say whether a node is set up for the item whose turn it is."""
+        """Return whether a node is set up for the current item."""
         return node in self._main
 
     def setup(self, item: pytest.Item) -> None:
-        """Set an item up, or take over what was set up ahead; raises what that raised."""
-        own = self._begun(item)
+        """Set an item up, or use the setup made ahead; raises the error of that setup."""
+        own = self._begin_turn(item)
         if own is None:
             super().setup(item)
             return
@@ -92,7 +92,7 @@ class SetupStacks(SetupState):
             raise error[0].with_traceback(error[1])
 
     def teardown_exact(self, nextitem: pytest.Item | None) -> None:
-        """Tear down as pytest does, after what was started ahead and has to go."""
+        """Tear down as pytest does, after the unneeded episodes that were started ahead."""
         try:
             self._before_teardown(nextitem)
         finally:
@@ -105,19 +105,19 @@ def _get_entry(node: Any, stacks: list[Stack]) -> Any:
 
 
 def bind_teardown_context(context: Context, stack: Stack, item: pytest.Item) -> None:
-    """Let an item's finalizers run in the context that its fixtures were set up in."""
+    """Run an item's finalizers in the context in which its fixtures were set up."""
     if item in stack:
         finalizers = stack[item][0]
         finalizers[:] = [partial(context.run, finalizer) for finalizer in finalizers]
 
 
 def tear_down_node(stack: Stack, node: object) -> list[BaseException]:
-    """Tear one node of a stack down and take it off; return what its finalizers raised."""
+    """Tear down one node of a stack and remove it; return the errors of its finalizers."""
     finalizers, _ = stack.pop(node)
     errors: list[BaseException] = []
     while finalizers:
         try:
             finalizers.pop()()
-        except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - told, and the rest is torn down all the same
+        except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - returned, so that the other finalizers run
             errors.append(error)
     return errors

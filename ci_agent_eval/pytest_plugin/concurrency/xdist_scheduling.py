@@ -1,18 +1,18 @@
-"""How xdist hands items to workers that run several at once: enough that none of them idles."""
+"""xdist's distribution of items to workers that run several at once, so that none is idle."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScheduling  # type: ignore[import-untyped]  # it bears no py.typed
+from xdist.scheduler import LoadScheduling  # type: ignore[import-untyped]  # it has no py.typed
 
 QUEUED = 2
-"""How many times its concurrency a worker has at hand: those at work, and those that follow."""
+"""Length of a worker's queue as a multiple of its concurrency: running items and the next ones."""
 
 
 def make_scheduler(config: pytest.Config, log: Any, concurrency: int) -> Any:
-    """Return xdist's own `load` scheduling with more at hand; None where it is to be another."""
+    """Return xdist's `load` scheduling with longer queues; None if another one is selected."""
     is_load = config.getoption("dist", default="no") == "load"
     if not is_load or config.getoption("maxschedchunk", default=None) is not None:
         return None
@@ -20,20 +20,20 @@ def make_scheduler(config: pytest.Config, log: Any, concurrency: int) -> Any:
 
 
 class ConcurrentScheduling(LoadScheduling):  # type: ignore[misc]  # as above
-    """Keeps every worker's queue at `QUEUED` times its concurrency, as long as there is any."""
+    """Keeps every worker's queue at `QUEUED` times its concurrency while items remain."""
 
     def __init__(self, config: pytest.Config, log: Any, concurrency: int) -> None:
         super().__init__(config, log)
         self._least = QUEUED * concurrency
 
     def schedule(self) -> None:
-        """Hand out the first items, and then as many as a worker can begin."""
+        """Distribute the first items, then as many as each worker can start."""
         super().schedule()
         for node in self.nodes:
             self.check_schedule(node)
 
     def check_schedule(self, node: Any, duration: float = 0) -> None:
-        """Fill a worker's queue up; the last items are shared out evenly."""
+        """Refill a worker's queue; the last items are distributed evenly."""
         missing = self._least - len(self.node2pending[node])
         if not self.pending or missing <= 0 or node.shutting_down or self.collection is None:
             super().check_schedule(node, duration)

@@ -1,1 +1,1 @@
-"""Evaluations: files whose plain asserts are recorded, one by one, and do not end the test."""
+"""Evaluations: files whose plain asserts are recorded individually and do not end the test."""

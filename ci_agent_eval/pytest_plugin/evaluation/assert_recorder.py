@@ -1,4 +1,4 @@
-"""What the asserts of an evaluation tell: how each came out, kept with the running episode."""
+"""The recorder of an evaluation's asserts: each result is kept in the running episode."""
 
 from __future__ import annotations
 
@@ -26,35 +26,37 @@ _EXPECTING = (
     type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted
     type(pytest.warns(Warning)),  # noqa: PT030 - as above
 )
-"""What `pytest.raises` and `pytest.warns` return, which not every pytest has a name for."""
+"""The types that `pytest.raises` and `pytest.warns` return; not every pytest has names for them."""
 
 _REFUSALS = (AssertionError, pytest.fail.Exception)
 
 
 @dataclass(frozen=True, slots=True)
 class AssertRecorder:
-    """What stands in an evaluation's module under a name of ours."""
+    """The object that transformed asserts call, a global of an evaluation's module."""
 
     file: str | None
-    """Relative to the repository root; None for a file outside of it."""
+    """Path relative to the repository root; None for a file outside of it."""
 
     Failed: ClassVar[type[BaseException]] = AssertionError
     Everything: ClassVar[type[BaseException]] = BaseException
 
     def is_recording(self) -> bool:
-        """Say whether an evaluation's episode is running."""
+        """Return whether an evaluation's episode is running."""
         return is_evaluating()
 
-    def passed(self, line: int, name: str, reason: str | None) -> None:
-        """Record an assert that passed; it is evidence for a strict test that calls it, too."""
+    def record_pass(self, line: int, name: str, reason: str | None) -> None:
+        """Record an assert that passed; for a strict test that calls it, it is evidence, too."""
         note_passed_assert()
         self._keep(_get_evaluation(), line, name, passed=True, reason=reason)
 
-    def failed(self, line: int, name: str, error: AssertionError, catching: Iterable[Any]) -> bool:
-        """Record an assert that failed; False where its error is to be raised.
+    def record_failure(
+        self, line: int, name: str, error: AssertionError, catching: Iterable[Any]
+    ) -> bool:
+        """Record an assert that failed; return False if its error must be raised.
 
-        It is when no evaluation is running, when the code around it catches it, and when
-        it comes of something that the assert called.
+        It must be raised if no evaluation is running, if the surrounding code catches it, and if a
+        function called by the assert raised it.
         """
         episode = _get_evaluation()
         if episode is None or _comes_from_call(error) or _catch_failures(catching):
@@ -62,37 +64,39 @@ class AssertRecorder:
         self._keep(episode, line, name, passed=False, reason=str(error))
         return True
 
-    def observed(
+    def wrap_manager(
         self, line: int, name: str, manager: AbstractContextManager[Any]
     ) -> AbstractContextManager[Any]:
-        """Return what expects an exception or a warning, as an assertion of its own."""
+        """Wrap a manager that expects an exception or a warning, and record it as an assertion."""
         note_passed_assert()
         return manager if _get_evaluation() is None else _RecordedManager(self, line, name, manager)
 
-    def maybe_observed(self, line: int, name: str, manager: Any) -> Any:
-        """Return what may expect an exception or a warning, as an assertion if it does."""
-        return self.observed(line, name, manager) if isinstance(manager, _EXPECTING) else manager
+    def wrap_if_expecting(self, line: int, name: str, manager: Any) -> Any:
+        """Wrap the manager if it expects an exception or a warning."""
+        return (
+            self.wrap_manager(line, name, manager) if isinstance(manager, _EXPECTING) else manager
+        )
 
-    def kept(self, line: int, name: str, *, passed: bool, reason: str | None) -> None:
+    def record_result(self, line: int, name: str, *, passed: bool, reason: str | None) -> None:
         """Record an assertion of the running evaluation."""
         self._keep(_get_evaluation(), line, name, passed=passed, reason=reason)
 
-    def message(self, given: object) -> str:
+    def format_message(self, given: object) -> str:
         """Return an assert's message as pytest shows it."""
-        shown: str = rewrite._format_assertmsg(given)  # noqa: SLF001 - see `explained`
+        shown: str = rewrite._format_assertmsg(given)  # noqa: SLF001 - see `pass_explanations`
         return shown.replace("%%", "%")
 
-    def compared(
+    def explain_comparison(
         self,
         operators: Sequence[str],
         results: Sequence[object],
         shown: Sequence[str],
         values: Sequence[object],
     ) -> str:
-        """Explain a comparison: where it holds, plainly; pytest would look for differences."""
+        """Explain a comparison: briefly if it holds; pytest would look for differences."""
         if all(result is True for result in results):
             return " and ".join(shown)
-        explained: str = rewrite._call_reprcompare(  # noqa: SLF001 - see `explained`
+        explained: str = rewrite._call_reprcompare(  # noqa: SLF001 - see `pass_explanations`
             operators,
             results,  # type: ignore[arg-type]  # what a comparison returns is up to its operands
             shown,
@@ -123,12 +127,12 @@ class AssertRecorder:
 
 
 class _RecordedManager(AbstractContextManager[Any]):
-    """A context manager that asserts something, told of when it is left."""
+    """A context manager whose result is recorded as an assertion."""
 
     def __init__(
-        self, asserts: AssertRecorder, line: int, name: str, manager: AbstractContextManager[Any]
+        self, recorder: AssertRecorder, line: int, name: str, manager: AbstractContextManager[Any]
     ) -> None:
-        self._asserts = asserts
+        self._recorder = recorder
         self._place = line, name
         self._manager = manager
 
@@ -145,10 +149,12 @@ class _RecordedManager(AbstractContextManager[Any]):
         try:
             handled = self._manager.__exit__(type_, error, traceback)
         except _REFUSALS as refusal:
-            self._asserts.kept(*self._place, passed=False, reason=str(refusal))
+            self._recorder.record_result(*self._place, passed=False, reason=str(refusal))
             return True
         reason = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
-        self._asserts.kept(*self._place, passed=error is None or bool(handled), reason=reason)
+        self._recorder.record_result(
+            *self._place, passed=error is None or bool(handled), reason=reason
+        )
         return handled
 
 
@@ -157,12 +163,12 @@ def _get_evaluation() -> RunningEpisode | None:
 
 
 def _comes_from_call(error: AssertionError) -> bool:
-    """Say whether the error was raised in a deeper frame than that of the assert."""
+    """Return whether the error was raised in a deeper frame than the assert's."""
     return error.__traceback__ is not None and error.__traceback__.tb_next is not None
 
 
 def _catch_failures(types: Iterable[Any]) -> bool:
-    """Say whether any of the types, however it is given, is one of failed asserts."""
+    """Return whether any of the types, in whatever form, catches failed asserts."""
     return any(_catches_failure(type_) for type_ in types)
 
 

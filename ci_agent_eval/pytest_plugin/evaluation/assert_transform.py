@@ -1,9 +1,8 @@
-"""The pass over an evaluation's syntax tree: every assert tells how it came out, and goes on.
+"""Transformation of an evaluation's syntax tree: every assert is recorded and does not raise.
 
-Pure: a tree goes in and is changed, nothing is run. It comes before pytest's own rewriting,
-which then finds the very assert statements that it wraps. The names it brings in hold a
-character that no identifier can, as pytest's own do: they clash with nothing, and pytest
-leaves them out of what `--showlocals` shows.
+Pure: it changes a tree and runs no code. It comes before pytest's own rewriting, which then
+rewrites the wrapped asserts. The added names contain a character that is invalid in identifiers, as
+pytest's own do: they clash with no other name, and pytest hides them from `--showlocals`.
 """
 
 from __future__ import annotations
@@ -21,36 +20,36 @@ from ci_agent_eval.pytest_plugin.evaluation.expected_exceptions import (
 from ci_agent_eval.pytest_plugin.evaluation.source_text import SourceText
 
 RECORDER = "@agent_eval"
-"""Name, in the module, of what the asserts tell: an `Asserts`."""
+"""Name of the module's `AssertRecorder`."""
 
 REASON = "@agent_eval_reason"
-"""Name, in a function, of how pytest explains that an assert passed."""
+"""Name, in a function, of pytest's explanation of an assert that passed."""
 
 _ERROR = "@agent_eval_error"
 
 _MANAGER = "@agent_eval_manager"
-"""Begins the names, in a function, of what its `with` statements hold."""
+"""Prefix of the names, in a function, of the managers of its `with` statements."""
 
 Node = TypeVar("Node", bound=ast.AST)
 
 
 def record_asserts(tree: ast.Module, text: str) -> None:
-    """Wrap the asserts of every function, and what expects exceptions or warnings there.
+    """Wrap the asserts of every function, and its managers that expect exceptions or warnings.
 
-    An assert outside of functions stays: a module that fails to import is not measured.
+    An assert outside of functions is unchanged: a module that fails to import is not measured.
     """
-    _RecordTransformer(SourceText(text), ExpectationFinder(map_import_aliases(tree))).body_of(
-        tree, _Scope()
-    )
+    _RecordTransformer(
+        SourceText(text), ExpectationFinder(map_import_aliases(tree))
+    ).transform_body(tree, _Scope())
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """Where a statement stands."""
+    """The surroundings of a statement."""
 
     in_function: bool = False
     catching: tuple[ast.expr, ...] = ()
-    """What the statements around it, in its own function, catch: exception types."""
+    """Exception types that the surrounding statements of its function catch."""
 
 
 @dataclass(frozen=True)
@@ -58,78 +57,84 @@ class _RecordTransformer:
     source: SourceText
     expecting: ExpectationFinder
 
-    def body_of(self, node: ast.AST, scope: _Scope) -> None:
-        """Transform the statements that a node holds directly."""
+    def transform_body(self, node: ast.AST, scope: _Scope) -> None:
+        """Transform the statements directly inside a node."""
         for name, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                setattr(node, name, [new for old in value for new in self._statement(old, scope)])
+                setattr(
+                    node,
+                    name,
+                    [new for old in value for new in self._transform_statement(old, scope)],
+                )
             elif isinstance(value, list):
-                # Handlers and match cases hold statements, too.
+                # Handlers and match cases contain statements, too.
                 for item in value:
                     if isinstance(item, ast.excepthandler | ast.match_case):
-                        self.body_of(item, scope)
+                        self.transform_body(item, scope)
 
-    def _statement(self, node: ast.stmt, scope: _Scope) -> Sequence[ast.stmt]:
+    def _transform_statement(self, node: ast.stmt, scope: _Scope) -> Sequence[ast.stmt]:
         match node:
             case ast.Assert() if scope.in_function:
-                return self._assert(node, scope)
+                return self._transform_assert(node, scope)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.body_of(node, _Scope(in_function=True))
+                self.transform_body(node, _Scope(in_function=True))
             case ast.Try() | ast.TryStar():
-                self._try(node, scope)
+                self._transform_try(node, scope)
             case ast.With() if scope.in_function:
-                self._with(node, scope)
+                self._transform_with(node, scope)
             case _:
-                self.body_of(node, scope)
+                self.transform_body(node, scope)
         return [node]
 
-    def _try(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
-        """Transform a `try`, whose handlers are there for its first block alone."""
+    def _transform_try(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
+        """Transform a `try`, whose handlers apply only to its first block."""
         caught = [
             handler.type or _build_recorder_attribute("Everything") for handler in node.handlers
         ]
         body, node.body = node.body, []
-        self.body_of(node, scope)
+        self.transform_body(node, scope)
         inner = replace(scope, catching=(*scope.catching, *caught))
-        node.body = [new for old in body for new in self._statement(old, inner)]
+        node.body = [new for old in body for new in self._transform_statement(old, inner)]
 
-    def _with(self, node: ast.With, scope: _Scope) -> None:
-        """Transform a `with`: what expects something is an assertion of its own."""
+    def _transform_with(self, node: ast.With, scope: _Scope) -> None:
+        """Transform a `with`: a manager that expects something is an assertion."""
         caught: list[ast.expr] = []
         for item in node.items:
             manager = item.context_expr
             if isinstance(manager, ast.Name):
-                # `with expectation:`, as parametrized tests have it.
+                # `with expectation:`, as in parametrized tests.
                 caught.append(manager)
-                item.context_expr = self._observed("maybe_observed", manager, node)
+                item.context_expr = self._wrap_manager("wrap_if_expecting", manager, node)
             elif isinstance(manager, ast.Call) and self.expecting.knows(manager):
-                types = self.expecting.caught_by(manager)
+                types = self.expecting.list_caught_types(manager)
                 caught += [_build_recorder_attribute("Everything")] if types is None else types
                 if self.expecting.is_assertion(manager):
-                    item.context_expr = self._observed("observed", manager, node)
+                    item.context_expr = self._wrap_manager("wrap_manager", manager, node)
             else:
-                caught.append(self._kept(item, node))
-        self.body_of(node, replace(scope, catching=(*scope.catching, *caught)))
+                caught.append(self._wrap_any_manager(item, node))
+        self.transform_body(node, replace(scope, catching=(*scope.catching, *caught)))
 
-    def _kept(self, item: ast.withitem, at: ast.With) -> ast.expr:
-        """Have a manager of any kind say what it is when it runs; return what then leads to it."""
+    def _wrap_any_manager(self, item: ast.withitem, at: ast.With) -> ast.expr:
+        """Wrap any manager so that its type is checked at run time; return its new name."""
         manager = item.context_expr
         name = f"{_MANAGER}_{manager.lineno}_{manager.col_offset}"
         kept = _set_location(ast.NamedExpr(ast.Name(name, ast.Store()), manager), manager)
-        place = [ast.Constant(at.lineno), ast.Constant(self.source.of(manager))]
-        item.context_expr = _set_location(_build_call("maybe_observed", *place, kept), manager)
+        place = [ast.Constant(at.lineno), ast.Constant(self.source.get_text(manager))]
+        item.context_expr = _set_location(_build_call("wrap_if_expecting", *place, kept), manager)
         return ast.Name(name, ast.Load())
 
-    def _observed(self, how: str, manager: ast.expr, at: ast.With) -> ast.expr:
-        place = [ast.Constant(at.lineno), ast.Constant(self.source.of(manager))]
-        return _set_location(_build_call(how, *place, manager), manager)
+    def _wrap_manager(self, method: str, manager: ast.expr, at: ast.With) -> ast.expr:
+        place = [ast.Constant(at.lineno), ast.Constant(self.source.get_text(manager))]
+        return _set_location(_build_call(method, *place, manager), manager)
 
-    def _assert(self, node: ast.Assert, scope: _Scope) -> Sequence[ast.stmt]:
-        """Return the assert in a `try`, whose ways out each tell how it came out."""
-        place = [ast.Constant(node.lineno), ast.Constant(self.source.of(node.test))]
+    def _transform_assert(self, node: ast.Assert, scope: _Scope) -> Sequence[ast.stmt]:
+        """Return the assert in a `try` whose exits record the result."""
+        place = [ast.Constant(node.lineno), ast.Constant(self.source.get_text(node.test))]
         caught = ast.Tuple([_copy_to(type_, node) for type_ in scope.catching], ast.Load())
-        failed = _build_call("failed", *copy.deepcopy(place), ast.Name(_ERROR, ast.Load()), caught)
-        passed = _build_call("passed", *place, ast.Name(REASON, ast.Load()))
+        failed = _build_call(
+            "record_failure", *copy.deepcopy(place), ast.Name(_ERROR, ast.Load()), caught
+        )
+        passed = _build_call("record_pass", *place, ast.Name(REASON, ast.Load()))
         handler = ast.ExceptHandler(
             _build_recorder_attribute("Failed"),
             _ERROR,
@@ -150,7 +155,7 @@ def _build_call(name: str, *arguments: ast.expr) -> ast.Call:
 
 
 def _set_location(node: Node, at: ast.stmt | ast.expr) -> Node:
-    """Give the first line of `at` to every node that is new."""
+    """Set the position of all new nodes to the first line of `at`."""
     for new in _iter_new_nodes(node):
         new.lineno = new.end_lineno = at.lineno
         new.col_offset = new.end_col_offset = at.col_offset
@@ -158,7 +163,7 @@ def _set_location(node: Node, at: ast.stmt | ast.expr) -> Node:
 
 
 def _copy_to(node: Node, at: ast.stmt) -> Node:
-    """Return a copy that stands where `at` does: no other line is to count as run."""
+    """Return a copy at the position of `at`, so that no other line counts as run."""
     copied = copy.deepcopy(node)
     for inner in ast.walk(copied):
         for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):

@@ -1,4 +1,7 @@
-"""Which files are evaluations; asked of every collected file, so it imports nothing of ours."""
+"""Recognition of evaluations by their files.
+
+It is called for every collected file, so it imports none of our modules.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,26 @@ from pathlib import Path
 import pytest
 
 EVALUATION = pytest.StashKey[bool]()
-"""In the stash of a module that is an evaluation, and of the config once there is one."""
+"""In the stash of an evaluation's module, and of the config once there is one."""
 
 _STRICT = ("test_*.py", "*_test.py", "conftest.py", "__init__.py")
-"""What pytest takes for a test or for its own today must never silently turn lenient."""
+"""File names that pytest treats as tests or its own: they must never silently become lenient."""
 
 
 def is_evaluation_file(path: Path, config: pytest.Config) -> bool:
-    """Say whether a file's name is that of an evaluation, and evaluations are measured."""
+    """Return whether the file has an evaluation's name and evaluations are measured."""
     return not config.option.eval_strict and has_evaluation_name(path, config)
 
 
 def has_evaluation_name(path: Path, config: pytest.Config) -> bool:
-    """Say whether a file's name is that of an evaluation."""
+    """Return whether the file's name is an evaluation's."""
     if path.suffix != ".py" or matches_any_pattern(path, _STRICT):
         return False
     return matches_any_pattern(path, config.getini("eval_files"))
 
 
 def are_evaluations_requested(config: pytest.Config) -> bool:
-    """Say whether evaluations are to be measured: all there are, or files by their names."""
+    """Return whether to measure evaluations: all of them, or files given by name."""
     if config.option.eval_strict:
         return False
     return config.option.eval or any(list_named_evaluations(config))
@@ -44,24 +47,23 @@ def list_named_evaluations(config: pytest.Config) -> Iterator[Path]:
 
 
 def is_left_out_by_pytest(path: Path, session: pytest.Session) -> bool:
-    """Say whether a file is an evaluation that `--eval` asks for and pytest leaves out."""
+    """Return whether a file is an evaluation that `--eval` requests and pytest leaves out."""
     if not session.config.option.eval or not has_evaluation_name(path, session.config):
         return False
     return not _is_collected_by_pytest(path, session)
 
 
 def _is_collected_by_pytest(path: Path, session: pytest.Session) -> bool:
-    """Say whether pytest collects the file by itself: it was named, or `python_files` has it."""
+    """Return whether pytest itself collects the file, by its path or by `python_files`."""
     return session.isinitpath(path) or matches_any_pattern(
         path, session.config.getini("python_files")
     )
 
 
 def matches_any_pattern(path: Path, patterns: Iterable[str]) -> bool:
-    """Say whether a file matches any of the patterns, as `python_files` means them.
+    """Return whether a file matches any of the patterns, with the rules of `python_files`.
 
-    A pattern with a folder in it is held against the end of the path, the others against
-    the name.
+    A pattern with a folder is matched against the end of the path, other patterns against the name.
     """
     return any(_matches_pattern(path, pattern) for pattern in patterns)
 
@@ -74,7 +76,7 @@ def _matches_pattern(path: Path, pattern: str) -> bool:
 
 
 def is_evaluation(node: pytest.Item | pytest.Collector) -> bool:
-    """Say whether a node stands in a module that was collected as an evaluation."""
+    """Return whether a node belongs to a module that was collected as an evaluation."""
     if EVALUATION not in node.config.stash:
         return False
     module = node.getparent(pytest.Module)

@@ -1,4 +1,4 @@
-"""An evaluation's module: collected as any other, and imported by our loader."""
+"""The module of an evaluation: collected like any other, and imported by our loader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINDER = pytest.StashKey[EvaluationFinder]()
 
 
 def load_requested_evaluations(config: pytest.Config) -> None:
-    """Load the evaluations that were asked for as such, even before they are collected."""
+    """Load the requested evaluations as such, even before they are collected."""
     for path in list_named_evaluations(config):
         _get_finder(config).add_file(path)
     if config.option.eval:
@@ -27,15 +27,15 @@ def load_requested_evaluations(config: pytest.Config) -> None:
 
 
 def add_evaluation_file(path: Path, config: pytest.Config) -> None:
-    """Load this file, from now on, as an evaluation."""
+    """Load this file as an evaluation from now on."""
     _get_finder(config).add_file(path)
 
 
 def _get_finder(config: pytest.Config) -> EvaluationFinder:
-    """Return the finder of the process; it is installed when it is first needed."""
+    """Return the finder of the process, installed on the first call."""
     if FINDER not in config.stash:
         finder = config.stash[FINDER] = EvaluationFinder(config)
-        # Before pytest's own hook, which answers for every file that was named.
+        # Before pytest's own hook, which handles every file named on the command line.
         sys.meta_path.insert(0, finder)
         config.add_cleanup(lambda: sys.meta_path.remove(finder))
         config.pluginmanager.register(SharedFixtures(), "ci_agent_eval_shared_fixtures")
@@ -44,7 +44,7 @@ def _get_finder(config: pytest.Config) -> EvaluationFinder:
 
 
 def mark_evaluation_module(module: pytest.Module | None) -> pytest.Module | None:
-    """Note that a module is an evaluation; another plugin may have made none of it."""
+    """Mark a module as an evaluation, unless another plugin returned no module."""
     if module is None:
         return None
     module.stash[EVALUATION] = True
@@ -55,10 +55,10 @@ def mark_evaluation_module(module: pytest.Module | None) -> pytest.Module | None
 def refuse_unrecorded_module(
     report: pytest.CollectReport, collector: pytest.Collector
 ) -> pytest.CollectReport:
-    """Return the report, or a failed one where the asserts of an evaluation are not recorded."""
-    assert isinstance(collector, pytest.Module)  # noqa: S101 - nothing else is taken up
+    """Return the report, or a failed one if the asserts of an evaluation are not recorded."""
+    assert isinstance(collector, pytest.Module)  # noqa: S101 - only modules are marked
     if not report.result:
-        # To ask for the module might import it: `--lf` leaves files out without looking inside.
+        # Reading `obj` might import the module: `--lf` skips files without importing them.
         return report
     loader = getattr(collector.obj, "__loader__", None)
     if isinstance(loader, EvaluationLoader):

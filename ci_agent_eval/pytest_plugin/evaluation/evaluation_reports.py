@@ -1,8 +1,8 @@
 """The evaluation report of a run, on the main process: `eval-results.json`, and the table.
 
-It is written into the report directory, where there is one: then from the journals, which
-know of episodes whose process was killed before it could report. It is written to the file
-of `--eval-results`, too, or without a report directory to `eval-results.json`.
+It is written into the report directory if there is one, from the journals, which include episodes
+whose process was killed before it could report. It is also written to the file of `--eval-results`,
+or without a report directory to `eval-results.json`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ADVICE = "name another file with --eval-results"
 
 @dataclass(eq=False)  # pytest 8.0 keeps its plugins in a set
 class EvaluationReports:
-    """A plugin object of its own; where no evaluation is met it does and imports nothing."""
+    """A plugin object that writes the report; without evaluations it does and imports nothing."""
 
     config: pytest.Config
     reports: EpisodeReports
@@ -40,7 +40,7 @@ class EvaluationReports:
 
     @classmethod
     def start(cls, config: pytest.Config, reports: EpisodeReports) -> None:
-        """Listen. Raises pytest.UsageError where the file that was asked for is another's."""
+        """Register the object. Raises pytest.UsageError if the requested file is not ours."""
         found = cls(config, reports)
         if options.get_eval_results_option(config) is not None and not config.option.collectonly:
             found._clear(config)
@@ -48,13 +48,13 @@ class EvaluationReports:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
-        """Remove a former report where evaluations are asked for, which may never be collected."""
+        """Remove an old report if evaluations are requested, which may never be collected."""
         if evaluation_files.are_evaluations_requested(session.config):
             self._remove_own(session.config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Remove it, too, where an evaluation that pytest collects by itself cannot be read."""
+        """Remove it also if an evaluation that pytest itself collects cannot be read."""
         config = self.config
         if report.failed and evaluation_files.is_evaluation_file(
             config.rootpath / report.nodeid, config
@@ -62,13 +62,13 @@ class EvaluationReports:
             self._remove_own(config)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Make room for the report, where evaluations are about to run."""
+        """Remove an old report before evaluations run."""
         if any(evaluation_files.is_evaluation(item) for item in session.items):
             self._expect(session.config)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Iterable[str]) -> None:
-        """Make room for the report, before any worker is sent a test: they alone collect."""
+        """Remove an old report before any worker gets a test: only workers collect."""
         config: pytest.Config = node.config
         paths = {config.rootpath / nodeid.partition("::")[0] for nodeid in ids}
         if any(evaluation_files.is_evaluation_file(path, config) for path in paths):
@@ -80,7 +80,7 @@ class EvaluationReports:
             self._clear(config)
 
     def _remove_own(self, config: pytest.Config) -> None:
-        """Remove a former report that is ours; of another's file `_clear` tells in its time."""
+        """Remove an old report of ours; `_clear` reports a file that is not ours."""
         from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file  # noqa: PLC0415 - inert
 
         path = options.get_eval_results_path(config)
@@ -91,7 +91,7 @@ class EvaluationReports:
                 path.unlink(missing_ok=True)
 
     def _clear(self, config: pytest.Config) -> None:
-        """Remove a former report, so that it is not taken for that of a run that was killed."""
+        """Remove an old report, so that it is not mistaken for a killed run's."""
         from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
         from ci_agent_eval.storage.evaluation_file import claim_evaluation_file  # noqa: PLC0415 - as above
 
@@ -109,14 +109,14 @@ class EvaluationReports:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Any:
-        """Write the report when every worker is down."""
+        """Write the report when every worker has finished."""
         yield
         if not self._expected and not self.reports.evaluated:
             return
         from ci_agent_eval.contract.evaluation import build_evaluation_report  # noqa: PLC0415 - inert
         from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import render_evaluations  # noqa: PLC0415
 
-        rows = _build_rows(self._facts())
+        rows = _build_rows(self._load_records())
         if not rows:
             return
         report = build_evaluation_report(row.episode for row in rows)
@@ -127,7 +127,7 @@ class EvaluationReports:
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _facts(self) -> Iterable[SummaryRecord]:
+    def _load_records(self) -> Iterable[SummaryRecord]:
         load_records = self.reports.load_records
         return self.reports.evaluated.values() if load_records is None else load_records()
 
@@ -139,7 +139,7 @@ class EvaluationReports:
         )
 
         try:
-            # Somebody may have put a file there since.
+            # A file may have been created there in the meantime.
             claim_evaluation_file(path, advice=_ADVICE)
             write_evaluation_file(path, report)
         except InputError as error:
@@ -151,7 +151,7 @@ class EvaluationReports:
             self._lines = [*self._lines, f"wrote {shown}"]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Write the table, where there were evaluations."""
+        """Write the table if there were evaluations."""
         if not self._lines:
             return
         terminalreporter.write_sep("=", "evaluations")
@@ -162,7 +162,7 @@ class EvaluationReports:
 
 
 def _is_partial(session: pytest.Session) -> bool:
-    """Say whether the run was cut short: by -x, --maxfail, `pytest.exit` or Ctrl-C."""
+    """Return whether the run was cut short: by -x, --maxfail, `pytest.exit` or Ctrl-C."""
     is_stopped = bool(session.shouldfail or session.shouldstop)
     return is_stopped or session.exitstatus == pytest.ExitCode.INTERRUPTED
 
@@ -172,7 +172,7 @@ def _describe_write_error(path: Path, error: OSError) -> str:
 
 
 def _list_report_paths(config: pytest.Config) -> Iterable[Path]:
-    """Return where the report goes."""
+    """Return the paths of the report."""
     from ci_agent_eval.contract.results import EVAL_RESULTS_NAME  # noqa: PLC0415 - inert until used
 
     directory, path = options.get_report_dir(config), options.get_eval_results_path(config)
@@ -181,19 +181,19 @@ def _list_report_paths(config: pytest.Config) -> Iterable[Path]:
 
 
 def _build_rows(found: Iterable[SummaryRecord]) -> list[EvaluationRow]:
-    """Return the evaluations, the one attempt of each that counts, with what was said of it."""
+    """Return the rows of the evaluations, with the attempt of each that counts."""
     from ci_agent_eval.contract.episode import Episode  # noqa: PLC0415 - inert until used
     from ci_agent_eval.contract.evaluation import select_evaluations  # noqa: PLC0415 - as above
     from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import EvaluationRow  # noqa: PLC0415 - as above
 
-    facts = {tuple(one["key"]): one for one in found if one["evaluation"] is not None}
-    episodes = (Episode.model_validate(one["evaluation"]) for one in facts.values())
+    by_key = {tuple(one["key"]): one for one in found if one["evaluation"] is not None}
+    episodes = (Episode.model_validate(one["evaluation"]) for one in by_key.values())
     return [
         EvaluationRow(
             episode,
-            violations=facts[episode.key]["violations"],
-            cost_usd=facts[episode.key]["cost_usd"],
-            judge_cost_usd=facts[episode.key]["judge_cost_usd"],
+            violations=by_key[episode.key]["violations"],
+            cost_usd=by_key[episode.key]["cost_usd"],
+            judge_cost_usd=by_key[episode.key]["judge_cost_usd"],
         )
         for episode in select_evaluations(episodes)
     ]

@@ -1,6 +1,6 @@
-"""The evaluations as a table in the terminal: each conversation, below it what failed, totals.
+"""The evaluations as a table in the terminal: conversations, their failures, totals.
 
-The lines hold text of tests and agents as it is; whoever prints them makes it printable.
+The lines contain text of tests and agents unchanged; the caller makes it printable.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ci_agent_eval.contract.evaluation import (
 from ci_agent_eval.contract.wording import pluralize
 
 MAX_NAME = 60
-"""Characters of a conversation's name that are shown."""
+"""Maximum characters of a conversation's name."""
 
 MAX_REASON = 300
-"""Characters of a reason's first line that are shown."""
+"""Maximum characters of a reason's first line."""
 
 MAX_FAILURES = 20
-"""Failed assertions of a conversation that are listed."""
+"""Maximum failed assertions listed per conversation."""
 
 _TITLES = ("conversation", "passed", "score", "assertions", "duration")
 _WORDS = {"passed": "yes", "failed": "no", "error": "error", "skipped": "skipped"}
@@ -34,7 +34,7 @@ _WORDS = {"passed": "yes", "failed": "no", "error": "error", "skipped": "skipped
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:
-    """One conversation, and what its reports said of its budgets and its cost."""
+    """One conversation, with the budget violations and costs of its reports."""
 
     episode: Episode
     violations: Sequence[str] = ()
@@ -45,9 +45,9 @@ class EvaluationRow:
 def render_evaluations(
     rows: Sequence[EvaluationRow], report: EvaluationReport, *, is_partial: bool = False
 ) -> Iterator[str]:
-    """Yield the table of the conversations in their order, and the line of their totals.
+    """Yield the table of the conversations in their order, and the line of totals.
 
-    That line says so of a run that was cut short.
+    The line of totals mentions a run that was cut short.
     """
     cells = [
         _build_cells(row.episode, name) for row, name in zip(rows, _list_names(rows), strict=True)
@@ -63,7 +63,7 @@ def render_evaluations(
 
 
 def _list_names(rows: Sequence[EvaluationRow]) -> Iterator[str]:
-    """Yield what each conversation is called, cut before the number that it may have."""
+    """Yield the name of each conversation, shortened before its number, if any."""
     for row, name in zip(rows, name_conversations([row.episode for row in rows]), strict=True):
         scenario = row.episode.scenario_id
         yield _truncate_text(scenario, MAX_NAME) + name.removeprefix(scenario)
@@ -130,7 +130,7 @@ def _format_costs(rows: Sequence[EvaluationRow]) -> Iterator[str]:
 
 
 def _format_score(score: float) -> str:
-    """Write a score; only exactly 1 looks like 1, and only 0 like 0."""
+    """Format a score; only exactly 1 is shown as 1, and only 0 as 0."""
     return f"{score if score in (0, 1) else min(max(score, 0.01), 0.99):.2f}"
 
 

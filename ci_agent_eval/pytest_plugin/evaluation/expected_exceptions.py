@@ -1,6 +1,6 @@
-"""Which calls in a `with` statement expect an exception or a warning, and what they catch.
+"""Detection of calls in `with` statements that expect an exception or a warning.
 
-Told by the names that a file imports: nothing of it has run yet.
+The calls are recognized by the file's imports, because no code of it has run yet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ASSERTING_METHODS = {
 
 
 def map_import_aliases(tree: ast.Module) -> dict[str, str]:
-    """Return the dotted names of what a file imports, by the names it gives them."""
+    """Return the dotted names of a file's imports, by their local names."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -39,32 +39,34 @@ def map_import_aliases(tree: ast.Module) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ExpectationFinder:
-    """Knows the calls that expect something, in a file with these imports."""
+    """Recognizes calls that expect an exception or a warning, by a file's imports."""
 
     aliases: Mapping[str, str]
 
     def knows(self, call: ast.Call) -> bool:
-        """Say whether it can be told from the source what the call is."""
-        return self.is_assertion(call) or self._name(call) in _SUPPRESSING
+        """Return whether the call can be recognized from the source."""
+        return self.is_assertion(call) or self._resolve_name(call) in _SUPPRESSING
 
     def is_assertion(self, call: ast.Call) -> bool:
-        """Say whether the call, in a `with` statement, asserts something."""
-        return self._name(call) in _ASSERTING or _get_method_name(call) in _ASSERTING_METHODS
+        """Return whether the call, in a `with` statement, asserts something."""
+        return (
+            self._resolve_name(call) in _ASSERTING or _get_method_name(call) in _ASSERTING_METHODS
+        )
 
-    def caught_by(self, call: ast.Call) -> list[ast.expr] | None:
-        """Return the exception types that the call, in a `with` statement, keeps in.
+    def list_caught_types(self, call: ast.Call) -> list[ast.expr] | None:
+        """Return the exception types that the call, in a `with` statement, suppresses.
 
-        None where that cannot be told from the source.
+        None if the source does not show them.
         """
-        if self._name(call) in _SUPPRESSING:
+        if self._resolve_name(call) in _SUPPRESSING:
             return _require_plain_names(call.args)
-        if self._name(call) in _CATCHING or _get_method_name(call) in _CATCHING_METHODS:
+        if self._resolve_name(call) in _CATCHING or _get_method_name(call) in _CATCHING_METHODS:
             named = [k.value for k in call.keywords if k.arg == "expected_exception"]
             return _require_plain_names([*call.args[:1], *named]) or None
         return []
 
-    def _name(self, call: ast.Call) -> str | None:
-        """Return the dotted name of what is called, as it is called where it is from."""
+    def _resolve_name(self, call: ast.Call) -> str | None:
+        """Return the dotted name of the called function, in the module that defines it."""
         match call.func:
             case ast.Name(id=name):
                 return self.aliases.get(name)
@@ -78,7 +80,7 @@ def _get_method_name(call: ast.Call) -> str | None:
 
 
 def _require_plain_names(types: list[ast.expr]) -> list[ast.expr] | None:
-    """Return the expressions if they may be evaluated once more: names, and tuples of them."""
+    """Return the expressions if they are safe to evaluate twice: names, and tuples of names."""
     plain = (ast.Name, ast.Attribute, ast.Tuple, ast.Starred, ast.expr_context)
     if all(isinstance(node, plain) for type_ in types for node in ast.walk(type_)):
         return types

@@ -1,4 +1,4 @@
-"""How an evaluation is imported: its asserts are wrapped, then rewritten as pytest does."""
+"""Import of an evaluation: its asserts are wrapped, then rewritten by pytest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ci_agent_eval.pytest_plugin.evaluation.pass_explanations import explain_ass
 
 
 class EvaluationFinder(importlib.abc.MetaPathFinder):
-    """Finds those modules that were collected as evaluations, and no others."""
+    """Finds only modules that were collected as evaluations."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -37,17 +37,17 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
         self._is_for_all = False
 
     def add_file(self, path: Path) -> None:
-        """Load this file, whenever it is imported, as an evaluation."""
+        """Load this file as an evaluation whenever it is imported."""
         self._files.add(os.path.realpath(path))
         self._names.add(path.stem)
         if "." in path.stem:
-            # No import statement leads to such a file; pytest's importlib mode asks so for it.
+            # No import statement can name such a file; pytest's importlib mode uses this name.
             name = path.stem.replace(".", "_")
             self._names.add(name)
             self._dotted[str(path.parent), name] = path
 
     def add_all_files(self) -> None:
-        """Load every evaluation of the repository, whenever it is imported, as one."""
+        """Load every evaluation of the repository as one whenever it is imported."""
         self._is_for_all = True
 
     def find_spec(
@@ -56,11 +56,11 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,
         target: types.ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return how to load the module, if it is an evaluation."""
+        """Return the module's spec if it is an evaluation."""
         name = fullname.rpartition(".")[2]
         if name not in self._names and not self._may_be_evaluation(name):
             return None
-        origin = self._origin(fullname, path, target)
+        origin = self._find_origin(fullname, path, target)
         if origin is None or not self._is_evaluation(origin):
             return None
         loader = EvaluationLoader(
@@ -68,7 +68,7 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
         )
         return importlib.util.spec_from_file_location(fullname, origin, loader=loader)
 
-    def _origin(
+    def _find_origin(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None
     ) -> Path | None:
         spec = PathFinder.find_spec(fullname, path, target)
@@ -77,7 +77,7 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
         return Path(spec.origin)
 
     def _may_be_evaluation(self, name: str) -> bool:
-        """Say whether a module's name alone lets it be an evaluation."""
+        """Return whether a module's name could be an evaluation's."""
         if not self._is_for_all:
             return False
         patterns = [Path(pattern).name for pattern in self._config.getini("eval_files")]
@@ -91,9 +91,9 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
 
 
 class EvaluationLoader(SourceFileLoader):
-    """Loads one evaluation, always from its source: no cache of bytecode is read or written.
+    """Loads one evaluation, always from its source: no bytecode cache is read or written.
 
-    With `--eval-strict` its asserts are rewritten as pytest does, and no more.
+    With `--eval-strict` its asserts are only rewritten as pytest does.
     """
 
     def __init__(self, name: str, path: str, config: pytest.Config, file: str | None) -> None:
@@ -108,7 +108,7 @@ class EvaluationLoader(SourceFileLoader):
 
     # The path is always a str here; importlib's stubs leave it open.
     def source_to_code(self, data: Any, path: Any, **_: Any) -> types.CodeType:  # type: ignore[override]
-        """Compile source whose asserts tell how they come out; raises SyntaxError as Python."""
+        """Compile source whose asserts are recorded; raises SyntaxError like Python."""
         tree = ast.parse(data, filename=path)
         is_rewritten = self._config.getoption("assertmode") == "rewrite"
         if self._config.option.eval_strict:
@@ -120,12 +120,12 @@ class EvaluationLoader(SourceFileLoader):
         record_asserts(tree, text)
         if is_rewritten:
             explain_asserts(tree, text, path, self._config)
-        # Asserts that pytest leaves as they are stay, whatever the interpreter optimizes away:
-        # an evaluation without them would measure nothing.
+        # Keep asserts that pytest does not rewrite, even if the interpreter optimizes: an
+        # evaluation without asserts would measure nothing.
         code: types.CodeType = compile(tree, path, "exec", dont_inherit=True, optimize=0)
         return code
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run the module, with what its asserts tell in its reach."""
+        """Run the module, with the recorder of its asserts as a global."""
         vars(module)[RECORDER] = AssertRecorder(self._file)
         super().exec_module(module)

@@ -1,6 +1,6 @@
-"""Evaluations are measured: what fails in them is kept, and fails no test.
+"""Measurement of evaluations: their failures are recorded and fail no test.
 
-An exception that is no failure still does: an error is no measurement.
+Other exceptions still fail the test, because an error is not a measurement.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING_ASSERTED = (
 
 
 EVERY_EXAMPLE = "holds for every example"
-"""Description of the one assertion of an evaluation that Hypothesis runs."""
+"""Name of the single assertion of an evaluation that Hypothesis runs."""
 UNCOUNTED = (
     "its own asserts were not counted, for the code of its module is not that of its source: "
     "delete __pycache__, or use episode.check(...)"
@@ -40,32 +40,32 @@ UNCOUNTED = (
 
 
 class AssertionsFailed(EpisodeFailed, AssertionError):  # noqa: N818 - as pytest names its own
-    """Raised over failed assertions of an evaluation that is to fail: `xfail` may ask for one."""
+    """Raised for failed assertions of an evaluation marked `xfail`, which may expect one."""
 
 
 AssertionsFailed.__module__ = "builtins"
 
 
 def is_measured(item: pytest.Item, state: EpisodeItem) -> bool:
-    """Say whether what fails in the test is kept and not raised.
+    """Return whether failures in the test are recorded and not raised.
 
-    It is in an evaluation, unless the test is to fail: then pytest has to see that it does.
-    `xfailed_key` is where pytest keeps that; there is no public name for it.
+    They are in an evaluation, unless it is marked `xfail`: then pytest has to see the failure.
+    pytest keeps that mark in `xfailed_key`; there is no public name for it.
     """
-    is_to_fail = item.stash.get(xfailed_key, None) is not None
-    return state.is_evaluation and (not is_to_fail or bool(item.config.option.runxfail))
+    is_xfail = item.stash.get(xfailed_key, None) is not None
+    return state.is_evaluation and (not is_xfail or bool(item.config.option.runxfail))
 
 
 def is_hypothesis_evaluation(item: pytest.Item, state: EpisodeItem) -> bool:
-    """Say whether Hypothesis runs the evaluation, again and again, until it raises.
+    """Return whether Hypothesis runs the evaluation repeatedly, until it raises.
 
-    What is asserted then is not one measurement each: it raises, and counts as one assertion.
+    Its asserts are not separate measurements: they raise, and count as one assertion.
     """
     return state.is_evaluation and getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
 
 
 def abandon_unawaited_checks(state: EpisodeItem) -> list[str]:
-    """Give up the checks that were to be awaited and were not; say where each was made."""
+    """Abandon the checks that were never awaited; return the place of each."""
     pending = [] if state.running is None else state.running.unawaited
     found = [give_up() for give_up in pending]
     pending.clear()
@@ -73,7 +73,7 @@ def abandon_unawaited_checks(state: EpisodeItem) -> list[str]:
 
 
 def check_for_assertions(state: EpisodeItem) -> list[str]:
-    """Say so of an evaluation that has come to its end without an assertion: it has no score."""
+    """Return the problem of an evaluation that ended without an assertion: it has no score."""
     if not state.is_evaluation:
         return []
     early = () if state.running is None else state.running.early_assertions
@@ -82,7 +82,7 @@ def check_for_assertions(state: EpisodeItem) -> list[str]:
 
 
 def note_uncounted_asserts(item: pytest.Item, ended: Episode) -> Episode:
-    """Say of an episode without an assertion that those of its test could not be counted."""
+    """Add to an episode without an assertion that its test's asserts were not counted."""
     if "assertion" not in ended.missing_evidence or are_asserts_counted(item):
         return ended
     reason = f"{ended.reason}; {UNCOUNTED}"
@@ -90,7 +90,7 @@ def note_uncounted_asserts(item: pytest.Item, ended: Episode) -> Episode:
 
 
 def build_failure(state: EpisodeItem, sentence: str) -> EpisodeFailed:
-    """Return what a test is to raise that has returned, over what failed in it."""
+    """Build the exception for a test that has returned with failures."""
     is_asserted = (
         state.is_evaluation
         and state.final_episode is not None
@@ -103,7 +103,7 @@ def build_failure(state: EpisodeItem, sentence: str) -> EpisodeFailed:
 def determine_measured_ending(
     excinfo: pytest.ExceptionInfo[BaseException], state: EpisodeItem, places: RepositoryPaths
 ) -> Ending | None:
-    """Return how an evaluation ended that raised; None for an error, and for a mere skip."""
+    """Return the ending of an evaluation that raised; None for an error or a plain skip."""
     error = excinfo.value
     if isinstance(error, EpisodeFailed):
         return None
@@ -114,15 +114,15 @@ def determine_measured_ending(
 
 
 def get_skip_reason(error: BaseException) -> str | None:
-    """Return why a test skipped itself, or called `pytest.xfail`."""
+    """Return the reason of a test's skip or of its call of `pytest.xfail`."""
     reason = shorten_message(str(error))
     return f"xfail: {reason}" if isinstance(error, pytest.xfail.Exception) else reason or None
 
 
 def is_own_skip(error: BaseException, state: EpisodeItem) -> bool:
-    """Say whether a test has ended itself with a skip; in an evaluation `pytest.xfail` is one.
+    """Return whether a test ended itself with a skip, or in an evaluation with `pytest.xfail`.
 
-    What failed before it was measured, and is not to be forgotten.
+    Earlier failures were measured and must be kept.
     """
     is_xfail = isinstance(error, pytest.xfail.Exception)
     return isinstance(error, pytest.skip.Exception) or (state.is_evaluation and is_xfail)
@@ -131,9 +131,9 @@ def is_own_skip(error: BaseException, state: EpisodeItem) -> bool:
 def record_unittest_failures(
     item: pytest.Item, state: EpisodeItem, places: RepositoryPaths
 ) -> None:
-    """Keep the failures of a unittest.TestCase's evaluation, which pytest looks at later.
+    """Record the failures of a unittest.TestCase's evaluation, before pytest reads them.
 
-    `_excinfo` is where pytest puts what unittest tells it; there is no public name for it.
+    pytest stores unittest's failures in `_excinfo`; there is no public name for it.
     """
     pending: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
     if not pending or state.recorder is None or not is_measured(item, state):
@@ -146,19 +146,19 @@ def record_unittest_failures(
 
 
 def record_property_assertion(state: EpisodeItem) -> None:
-    """Record the one assertion of an evaluation that held for every example of Hypothesis."""
-    running, draft = state.running, state.initial_episode
-    if state.recorder is None or draft is None or running is None:
+    """Record the single assertion of an evaluation that passed for every Hypothesis example."""
+    running, episode = state.running, state.initial_episode
+    if state.recorder is None or episode is None or running is None:
         return
     if running.counts_once and running.asserted:
-        found = Assertion(name=EVERY_EXAMPLE, passed=True, file=draft.file, line=draft.line)
+        found = Assertion(name=EVERY_EXAMPLE, passed=True, file=episode.file, line=episode.line)
         state.recorder.keep(found)
 
 
 def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
-    """Record the failures that pytest-check has collected, before it fails the test over them.
+    """Record the failures that pytest-check collected, before it fails the test.
 
-    In an evaluation it is not to fail: they are measured.
+    In an evaluation it must not fail the test: the failures are measured.
     """
     log = get_soft_failure_log(item.config)
     if log is None or state.recorder is None:
@@ -170,36 +170,36 @@ def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
 
 
 def _parse_soft_failure(failure: str) -> Assertion:
-    """Return what pytest-check says of a failure: in its first line what, below it where."""
+    """Parse a failure of pytest-check: its first line is the assertion, the rest its location."""
     name, _, where = shorten_message(failure).removeprefix("FAILURE: ").partition("\n")
     return Assertion(name=truncate_text(name, MAX_NAME), passed=False, reason=where.strip() or None)
 
 
 def failed_in_shared_teardown(call: pytest.CallInfo[None]) -> bool:
-    """Say whether all that a teardown raised came from fixtures that several tests share.
+    """Return whether all errors of a teardown come from fixtures that several tests share.
 
-    Which of them is the last depends on their order; so it is pytest's to report, and no
-    evaluation's error.
+    The last user of such a fixture depends on the order of tests, so pytest reports the error, and
+    it is not the evaluation's.
     """
     error = None if call.excinfo is None else call.excinfo.value
-    return call.when == "teardown" and error is not None and _is_shared(error)
+    return call.when == "teardown" and error is not None and _comes_from_shared_fixture(error)
 
 
-def _is_shared(error: BaseException) -> bool:
+def _comes_from_shared_fixture(error: BaseException) -> bool:
     scopes = [
         frame.f_locals["self"].scope
         for frame, _ in walk_tb(error.__traceback__)
         if isinstance(frame.f_locals.get("self"), pytest.FixtureDef)
     ]
     if not scopes and isinstance(error, BaseExceptionGroup):
-        return all(map(_is_shared, error.exceptions))
+        return all(map(_comes_from_shared_fixture, error.exceptions))
     return bool(scopes) and scopes[-1] != "function"
 
 
 def add_late_assertions(state: EpisodeItem, ended: Episode | None) -> Episode | None:
-    """Add to the episode what was asserted after it had ended; None where nothing changed.
+    """Add assertions made after the episode's end; None if nothing changed.
 
-    After an error it only warns: what an infrastructure error left behind is no agent failure.
+    After an error they only warn: the effects of an infrastructure error are no agent failure.
     """
     late = [] if state.running is None else state.running.late_assertions
     if not late or state.final_episode is None:
@@ -210,7 +210,7 @@ def add_late_assertions(state: EpisodeItem, ended: Episode | None) -> Episode | 
 
 
 def add_assertions(episode: Episode, assertions: Sequence[Assertion], where: str) -> Episode:
-    """Return the episode with assertions that its recorder does not know of."""
+    """Return the episode with assertions that its recorder does not contain."""
     if not assertions:
         return episode
     names = "; ".join(a.name for a in assertions if not a.passed and a.severity == "error")

@@ -1,7 +1,7 @@
-"""Fixtures that several tests share: what they assert belongs to none of the episodes.
+"""Fixtures that several tests share: their asserts belong to no episode.
 
-Which test happens to set one up depends on the order and on the worker; so their asserts
-raise, as in any file, and a broken one is an error of every test that asks for it.
+The test that sets one up depends on the order and on the worker; so their asserts raise, as in any
+file, and a broken fixture is an error of every test that uses it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ci_agent_eval.recording.active_episode import enter_shared_fixture, leave_s
 
 
 class SharedFixtures:
-    """Steps out of the running episode around fixtures of a wider scope than a test's."""
+    """Leaves the active episode during setup and teardown of fixtures wider than a test."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any]
     ) -> Generator[None, object, object]:
-        """Step out for the setup, and, by the order of finalizers, for the teardown."""
+        """Leave the episode for the setup and, by the order of finalizers, for the teardown."""
         if fixturedef.scope == "function":
             return (yield)
         fixturedef.addfinalizer(leave_shared_fixture)

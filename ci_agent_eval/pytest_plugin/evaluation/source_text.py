@@ -8,19 +8,19 @@ import re
 import tokenize
 
 _BREAK = "\0"
-"""Stands for a line break of the layout; no source text can hold it."""
+"""Placeholder for a line break of the layout; source text cannot contain it."""
 
 
 class SourceText:
-    """A module's text, by the lines and byte columns that its syntax tree names."""
+    """A module's text, by the lines and byte columns of its syntax tree."""
 
     def __init__(self, text: str) -> None:
-        # Universal newlines have been read already; a form feed ends no line of Python's.
+        # Newlines are already normalized; a form feed does not end a line in Python.
         self._lines = [line.encode() for line in text.split("\n")]
 
-    def of(self, node: ast.expr | ast.stmt) -> str:
+    def get_text(self, node: ast.expr | ast.stmt) -> str:
         """Return the node's text without comments and line breaks."""
-        assert node.end_lineno is not None  # noqa: S101 - a parsed node has its place
+        assert node.end_lineno is not None  # noqa: S101 - parsed nodes have positions
         assert node.end_col_offset is not None  # noqa: S101 - as above
         lines = self._lines[node.lineno - 1 : node.end_lineno]
         lines[-1] = lines[-1][: node.end_col_offset]
@@ -34,7 +34,7 @@ def join_source_lines(text: str) -> str:
     text = re.sub(r"[ \t]*\\\n[ \t]*", " ", text)
     marked = _mark_line_breaks(text)
     marked = re.sub(rf"([(\[{{.]?)\s*{_BREAK}[\s{_BREAK}]*([)\]}}.]?)", _replace_break, marked)
-    # What is left stands in string literals.
+    # The remaining line breaks are in string literals.
     return re.sub(r"\s*\n\s*", " ", marked)
 
 
@@ -44,9 +44,9 @@ def _replace_break(found: re.Match[str]) -> str:
 
 
 def _mark_line_breaks(text: str) -> str:
-    """Mark the line breaks between tokens, and drop the comments before them."""
+    """Mark the line breaks between tokens, and remove the comments before them."""
     lines = text.split("\n")
-    # In brackets, as it stands in the source: line breaks end no statement there.
+    # In brackets, as in the source: line breaks do not end a statement there.
     tokens = tokenize.generate_tokens(io.StringIO(f"(\n{text}\n)").readline)
     for token in tokens:
         line, column = token.start[0] - 2, token.start[1]

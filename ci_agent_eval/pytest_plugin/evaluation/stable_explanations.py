@@ -1,7 +1,7 @@
-"""How pytest explains a comparison to an evaluation: the same wherever it runs.
+"""pytest's explanation of comparisons in an evaluation, made the same in every environment.
 
-On its own pytest tells more on CI and with `-v`, cuts a long text elsewhere, and goes through
-differences in the order of a set. A reason is compared from run to run and must not change so.
+By default pytest shows more on CI and with `-v`, truncates long texts elsewhere, and lists
+differences in the order of a set. Reasons are compared between runs and must not vary so.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluatio
 from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
 
 MAX_LINES = 500
-"""Lines of an explanation that are looked at; a reason keeps far fewer."""
+"""Maximum number of explanation lines that are read; a reason keeps far fewer."""
 
 _DETAILS = ("Full diff", "Use -v to get more diff")
-"""What begins the part that pytest shows on CI or with `-v`, and stands for it elsewhere."""
+"""First words of the part that pytest shows only on CI or with `-v`, and of its replacement
+elsewhere."""
 
 _UNORDERED = ("Extra items in the ", "Differing items:")
-"""Headings of lines that come in the order of a set."""
+"""Headings of lines that are in the order of a set."""
 
 _ORDERED = ("Left contains ", "Right contains ")
-"""Headings that may follow those, of lines that pytest itself puts in order."""
+"""Headings that may follow these, of lines that pytest itself sorts."""
 
 _ADVICE = (", use -vv to show", ", use -v to show")
 
 
 _TITLE = 30
-"""Characters of a value in a title, as many as pytest shows without `-v`."""
+"""Maximum characters of a value in a title, as in pytest without `-v`."""
 
 
 class StableExplanations:
-    """Has what an evaluation compares explained in the same words everywhere, in no colours."""
+    """Makes the explanations of evaluations the same everywhere, and without colours."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Explain in our way while an evaluation runs."""
+        """Use stable explanations while an evaluation runs."""
         if not is_evaluation(item):
             return (yield)
-        with _use_stable_explanations(item), _without_colours(item.config):
+        with _use_stable_explanations(item), _disable_colours(item.config):
             return (yield)
 
 
 class _TerseConfig:
-    """A pytest configuration without `-v`, and without a limit on what is explained."""
+    """A pytest configuration without `-v`, and without truncation of explanations."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -66,8 +67,8 @@ class _TerseConfig:
 
 
 @contextmanager
-def _without_colours(config: pytest.Config) -> Generator[None]:
-    """Have pytest explain in plain text: escape sequences would count as words of a line."""
+def _disable_colours(config: pytest.Config) -> Generator[None]:
+    """Disable colours: escape sequences would count as words of a line."""
     if not config.pluginmanager.hasplugin("terminalreporter"):
         yield
         return
@@ -81,7 +82,7 @@ def _without_colours(config: pytest.Config) -> Generator[None]:
 
 @contextmanager
 def _use_stable_explanations(item: pytest.Item) -> Generator[None]:
-    before, util._reprcompare = util._reprcompare, _build_explainer(item)  # noqa: SLF001 - pytest offers no way to say which of its explanations are cut
+    before, util._reprcompare = util._reprcompare, _build_explainer(item)  # noqa: SLF001 - pytest has no setting for which explanations it truncates
     try:
         yield
     finally:
@@ -90,7 +91,7 @@ def _use_stable_explanations(item: pytest.Item) -> Generator[None]:
 
 def _build_explainer(item: pytest.Item) -> Callable[[str, object, object], str | None]:
     def explain(op: str, left: object, right: object) -> str | None:
-        """Ask the plugins, and return the first answer as the rewritten assert formats it."""
+        """Call the plugins, and return the first answer as the rewritten assert formats it."""
         config: Any = _TerseConfig(item.config)
         answers = item.ihook.pytest_assertrepr_compare(config=config, op=op, left=left, right=right)
         for answer in answers:
@@ -104,10 +105,10 @@ def _build_explainer(item: pytest.Item) -> Callable[[str, object, object], str |
     return explain
 
 
-def _stabilize_title(given: str, op: str, left: object, right: object) -> str:
-    """Return pytest's title, its sets in order before they are cut; another plugin's as it is."""
-    if f" {op} " not in given or "{" not in given or isinstance(left, str):
-        return given
+def _stabilize_title(title: str, op: str, left: object, right: object) -> str:
+    """Return pytest's title with sorted sets, truncated afterwards; another plugin's unchanged."""
+    if f" {op} " not in title or "{" not in title or isinstance(left, str):
+        return title
     return f"{_format_value(left)} {op} {_format_value(right)}"
 
 
@@ -118,7 +119,7 @@ def _format_value(value: object) -> str:
 
 
 def tidy_lines(lines: Iterable[str]) -> list[str]:
-    """Return an explanation's lines without details and advice, unordered ones in order."""
+    """Return an explanation's lines without details and advice, with unordered ones sorted."""
     return [_drop_advice(line) for line in _sort_unordered_items(_drop_details(lines))]
 
 

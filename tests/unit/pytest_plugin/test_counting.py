@@ -22,10 +22,10 @@ class Counted(AssertCounter):
     def __init__(self):
         self.times = 0
 
-    def passed(self):
+    def count_assert(self):
         self.times += 1
 
-    def returned(self, value):
+    def count_call(self, value):
         self.times += 1
         return value
 
@@ -147,11 +147,11 @@ def test_what_has_done_nothing_yet_does_not_count(monkeypatch):
     name = "ci_agent_eval.pytest_plugin.evaluation.counting.install.note_passed_assert"
     monkeypatch.setattr(name, lambda: counted.append(1))
     coroutine, generator = later(), (x for x in ())
-    assert AssertCounter.returned(coroutine) is coroutine
-    assert AssertCounter.returned(generator) is generator
+    assert AssertCounter.count_call(coroutine) is coroutine
+    assert AssertCounter.count_call(generator) is generator
     coroutine.close()
     assert counted == []
-    assert AssertCounter.returned(None) is None
-    AssertCounter.left(pytest.warns(UserWarning, match="x"))
-    AssertCounter.left(object())
+    assert AssertCounter.count_call(None) is None
+    AssertCounter.count_manager(pytest.warns(UserWarning, match="x"))
+    AssertCounter.count_manager(object())
     assert counted == [1, 1]

@@ -146,12 +146,12 @@ class Told:
     Failed = AssertRecorder.Failed
     Everything = AssertRecorder.Everything
 
-    def passed(self, line, name, reason):
+    def record_pass(self, line, name, reason):
         if self.inner.is_recording():
             self.log.append("passed")
 
-    def failed(self, line, name, error, catching):
-        was_kept = self.inner.failed(line, name, error, catching)
+    def record_failure(self, line, name, error, catching):
+        was_kept = self.inner.record_failure(line, name, error, catching)
         if was_kept:
             self.log.append("failed")
         return was_kept
@@ -278,7 +278,7 @@ def test_the_text_of_a_node_is_that_of_its_place(pair):
     source = f'"""ä"""\nasync def f():\n    "é"; assert (\n{result}\n), "ß"\n'
     tree = ast.parse(source)
     (found,) = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
-    said = SourceText(source).of(found.test)
+    said = SourceText(source).get_text(found.test)
     expected = ast.dump(ast.parse(f"async def f(): ({text})").body[0].body[0].value)
     assert ast.dump(ast.parse(f"async def f(): ({said})").body[0].body[0].value) == expected
 

@@ -1,1 +1,1 @@
-"""Counting the asserts that pass in strict tests: they are evidence that an episode was judged."""
+"""Counting of passed asserts in strict tests: evidence that an episode was judged."""

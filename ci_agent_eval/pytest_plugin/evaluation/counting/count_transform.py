@@ -1,7 +1,7 @@
-"""The pass over a module's syntax tree after which its asserts tell that they passed.
+"""Transformation of a module's syntax tree that counts its passed asserts.
 
-Pure: a tree goes in and is changed, nothing is run. It comes before pytest's own rewriting,
-and leaves every assert statement as it is. Only bodies of functions are changed.
+Pure: it changes a tree and runs no code. It comes before pytest's own rewriting, and leaves every
+assert statement unchanged. Only bodies of functions are changed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ci_agent_eval.pytest_plugin.evaluation.expected_exceptions import (
 )
 
 COUNTER = "@agent_eval_counter"
-"""Name, in a module, of what its asserts tell; no identifier can be like it."""
+"""Name of the module's `AssertCounter`; it is not a valid identifier."""
 
 Node = TypeVar("Node", bound=ast.AST)
 
 _ASSERTING = re.compile(r"_*(assert|expect|verify|check)(?![a-z])")
-"""Begins the name of a function whose return counts: `assert_allclose`, not `expected_price`."""
+"""Prefix of functions whose return counts: `assert_allclose`, not `expected_price`."""
 
 
 def count_asserts(tree: ast.Module, *, asserts: bool = True) -> None:
-    """Have every assert of a function, and whatever counts as one, tell that it passed.
+    """Count every assert of a function, and every other assertion, after it passed.
 
-    Without `asserts` it leaves plain asserts out.
+    If `asserts` is False, plain asserts do not count.
     """
     _CountTransformer(ExpectationFinder(map_import_aliases(tree)), asserts=asserts).visit(tree)
 
@@ -39,37 +39,40 @@ class _CountTransformer(ast.NodeTransformer):
         self._depth = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        return self._function(node)
+        return self._transform_function(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
-        return self._function(node)
+        return self._transform_function(node)
 
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+    def _transform_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         self._depth += 1
         node.body = [new for old in node.body for new in _as_list(self.visit(old))]
         self._depth -= 1
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
-        """Count it on the line after it, which is not reached where it fails.
+        """Count it with a statement after it, which is not reached if it fails.
 
-        What it calls stays as it is, for pytest shows it.
+        The assert itself is unchanged, because pytest shows it.
         """
         counts = self._asserts and self._depth
-        return [node, _build_count_statement("passed", at=node)] if counts else node
+        return [node, _build_count_statement("count_assert", at=node)] if counts else node
 
     def visit_With(self, node: ast.With) -> Any:
-        """Count what expects an exception or a warning, once the statement has been left."""
+        """Count a manager that expects an exception or a warning, after the statement."""
         self.generic_visit(node)
         managers = [item.context_expr for item in node.items]
         if not self._depth:
             return node
         if any(isinstance(m, ast.Call) and self._expecting.is_assertion(m) for m in managers):
-            return [node, _build_count_statement("passed", at=node)]
+            return [node, _build_count_statement("count_assert", at=node)]
         names = [m for m in managers if isinstance(m, ast.Name)]
         return [
             node,
-            *(_build_count_statement("left", ast.Name(m.id, ast.Load()), at=node) for m in names),
+            *(
+                _build_count_statement("count_manager", ast.Name(m.id, ast.Load()), at=node)
+                for m in names
+            ),
         ]
 
     def visit_Await(self, node: ast.Await) -> Any:
@@ -86,12 +89,12 @@ class _CountTransformer(ast.NodeTransformer):
     def _counts(self, call: ast.Call) -> bool:
         if any(map(_ASSERTING.match, _list_called_names(call.func))):
             return True
-        # `pytest.raises(ValueError, function)` calls the function by itself.
+        # `pytest.raises(ValueError, function)` calls the function itself.
         return len(call.args) > 1 and self._expecting.is_assertion(call)
 
 
 def _list_called_names(function: ast.expr) -> list[str]:
-    """Return the name of what is called, and the one before its dot: `check.equal`."""
+    """Return the called name, and the one before its dot: `check.equal`."""
     match function:
         case ast.Name(id=name):
             return [name]
@@ -102,21 +105,21 @@ def _list_called_names(function: ast.expr) -> list[str]:
     return []
 
 
-def _build_count_statement(what: str, *arguments: ast.expr, at: ast.stmt) -> ast.stmt:
-    return _set_location(ast.Expr(_build_call(what, *arguments)), at)
+def _build_count_statement(method: str, *arguments: ast.expr, at: ast.stmt) -> ast.stmt:
+    return _set_location(ast.Expr(_build_call(method, *arguments)), at)
 
 
 def _wrap_call(node: ast.expr) -> ast.expr:
-    return _set_location(_build_call("returned", node), node)
+    return _set_location(_build_call("count_call", node), node)
 
 
-def _build_call(what: str, *arguments: ast.expr) -> ast.Call:
+def _build_call(method: str, *arguments: ast.expr) -> ast.Call:
     counter = ast.Name(COUNTER, ast.Load())
-    return ast.Call(ast.Attribute(counter, what, ast.Load()), list(arguments), [])
+    return ast.Call(ast.Attribute(counter, method, ast.Load()), list(arguments), [])
 
 
 def _set_location(node: Node, at: ast.stmt | ast.expr) -> Node:
-    """Give the place of `at` to the nodes that are new: no other line is to count as run."""
+    """Set the position of new nodes to that of `at`, so that no other line counts as run."""
     for new in ast.walk(node):
         if not hasattr(new, "lineno"):
             ast.copy_location(new, at)

@@ -1,8 +1,8 @@
-"""Putting the counting of asserts into modules that are imported already.
+"""Installation of assert counting in modules that are already imported.
 
-Which tests are episodes is known once they are collected, and then their modules are imported.
-So the functions of such a module get the code of the same source with counting in it; modules
-of other tests are left alone and pay nothing. `docs/decisions/0032-evidence.md` says why.
+Episodes are known once they are collected, and then their modules are already imported. So the
+functions of such a module get code compiled from the same source with counting added; modules of
+other tests are unchanged and cost nothing. `docs/decisions/0032-evidence.md` explains why.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ _EXPECTING = (
 )
 
 _REWRITTEN = "@pytest_ar"
-"""pytest's name for its module of assertions, in a module whose asserts it has rewritten."""
+"""pytest's name for its assertion module, in a module whose asserts it has rewritten."""
 
 
 class AssertCounter:
-    """What stands in a module whose asserts are counted."""
+    """The global that counting code calls in a module."""
 
     @staticmethod
-    def passed() -> None:
+    def count_assert() -> None:
         """Count an assert, or an expected exception."""
         note_passed_assert()
 
     @staticmethod
-    def returned(value: Any) -> Any:
-        """Count the call of an assertion function that returned; hand back what it returned.
+    def count_call(value: Any) -> Any:
+        """Count the call of an assertion function that returned; pass its value on.
 
-        A coroutine or a generator has done nothing yet.
+        A coroutine or a generator has not run yet and does not count.
         """
         if not (inspect.isawaitable(value) or inspect.isgenerator(value)):
             note_passed_assert()
         return value
 
     @staticmethod
-    def left(manager: object) -> None:
+    def count_manager(manager: object) -> None:
         """Count a `with` statement whose manager expects an exception or a warning."""
         if isinstance(manager, _EXPECTING):
             note_passed_assert()
 
 
 class AssertCounting:
-    """Counts the asserts of those modules that it is told of; one for each process."""
+    """Counts the asserts of given modules; one object per process."""
 
     def __init__(self, config: pytest.Config, places: RepositoryPaths) -> None:
         self._config = config
@@ -75,7 +75,7 @@ class AssertCounting:
     def count_for(self, item: pytest.Item) -> str | None:
         """Count the asserts that the item's test may run, from now on.
 
-        Returns what is wrong with the setting that names helper modules, or None.
+        Returns the problem with the setting that names helper modules, or None.
         """
         problem = None if self._modules else _import_modules(self._helpers)
         files = set(_list_files(item))
@@ -100,7 +100,7 @@ class AssertCounting:
         try:
             codes = compile_counting_code(file, self._config, rewritten=_is_rewritten(found[0]))
         except (OSError, SyntaxError):
-            return  # it has no source, or another one by now
+            return  # it has no source, or the source has changed
         for function in found:
             if (code := codes.get(function.__code__)) is not None:
                 function.__globals__[COUNTER] = AssertCounter
@@ -109,8 +109,8 @@ class AssertCounting:
     def _helper_files(self) -> Iterator[str]:
         """Yield the files of modules that assert for tests.
 
-        They are those that the setting names, with what is below them; conftest.py files; and
-        whatever else of the repository has its asserts rewritten by pytest, but for tests.
+        These are the modules of the setting with their submodules, conftest.py files, and other
+        modules of the repository whose asserts pytest rewrites, except tests.
         """
         prefixes = tuple(f"{name}." for name in self._helpers)
         for name, module in list(sys.modules.items()):
@@ -130,10 +130,9 @@ class AssertCounting:
 def compile_counting_code(
     file: str, config: pytest.Config, *, rewritten: bool
 ) -> Mapping[types.CodeType, types.CodeType]:
-    """Return, for the code of each function of a file, the same with counting in it.
+    """Return counting code for the code of each function of a file.
 
-    Code that did not come of this source alone, because another tool has changed it, is in no
-    place of the result.
+    Code that another tool has changed, so that it differs from the source, is not in the result.
     """
     plain = _compile_file(file, config, rewritten=rewritten, counting=False)
     counting = _compile_file(file, config, rewritten=rewritten, counting=True)
@@ -146,7 +145,7 @@ def _compile_file(
     source = Path(file).read_bytes()
     tree = ast.parse(source, filename=file)
     if counting:
-        # What the interpreter leaves out (`-O`) is not to be counted.
+        # Asserts that the interpreter removes (`-O`) must not be counted.
         count_asserts(tree, asserts=rewritten or __debug__)
     if rewritten:
         rewrite_asserts(tree, source, file, config)
@@ -166,7 +165,7 @@ def _is_rewritten(function: types.FunctionType) -> bool:
 
 
 def group_functions_by_file() -> dict[str, list[weakref.ref[types.FunctionType]]]:
-    """Return every function there is, by its file: decorators and closures hide them elsewhere."""
+    """Return all existing functions by file, including decorated ones and closures."""
     found: dict[str, list[weakref.ref[types.FunctionType]]] = {}
     for value in gc.get_objects():
         if type(value) is types.FunctionType:
@@ -175,13 +174,13 @@ def group_functions_by_file() -> dict[str, list[weakref.ref[types.FunctionType]]
 
 
 def are_asserts_counted(item: pytest.Item) -> bool:
-    """Say whether the asserts of the item's own function are counted."""
+    """Return whether the asserts of the item's own function are counted."""
     function = _get_function(item)
     return function is None or COUNTER in function.__globals__
 
 
 def _list_files(item: pytest.Item) -> Iterator[str]:
-    """Yield the files of a test: the collected one, and the one that its function stands in."""
+    """Yield the files of a test: the collected one, and the file of its function."""
     yield str(item.path)
     if (function := _get_function(item)) is not None:
         yield function.__code__.co_filename
@@ -194,11 +193,11 @@ def _get_function(item: pytest.Item) -> types.FunctionType | None:
 
 
 def _import_modules(names: Iterable[str]) -> str | None:
-    """Import modules; return what went wrong with the first that cannot be, or None."""
+    """Import modules; return the problem of the first that cannot be imported, or None."""
     for name in names:
         try:
             import_module(name)
-        except Exception as error:  # noqa: BLE001 - whatever a module raises
-            said = f"{type(error).__name__}: {error}"
-            return f"ini setting {ASSERT_MODULES}: {name!r} cannot be imported ({said})"
+        except Exception as error:  # noqa: BLE001 - a module may raise anything
+            problem = f"{type(error).__name__}: {error}"
+            return f"ini setting {ASSERT_MODULES}: {name!r} cannot be imported ({problem})"
     return None

@@ -33,24 +33,24 @@ def order(items: str, worker: WorkerInteractor | None = None) -> Any:
 
 def test_the_rest_of_the_items_in_their_order():
     made = order("abcd")
-    made.turn("a", "b")
-    assert list(made.upcoming(0)) == ["b", "c", "d"]
-    assert list(made.upcoming(2)) == ["d"]
-    made.turn("b", "c")
-    assert list(made.upcoming(0)) == ["c", "d"]
+    made.set_current("a", "b")
+    assert list(made.iter_upcoming(0)) == ["b", "c", "d"]
+    assert list(made.iter_upcoming(2)) == ["d"]
+    made.set_current("b", "c")
+    assert list(made.iter_upcoming(0)) == ["c", "d"]
 
 
 def test_the_same_item_twice_has_two_places():
     made = order("abab")
     for item, rest in zip("abab", ["bab", "ab", "b", ""], strict=True):
-        made.turn(item, None)
-        assert "".join(made.upcoming(0)) == rest
+        made.set_current(item, None)
+        assert "".join(made.iter_upcoming(0)) == rest
 
 
 def test_an_item_that_is_run_out_of_turn_is_found():
     made = order("abcd")
-    made.turn("c", None)
-    assert list(made.upcoming(0)) == ["d"]
+    made.set_current("c", None)
+    assert list(made.iter_upcoming(0)) == ["d"]
 
 
 @pytest.mark.parametrize(
@@ -59,20 +59,20 @@ def test_an_item_that_is_run_out_of_turn_is_found():
 )
 def test_a_worker_runs_what_is_in_its_queue(queue):
     made = order("abcdef", WorkerInteractor(queue, "load"))
-    made.turn("a", "b")
-    assert list(made.upcoming(0)) == ["b", "c", "d"]
-    assert list(made.upcoming(1)) == ["c", "d"]
-    assert list(made.upcoming(2)) == ["d"]
+    made.set_current("a", "b")
+    assert list(made.iter_upcoming(0)) == ["b", "c", "d"]
+    assert list(made.iter_upcoming(1)) == ["c", "d"]
+    assert list(made.iter_upcoming(2)) == ["d"]
 
 
 def test_what_others_may_steal_is_not_begun():
     queue = SimpleNamespace(_items=deque([2, 3]))
     made = order("abcdef", WorkerInteractor(queue, "worksteal"))
-    made.turn("a", "b")
-    assert list(made.upcoming(0)) == ["b"]
+    made.set_current("a", "b")
+    assert list(made.iter_upcoming(0)) == ["b"]
 
 
 def test_the_last_item_of_a_worker_is_followed_by_none():
     made = order("abc", WorkerInteractor(SimpleNamespace(_items=deque([2])), "load"))
-    made.turn("a", None)
-    assert list(made.upcoming(0)) == []
+    made.set_current("a", None)
+    assert list(made.iter_upcoming(0)) == []

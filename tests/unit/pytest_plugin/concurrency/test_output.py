@@ -35,7 +35,7 @@ def in_a_stream_of_its_own(test: Callable[[io.BytesIO], None]) -> Callable[[], N
 @in_a_stream_of_its_own
 def test_what_is_kept_is_told_by_phase_and_in_order(stdout):
     sink = OutputSink()
-    with OutputRouting().on():
+    with OutputRouting().enable():
         with use_sink(sink):
             print("set up")  # noqa: T201 - what is kept
             sink.phase = "call"
@@ -44,21 +44,21 @@ def test_what_is_kept_is_told_by_phase_and_in_order(stdout):
             sys.stdout.writelines(["one\n", "two\n"])
         print("another")  # noqa: T201 - as above
     assert stdout.getvalue() == b"another\n"
-    sink.tell("setup")
+    sink.replay("setup")
     assert stdout.getvalue() == b"another\nset up\n"
-    sink.tell("call")
+    sink.replay("call")
     assert stdout.getvalue().decode() == "another\nset up\ncalled\n\u00fc\none\ntwo\n"
-    sink.tell("call")
+    sink.replay("call")
     assert stdout.getvalue().count(b"called") == 1
 
 
 @in_a_stream_of_its_own
 def test_from_its_turn_on_nothing_is_kept(stdout):
     sink = OutputSink()
-    with OutputRouting().on(), use_sink(sink):
-        sink.tell("setup")
+    with OutputRouting().enable(), use_sink(sink):
+        sink.replay("setup")
         assert get_holding_sink() is sink
-        sink.tell("call")
+        sink.replay("call")
         assert get_holding_sink() is None
         print("at once")  # noqa: T201 - what is not kept
         assert stdout.getvalue() == b"at once\n"
@@ -67,8 +67,8 @@ def test_from_its_turn_on_nothing_is_kept(stdout):
 @in_a_stream_of_its_own
 def test_the_stream_is_back_when_the_outermost_ends(stdout):
     routing, before = OutputRouting(), sys.stdout
-    with routing.on():
-        with routing.on():
+    with routing.enable():
+        with routing.enable():
             assert sys.stdout is not before
         assert sys.stdout is not before
     assert sys.stdout is before
@@ -82,10 +82,10 @@ def test_a_context_keeps_for_itself(stdout):
         context = copy_context()
         context.run(set_sink, sink)
         contexts.append(context)
-    with OutputRouting().on():
+    with OutputRouting().enable():
         for number, context in enumerate(contexts):
             context.run(print, number)
     assert stdout.getvalue() == b""
-    other.tell("setup")
+    other.replay("setup")
     assert stdout.getvalue() == b"1\n"
     assert get_holding_sink() is None
