@@ -89,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """Keep pytest's parser, which later shows what the command line excludes.
+    """Keep pytest's parser, which later shows the exclusions of the command line.
 
     Also determine the rootdir without our options' values, before pytest looks for a conftest
     there.

@@ -209,9 +209,9 @@ def get_concurrency(config: pytest.Config) -> int:
 
 
 def _read_count(config: pytest.Config, name: str) -> int:
-    given: int | None = getattr(config.option, name)
-    if given is not None:
-        return given
+    option: int | None = getattr(config.option, name)
+    if option is not None:
+        return option
     try:
         return parse_whole_number(str(config.getini(name)).strip())
     except argparse.ArgumentTypeError as error:
@@ -236,14 +236,14 @@ def get_report_dir(config: pytest.Config) -> Path | None:
     if is_worker(config):
         folder = config.workerinput.get(WORKER_DIR)  # type: ignore[attr-defined]
         return Path(folder) if folder else None
-    given = config.option.episode_report_dir or config.getini("episode_report_dir")
-    return config.invocation_params.dir / given if given else None
+    option = config.option.episode_report_dir or config.getini("episode_report_dir")
+    return config.invocation_params.dir / option if option else None
 
 
 def get_eval_results_option(config: pytest.Config) -> Path | None:
     """Return the file of `--eval-results`, or None if the option was not given."""
-    given = config.option.eval_results
-    return config.invocation_params.dir / given if given else None
+    option = config.option.eval_results
+    return config.invocation_params.dir / option if option else None
 
 
 def get_eval_results_path(config: pytest.Config) -> Path | None:
@@ -251,10 +251,10 @@ def get_eval_results_path(config: pytest.Config) -> Path | None:
 
     None if there is a report directory and no other file was requested.
     """
-    given = get_eval_results_option(config)
+    option_path = get_eval_results_option(config)
     setting = str(config.getini("eval_results")).strip()
-    if given is not None or (not setting and get_report_dir(config) is not None):
-        return given
+    if option_path is not None or (not setting and get_report_dir(config) is not None):
+        return option_path
     return config.invocation_params.dir / (setting or "eval-results.json")
 
 

@@ -30,16 +30,16 @@ def set_rootdir(config: pytest.Config, parser: pytest.Parser, args: Sequence[str
     )
     if (option := next((arg for arg in args if arg in options), None)) is None:
         return
-    known = config.known_args_namespace
-    rootdir, inipath = _determine_rootdir(config, known)
+    arguments = config.known_args_namespace
+    rootdir, inipath = _determine_rootdir(config, arguments)
     if inipath != config.inipath:
         raise pytest.UsageError(
             f"{option}: pytest took the value after the space for a path of tests, and so read "
             f"{config.inipath or 'no configuration file'} in place of {inipath or 'none'}; "
             f"write {option}=VALUE"
         )
-    if known.confcutdir == str(config.rootpath):
-        known.confcutdir = str(rootdir)
+    if arguments.confcutdir == str(config.rootpath):
+        arguments.confcutdir = str(rootdir)
     config._rootpath = rootdir  # noqa: SLF001 - see the list of private interfaces
 
 
@@ -62,13 +62,13 @@ def _join_values(args: Sequence[Any], options: set[str]) -> Iterator[str]:
         yield arg if value is None else f"{arg}={value}"
 
 
-def _determine_rootdir(config: pytest.Config, known: Any) -> tuple[Any, Any]:
+def _determine_rootdir(config: pytest.Config, namespace: Any) -> tuple[Any, Any]:
     """Return the rootdir and the configuration file for the paths of tests alone."""
     arguments = {
-        "inifile": known.inifilename,
-        "override_ini": known.override_ini,
-        "args": known.file_or_dir,
-        "rootdir_cmd_arg": known.rootdir or None,
+        "inifile": namespace.inifilename,
+        "override_ini": namespace.override_ini,
+        "args": namespace.file_or_dir,
+        "rootdir_cmd_arg": namespace.rootdir or None,
         "invocation_dir": config.invocation_params.dir,
     }
     accepted = inspect.signature(determine_setup).parameters

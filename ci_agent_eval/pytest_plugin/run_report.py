@@ -96,7 +96,7 @@ class RunReport:
     def _was_interrupted(self, stopped: str | None) -> bool:
         """Distinguish Ctrl-C from pytest's own stops: after collection errors, and at a limit.
 
-        xdist stops at a limit with a KeyboardInterrupt of its own class.
+        xdist stops at a limit with a subclass of KeyboardInterrupt.
         """
         planned = bool(self._errors) or stopped is not None
         foreign = (pytest.exit.Exception,)

@@ -362,20 +362,20 @@ class EpisodeSession:
         others = [entry for entry in properties if not entry[0].startswith(PREFIX)]
         if state.summary_record is None or item.stash.get(SHOWN, None) is not episode:
             state.summary_record, item.stash[SHOWN] = build_summary_record(episode), episode
-            own: list[tuple[str, object]] = list(list_junit_properties(episode))
+            figures: list[tuple[str, object]] = list(list_junit_properties(episode))
         else:  # the teardown's report has the same figures as the call's
-            own = [entry for entry in properties if entry[0].startswith(PREFIX)]
-        item.user_properties[:] = [*others, *own]
+            figures = [entry for entry in properties if entry[0].startswith(PREFIX)]
+        item.user_properties[:] = [*others, *figures]
         report.user_properties = list(item.user_properties)
         setattr(report, ATTRIBUTE, state.summary_record)
 
     def _redact_episode(self, episode: Episode) -> Episode:
         """Return the redacted episode, cached because the journal and two reports use it."""
-        known = self._redacted
-        if known is None or known[0] is not self._redactor or known[1] is not episode:
-            known = (self._redactor, episode, redact_model(episode, self._redactor))
-            self._redacted = known
-        return known[2]
+        cached = self._redacted
+        if cached is None or cached[0] is not self._redactor or cached[1] is not episode:
+            cached = (self._redactor, episode, redact_model(episode, self._redactor))
+            self._redacted = cached
+        return cached[2]
 
     def _write(
         self,

@@ -96,8 +96,8 @@ def render_summary(episodes: Sequence[SummaryRecord]) -> Iterator[str]:
         for record in episodes
         if record["outcome"] == "error"
     ]
-    over = [(record, violation) for record in episodes for violation in record["violations"]]
-    for word, found in (("FAILED", failed), ("ERROR ", errors), ("BUDGET", over)):
+    violations = [(record, violation) for record in episodes for violation in record["violations"]]
+    for word, found in (("FAILED", failed), ("ERROR ", errors), ("BUDGET", violations)):
         times = Counter((_get_scenario(record), text) for record, text in found)
         for (scenario, text), number in times.items():
             size = sizes[scenario]

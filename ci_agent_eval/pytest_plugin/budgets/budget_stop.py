@@ -55,14 +55,14 @@ class BudgetState:
         """The limits and the spending of the run; available once the session has begun."""
         file = shared_ledger.get_ledger_file(self._config)
         spending: UsageStore = ProcessUsageStore() if file is None else SharedUsageStore(file)
-        made = SuiteBudgetMonitor(
+        budgets = SuiteBudgetMonitor(
             self._limits,
             spending,
             clock=shared_ledger.clock,
             started=shared_ledger.get_start_time(self._config),
         )
-        made.on_exceeded(self._stop)
-        return made
+        budgets.on_exceeded(self._stop)
+        return budgets
 
     @functools.cached_property
     def tracker(self) -> SpendingTracker:
@@ -109,10 +109,10 @@ class BudgetStop:
         self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
     ) -> Generator[None, Any, Any]:
         """Track an episode's spending as soon as its recorder exists."""
-        made = yield
+        value = yield
         if fixturedef.argname == RECORDER:
-            self.state.tracker.open(request.node, made)
-        return made
+            self.state.tracker.open(request.node, value)
+        return value
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

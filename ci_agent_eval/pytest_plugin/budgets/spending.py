@@ -28,10 +28,10 @@ class EpisodeSpending:
 
     def record(self, spent: RunUsage) -> None:
         """Replace the spending that the episode's record contains so far."""
-        # A call without a price leaves a side's sum unknown; what was known before was spent.
-        known = self._recorded
+        # A call without a price makes the sum unknown; the amount known before was spent.
+        previous = self._recorded
         self._recorded = RunUsage(
-            max(spent.cost_usd, known.cost_usd), max(spent.tokens, known.tokens)
+            max(spent.cost_usd, previous.cost_usd), max(spent.tokens, previous.tokens)
         )
         self._update_budgets()
 

@@ -62,8 +62,8 @@ def _choose_parser(kind: SuiteBudgetKind) -> Callable[[str], float]:
 
 def register_budget_stop(config: pytest.Config) -> None:
     """Register the plugin object if the suite has budgets. Raises pytest.UsageError."""
-    given = {kind.name: _read_limit(config, kind) for kind in KINDS}
-    limits = {name: limit for name, limit in given.items() if limit is not None}
+    configured = {kind.name: _read_limit(config, kind) for kind in KINDS}
+    limits = {name: limit for name, limit in configured.items() if limit is not None}
     if config.option.collectonly or not limits:
         return
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop  # noqa: PLC0415 - if needed

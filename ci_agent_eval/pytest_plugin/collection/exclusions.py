@@ -87,9 +87,11 @@ _RESTRICTING = {
 
 def _list_run_arguments(config: pytest.Config) -> list[str]:
     """Return the arguments of this run, from `PYTEST_ADDOPTS` and the command line."""
-    given = config.option.episode_asked
-    own = json.loads(given) if given else [str(each) for each in config.invocation_params.args]
-    return [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *own]
+    option = config.option.episode_asked
+    arguments = (
+        json.loads(option) if option else [str(each) for each in config.invocation_params.args]
+    )
+    return [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *arguments]
 
 
 def _parse_run_arguments(config: pytest.Config) -> Any:
@@ -113,4 +115,4 @@ def _list_named_paths(
     """Return the named files and folders, relative to the repository root."""
     named = [path for path in arguments.file_or_dir if "::" not in path]
     found = (places.relative(os.path.normpath(config.invocation_params.dir / p)) for p in named)
-    return [path or given for path, given in zip(found, named, strict=True)]
+    return [path or name for path, name in zip(found, named, strict=True)]

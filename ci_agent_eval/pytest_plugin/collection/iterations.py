@@ -39,11 +39,11 @@ def repeat_episodes(metafunc: pytest.Metafunc, default: int) -> None:
     """
     internals: Any = metafunc
     calls = list(internals._calls) or [None]  # noqa: SLF001 - see above
-    times = [_count_iterations(metafunc, call, default) for call in calls]
-    if max(times) == 1:
+    counts = [_count_iterations(metafunc, call, default) for call in calls]
+    if max(counts) == 1:
         return
     repeated: list[Any] = []
-    for call, number in zip(calls, times, strict=True):
+    for call, number in zip(calls, counts, strict=True):
         internals._calls = [] if call is None else [call]  # noqa: SLF001 - see above
         if number > 1:
             _add_iteration_parameter(metafunc, number)
@@ -70,8 +70,8 @@ def _get_requested_count(marks: Iterable[pytest.Mark], default: int) -> int:
     return count if is_iteration_count(count) else 1
 
 
-def _add_iteration_parameter(metafunc: pytest.Metafunc, times: int) -> None:
-    iterations = [Iteration(number, times) for number in range(1, times + 1)]
+def _add_iteration_parameter(metafunc: pytest.Metafunc, count: int) -> None:
+    iterations = [Iteration(number, count) for number in range(1, count + 1)]
     # pytest refuses names that the function does not request, and drops this one afterwards:
     # an item has only the fixtures that its function needs.
     names: list[str] = metafunc.fixturenames
@@ -99,8 +99,8 @@ def get_base_nodeid(item: pytest.Item | pytest.Collector) -> str:
     nodeid = item.nodeid
     if iteration.total > 1:
         nodeid = nodeid.removesuffix(f"[{iteration.label}]")
-        own = nodeid.removesuffix(f"-{iteration.label}]")
-        nodeid = nodeid if own == nodeid else f"{own}]"
+        shortened = nodeid.removesuffix(f"-{iteration.label}]")
+        nodeid = nodeid if shortened == nodeid else f"{shortened}]"
     return nodeid
 
 

@@ -75,12 +75,12 @@ def _note_unprovable_rate(title: str, scenario: _ScenarioRequirements) -> Iterat
     rate = max(scenario.rates, default=0.0)
     if scenario.count == 1 or not 0 <= rate < 1:
         return
-    shown, _ = compute_wilson_interval(scenario.count, scenario.count)
-    if shown < rate:
+    provable, _ = compute_wilson_interval(scenario.count, scenario.count)
+    if provable < rate:
         runs = pluralize(scenario.count, "iteration")
         yield (
             f"{title}: {runs} cannot prove min_pass_rate {rate:g} even if "
-            f"all pass (they prove {shown:.3f} at {CONFIDENCE_LEVEL:.0%}); "
+            f"all pass (they prove {provable:.3f} at {CONFIDENCE_LEVEL:.0%}); "
             f"{compute_iterations_to_prove(rate)} would be enough"
         )
 

@@ -25,7 +25,7 @@ from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluatio
 from ci_agent_eval.recording import build_initial_episode
 
 _PASSING_ON = ("pluggy", "ci_agent_eval")
-"""Packages whose frames stand between a hook and its caller."""
+"""Packages whose frames are between a hook and its caller."""
 
 
 class RemovedEpisodes:
@@ -48,8 +48,8 @@ class RemovedEpisodes:
         if name.partition(".")[0] == "_pytest":
             self._excluded.update(item.nodeid for item in items)
             return
-        by = self._places.relative(caller.f_code.co_filename) or name
-        self._removers.update((item.nodeid, by) for item in items)
+        remover = self._places.relative(caller.f_code.co_filename) or name
+        self._removers.update((item.nodeid, remover) for item in items)
 
     def list_scenarios(self, selected: Sequence[pytest.Item]) -> tuple[RemovedScenario, ...]:
         """Return the scenarios whose episodes are neither selected nor excluded on purpose."""
@@ -72,8 +72,13 @@ def watch_collection(config: pytest.Config) -> None:
 
 
 def _build_removed_scenarios(found: Counter[tuple[str, str, str]]) -> Iterator[RemovedScenario]:
-    for (scenario, gate, by), number in sorted(found.items()):
-        values = {"scenario_id": scenario, "gate": gate, "iterations": number, "by": by or None}
+    for (scenario, gate, remover), number in sorted(found.items()):
+        values = {
+            "scenario_id": scenario,
+            "gate": gate,
+            "iterations": number,
+            "by": remover or None,
+        }
         yield RemovedScenario.model_validate(values)
 
 

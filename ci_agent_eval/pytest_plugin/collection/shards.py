@@ -30,12 +30,12 @@ def select_shard_items(config: pytest.Config, items: list[pytest.Item]) -> list[
     units = [_get_sharding_unit(item) for item in items]
     assigned = assign_shards(units, count, _load_given_durations(config))
     kept = [item for item, unit in zip(items, units, strict=True) if assigned[unit] == index]
-    left = [item for item, unit in zip(items, units, strict=True) if assigned[unit] != index]
+    others = [item for item, unit in zip(items, units, strict=True) if assigned[unit] != index]
     config.stash[options.SHARD] = get_requested_shard(config, os.environ).model_copy(
         update={"plan": hash_shard_plan(assigned), "empty": not kept}
     )
     items[:] = kept
-    return left
+    return others
 
 
 def get_requested_shard(config: pytest.Config, environ: Mapping[str, str]) -> Shard:
@@ -74,16 +74,16 @@ def _get_sharding_unit(item: pytest.Item) -> str:
 
 def _load_given_durations(config: pytest.Config) -> Mapping[str, float]:
     """Return milliseconds by scenario from the results of an earlier run."""
-    given = config.option.shard_durations
-    if not given:
+    option = config.option.shard_durations
+    if not option:
         return {}
-    path = config.invocation_params.dir / str(given)
+    path = config.invocation_params.dir / str(option)
     try:
         return _load_durations(path / "results.json" if path.is_dir() else path)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        why = getattr(error, "strerror", None) or "it is no results.json"
+        reason = getattr(error, "strerror", None) or "it is no results.json"
         raise pytest.UsageError(
-            f"--shard-durations: {given}: {why}; name the report folder of an earlier run"
+            f"--shard-durations: {option}: {reason}; name the report folder of an earlier run"
         ) from None
 
 

@@ -55,8 +55,8 @@ def use_session_loop(item: pytest.Function) -> None:
 def _replace_loop_definition(item: pytest.Function, definition: Any) -> Any:
     if (give := _find_loop_function(definition, item.config)) is None:
         return definition
-    known = item.config.stash.setdefault(_REPLACED, {})
-    return known.setdefault(definition.argname, _copy_definition(definition, give))
+    cache = item.config.stash.setdefault(_REPLACED, {})
+    return cache.setdefault(definition.argname, _copy_definition(definition, give))
 
 
 def _find_loop_function(definition: Any, config: pytest.Config) -> Callable[[], Any] | None:

@@ -137,10 +137,10 @@ def _check_skip_marks(item: pytest.Item) -> str | None:
 
 def list_foreign_hooks(item: pytest.Item) -> list[str]:
     """Return the names of plugins and conftests whose hooks may decide about the item's run."""
-    known = item.session.stash.setdefault(_HOOKS, {})
-    folder = item.path.parent  # the hooks of a file are those of its conftests
-    if folder not in known:
-        known[folder] = sorted(
+    cache = item.session.stash.setdefault(_HOOKS, {})
+    folder = item.path.parent  # hooks differ only by conftest.py, so by folder
+    if folder not in cache:
+        cache[folder] = sorted(
             {
                 name
                 for hook in _DECIDING
@@ -148,14 +148,14 @@ def list_foreign_hooks(item: pytest.Item) -> list[str]:
                 if not _is_harmless(name := detection.get_plugin_name(implementation.plugin))
             }
         )
-    return known[folder]
+    return cache[folder]
 
 
 def _is_harmless(name: str) -> bool:
     return name.partition(".")[0] in HARMLESS
 
 
-def build_alone_notes(items: Iterable[pytest.Item], most: int = 3) -> list[str]:
+def build_alone_notes(items: Iterable[pytest.Item], limit: int = 3) -> list[str]:
     """Return one sentence on the episodes that have to run alone, by reason."""
     reasons: dict[str, int] = {}
     for item in items:
@@ -163,7 +163,7 @@ def build_alone_notes(items: Iterable[pytest.Item], most: int = 3) -> list[str]:
             reasons[reason] = reasons.get(reason, 0) + 1
     if not reasons:
         return []
-    shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
-    said = "; ".join(f"{count}: {reason}" for reason, count in shown[:most])
-    rest = f"; and {len(shown) - most} other reasons" if len(shown) > most else ""
-    return [f"{sum(reasons.values())} of the episodes run alone ({said}{rest})"]
+    ordered = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
+    text = "; ".join(f"{count}: {reason}" for reason, count in ordered[:limit])
+    rest = f"; and {len(ordered) - limit} other reasons" if len(ordered) > limit else ""
+    return [f"{sum(reasons.values())} of the episodes run alone ({text}{rest})"]

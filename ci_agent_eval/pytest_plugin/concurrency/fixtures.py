@@ -27,9 +27,9 @@ _NODES: dict[Scope, type] = {Scope.Class: pytest.Class, Scope.Module: pytest.Mod
 
 
 class OwnDefinitions(dict[str, Sequence[Any]]):
-    """An item's fixture definitions by name, some of them its own.
+    """An item's fixture definitions by name, some of them copied for the item.
 
-    Definitions that a test requests while it runs become its own on their first look-up.
+    Definitions that a test requests while it runs are copied on their first look-up.
     """
 
     def __init__(self, item: pytest.Function, own: Callable[[pytest.Function, Any], Any]) -> None:
@@ -64,11 +64,11 @@ class OwnDefinitions(dict[str, Sequence[Any]]):
 
 def look_up_definitions(item: pytest.Function, name: str) -> Sequence[Any] | None:
     """Return the definitions of a fixture that are visible to an item, as pytest looks them up."""
-    manager = item.session._fixturemanager  # noqa: SLF001 - there is no public way
+    manager = item.session._fixturemanager  # noqa: SLF001 - it has no public name
     # pytest 8.0 takes the id of a node instead of the node.
     asks_for_id = "nodeid" in inspect.signature(manager.getfixturedefs).parameters
-    where: Any = item.parent.nodeid if asks_for_id and item.parent is not None else item
-    found: Sequence[Any] | None = manager.getfixturedefs(name, where)
+    node: Any = item.parent.nodeid if asks_for_id and item.parent is not None else item
+    found: Sequence[Any] | None = manager.getfixturedefs(name, node)
     return found
 
 

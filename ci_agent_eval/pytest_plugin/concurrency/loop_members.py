@@ -145,7 +145,7 @@ def add_loop_members(items: Sequence[pytest.Item]) -> None:
     members = {
         item: set(_iter_shared_async_fixtures(item)) for item in items if is_on_our_loop(item)
     }
-    others = {
+    candidates = {
         item: found
         for item in items
         if item not in members
@@ -155,10 +155,10 @@ def add_loop_members(items: Sequence[pytest.Item]) -> None:
     while members:
         shared = next(iter(members)).config.stash.setdefault(SHARED, set())
         shared.update(*members.values())
-        members = {item: found for item, found in others.items() if shared & found}
+        members = {item: found for item, found in candidates.items() if shared & found}
         for item in members:
             item.stash[_JOINED] = True
-            del others[item]
+            del candidates[item]
 
 
 def _has_own_loop(item: pytest.Item) -> bool:

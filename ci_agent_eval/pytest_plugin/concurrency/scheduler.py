@@ -327,8 +327,8 @@ class EpisodeScheduler:
     def _describe_stop(self) -> str:
         if self._interruption is not None:
             return f"interrupted: {type(self._interruption).__name__}"
-        why = self._session.shouldfail or self._session.shouldstop
-        return f"cancelled: the run stopped before its turn{f' ({why})' if why else ''}"
+        cause = self._session.shouldfail or self._session.shouldstop
+        return f"cancelled: the run stopped before its turn{f' ({cause})' if cause else ''}"
 
 
 def _raise_errors(errors: list[BaseException]) -> None:

@@ -64,11 +64,6 @@ class SetupStacks(SetupState):
         """Replace that of the item whose turn it is, as older pytest-rerunfailures does."""
         self._main = stack
 
-    @stack.setter
-    def stack(self, stack: Stack) -> None:
-        """Put another one in its place, as older versions of pytest-rerunfailures do."""
-        self._main = stack
-
     def stack_for(self, item: pytest.Item, others: Sequence[Stack]) -> Stack:
         """Return a new stack for an item that is started ahead, with the shared nodes."""
         stacks = [self._main, *others]

@@ -179,7 +179,7 @@ class RecordedRuns:
                 "plugin; await it in an `async def` test or fixture, not in a thread or "
                 "`asyncio.run`, and not on trio"
             )
-        own = self.recorder.allowed_stops
+        marker_stops = self.recorder.allowed_stops
         result = await aitest_run(
             agent,
             prompt,
@@ -191,7 +191,10 @@ class RecordedRuns:
             episode_id=self.episode_id,
             observer=self._record,
             steering=steering,
-            allowed_stops={*parse_stops("aitest_run", "allowed_stops", allowed_stops), *own},
+            allowed_stops={
+                *parse_stops("aitest_run", "allowed_stops", allowed_stops),
+                *marker_stops,
+            },
         )
         if raises and result.outcome == "error":
             raise AgentRunError(result)

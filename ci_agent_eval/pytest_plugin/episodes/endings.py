@@ -145,8 +145,8 @@ def _format_location(
         return ""
     raised = lines[-1]
     called = next((line for line in lines if line[0] == test_file), raised)
-    where = "" if called == raised else f", called at {called[0]}:{called[1]}"
-    return f" ({raised[0]}:{raised[1]}{where})"
+    call_site = "" if called == raised else f", called at {called[0]}:{called[1]}"
+    return f" ({raised[0]}:{raised[1]}{call_site})"
 
 
 def shorten_message(text: str) -> str:

@@ -29,9 +29,9 @@ def hide_own_traceback(
 def _is_ours(traceback: TracebackType, test_file: str) -> bool:
     """Return whether only our own code ran below pytest's, and no code of the test's file."""
     below: set[str] = set()
-    here: TracebackType | None = traceback
-    while here is not None:
-        frame, here = here.tb_frame, here.tb_next
+    current: TracebackType | None = traceback
+    while current is not None:
+        frame, current = current.tb_frame, current.tb_next
         if frame.f_code.co_filename == test_file:
             return False
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -63,9 +63,9 @@ class SimulationRunner:
             run_simulation,
         )
 
-        most = find_max_turns(self._recorder.budgets) if max_turns is None else max_turns
+        limit = find_max_turns(self._recorder.budgets) if max_turns is None else max_turns
         return run_simulation(
-            app, user_simulator, initial_message, most, thread_id, project_name, tags, **options
+            app, user_simulator, initial_message, limit, thread_id, project_name, tags, **options
         )
 
 

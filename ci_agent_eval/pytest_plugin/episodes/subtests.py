@@ -21,8 +21,8 @@ def format_subtest_name(report: pytest.TestReport) -> str:
     context = getattr(report, "context", None)
     message = getattr(context, "msg", None)
     parameters = getattr(context, "kwargs", None) or {}
-    shown = ", ".join(f"{name}={value}" for name, value in parameters.items())
-    parts = [str(message) if message else "", f"({shown})" if shown else ""]
+    parameters_text = ", ".join(f"{name}={value}" for name, value in parameters.items())
+    parts = [str(message) if message else "", f"({parameters_text})" if parameters_text else ""]
     text = " ".join(part for part in parts if part) or "subtest"
     return truncate_text(remove_addresses(clean_text(text)), MAX_NAME)
 

@@ -98,7 +98,7 @@ class AssertRecorder:
             return " and ".join(shown)
         explained: str = rewrite._call_reprcompare(  # noqa: SLF001 - see `pass_explanations`
             operators,
-            results,  # type: ignore[arg-type]  # what a comparison returns is up to its operands
+            results,  # type: ignore[arg-type]  # operands may return any type
             shown,
             values,
         )

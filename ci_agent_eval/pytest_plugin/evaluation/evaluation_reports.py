@@ -121,9 +121,9 @@ class EvaluationReports:
             return
         report = build_evaluation_report(row.episode for row in rows)
         self._lines = list(render_evaluations(rows, report, is_partial=_is_partial(session)))
-        here = session.config.invocation_params.dir
+        base = session.config.invocation_params.dir
         for path in _list_report_paths(session.config):
-            self._write(path, report, here)
+            self._write(path, report, base)
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -131,7 +131,7 @@ class EvaluationReports:
         load_records = self.reports.load_records
         return self.reports.evaluated.values() if load_records is None else load_records()
 
-    def _write(self, path: Path, report: EvaluationReport, here: Path) -> None:
+    def _write(self, path: Path, report: EvaluationReport, base: Path) -> None:
         from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
         from ci_agent_eval.storage.evaluation_file import (  # noqa: PLC0415 - as above
             claim_evaluation_file,
@@ -147,7 +147,7 @@ class EvaluationReports:
         except OSError as error:
             self._problems.append(_describe_write_error(path, error))
         else:
-            shown = path.relative_to(here) if path.is_relative_to(here) else path
+            shown = path.relative_to(base) if path.is_relative_to(base) else path
             self._lines = [*self._lines, f"wrote {shown}"]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

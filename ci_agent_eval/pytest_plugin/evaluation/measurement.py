@@ -171,8 +171,10 @@ def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
 
 def _parse_soft_failure(failure: str) -> Assertion:
     """Parse a failure of pytest-check: its first line is the assertion, the rest its location."""
-    name, _, where = shorten_message(failure).removeprefix("FAILURE: ").partition("\n")
-    return Assertion(name=truncate_text(name, MAX_NAME), passed=False, reason=where.strip() or None)
+    name, _, location = shorten_message(failure).removeprefix("FAILURE: ").partition("\n")
+    return Assertion(
+        name=truncate_text(name, MAX_NAME), passed=False, reason=location.strip() or None
+    )
 
 
 def failed_in_shared_teardown(call: pytest.CallInfo[None]) -> bool:
@@ -209,12 +211,12 @@ def add_late_assertions(state: EpisodeItem, ended: Episode | None) -> Episode | 
     return add_assertions(ended or state.final_episode, late, "in teardown")
 
 
-def add_assertions(episode: Episode, assertions: Sequence[Assertion], where: str) -> Episode:
+def add_assertions(episode: Episode, assertions: Sequence[Assertion], phase: str) -> Episode:
     """Return the episode with assertions that its recorder does not contain."""
     if not assertions:
         return episode
     names = "; ".join(a.name for a in assertions if not a.passed and a.severity == "error")
-    added = f"{where} failed: {names}" if names else None
+    added = f"{phase} failed: {names}" if names else None
     reasons = [reason for reason in (episode.reason, added) if reason]
     return Episode.model_validate(
         {

@@ -97,7 +97,7 @@ def _build_explainer(item: pytest.Item) -> Callable[[str, object, object], str |
         for answer in answers:
             if lines := tidy_lines(islice(answer or (), MAX_LINES)):
                 lines[0] = _stabilize_title(lines[0], op, left, right)
-                # `~` begins a line of an explanation, and `%` stands in a format.
+                # `~` starts a line of an explanation, and `%` a format specifier.
                 text = "\n~".join(line.replace("\n", "\\n") for line in lines)
                 return text.replace("%", "%%")
         return None

@@ -72,9 +72,9 @@ class ExperimentEnd:
             if is_complete:
                 store.finish(uid, datetime.now(UTC).isoformat(timespec="milliseconds"))
             is_below = path.is_relative_to(config.rootpath)
-            shown = path.relative_to(config.rootpath) if is_below else path
+            display_path = path.relative_to(config.rootpath) if is_below else path
             self._lines.append(f"{experiment.name}: {format_outcomes(experiment.outcomes)}")
-            self._lines.append(f"kept in {shown}; agent-eval experiments show {uid}")
+            self._lines.append(f"kept in {display_path}; agent-eval experiments show {uid}")
             unsent = [found.uid for found in store.find_unsent("opik")] if is_complete else []
         if experiment.sink is not None and unsent:
             self._send(path, unsent)
@@ -92,9 +92,9 @@ class ExperimentEnd:
                 f"sent to Opik at {target.host}: {pluralize(len(pushed.sent), 'experiment')}"
             )
         if pushed.problem is not None:
-            left = pluralize(len(uids) - len(pushed.sent), "experiment")
+            unsent = pluralize(len(uids) - len(pushed.sent), "experiment")
             self.problems.append(
-                f"{pushed.problem}; {left} not sent: the next run sends what is left, and so does "
+                f"{pushed.problem}; {unsent} not sent: the next run sends what is left, and so does "
                 "`agent-eval experiments push`"
             )
 

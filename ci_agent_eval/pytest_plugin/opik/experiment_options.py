@@ -132,11 +132,11 @@ class ExperimentSettings:
 
         Raises pytest.UsageError for a value that is neither true nor false.
         """
-        text, where = self._resolve(setting)
+        text, source = self._resolve(setting)
         if not text:
             return None
         if text.lower() not in _TRUTHS:
-            raise pytest.UsageError(f"{where}: {text!r} is neither true nor false")
+            raise pytest.UsageError(f"{source}: {text!r} is neither true nor false")
         return _TRUTHS[text.lower()]
 
     def _resolve(self, setting: ExperimentSetting) -> tuple[str, str]:
@@ -149,9 +149,9 @@ class ExperimentSettings:
         if setting.opik is not None:
             key = OPIK_SECTION + setting.opik
             sources.append((self.opik_file.get(key), f"Opik's file: {key}"))
-        for value, where in sources:
+        for value, source in sources:
             if value is not None and value.strip():
-                return value.strip(), where
+                return value.strip(), source
         return setting.default, "default"
 
     @property
@@ -160,8 +160,8 @@ class ExperimentSettings:
         if is_worker(self.config):
             store: str = _get_worker_input(self.config)["store"]
             return Path(store)
-        given = getattr(self.config.option, STORE.ini, None)
-        base = self.config.invocation_params.dir if given else self.config.rootpath
+        option = getattr(self.config.option, STORE.ini, None)
+        base = self.config.invocation_params.dir if option else self.config.rootpath
         return base / self.get_text(STORE)
 
     @property
@@ -169,12 +169,12 @@ class ExperimentSettings:
         """The path of the episode artifact if requested; raises pytest.UsageError."""
         if not self.get_flag(ARTIFACT):
             return None
-        text, where = self._resolve(ARTIFACT_PATH)
+        text, source = self._resolve(ARTIFACT_PATH)
         path, base = PurePosixPath(text), self.config.invocation_params.dir
         if path.is_absolute() or ".." in path.parts or "\\" in text:
-            raise pytest.UsageError(f"{where}: {text!r} must be a relative path without `..`")
+            raise pytest.UsageError(f"{source}: {text!r} must be a relative path without `..`")
         if not (base / path).resolve().is_relative_to(base.resolve()):
-            raise pytest.UsageError(f"{where}: {text!r} leads out of {base}; name another path")
+            raise pytest.UsageError(f"{source}: {text!r} leads out of {base}; name another path")
         return base / path
 
 

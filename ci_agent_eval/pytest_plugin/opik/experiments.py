@@ -195,9 +195,9 @@ class ExperimentTests:
         if report.when == "call" and item.nodeid not in self._called:
             self._keep_subtest(item, call, report)
             return
-        known = self._outcomes.get(item.nodeid)
+        outcome = self._outcomes.get(item.nodeid)
         if (report.when != "call" and report.passed) or (
-            report.when == "teardown" and known == "failed"
+            report.when == "teardown" and outcome == "failed"
         ):
             return
         if report.when == "setup":
