@@ -41,9 +41,9 @@ class AnswerWarnedCommands:
             self.answer = answer
             self._fresh.clear()
 
-    def first_time(self, session: str, normal: str, now: float) -> bool:
+    def record_command(self, session: str, normal: str, now: float) -> bool:
         """As `WarnedCommands`; True also for what the same response asked for already."""
-        if self.memory.first_time(session, normal, now):
+        if self.memory.record_command(session, normal, now):
             self._fresh.add(normal)
         return normal in self._fresh
 
@@ -74,7 +74,7 @@ def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Gu
     missing = [module for module in _GRAMMAR_MODULES if find_spec(module) is None]
     if missing:
         raise missing_package_error("steering", f"the package {missing[0]}", "steering")
-    from ci_agent_eval.steering.policy.build import build_reactor  # noqa: PLC0415 - most need none
+    from ci_agent_eval.steering.policy.reactor_builder import build_reactor  # noqa: PLC0415 - most need none
 
     warned = AnswerWarnedCommands(InMemoryWarnedCommands(settings.ttl))
     return Guard(build_reactor(settings, warned), warned, episode_id, clock)

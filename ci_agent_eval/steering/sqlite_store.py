@@ -45,7 +45,7 @@ _TABLES = (
 )
 
 
-def get_default_store(environ: Mapping[str, str], home: Path) -> Path:
+def get_default_store_path(environ: Mapping[str, str], home: Path) -> Path:
     """Return the default file in the user's state folder.
 
     https://specifications.freedesktop.org/basedir-spec/latest/
@@ -65,7 +65,7 @@ class SqliteWarnedCommands:
         self._ttl = ttl
         self._max_sessions = max_sessions
 
-    def first_time(self, session: str, command: str, now: float) -> bool:
+    def record_command(self, session: str, command: str, now: float) -> bool:
         """Record a session's command; return whether it is the first time.
 
         Raises InputError if the file is unusable.

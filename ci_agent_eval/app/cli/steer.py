@@ -162,9 +162,16 @@ def _add_location_options(command: Any) -> Any:
 
 
 def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
-    from ci_agent_eval.steering.hook.install import get_project_settings, get_user_settings
+    from ci_agent_eval.steering.hook.install import (
+        get_project_settings_path,
+        get_user_settings_path,
+    )
 
-    return get_project_settings(Path.cwd()) if project else get_user_settings(environ, Path.home())
+    return (
+        get_project_settings_path(Path.cwd())
+        if project
+        else get_user_settings_path(environ, Path.home())
+    )
 
 
 @steer.command()

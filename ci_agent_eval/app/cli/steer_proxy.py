@@ -133,7 +133,7 @@ def _find_warning(settings: SteeringSettings) -> str | None:
 def _build_review(settings: SteeringSettings, store: Path | None) -> ProxyReview:
     import time
 
-    from ci_agent_eval.steering.policy.build import build_reactor
+    from ci_agent_eval.steering.policy.reactor_builder import build_reactor
     from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
     from ci_agent_eval.steering.proxy.session_review import ProxyReview
     from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter

@@ -108,9 +108,9 @@ def _review_request(
 ) -> Decision:
     if options.problem is not None:
         raise InputError(options.problem)
-    from ci_agent_eval.steering.hook.review import build_reviewer
+    from ci_agent_eval.steering.hook.request_review import build_reviewer
     from ci_agent_eval.steering.settings_loader import load_steering_settings
-    from ci_agent_eval.steering.sqlite_store import get_default_store
+    from ci_agent_eval.steering.sqlite_store import get_default_store_path
 
     root = _find_root(environ)
     settings = load_steering_settings(
@@ -121,7 +121,7 @@ def _review_request(
     )
     if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
-    store = options.store or get_default_store(environ, Path.home())
+    store = options.store or get_default_store_path(environ, Path.home())
     return build_reviewer(settings, store, time.time, _build_counter)(request, agent, event)
 
 

@@ -13,12 +13,12 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.claude_settings import add_hook, remove_hook
 
 
-def get_project_settings(root: Path) -> Path:
+def get_project_settings_path(root: Path) -> Path:
     """Return the path of a project's shared settings."""
     return root / ".claude/settings.json"
 
 
-def get_user_settings(environ: Mapping[str, str], home: Path) -> Path:
+def get_user_settings_path(environ: Mapping[str, str], home: Path) -> Path:
     """Return the path of a user's settings: https://code.claude.com/docs/en/settings."""
     return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json"
 

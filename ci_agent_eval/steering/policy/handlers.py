@@ -111,7 +111,7 @@ class RuleHandler:
 
 
 def _is_first_time(memory: WarnedCommands, session: str | None, key: str, now: float) -> bool:
-    return session is None or memory.first_time(session, key, now)
+    return session is None or memory.record_command(session, key, now)
 
 
 def _explain_steering(reason: str, session: str | None) -> str:

@@ -18,7 +18,7 @@ MAX_COMMANDS = 1024
 class WarnedCommands(Protocol):
     """The memory of a session's commands."""
 
-    def first_time(self, session: str, command: str, now: float) -> bool:
+    def record_command(self, session: str, command: str, now: float) -> bool:
         """Record a session's command; return whether it is the first time.
 
         Of concurrent calls exactly one gets True. `now` is in seconds, of a clock shared by all
@@ -53,7 +53,7 @@ class InMemoryWarnedCommands:
         """Return the number of remembered sessions."""
         return len(self._sessions)
 
-    def first_time(self, session: str, command: str, now: float) -> bool:
+    def record_command(self, session: str, command: str, now: float) -> bool:
         """Record a session's command; return whether it is the first time."""
         command_hash = hash_text(command)
         with self._lock:

@@ -9,8 +9,8 @@ from starlette.types import Send
 from ci_agent_eval.steering.proxy.answer_rewriter import EventRewriter
 from ci_agent_eval.steering.proxy.headers import (
     Headers,
+    get_end_to_end_headers,
     get_header,
-    keep_end_to_end,
     replace_body_headers,
 )
 from ci_agent_eval.steering.proxy.upstream import ProviderResponse, decode_body, is_decodable
@@ -20,7 +20,7 @@ class AnswerSender:
     """Sends one answer of the provider. The methods raise the errors of reading it."""
 
     def __init__(self, response: ProviderResponse, send: Send) -> None:
-        self.headers: Headers = keep_end_to_end(response.headers.raw)
+        self.headers: Headers = get_end_to_end_headers(response.headers.raw)
         self._coding = get_header(self.headers, b"content-encoding")
         self.content_type = (
             get_header(self.headers, b"content-type").partition(";")[0].strip().lower()

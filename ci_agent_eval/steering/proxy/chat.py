@@ -20,7 +20,7 @@ def rewrite_completion(body: Json, calls: ReviewedCalls) -> bool:
     return sum(_rewrite_choice(choice, calls) for choice in choices) > 0
 
 
-def parse_tool_call(entry: Json) -> tuple[str, object] | None:
+def parse_call_entry(entry: Json) -> tuple[str, object] | None:
     """Return tool and arguments of an entry of `tool_calls`, a function or a custom tool."""
     custom = entry.get("custom")
     if isinstance(custom, dict):
@@ -78,7 +78,7 @@ def _rewrite_calls(message: Json, calls: ReviewedCalls) -> list[str]:
 
 
 def _get_entry_message(entry: object, calls: ReviewedCalls) -> str | None:
-    call = parse_tool_call(entry) if isinstance(entry, dict) else None
+    call = parse_call_entry(entry) if isinstance(entry, dict) else None
     return None if call is None else calls.get_message(*call)
 
 

@@ -36,11 +36,11 @@ def build_upstream_headers(headers: Iterable[tuple[bytes, bytes]], *, plain: boo
     adds.
     """
     replaced = {b"host", b"expect"} | ({b"accept-encoding", b"content-length"} if plain else set())
-    kept = _drop_headers(keep_end_to_end(headers), replaced)
+    kept = _drop_headers(get_end_to_end_headers(headers), replaced)
     return [*kept, (b"accept-encoding", b"identity")] if plain else kept
 
 
-def keep_end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def get_end_to_end_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return the end-to-end headers, with names in lower case."""
     lowered = [(name.lower(), value) for name, value in headers]
     connection_values = b",".join(value for name, value in lowered if name == b"connection")

@@ -38,7 +38,7 @@ def test_a_run_needs_no_mcp_library_until_a_server_is_asked_for():
     )
 
 
-RARE = ("yaml", "ci_agent_eval.steering.policy.build", "pydantic_ai.models.function")
+RARE = ("yaml", "ci_agent_eval.steering.policy.reactor_builder", "pydantic_ai.models.function")
 """What only cassettes, steering and scripted agents need."""
 
 

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from ci_agent_eval.steering.policy.build import build_reactor
+from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits

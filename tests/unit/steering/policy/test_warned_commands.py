@@ -12,7 +12,7 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy import warned_commands
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands, get_default_store
+from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands, get_default_store_path
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -25,80 +25,80 @@ def memory_of(request, tmp_path):
 def test_each_command_of_a_session_is_new_once(memory_of):
     memory = memory_of()
 
-    asked = [memory.first_time("s", command, 0) for command in ("a", "b", "a", "b", "a")]
+    asked = [memory.record_command("s", command, 0) for command in ("a", "b", "a", "b", "a")]
 
     assert asked == [True, True, False, False, False]
 
 
 def test_sessions_know_nothing_of_each_other(memory_of):
     memory = memory_of()
-    memory.first_time("s", "a", 0)
+    memory.record_command("s", "a", 0)
 
-    assert memory.first_time("t", "a", 0)
-    assert not memory.first_time("s", "a", 0)
+    assert memory.record_command("t", "a", 0)
+    assert not memory.record_command("s", "a", 0)
 
 
 def test_a_session_is_forgotten_when_it_was_not_used_for_so_long(memory_of):
     memory = memory_of()
-    memory.first_time("s", "a", 0)
+    memory.record_command("s", "a", 0)
 
-    assert not memory.first_time("s", "a", 1800)
-    assert memory.first_time("s", "b", 3600)
-    assert memory.first_time("s", "a", 5400.1)
+    assert not memory.record_command("s", "a", 1800)
+    assert memory.record_command("s", "b", 3600)
+    assert memory.record_command("s", "a", 5400.1)
 
 
 def test_the_time_can_be_set(memory_of):
     memory = memory_of(ttl=10)
-    memory.first_time("s", "a", 0)
+    memory.record_command("s", "a", 0)
 
-    assert memory.first_time("s", "a", 10.5)
+    assert memory.record_command("s", "a", 10.5)
 
 
 def test_a_clock_that_was_set_back_by_much_forgets_too(memory_of):
     memory = memory_of()
-    memory.first_time("s", "a", 1e9)
+    memory.record_command("s", "a", 1e9)
 
-    assert not memory.first_time("s", "a", 1e9 - 1)
-    assert memory.first_time("s", "a", 0)
+    assert not memory.record_command("s", "a", 1e9 - 1)
+    assert memory.record_command("s", "a", 0)
 
 
 def test_a_session_behind_one_of_a_faster_clock_is_forgotten_in_its_own_time(memory_of):
     memory = memory_of()
-    memory.first_time("s", "a", 5000)
-    memory.first_time("t", "a", 4000)
+    memory.record_command("s", "a", 5000)
+    memory.record_command("t", "a", 4000)
 
-    assert memory.first_time("t", "a", 5900)
-    assert not memory.first_time("s", "a", 5900)
+    assert memory.record_command("t", "a", 5900)
+    assert not memory.record_command("s", "a", 5900)
 
 
 def test_of_more_than_1024_sessions_the_one_used_longest_ago_goes(memory_of):
     memory = memory_of()
     for number in range(1024):
-        memory.first_time(f"session {number}", "a", number / 10)
-    assert not memory.first_time("session 0", "a", 200)
+        memory.record_command(f"session {number}", "a", number / 10)
+    assert not memory.record_command("session 0", "a", 200)
 
-    memory.first_time("one more", "a", 201)
+    memory.record_command("one more", "a", 201)
 
-    assert not memory.first_time("session 0", "a", 202)
-    assert not memory.first_time("session 2", "a", 203)
-    assert memory.first_time("session 1", "a", 204)
+    assert not memory.record_command("session 0", "a", 202)
+    assert not memory.record_command("session 2", "a", 203)
+    assert memory.record_command("session 1", "a", 204)
 
 
 def test_commands_of_a_session_do_not_grow_without_end(memory_of, monkeypatch):
     memory = memory_of()
     for number in range(warned_commands.MAX_COMMANDS + 1):
-        memory.first_time("s", f"command {number}", 0)
+        memory.record_command("s", f"command {number}", 0)
 
-    assert not memory.first_time("s", "command 1", 0)
-    assert memory.first_time("s", "command 0", 0)
+    assert not memory.record_command("s", "command 1", 0)
+    assert memory.record_command("s", "command 0", 0)
 
 
 def test_names_and_commands_may_be_any_text(memory_of):
     memory = memory_of()
 
     for text in ("", "\0", "\ud800", "é" * 10**5, "'; DROP TABLE sessions; --"):
-        assert memory.first_time(text, text, 0)
-        assert not memory.first_time(text, text, 0)
+        assert memory.record_command(text, text, 0)
+        assert not memory.record_command(text, text, 0)
 
 
 def test_of_many_threads_that_ask_at_once_one_is_the_first(memory_of):
@@ -107,7 +107,7 @@ def test_of_many_threads_that_ask_at_once_one_is_the_first(memory_of):
 
     def ask(number):
         barrier.wait()
-        return [memory.first_time("s", f"command {step}", 0) for step in range(5)]
+        return [memory.record_command("s", f"command {step}", 0) for step in range(5)]
 
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(ask, range(16)))
@@ -118,17 +118,17 @@ def test_of_many_threads_that_ask_at_once_one_is_the_first(memory_of):
 def test_expired_sessions_are_pruned():
     memory = InMemoryWarnedCommands()
     for number in range(100):
-        memory.first_time(f"session {number}", "a", 0)
+        memory.record_command(f"session {number}", "a", 0)
 
-    memory.first_time("late", "a", 2000)
+    memory.record_command("late", "a", 2000)
 
     assert len(memory) == 1
 
 
 def test_expired_sessions_are_pruned_from_the_file(tmp_path):
     memory = SqliteWarnedCommands(tmp_path / "x")
-    memory.first_time("early", "a", 0)
-    memory.first_time("late", "a", 2000)
+    memory.record_command("early", "a", 0)
+    memory.record_command("late", "a", 2000)
 
     with sqlite3.connect(tmp_path / "x") as connection:
         counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -139,14 +139,14 @@ def test_expired_sessions_are_pruned_from_the_file(tmp_path):
 
 
 def test_the_file_outlives_whoever_made_it(tmp_path):
-    SqliteWarnedCommands(tmp_path / "x").first_time("s", "a", 0)
+    SqliteWarnedCommands(tmp_path / "x").record_command("s", "a", 0)
 
-    assert not SqliteWarnedCommands(tmp_path / "x").first_time("s", "a", 60)
+    assert not SqliteWarnedCommands(tmp_path / "x").record_command("s", "a", 60)
 
 
 def test_the_file_is_private_and_holds_no_words(tmp_path):
     path = tmp_path / "state/x"
-    SqliteWarnedCommands(path).first_time("session-name", "pytest --token=hunter2", 0)
+    SqliteWarnedCommands(path).record_command("session-name", "pytest --token=hunter2", 0)
 
     content = path.read_bytes()
 
@@ -158,7 +158,7 @@ def test_the_file_is_private_and_holds_no_words(tmp_path):
 
 def _ask(path, barrier, answers):
     barrier.wait()
-    answers.put(SqliteWarnedCommands(path).first_time("s", "pytest", 0))
+    answers.put(SqliteWarnedCommands(path).record_command("s", "pytest", 0))
 
 
 def test_of_many_processes_that_ask_at_once_one_is_the_first(tmp_path):
@@ -189,7 +189,7 @@ def test_a_file_that_is_something_else_stays_as_it_is(tmp_path, content):
     before = path.read_bytes()
 
     with pytest.raises(InputError, match=r"x: .*delete it, or name another one with --store"):
-        SqliteWarnedCommands(path).first_time("s", "a", 0)
+        SqliteWarnedCommands(path).record_command("s", "a", 0)
 
     assert path.read_bytes() == before
 
@@ -198,13 +198,13 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
 
     with pytest.raises(InputError, match="cannot be used to remember sessions"):
-        SqliteWarnedCommands(tmp_path / "file/x").first_time("s", "a", 0)
+        SqliteWarnedCommands(tmp_path / "file/x").record_command("s", "a", 0)
 
 
 def test_the_default_is_where_programs_keep_their_state(tmp_path):
     given = {"XDG_STATE_HOME": "/state"}
 
-    assert str(get_default_store(given, tmp_path)) == "/state/agent-eval/steering.sqlite3"
+    assert str(get_default_store_path(given, tmp_path)) == "/state/agent-eval/steering.sqlite3"
     expected = tmp_path / ".local/state/agent-eval/steering.sqlite3"
-    assert get_default_store({}, tmp_path) == expected
-    assert get_default_store({"XDG_STATE_HOME": "relative"}, tmp_path) == expected
+    assert get_default_store_path({}, tmp_path) == expected
+    assert get_default_store_path({"XDG_STATE_HOME": "relative"}, tmp_path) == expected

@@ -13,8 +13,8 @@ from ci_agent_eval.steering.proxy import proxy_errors
 from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter
 from ci_agent_eval.steering.proxy.headers import (
     build_upstream_headers,
+    get_end_to_end_headers,
     get_header,
-    keep_end_to_end,
     replace_body_headers,
 )
 from ci_agent_eval.steering.proxy.lru import LruCache
@@ -46,12 +46,12 @@ def test_headers_of_a_connection_stay_on_it():
         "x-b: 3",
         "Transfer-Encoding: chunked",
     )
-    assert keep_end_to_end(given) == headers("x-b: 2", "x-b: 3")
+    assert get_end_to_end_headers(given) == headers("x-b: 2", "x-b: 3")
 
 
 def test_a_connection_header_cannot_take_the_length_away():
     given = headers("connection: content-length", "content-length: 3")
-    assert keep_end_to_end(given) == headers("content-length: 3")
+    assert get_end_to_end_headers(given) == headers("content-length: 3")
 
 
 def test_the_provider_gets_neither_our_host_nor_a_coding_to_undo():

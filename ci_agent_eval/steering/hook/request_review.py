@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
-from ci_agent_eval.steering.policy.build import build_reactor
 from ci_agent_eval.steering.policy.model import Decision, SuiteCounter
+from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 
