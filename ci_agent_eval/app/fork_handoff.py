@@ -30,10 +30,10 @@ from ci_agent_eval.github.publish import find_pulls_at_head
 from ci_agent_eval.github.retries import Log
 from ci_agent_eval.github.workflow_runs import RunsApi
 from ci_agent_eval.render.escape import code_span
-from ci_agent_eval.render.links import quoted_url
-from ci_agent_eval.render.markdown.blocks import link
-from ci_agent_eval.render.markdown.report import marker
-from ci_agent_eval.render.sentences import finding_sentence
+from ci_agent_eval.render.links import quote_url
+from ci_agent_eval.render.markdown.blocks import render_link
+from ci_agent_eval.render.markdown.report import render_marker
+from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.episodes import parse_json
 
 _LARGEST_SESSION = 16 * 1024 * 1024
@@ -183,7 +183,7 @@ def require_readable_files(findings: Iterable[Finding]) -> None:
     """Raise InputError where a file that was taken over could not be read to its end."""
     for finding in findings:
         if finding.kind == "unreadable_file":
-            raise InputError(make_printable_line(f"{finding.where}: {finding_sentence(finding)}"))
+            raise InputError(make_printable_line(f"{finding.where}: {describe_finding(finding)}"))
 
 
 def publish_refusal(api: Api, event: Event, sentence: str, *, settings: Settings, log: Log) -> None:
@@ -210,8 +210,8 @@ def publish_refusal(api: Api, event: Event, sentence: str, *, settings: Settings
 
 def _correct_comments(api: Api, event: Event, shown: str, settings: Settings, log: Log) -> None:
     """Write the refusal over what earlier results left on the commit's pull requests."""
-    mark = marker(settings.suite)
-    run = f" ({link('run', quoted_url(event.run_url))})" if event.run_url else ""
+    mark = render_marker(settings.suite)
+    run = f" ({render_link('run', quote_url(event.run_url))})" if event.run_url else ""
     head = f"{mark}\n### ❌ Agent evals failed: the results were refused"
     body = f"{head}\n\nNothing of them is published: {shown}{run}\n"
     try:

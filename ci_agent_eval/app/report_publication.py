@@ -18,17 +18,17 @@ from ci_agent_eval.github.retries import Level, Log
 from ci_agent_eval.github.runner_files import RunnerFiles, append_outputs
 from ci_agent_eval.github.signals import raise_on_termination
 from ci_agent_eval.github.workflow_runs import RunsApi
-from ci_agent_eval.render.comment_state import differs_from_baseline, state_of
-from ci_agent_eval.render.formats.annotations import by_importance
-from ci_agent_eval.render.formats.workflow_commands import workflow_command
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.comment_state import compute_state, differs_from_baseline
+from ci_agent_eval.render.formats.annotations import list_by_importance
+from ci_agent_eval.render.formats.workflow_commands import format_workflow_command
+from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import (
-    annotations_left_out,
-    marker,
+    describe_left_out_annotations,
     render_check_summary,
     render_comment,
     render_headline_comment,
+    render_marker,
     render_step_summary,
 )
 from ci_agent_eval.render.report_view import build_report_view
@@ -53,14 +53,14 @@ def build_publication(
 ) -> Publication:
     """Render everything that a report puts on GitHub."""
     view = build_report_view(report, links)
-    found, most = by_importance(view), settings.publish.max_annotations
-    left_out = annotations_left_out(len(found), most)
+    found, most = list_by_importance(view), settings.publish.max_annotations
+    left_out = describe_left_out_annotations(len(found), most)
     return Publication(
         headline=view.headline,
-        marker=marker(view.suite),
+        marker=render_marker(view.suite),
         comment_body=render_comment(view),
         fallback_body=render_headline_comment(view),
-        comment_state=state_of(view),
+        comment_state=compute_state(view),
         differs=differs_from_baseline(view),
         link_prefixes=links.prefixes,
         check_name=settings.check_name,
@@ -80,7 +80,7 @@ def build_outputs(report: Report, folder: Path) -> dict[str, str]:
     violations = sum(1 for _ in report.violations()) + len(report.summary.suite_violations)
     return {
         "conclusion": report.verdict.conclusion,
-        "headline": headline(report),
+        "headline": render_headline(report),
         "report-dir": folder.as_posix(),
         "scenarios": str(len(required)),
         "scenarios-passing": str(sum(1 for item in required if item.is_passing)),
@@ -153,7 +153,7 @@ def create_log(echo: Echo, environ: Mapping[str, str]) -> Log:
     in_workflow = _in_workflow(environ)
 
     def log(level: Level, sentence: str) -> None:
-        echo(workflow_command(level, sentence) if in_workflow else f"{level}: {sentence}")
+        echo(format_workflow_command(level, sentence) if in_workflow else f"{level}: {sentence}")
 
     return log
 

@@ -33,7 +33,7 @@ from ci_agent_eval.github.runner_files import RunnerFiles, append_outputs, appen
 from ci_agent_eval.github.writes import Json
 from ci_agent_eval.render.formats.annotations import Annotation
 from ci_agent_eval.render.formats.workflow_commands import render_commands
-from ci_agent_eval.render.markdown.guard import foreign_elements
+from ci_agent_eval.render.markdown.guard import find_foreign_elements
 
 Connect = Callable[[], AbstractContextManager[Api]]
 """Opens GitHub's API; called only if there is something to send."""
@@ -213,7 +213,7 @@ class _Target:
 
     def _check_safety(self, text: str, fallback: str, part: str) -> str:
         """Return the text, or the fallback if the text contains foreign elements."""
-        foreign = foreign_elements(text, self.publication.link_prefixes)
+        foreign = find_foreign_elements(text, self.publication.link_prefixes)
         if not foreign:
             return text
         self.around.log(

@@ -25,11 +25,11 @@ from ci_agent_eval.analysis.waivers import find_waiver
 from ci_agent_eval.gate import Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.comparison import ComparisonRow
+from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
 from ci_agent_eval.render.numbers import ABSENT, format_cell
-from ci_agent_eval.render.scenario_name import Key, ScenarioName, key_of
-from ci_agent_eval.render.sentences import LIMITED_FIGURES, reason_sentence
+from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
+from ci_agent_eval.render.sentences import LIMITED_FIGURES, describe_reason
 
 _REMARKS = frozenset(get_args(ComparisonFindingKind))
 
@@ -69,7 +69,7 @@ class BaselineFinding:
     """None: it is about the suite."""
 
     @property
-    def key(self) -> Key | None:
+    def key(self) -> ScenarioKey | None:
         """Scenario id and agent; None: it is about the suite."""
         return None if self.name is None else self.name.key
 
@@ -87,9 +87,9 @@ def build_baseline_findings(
     A scenario that fails by itself has its row elsewhere, with a note; an acknowledged one, a list.
     """
     rows = {row.key: row for row in compared}
-    places = {key_of(s): links.place(s.file, s.line) for s in report.summary.scenarios}
+    places = {get_key(s): links.place(s.file, s.line) for s in report.summary.scenarios}
     failing = {
-        key_of(item.scenario)
+        get_key(item.scenario)
         for item in report.judged_scenarios()
         if item.judgement.status == "failing"
     }
@@ -99,16 +99,18 @@ def build_baseline_findings(
             key = (reason.scenario_id or "", reason.agent)
             finding = _build_finding(reason, rows.get(key), report, gates=gates)
             found.append(replace(finding, place=places.get(key, NO_PLACE)))
-    return tuple(sorted(found, key=lambda finding: (not finding.gates, _weight(finding.kind))))
+    return tuple(
+        sorted(found, key=lambda finding: (not finding.gates, _rank_finding(finding.kind)))
+    )
 
 
-def _is_listed(reason: Reason, *, gates: bool, failing: set[Key]) -> bool:
+def _is_listed(reason: Reason, *, gates: bool, failing: set[ScenarioKey]) -> bool:
     if reason.kind not in _REMARKS or (not gates and reason.kind in _LISTED_ELSEWHERE):
         return False
     return reason.kind not in _OF_A_RATE or (reason.scenario_id, reason.agent) not in failing
 
 
-def _weight(kind: ReasonKind) -> int:
+def _rank_finding(kind: ReasonKind) -> int:
     if kind in _ORDER:
         return _ORDER.index(kind)
     return len(_ORDER) + (kind == "undecided")
@@ -122,10 +124,10 @@ def _build_finding(
         return _build_figure_finding(reason, reason.message, gates=gates)
     kind = reason.kind.replace("_", " ")
     if row is None:
-        return BaselineFinding(reason.kind, name, gates, kind, reason_sentence(reason))
-    text, quoted = _describe(row, reason), ""
+        return BaselineFinding(reason.kind, name, gates, kind, describe_reason(reason))
+    text, quoted = _describe_finding(row, reason), ""
     if text is None:
-        text, quoted = kind, reason_sentence(reason)
+        text, quoted = kind, describe_reason(reason)
     else:
         text += _describe_acknowledgement(row.scenario, report)
     return BaselineFinding(
@@ -133,7 +135,7 @@ def _build_finding(
     )
 
 
-def _describe(row: ComparisonRow, reason: Reason) -> str | None:
+def _describe_finding(row: ComparisonRow, reason: Reason) -> str | None:
     """Describe a finding by its kind; None: the reason itself must."""
     scenario = row.scenario
     if reason.kind == "regression":
@@ -152,13 +154,13 @@ def _describe(row: ComparisonRow, reason: Reason) -> str | None:
 
 def _describe_acknowledgement(scenario: ScenarioComparison, report: Report) -> str:
     """Say that its acknowledgement expired; one that holds has no finding."""
-    found = find_waiver(report.verdict.acknowledged, *key_of(scenario))
+    found = find_waiver(report.verdict.acknowledged, *get_key(scenario))
     return "" if found is None else f"; its acknowledgement ended on {found.until}"
 
 
 _WRITERS: dict[LimitedMetric, Callable[[float], str]] = {
-    "cost_usd": numbers.money,
-    "p95_latency_ms": numbers.milliseconds,
+    "cost_usd": numbers.format_money,
+    "p95_latency_ms": numbers.format_milliseconds,
 }
 
 
@@ -168,7 +170,7 @@ def _build_figure_finding(
     """Return the finding of a figure of the suite that rose by more than is allowed."""
     write, moved = _WRITERS[increase.figure], increase.change
     before, now = (format_cell(value, write).text for value in (moved.before, moved.after))
-    figure, limit = LIMITED_FIGURES[increase.figure], numbers.allowed(increase.allowed)
+    figure, limit = LIMITED_FIGURES[increase.figure], numbers.format_allowed(increase.allowed)
     text = f"{figure} {_describe_rise(increase)}, {limit}"
     return BaselineFinding(reason.kind, None, gates, text, before=before, now=now)
 
@@ -176,12 +178,12 @@ def _build_figure_finding(
 def _describe_rise(increase: MetricIncrease) -> str:
     moved = increase.change
     if increase.kind == "not_measured":
-        missing = numbers.count(moved.compared - moved.scenarios)
-        scenarios = numbers.counted(moved.compared, "scenario")
+        missing = numbers.format_count(moved.compared - moved.scenarios)
+        scenarios = numbers.count_noun(moved.compared, "scenario")
         return f"is not measured on both sides in {missing} of {scenarios}"
     rise = compute_increase(moved) if increase.kind == "possible" else compute_least_increase(moved)
     if rise is None or math.isinf(rise):
         return "rose from nothing"
     if increase.kind == "possible":
-        return f"rose {numbers.rise(rise)}, which may be chance"
-    return f"rose {numbers.rise(rise)}{'' if moved.interval is None else ' or more'}"
+        return f"rose {numbers.format_rise(rise)}, which may be chance"
+    return f"rose {numbers.format_rise(rise)}{'' if moved.interval is None else ' or more'}"

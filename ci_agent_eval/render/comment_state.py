@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ci_agent_eval.render.comparison import ComparisonRow
+from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.report_view import ReportView
 
 _DIGITS = 16
@@ -20,13 +20,13 @@ _NO_KEY = (None, None)
 _LINE = re.compile(rf"<!-- agent-eval state=([0-9a-f]{{{_DIGITS}}}) -->", re.ASCII)
 
 
-def state_of(view: ReportView) -> str:
+def compute_state(view: ReportView) -> str:
     """Return a hash of the verdict, of all that fails or is over budget, and of all changes."""
-    parts = [view.conclusion, *sorted(map(_written, _parts(view)))]
-    return hashlib.sha256(_written(parts).encode("ascii")).hexdigest()[:_DIGITS]
+    parts = [view.conclusion, *sorted(map(_dump_json, _list_state_parts(view)))]
+    return hashlib.sha256(_dump_json(parts).encode("ascii")).hexdigest()[:_DIGITS]
 
 
-def state_line(state: str) -> str:
+def render_state_line(state: str) -> str:
     """Return the line of a comment that holds the word; it is not shown."""
     return f"<!-- agent-eval state={state} -->"
 
@@ -45,7 +45,7 @@ def differs_from_baseline(view: ReportView) -> bool | None:
     return not view.passed or any(map(_is_news, view.comparison.scenarios))
 
 
-def _parts(view: ReportView) -> Iterator[Any]:
+def _list_state_parts(view: ReportView) -> Iterator[Any]:
     for row in view.scenarios:
         if not row.is_passing:
             yield "not passing", *row.key, row.status
@@ -61,10 +61,10 @@ def _parts(view: ReportView) -> Iterator[Any]:
             yield "finding", found.finding.kind, found.where
     for reason in view.reasons:
         yield "reason", reason.kind, *(reason.name.key if reason.name else _NO_KEY)
-    yield from _changes(view)
+    yield from _list_changes(view)
 
 
-def _changes(view: ReportView) -> Iterator[Any]:
+def _list_changes(view: ReportView) -> Iterator[Any]:
     if view.no_baseline is not None:
         yield "no baseline"
     for row in filter(_is_news, view.comparison.scenarios if view.comparison else ()):
@@ -80,5 +80,5 @@ def _is_news(row: ComparisonRow) -> bool:
     return moved or scenario.call in {"regression", "undecided"} or bool(told)
 
 
-def _written(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True)

@@ -13,7 +13,7 @@ from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, compute_pas
 from ci_agent_eval.gate import GatePolicy, Judgement, decide_verdict
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.escape import visible_line
-from ci_agent_eval.render.sentences import reason_sentence
+from ci_agent_eval.render.sentences import describe_reason
 
 _MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True, regressions="warn")
 """What this policy refuses, every policy refuses; the real one is not in the file."""
@@ -22,7 +22,7 @@ _SHOWN = 200
 """Most characters of a foreign text that are repeated."""
 
 
-def contradictions(report: Report) -> Iterator[str]:
+def find_contradictions(report: Report) -> Iterator[str]:
     """Yield what in a report contradicts the rest of it; nothing for a report of our own making."""
     verdict, summary = report.verdict, report.summary
     if report.passed is bool(verdict.reasons):
@@ -31,43 +31,43 @@ def contradictions(report: Report) -> Iterator[str]:
     if scenarios != [(judged.scenario_id, judged.agent) for judged in verdict.judgements]:
         yield "the judgements are not those of its scenarios"
         return
-    yield from _misjudged(report)
+    yield from _find_misjudged(report)
     if any(s.unjudged_iterations < s.tally.skipped for s in summary.scenarios):
         yield "a scenario's iterations that were not judged are fewer than those skipped"
-    gated = _sum_of(item.scenario for item in report.required_scenarios)
-    if (summary.tally, summary.gated) != (_sum_of(summary.scenarios), gated):
+    gated = _sum_tallies(item.scenario for item in report.required_scenarios)
+    if (summary.tally, summary.gated) != (_sum_tallies(summary.scenarios), gated):
         yield "its tally is not that of its scenarios"
-    if not _adds_up(summary):
+    if not _evaluations_add_up(summary):
         yield "its evaluations are not those of its scenarios"
-    if not all(_is_interval_of(part.pass_interval, part.tally) for part in _rated(summary)):
+    if not all(_is_interval(part.pass_interval, part.tally) for part in _list_rated(summary)):
         yield "a pass interval is not that of its tally"
-    if not all(_is_reliability_of(scenario) for scenario in summary.scenarios):
+    if not all(_is_reliability(scenario) for scenario in summary.scenarios):
         yield "a scenario's pass@k and pass^k are not those of its tally"
-    yield from _miscompared(report)
+    yield from _find_miscompared(report)
     if report.passed:
-        yield from (f"it claims success, but {why}" for why in _against_success(report))
+        yield from (f"it claims success, but {why}" for why in _find_gate_reasons(report))
 
 
-def _misjudged(report: Report) -> Iterator[str]:
+def _find_misjudged(report: Report) -> Iterator[str]:
     for item in report.judged_scenarios():
-        if _judged_again(item.scenario, item.judgement) != item.judgement:
+        if _judge_again(item.scenario, item.judgement) != item.judgement:
             name = visible_line(item.scenario.scenario_id, _SHOWN)
             yield f"the judgement of scenario {name} contradicts its iterations"
 
 
-def _judged_again(scenario: ScenarioSummary, judgement: Judgement) -> Judgement:
+def _judge_again(scenario: ScenarioSummary, judgement: Judgement) -> Judgement:
     """Judge a scenario by the pass rate that its judgement names."""
     policy = GatePolicy(min_pass_rate=judgement.required_pass_rate)
     (judged,) = decide_verdict(Summary(scenarios=(scenario,)), policy).judgements
     return judged
 
 
-def _rated(summary: Summary) -> Iterator[Summary | ScenarioSummary]:
+def _list_rated(summary: Summary) -> Iterator[Summary | ScenarioSummary]:
     yield summary
     yield from summary.scenarios
 
 
-def _is_interval_of(interval: tuple[float, float] | None, tally: OutcomeTally) -> bool:
+def _is_interval(interval: tuple[float, float] | None, tally: OutcomeTally) -> bool:
     """Say whether an interval is that of a tally; one of an older version's file is not there."""
     expected = compute_pass_interval(tally)
     if interval is None or expected is None:
@@ -75,26 +75,26 @@ def _is_interval_of(interval: tuple[float, float] | None, tally: OutcomeTally) -
     return all(abs(a - b) < 1e-5 for a, b in zip(interval, expected, strict=True))
 
 
-def _is_reliability_of(scenario: ScenarioSummary) -> bool:
+def _is_reliability(scenario: ScenarioSummary) -> bool:
     """Say whether what several tries come to is that of the tally; an older file has none."""
     tally = scenario.tally
     expected = estimate_reliability(tally.passed, tally.judged)
     return scenario.reliability in {(), expected}
 
 
-def _miscompared(report: Report) -> Iterator[str]:
+def _find_miscompared(report: Report) -> Iterator[str]:
     """Yield what was compared and is not what this run did."""
     if not isinstance(report.comparison, Comparison):
         return
     tallies = {(s.scenario_id, s.agent): s.tally for s in report.summary.scenarios}
     for compared in report.comparison.scenarios:
         tally = tallies.get((compared.scenario_id, compared.agent))
-        if not _is_side_of(compared.after, tally):
+        if not _matches_tally(compared.after, tally):
             name = visible_line(compared.scenario_id, _SHOWN)
             yield f"what was compared of scenario {name} is not what it did"
 
 
-def _is_side_of(after: ScenarioMetrics | None, tally: OutcomeTally | None) -> bool:
+def _matches_tally(after: ScenarioMetrics | None, tally: OutcomeTally | None) -> bool:
     """Say whether what was compared, and what was set aside, is what a scenario did."""
     if after is None or tally is None:
         return after is None and tally is None
@@ -103,7 +103,7 @@ def _is_side_of(after: ScenarioMetrics | None, tally: OutcomeTally | None) -> bo
     return whole and after.passed <= after.judged and 0 <= passed_aside <= after.set_aside
 
 
-def _adds_up(summary: Summary) -> bool:
+def _evaluations_add_up(summary: Summary) -> bool:
     """Say whether the evaluations of the scenarios come to those of the whole."""
     whole, parts = summary.evaluations, [item.evaluations for item in summary.scenarios]
     counts = (sum(p.assertions for p in parts), sum(p.assertions_passed for p in parts))
@@ -117,11 +117,11 @@ def _adds_up(summary: Summary) -> bool:
     return abs((whole.mean_score or 0.0) * tally.judged - scored) <= 1e-5 * tally.judged
 
 
-def _sum_of(scenarios: Iterable[ScenarioSummary]) -> OutcomeTally:
+def _sum_tallies(scenarios: Iterable[ScenarioSummary]) -> OutcomeTally:
     return sum((scenario.tally for scenario in scenarios), OutcomeTally())
 
 
-def _against_success(report: Report) -> Iterator[str]:
+def _find_gate_reasons(report: Report) -> Iterator[str]:
     """Yield what lets no gate open, whatever its policy."""
     for item in report.required_scenarios:
         if item.judgement.status in {"failing", "errored"}:
@@ -136,4 +136,4 @@ def _against_success(report: Report) -> Iterator[str]:
     )
     summary, acknowledged = report.summary, report.verdict.acknowledged
     for reason in decide_verdict(summary, policy, report.comparison, acknowledged).reasons:
-        yield visible_line(reason_sentence(reason), _SHOWN)
+        yield visible_line(describe_reason(reason), _SHOWN)

@@ -41,14 +41,16 @@ _MARKER_LIMIT = 60
 def visible_line(text: str, limit: int) -> str:
     """Return the text on one line, every character seen, at most `limit` of them and a count."""
     text, whole = text[:limit], len(text)
-    shown = text if _is_plain(text) else _LINE_ENDS.sub("⏎", _seen(text)).replace("\t", " ")
+    shown = (
+        text if _is_plain(text) else _LINE_ENDS.sub("⏎", _show_invisible(text)).replace("\t", " ")
+    )
     return shown + more_characters(whole - limit)
 
 
-def many_lines(text: str, limit: int) -> str:
+def visible_lines(text: str, limit: int) -> str:
     """Return the text with its line ends as newlines, every other character seen, and cut."""
     text, whole = text[:limit], len(text)
-    shown = text if _is_plain(text) else _LINE_ENDS.sub("\n", _seen(text))
+    shown = text if _is_plain(text) else _LINE_ENDS.sub("\n", _show_invisible(text))
     return shown + more_characters(whole - limit)
 
 
@@ -78,14 +80,14 @@ def code_span(text: str, *, limit: int = 200, cell: bool = False) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def fenced(text: str, limit: int, language: str = "text") -> str:
+def code_block(text: str, limit: int, language: str = "text") -> str:
     """Return the text as a fenced code block; `language` is a word of our own."""
-    shown = many_lines(text, limit)
+    shown = visible_lines(text, limit)
     fence = "`" * max(3, _longest_run(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
 
 
-def terminal(text: str, limit: int = 400) -> str:
+def escape_terminal(text: str, limit: int = 400) -> str:
     """Return the text on one line without control characters and workflow commands."""
     return without_commands(visible_line(text, limit).strip() or EMPTY)
 
@@ -109,7 +111,7 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable()
 
 
-def _seen(text: str) -> str:
+def _show_invisible(text: str) -> str:
     return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.numbers import counted
-from ci_agent_eval.render.sentences import finding_sentence
+from ci_agent_eval.render.numbers import count_noun
+from ci_agent_eval.render.sentences import describe_finding
 
 FINDING_KINDS: dict[FindingKind, str] = {
     "no_results": "no results",
@@ -75,7 +75,7 @@ class FindingRows:
     @property
     def summary(self) -> str:
         """The number of findings that may follow from broken shards."""
-        return f"{counted(len(self.consequences), 'finding')} that may follow from it"
+        return f"{count_noun(len(self.consequences), 'finding')} that may follow from it"
 
 
 def build_finding_rows(report: Report) -> FindingRows:
@@ -93,4 +93,4 @@ def _build_row(finding: Finding) -> FindingRow:
         name = RUN_AGAIN
     else:
         name = FINDING_KINDS.get(finding.kind, finding.kind.replace("_", " "))
-    return FindingRow(finding, name, finding_sentence(finding))
+    return FindingRow(finding, name, describe_finding(finding))

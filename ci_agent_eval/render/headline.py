@@ -19,7 +19,14 @@ from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.gate import Reason, ReasonKind, Status, find_shortfalls
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render.findings import build_finding_rows
-from ci_agent_eval.render.numbers import count, counted, percent, required_score, score, score_below
+from ci_agent_eval.render.numbers import (
+    count_noun,
+    format_count,
+    format_percent,
+    format_required_score,
+    format_score,
+    format_score_below,
+)
 
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),
@@ -49,114 +56,121 @@ _ALLOWABLE: frozenset[Status] = frozenset({"skipped", "incomplete"})
 """What `allow_skipped` lets pass."""
 
 
-def headline(report: Report) -> str:
+def render_headline(report: Report) -> str:
     """Return the verdict in one sentence that names every kind of reason for it."""
-    parts = [*_shard(report), *(_passed(report) if report.passed else _failed(report))]
+    parts = [
+        *_describe_shard(report),
+        *(_list_passes(report) if report.passed else _list_failures(report)),
+    ]
     return f"Agent evals {'passed' if report.passed else 'failed'}: {', '.join(parts)}"
 
 
-def _shard(report: Report) -> Iterator[str]:
+def _describe_shard(report: Report) -> Iterator[str]:
     part = report.summary.shard
     if part is not None:
-        name = f"shard {count(part.index)} of {count(part.count)}"
+        name = f"shard {format_count(part.index)} of {format_count(part.count)}"
         yield f"{name} has nothing to run" if part.empty else name
 
 
-def _failed(report: Report) -> Iterator[str]:
+def _list_failures(report: Report) -> Iterator[str]:
     parts = [
-        *_findings(report, blocking=True),
-        *_no_evidence(report),
-        *_scenarios(report),
-        *_known(report.verdict.reasons, ""),
-        *_errors(report),
-        *_without_evidence(report),
-        *_thresholds(report),
-        *_tests(report),
-        *_budgets(report, gating=True),
-        *_compared(report.verdict.reasons, ""),
+        *_describe_findings(report, blocking=True),
+        *_describe_no_evidence(report),
+        *_describe_failing(report),
+        *_describe_manifest(report.verdict.reasons, ""),
+        *_describe_errors(report),
+        *_count_without_evidence(report),
+        *_describe_thresholds(report),
+        *_describe_failing_tests(report),
+        *_describe_budgets(report, gating=True),
+        *_describe_comparison(report.verdict.reasons, ""),
     ]
-    yield from parts or [counted(len(report.verdict.reasons), "reason")]
+    yield from parts or [count_noun(len(report.verdict.reasons), "reason")]
 
 
-def _passed(report: Report) -> Iterator[str]:
-    yield from _required(report)
-    yield from _episodes(report)
-    yield from _plain_tests(report)
-    yield from _evaluations(report)
-    yield from _advisory(report)
-    yield from _quarantined(report)
-    yield from _known(report.verdict.warnings, " (not gating)")
-    yield from _opted_out(report)
-    yield from _budgets(report, gating=False)
-    yield from _compared(report.verdict.warnings, " (not gating)")
-    yield from _findings(report, blocking=False)
+def _list_passes(report: Report) -> Iterator[str]:
+    yield from _describe_required(report)
+    yield from _describe_episodes(report)
+    yield from _describe_tests(report)
+    yield from _describe_evaluations(report)
+    yield from _describe_advisory(report)
+    yield from _describe_quarantine(report)
+    yield from _describe_manifest(report.verdict.warnings, " (not gating)")
+    yield from _count_opted_out(report)
+    yield from _describe_budgets(report, gating=False)
+    yield from _describe_comparison(report.verdict.warnings, " (not gating)")
+    yield from _describe_findings(report, blocking=False)
 
 
-def _findings(report: Report, *, blocking: bool) -> Iterator[str]:
+def _describe_findings(report: Report, *, blocking: bool) -> Iterator[str]:
     shown = build_finding_rows(report).shown
     found = [row.finding for row in shown if row.blocking is blocking]
     kinds = Counter(finding.kind for finding in found)
     for kind, (one, many) in _FINDINGS.items():
         if kind == "shards" and kinds[kind]:
-            yield _broken(found) if blocking else _run_again(kinds[kind])
+            yield _describe_broken_shards(found) if blocking else _count_run_again(kinds[kind])
         elif kind == "stopped" and kinds[kind] == 1:
-            yield f"{one}{_left_out(found)}"
+            yield f"{one}{_count_left_out(found)}"
         elif kind == "interrupted" and kinds[kind] and report.summary.tally.total:
             finished = report.summary.tally.judged
-            yield f"{one} ({counted(finished, 'episode')} judged)"
+            yield f"{one} ({count_noun(finished, 'episode')} judged)"
         elif kinds[kind]:
-            yield one if kinds[kind] == 1 else many.format(count(kinds[kind]))
+            yield one if kinds[kind] == 1 else many.format(format_count(kinds[kind]))
 
 
 _MOST_NAMED = 5
 """Missing shards of which the sentence names every one."""
 
 
-def _broken(found: Sequence[Finding]) -> str:
+def _describe_broken_shards(found: Sequence[Finding]) -> str:
     """Say which shards are missing, or which is doubled, where that is all that is wrong."""
     said = [finding.message for finding in found if finding.kind == "shards"]
     only = said[0] if len(said) == 1 else None
     if isinstance(only, RepeatedShard):
-        shard = f"shard {count(only.index)} of {count(only.total)}"
-        return f"{shard} is there {count(only.times)} times"
+        shard = f"shard {format_count(only.index)} of {format_count(only.total)}"
+        return f"{shard} is there {format_count(only.times)} times"
     if not isinstance(only, MissingShards):
         return _FINDINGS["shards"][0]
-    number, whole = len(only.indexes), f"of {count(only.total)}"
+    number, whole = len(only.indexes), f"of {format_count(only.total)}"
     if number == 1:
-        return f"shard {count(only.indexes[0])} {whole} is missing"
+        return f"shard {format_count(only.indexes[0])} {whole} is missing"
     if number > _MOST_NAMED:
-        return f"{count(number)} {whole} shards are missing"
+        return f"{format_count(number)} {whole} shards are missing"
     return f"shards {', '.join(map(str, only.indexes))} {whole} are missing"
 
 
-def _left_out(found: Sequence[Finding]) -> str:
+def _count_left_out(found: Sequence[Finding]) -> str:
     """Say how many episodes a run did not come to that was stopped."""
     run = next(finding.message for finding in found if finding.kind == "stopped")
     if not isinstance(run, StoppedRun) or run.selected is None:
         return ""
-    return f" ({count(run.left_out)} of {counted(run.selected, 'episode')} did not run)"
+    return f" ({format_count(run.left_out)} of {count_noun(run.selected, 'episode')} did not run)"
 
 
-def _run_again(number: int) -> str:
-    return f"{counted(number, 'shard was', 'shards were')} run again"
+def _count_run_again(number: int) -> str:
+    return f"{count_noun(number, 'shard was', 'shards were')} run again"
 
 
-def _no_evidence(report: Report) -> Iterator[str]:
+def _describe_no_evidence(report: Report) -> Iterator[str]:
     kinds = {finding.kind for finding in report.summary.findings if finding.blocking}
-    if _reasons(report, "no_evidence") and "no_results" not in kinds:
+    if _has_reason(report, "no_evidence") and "no_results" not in kinds:
         total = report.summary.tally.total
-        yield f"none of {counted(total, 'episode')} was judged" if total else "no episode was found"
+        yield (
+            f"none of {count_noun(total, 'episode')} was judged"
+            if total
+            else "no episode was found"
+        )
 
 
-def _scenarios(report: Report) -> Iterator[str]:
-    statuses = _statuses(report.required_scenarios)
-    total = counted(len(report.required_scenarios), "required scenario")
+def _describe_failing(report: Report) -> Iterator[str]:
+    statuses = _count_statuses(report.required_scenarios)
+    total = count_noun(len(report.required_scenarios), "required scenario")
     of_total = f" of {total}"
     for status, verb, verbs in _NOT_PASSING:
         number = statuses[status]
-        if number and (status not in _ALLOWABLE or _reasons(report, status)):
+        if number and (status not in _ALLOWABLE or _has_reason(report, status)):
             does = verb if number == 1 else verbs
-            yield f"{count(number)}{of_total} {does}"
+            yield f"{format_count(number)}{of_total} {does}"
             of_total = ""
 
 
@@ -168,22 +182,22 @@ _KNOWN: tuple[tuple[ReasonKind, str, str], ...] = (
 )
 
 
-def _known(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
+def _describe_manifest(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
     """Say that the run is partial, and count how it differs from the scenario manifest."""
     kinds = Counter(reason.kind for reason in reasons)
     if kinds["partial"]:
         yield "a partial run" if note else "a partial run is no evidence"
     for kind, one, many in _KNOWN:
         if kinds[kind]:
-            yield f"{counted(kinds[kind], one, many)}{note}"
+            yield f"{count_noun(kinds[kind], one, many)}{note}"
 
 
-def _errors(report: Report) -> Iterator[str]:
-    if _reasons(report, "error_budget"):
-        yield f"{counted(report.summary.gated.error, 'episode')} ended in an error"
+def _describe_errors(report: Report) -> Iterator[str]:
+    if _has_reason(report, "error_budget"):
+        yield f"{count_noun(report.summary.gated.error, 'episode')} ended in an error"
 
 
-def _thresholds(report: Report) -> Iterator[str]:
+def _describe_thresholds(report: Report) -> Iterator[str]:
     """Name the thresholds that the evaluations miss, from their figures."""
     reasons = [reason for reason in report.verdict.reasons if reason.kind == "evaluation"]
     found, thresholds = report.summary.gating_evaluations, report.verdict.thresholds
@@ -191,18 +205,18 @@ def _thresholds(report: Report) -> Iterator[str]:
     if "measurement" in missed:
         yield "no evaluation conversation was judged"
     if "pass_rate" in missed and thresholds.min_pass_rate is not None:
-        yield f"{_conversations(found)}, {percent(thresholds.min_pass_rate)} required"
+        yield f"{_count_conversations(found)}, {format_percent(thresholds.min_pass_rate)} required"
     if "score" in missed and thresholds.min_score is not None:
-        mean = score_below(found.mean_score or 0.0, thresholds.min_score)
-        least = required_score(thresholds.min_score)
+        mean = format_score_below(found.mean_score or 0.0, thresholds.min_score)
+        least = format_required_score(thresholds.min_score)
         yield f"the evaluations' average score is {mean}, {least} required"
     if len(reasons) > len(missed) and found.tally.error:
-        yield f"{counted(found.tally.error, 'evaluation conversation')} ended in an error"
+        yield f"{count_noun(found.tally.error, 'evaluation conversation')} ended in an error"
 
 
-def _conversations(found: EvaluationTally) -> str:
-    noun = counted(found.conversations, "evaluation conversation")
-    return f"{count(found.passed)} of {noun} passed"
+def _count_conversations(found: EvaluationTally) -> str:
+    noun = count_noun(found.conversations, "evaluation conversation")
+    return f"{format_count(found.passed)} of {noun} passed"
 
 
 _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
@@ -222,33 +236,33 @@ _SAID_BELOW = frozenset({"not_comparable", "newly_over", "baseline"})
 """What comparing finds and does not gate is no part of the sentence."""
 
 
-def _compared(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
+def _describe_comparison(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
     """Count what the baseline speaks against."""
     kinds = Counter(reason.kind for reason in reasons)
     for kind, one, many in _COMPARED:
         if kinds[kind]:
-            yield f"{counted(kinds[kind], one, many)}{note}"
+            yield f"{count_noun(kinds[kind], one, many)}{note}"
     known = {kind for kind, _, _ in _COMPARED}
     for kind in sorted(_REMARKS & set(kinds) - known - (_SAID_BELOW if note else frozenset())):
-        yield f"{counted(kinds[kind], kind.replace('_', ' ') + ' scenario')}{note}"
+        yield f"{count_noun(kinds[kind], kind.replace('_', ' ') + ' scenario')}{note}"
 
 
-def _evaluations(report: Report) -> Iterator[str]:
+def _describe_evaluations(report: Report) -> Iterator[str]:
     found = report.summary.evaluations
     if found.mean_score is not None:
-        yield f"{_conversations(found)} (average score {score(found.mean_score)})"
+        yield f"{_count_conversations(found)} (average score {format_score(found.mean_score)})"
 
 
-def _tests(report: Report) -> Iterator[str]:
+def _describe_failing_tests(report: Report) -> Iterator[str]:
     tally = report.summary.tests.tally
-    tests = counted(tally.total, "test")
+    tests = count_noun(tally.total, "test")
     if tally.failed:
-        yield f"{count(tally.failed)} of {tests} failed"
+        yield f"{format_count(tally.failed)} of {tests} failed"
     if tally.error:
-        yield f"{count(tally.error)} of {tests} ended in an error"
+        yield f"{format_count(tally.error)} of {tests} ended in an error"
 
 
-def _budgets(report: Report, *, gating: bool) -> Iterator[str]:
+def _describe_budgets(report: Report, *, gating: bool) -> Iterator[str]:
     kind = "" if gating else "soft "
     suite = [v for v in report.summary.suite_violations if v.hard is gating]
     scenario = [
@@ -256,74 +270,74 @@ def _budgets(report: Report, *, gating: bool) -> Iterator[str]:
         for summary, item in report.violations()
         if (item.violation.hard and summary.gate == "required") is gating
     ]
-    yield from _exceeded(scenario, f"{kind}budget")
-    yield from _exceeded(suite, f"{kind}suite budget")
+    yield from _count_exceeded(scenario, f"{kind}budget")
+    yield from _count_exceeded(suite, f"{kind}suite budget")
 
 
-def _exceeded(violations: list[BudgetViolation], noun: str) -> Iterator[str]:
+def _count_exceeded(violations: list[BudgetViolation], noun: str) -> Iterator[str]:
     unmeasured = sum(1 for violation in violations if violation.observed is None)
     if exceeded := len(violations) - unmeasured:
-        yield f"{counted(exceeded, noun)} exceeded"
+        yield f"{count_noun(exceeded, noun)} exceeded"
     if unmeasured:
-        yield f"{counted(unmeasured, noun)} not measured"
+        yield f"{count_noun(unmeasured, noun)} not measured"
 
 
-def _required(report: Report) -> Iterator[str]:
-    statuses = _statuses(report.required_scenarios)
+def _describe_required(report: Report) -> Iterator[str]:
+    statuses = _count_statuses(report.required_scenarios)
     total = len(report.required_scenarios)
     if total:
-        yield f"{count(statuses['passing'])} of {counted(total, 'required scenario')}"
+        yield f"{format_count(statuses['passing'])} of {count_noun(total, 'required scenario')}"
     if statuses["skipped"]:
-        yield f"{count(statuses['skipped'])} skipped"
+        yield f"{format_count(statuses['skipped'])} skipped"
     if statuses["incomplete"]:
-        yield f"{count(statuses['incomplete'])} not judged in every iteration"
+        yield f"{format_count(statuses['incomplete'])} not judged in every iteration"
     if statuses["errored"]:
-        yield f"{count(statuses['errored'])} not judged"
+        yield f"{format_count(statuses['errored'])} not judged"
 
 
-def _episodes(report: Report) -> Iterator[str]:
+def _describe_episodes(report: Report) -> Iterator[str]:
     tally, measured = report.summary.tally, report.summary.evaluations.tally
     if judged := tally.judged - measured.judged:
-        yield counted(judged, "episode")
+        yield count_noun(judged, "episode")
     if tally.error:
-        yield f"{counted(tally.error, 'episode')} ended in an error"
+        yield f"{count_noun(tally.error, 'episode')} ended in an error"
 
 
-def _plain_tests(report: Report) -> Iterator[str]:
+def _describe_tests(report: Report) -> Iterator[str]:
     tally = report.summary.tests.tally
     if tally.total:
-        skipped = f" ({count(tally.skipped)} skipped)" if tally.skipped else ""
-        yield f"{count(tally.passed)} of {counted(tally.total, 'test')} passed{skipped}"
+        skipped = f" ({format_count(tally.skipped)} skipped)" if tally.skipped else ""
+        yield f"{format_count(tally.passed)} of {count_noun(tally.total, 'test')} passed{skipped}"
 
 
-def _advisory(report: Report) -> Iterator[str]:
-    statuses = _statuses(report.advisory_scenarios)
+def _describe_advisory(report: Report) -> Iterator[str]:
+    statuses = _count_statuses(report.advisory_scenarios)
     if statuses["failing"]:
-        yield f"only advisory scenarios failed ({count(statuses['failing'])})"
+        yield f"only advisory scenarios failed ({format_count(statuses['failing'])})"
     if statuses["errored"]:
-        yield f"{counted(statuses['errored'], 'advisory scenario')} not judged"
+        yield f"{count_noun(statuses['errored'], 'advisory scenario')} not judged"
 
 
-def _quarantined(report: Report) -> Iterator[str]:
+def _describe_quarantine(report: Report) -> Iterator[str]:
     held = [item for item in report.quarantined_scenarios if item.scenario.in_quarantine]
     if failing := sum(1 for item in held if not item.is_passing):
         one, many = "scenario in quarantine does", "scenarios in quarantine do"
-        yield f"{counted(failing, one, many)} not pass"
+        yield f"{count_noun(failing, one, many)} not pass"
 
 
-def _without_evidence(report: Report) -> Iterator[str]:
+def _count_without_evidence(report: Report) -> Iterator[str]:
     if number := sum(1 for item in report.required_scenarios if item.scenario.without_evidence):
-        yield f"{counted(number, 'scenario has', 'scenarios have')} no evidence"
+        yield f"{count_noun(number, 'scenario has', 'scenarios have')} no evidence"
 
 
-def _opted_out(report: Report) -> Iterator[str]:
+def _count_opted_out(report: Report) -> Iterator[str]:
     if number := sum(1 for item in report.judged_scenarios() if not item.scenario.needs_evidence):
-        yield f"{counted(number, 'scenario needs', 'scenarios need')} no evidence"
+        yield f"{count_noun(number, 'scenario needs', 'scenarios need')} no evidence"
 
 
-def _statuses(items: tuple[JudgedScenario, ...]) -> Counter[Status]:
+def _count_statuses(items: tuple[JudgedScenario, ...]) -> Counter[Status]:
     return Counter(item.judgement.status for item in items)
 
 
-def _reasons(report: Report, kind: str) -> bool:
+def _has_reason(report: Report, kind: str) -> bool:
     return any(reason.kind == kind for reason in report.verdict.reasons)

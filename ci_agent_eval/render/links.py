@@ -73,7 +73,7 @@ class Links:
         """The repository's page, or None without context."""
         if not self.server_url or not self.repository:
             return None
-        return f"{quoted_url(self.server_url.rstrip('/'))}/{_quoted_path(self.repository)}"
+        return f"{quote_url(self.server_url.rstrip('/'))}/{_quote_path(self.repository)}"
 
     def blob(self, file: str | None, line: int | None) -> str | None:
         """Return the address of a line at the head commit, or None."""
@@ -82,7 +82,7 @@ class Links:
             return None
         number = line_number(line)
         anchor = f"#L{number}" if number else ""
-        return f"{root}/blob/{_quoted_path(self.sha)}/{_quoted_path(path)}{anchor}"
+        return f"{root}/blob/{_quote_path(self.sha)}/{_quote_path(path)}{anchor}"
 
     def place(self, file: str | None, line: int | None) -> Place:
         """Return the place of a line, with its address where that is known."""
@@ -91,22 +91,22 @@ class Links:
     def commit(self) -> str | None:
         """Return the address of the head commit, or None."""
         root = self.repository_url
-        return f"{root}/commit/{_quoted_path(self.sha)}" if root and self.sha else None
+        return f"{root}/commit/{_quote_path(self.sha)}" if root and self.sha else None
 
     @property
     def prefixes(self) -> tuple[str, ...]:
         """What an address in our text may start with."""
         root = self.repository_url
-        pages = (quoted_url(url) for url in (self.run_url, self.artifact_url) if url)
+        pages = (quote_url(url) for url in (self.run_url, self.artifact_url) if url)
         return (*((f"{root}/",) if root else ()), *pages)
 
 
-def quoted_url(url: str) -> str:
+def quote_url(url: str) -> str:
     """Return the address with everything quoted that Markdown could read as its end."""
     # Without the semicolon no part of it is a character reference.
     quoted = quote(url.encode("utf-8", "replace"), safe=":/?#@!$&*+,=%~")
     return _LONE_PERCENT.sub("%25", quoted)
 
 
-def _quoted_path(path: str) -> str:
+def _quote_path(path: str) -> str:
     return quote(path.encode("utf-8", "replace"), safe="/~")

@@ -45,40 +45,44 @@ def format_cell(value: float | None, write: Callable[[float], str]) -> Cell:
     return Cell(value, ABSENT if value is None else write(value))
 
 
-def count(number: float) -> str:
+def format_count(number: float) -> str:
     """Write a whole number with commas between thousands: `12,345`."""
     if abs(number) >= SCIENTIFIC_FROM:
         return f"{float(number):.3g}" if abs(number) < 1e300 else "over 1e+300"
     return f"{number:,.0f}"
 
 
-def of(part: int, whole: int) -> str:
+def format_part(part: int, whole: int) -> str:
     """Write a part of a whole: `4 / 5`."""
-    return f"{count(part)} / {count(whole)}"
+    return f"{format_count(part)} / {format_count(whole)}"
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
+def count_noun(number: int, noun: str, plural: str | None = None) -> str:
     """Write a count with its noun: `1 episode`, `2 episodes`."""
-    return pluralize(number, noun, plural, figure=count(number))
+    return pluralize(number, noun, plural, figure=format_count(number))
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Write a share of 1 with one decimal; only exactly all is 100.0 %, only nothing is 0.0 %."""
-    return f"{_hundredths(share)} %"
+    return f"{_format_hundredths(share)} %"
 
 
-def percent_within(share: float, interval: tuple[float, float] | None) -> str:
+def format_percent_within(share: float, interval: tuple[float, float] | None) -> str:
     """Write a share with the interval it lies in: `93.3 % (84.1–97.4)`."""  # noqa: RUF002 - a range
-    return percent(share) if interval is None else f"{percent(share)} ({percent_range(interval)})"
+    return (
+        format_percent(share)
+        if interval is None
+        else f"{format_percent(share)} ({format_percent_range(interval)})"
+    )
 
 
-def percent_range(interval: tuple[float, float]) -> str:
+def format_percent_range(interval: tuple[float, float]) -> str:
     """Write an interval of shares: `84.1–97.4`."""  # noqa: RUF002 - a range
-    low, high = map(_hundredths, interval)
+    low, high = map(_format_hundredths, interval)
     return f"{low}–{high}"  # noqa: RUF001 - a range
 
 
-def _hundredths(share: float) -> str:
+def _format_hundredths(share: float) -> str:
     shown = round(share * 100, 1)
     if share not in (0, 1):
         shown = max(shown, 0.1) if share < 0.5 else shown
@@ -86,7 +90,7 @@ def _hundredths(share: float) -> str:
     return f"{shown:,.1f}"
 
 
-def score(value: float, digits: int = SIGNIFICANT) -> str:
+def format_score(value: float, digits: int = SIGNIFICANT) -> str:
     """Write a score from 0 to 1; only exactly 1 looks like 1, and only 0 like 0."""
     smallest = 10.0**-digits
     if value not in (0, 1):
@@ -94,12 +98,12 @@ def score(value: float, digits: int = SIGNIFICANT) -> str:
     return f"{value:.{digits}f}"
 
 
-def required_score(value: float) -> str:
+def format_required_score(value: float) -> str:
     """Write a score that somebody asked for, as they gave it."""
     return f"{value:.6g}"
 
 
-def score_below(value: float, least: float) -> str:
+def format_score_below(value: float, least: float) -> str:
     """Write a score with as many digits as it takes to look lower than what was asked for."""
     for digits in range(SIGNIFICANT, MAX_DIGITS):
         shown = f"{value:.{digits}f}"
@@ -108,20 +112,20 @@ def score_below(value: float, least: float) -> str:
     return repr(value)
 
 
-def overshoot(share: float | None) -> str:
+def format_overshoot(share: float | None) -> str:
     """Write how far over its limit something is, as a share of the limit: `+50 %`."""
     if share is None:
         return ABSENT
     shown = share * 100
     if shown >= 10:
-        return f"+{count(shown)} %"
+        return f"+{format_count(shown)} %"
     return f"+{max(round(shown, 1), 0.1):g} %"
 
 
-def money(dollars: float, digits: int = SIGNIFICANT) -> str:
+def format_money(dollars: float, digits: int = SIGNIFICANT) -> str:
     """Write US dollars: cents from one dollar on, `digits` significant digits below it."""
     if dollars >= 1 or dollars == 0:
-        return f"${_decimals(dollars, max(2, digits))}"
+        return f"${_format_decimals(dollars, max(2, digits))}"
     if dollars < SMALL_MONEY:
         return "under $0.00000001"
     places = max(2, digits - 1 - math.floor(math.log10(dollars)))
@@ -129,29 +133,29 @@ def money(dollars: float, digits: int = SIGNIFICANT) -> str:
     return f"${whole}.{cents[:2]}{cents[2:].rstrip('0')}"
 
 
-def milliseconds(value: float, digits: int = 1) -> str:
+def format_milliseconds(value: float, digits: int = 1) -> str:
     """Write a latency: `4.2 ms`, `1,380 ms`, `132.5 s`."""
     if value < SMALL_MS:
-        return f"{_decimals(value, digits, trim=True)} ms"
+        return f"{_format_decimals(value, digits, trim=True)} ms"
     if value < LONG_MS:
-        return f"{_decimals(value, digits - 1, trim=True)} ms"
-    return f"{_decimals(value / 1000, digits)} s"
+        return f"{_format_decimals(value, digits - 1, trim=True)} ms"
+    return f"{_format_decimals(value / 1000, digits)} s"
 
 
-def seconds(value: float, digits: int = 1) -> str:
+def format_seconds(value: float, digits: int = 1) -> str:
     """Write a duration: `12.3 s`, `5 min 12 s`."""
     if value < LONG_S or digits > 1 or value >= SCIENTIFIC_FROM:
-        return f"{_decimals(value, digits)} s"
+        return f"{_format_decimals(value, digits)} s"
     whole = round(value)
-    return f"{count(whole // 60)} min {whole % 60} s"
+    return f"{format_count(whole // 60)} min {whole % 60} s"
 
 
-def amount(value: float, digits: int = SIGNIFICANT) -> str:
+def format_amount(value: float, digits: int = SIGNIFICANT) -> str:
     """Write a figure of no known unit: whole numbers whole, others with up to `digits` decimals."""
-    return _decimals(value, digits, trim=True)
+    return _format_decimals(value, digits, trim=True)
 
 
-def told_apart(
+def format_distinct(
     write: Callable[[float, int], str], low: float, high: float, digits: int
 ) -> tuple[str, str]:
     """Write two different figures with as many digits as it takes for them to look different."""
@@ -162,48 +166,48 @@ def told_apart(
     return repr(low), repr(high)
 
 
-def _decimals(value: float, places: int, *, trim: bool = False) -> str:
+def _format_decimals(value: float, places: int, *, trim: bool = False) -> str:
     if abs(value) >= SCIENTIFIC_FROM:
-        return count(value)
+        return format_count(value)
     text = f"{value:,.{places}f}"
     return text.rstrip("0").rstrip(".") if trim and "." in text else text
 
 
-def p_value(value: float) -> str:
+def format_p_value(value: float) -> str:
     """Write a p-value: `p = 0.012`, `p < 0.001`."""
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
-def difference(number: int) -> str:
+def format_difference(number: int) -> str:
     """Write by how many something changed: `−1`, `+2`, `±0`."""  # noqa: RUF002 - a minus
-    return f"{_sign(number)}{count(abs(number))}"
+    return f"{_find_sign(number)}{format_count(abs(number))}"
 
 
-def points(share: float) -> str:
+def format_points(share: float) -> str:
     """Write by how much a share changed: `−5.0 pp`."""  # noqa: RUF002 - a minus
     shown = round(share * 100, 1)
-    return f"{_sign(shown)}{abs(shown):,.1f} pp"
+    return f"{_find_sign(shown)}{abs(shown):,.1f} pp"
 
 
-def allowed(share: float) -> str:
+def format_allowed(share: float) -> str:
     """Write by which share something may rise, as it was given: `50 % allowed`."""
     return f"{share * 100:.6g} % allowed"
 
 
-def rise(grown: float) -> str:
+def format_rise(grown: float) -> str:
     """Write by how much, or to how many times as much, something rose: `by 4.2 %`, `to ×12`."""  # noqa: RUF002 - times
     if grown + 1 >= TIMES_FROM:
-        return f"to {_times(grown)}"
-    return f"by {_relative(grown).lstrip('+')} %"
+        return f"to {_format_times(grown)}"
+    return f"by {_format_relative(grown).lstrip('+')} %"
 
 
-def change(before: float, after: float, interval: tuple[float, float] | None) -> str:
+def format_change(before: float, after: float, interval: tuple[float, float] | None) -> str:
     """Write a relative change and its interval: `+11 % (−2 to +24)`, `×12 (9 to 15)`."""  # noqa: RUF002 - signs
     if before <= 0:
         return "±0 %" if after == before else "from 0"
     grown = after / before - 1
     in_times = grown + 1 >= TIMES_FROM
-    write = _times if in_times else _relative
+    write = _format_times if in_times else _format_relative
     shown = write(grown) if in_times else f"{write(grown)} %"
     if interval is None:
         return shown
@@ -211,17 +215,17 @@ def change(before: float, after: float, interval: tuple[float, float] | None) ->
     return shown if low == high else f"{shown} ({low} to {high})"
 
 
-def _times(grown: float) -> str:
+def _format_times(grown: float) -> str:
     """Write how many times as much something is that has grown by this share."""
     times = grown + 1
-    return f"×{count(times) if times >= TIMES_FROM else f'{times:.2g}'}"  # noqa: RUF001 - times
+    return f"×{format_count(times) if times >= TIMES_FROM else f'{times:.2g}'}"  # noqa: RUF001 - times
 
 
-def _relative(share: float) -> str:
+def _format_relative(share: float) -> str:
     shown = share * 100
     rounded = round(shown) if abs(shown) >= 10 else round(shown, 1)
-    return f"{_sign(rounded)}{count(abs(rounded)) if abs(rounded) >= 10 else f'{abs(rounded):g}'}"
+    return f"{_find_sign(rounded)}{format_count(abs(rounded)) if abs(rounded) >= 10 else f'{abs(rounded):g}'}"
 
 
-def _sign(number: float) -> str:
+def _find_sign(number: float) -> str:
     return "±" if number == 0 else "+" if number > 0 else "−"  # noqa: RUF001 - a minus

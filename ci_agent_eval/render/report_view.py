@@ -16,23 +16,32 @@ from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.gate import Conclusion, Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import BaselineFinding, build_baseline_findings
-from ci_agent_eval.render.comparison import (
+from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
+from ci_agent_eval.render.comparison_view import (
     ComparisonView,
     FigureRow,
-    base_line,
     build_comparison,
-    figure_rows,
+    build_figure_rows,
+    describe_baseline,
 )
 from ci_agent_eval.render.findings import FindingRows, build_finding_rows
-from ci_agent_eval.render.headline import headline
-from ci_agent_eval.render.known import KnownRow, build_known_rows, known_advice
+from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
-from ci_agent_eval.render.numbers import count, counted
-from ci_agent_eval.render.overruns import Overrun, build_overrun
+from ci_agent_eval.render.manifest_differences import (
+    ManifestDifference,
+    build_manifest_differences,
+    describe_update,
+)
+from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.scenario_name import ScenarioName
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow, build_scenario_rows
-from ci_agent_eval.render.sentences import reason_sentence
-from ci_agent_eval.render.suite_figures import Figure, evaluations_title, evidence, figures
+from ci_agent_eval.render.sentences import describe_reason
+from ci_agent_eval.render.suite_figures import (
+    SuiteFigure,
+    list_evidence,
+    list_figures,
+    title_evaluations,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +116,7 @@ class ReportView:
     headline: str
     links: Links
     commit: str | None
-    figures: Sequence[Figure]
+    figures: Sequence[SuiteFigure]
     compared_figures: Sequence[FigureRow]
     """Beside those of the baseline."""
     totals: Totals
@@ -120,7 +129,7 @@ class ReportView:
     baseline_findings: Sequence[BaselineFinding]
     scenarios: Sequence[ScenarioRow]
     """By scenario id and agent."""
-    overruns: Sequence[tuple[ScenarioRow | None, Overrun]]
+    overruns: Sequence[tuple[ScenarioRow | None, BudgetOverrun]]
     """The gating ones first, the suite's (None) before the scenarios'."""
     tests: PlainTests
     failing_tests: Sequence[FailingTest]
@@ -130,7 +139,7 @@ class ReportView:
     acknowledged: Sequence[ReasonRow]
     """What is accepted, then the entries that accept nothing."""
     acknowledged_title: str
-    known: Sequence[KnownRow]
+    known: Sequence[ManifestDifference]
     known_advice: str
     """How the manifest is updated; empty: there is none."""
     evaluations_title: str
@@ -204,14 +213,14 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
     return ReportView(
         suite=summary.suite,
         conclusion=verdict.conclusion,
-        headline=headline(report),
+        headline=render_headline(report),
         links=links,
         commit=report.commit,
-        figures=tuple(figures(report)),
-        compared_figures=figure_rows(report),
+        figures=tuple(list_figures(report)),
+        compared_figures=build_figure_rows(report),
         totals=summary.totals,
-        evidence=evidence(report),
-        base=base_line(report),
+        evidence=list_evidence(report),
+        base=describe_baseline(report),
         no_baseline=report.comparison.reason if isinstance(report.comparison, NoBaseline) else None,
         comparison=comparison,
         baseline_findings=findings,
@@ -229,9 +238,9 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         quarantine_title=_title_quarantine(quarantined),
         acknowledged=acknowledged,
         acknowledged_title=_title_acknowledged(acknowledged),
-        known=build_known_rows(report, links),
-        known_advice=known_advice(report),
-        evaluations_title=evaluations_title(report),
+        known=build_manifest_differences(report, links),
+        known_advice=describe_update(report),
+        evaluations_title=title_evaluations(report),
         misses_thresholds=report.misses_thresholds,
         findings=build_finding_rows(report),
         sources=summary.sources,
@@ -243,14 +252,14 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
 def _build_reason(reason: Reason) -> ReasonRow:
     about = reason.scenario_id
     name = None if about is None else ScenarioName(about, reason.agent)
-    return ReasonRow(reason.kind, name, reason_sentence(reason))
+    return ReasonRow(reason.kind, name, describe_reason(reason))
 
 
 def _list_overruns(
     report: Report, scenarios: Sequence[ScenarioRow]
-) -> Sequence[tuple[ScenarioRow | None, Overrun]]:
+) -> Sequence[tuple[ScenarioRow | None, BudgetOverrun]]:
     suite = (build_overrun(v, is_required=True) for v in report.summary.suite_violations)
-    found: list[tuple[ScenarioRow | None, Overrun]] = [(None, overrun) for overrun in suite]
+    found: list[tuple[ScenarioRow | None, BudgetOverrun]] = [(None, overrun) for overrun in suite]
     found += [(row, overrun) for row in scenarios for overrun in row.overruns]
     return tuple(sorted(found, key=lambda pair: not pair[1].gates))
 
@@ -267,11 +276,11 @@ def _title_quarantine(found: Sequence[QuarantineRow]) -> str:
     active, parts = [item for item in found if item.is_active], []
     if active:
         failing = sum(1 for item in active if not item.row.is_passing)
-        note = f" ({count(failing)} not passing)" if failing else ""
-        parts.append(f"In quarantine, not gating: {counted(len(active), 'scenario')}{note}")
+        note = f" ({format_count(failing)} not passing)" if failing else ""
+        parts.append(f"In quarantine, not gating: {count_noun(len(active), 'scenario')}{note}")
     if over := len(found) - len(active):
         title = "quarantine" if active else "Quarantine"
-        parts.append(f"{title} over, gating again: {count(over)}")
+        parts.append(f"{title} over, gating again: {format_count(over)}")
     return "; ".join(parts)
 
 
@@ -280,7 +289,7 @@ def _title_acknowledged(found: Sequence[ReasonRow]) -> str:
     held = sum(1 for reason in found if reason.name is not None)
     needless = len(found) - held
     accepts = "accepts" if needless == 1 else "accept"
-    entries = counted(needless, "entry", "entries")
-    parts = [f"Acknowledged, not gating: {count(held)}"] if held else []
+    entries = count_noun(needless, "entry", "entries")
+    parts = [f"Acknowledged, not gating: {format_count(held)}"] if held else []
     parts += [f"{entries} of the acknowledged {accepts} nothing"] if needless else []
     return "; ".join(parts)

@@ -9,7 +9,7 @@ from ci_agent_eval.analysis.summary import ScenarioSummary
 
 NO_AGENT = "no agent named"
 
-Key = tuple[str, str | None]
+ScenarioKey = tuple[str, str | None]
 """Scenario id and agent."""
 
 
@@ -22,7 +22,7 @@ class ScenarioName:
     """None: the id is enough; empty: its episodes name no agent."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ScenarioKey:
         """Id and agent."""
         return self.scenario_id, self.agent
 
@@ -34,7 +34,7 @@ class ScenarioName:
         return f"{self.scenario_id} ({f'agent {self.agent}' if self.agent else NO_AGENT})"
 
 
-def key_of(scenario: ScenarioComparison | ScenarioSummary) -> Key:
+def get_key(scenario: ScenarioComparison | ScenarioSummary) -> ScenarioKey:
     """Return the scenario id and the agent."""
     return scenario.scenario_id, scenario.agent
 

@@ -11,11 +11,11 @@ from ci_agent_eval.gate import Judgement, Status
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.comparison import ComparisonRow
+from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
+from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import Links, Place
-from ci_agent_eval.render.numbers import Cell, count, format_cell
-from ci_agent_eval.render.overruns import Overrun, build_overrun
-from ci_agent_eval.render.scenario_name import Key, ScenarioName, key_of, name_scenario
+from ci_agent_eval.render.numbers import Cell, format_cell, format_count
+from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key, name_scenario
 
 NO_REASON = "no reason given"
 
@@ -70,7 +70,7 @@ class ScenarioRow:
     tokens: Cell
     duration: Cell
     latency: Cell
-    overruns: Sequence[Overrun]
+    overruns: Sequence[BudgetOverrun]
     change: ScenarioChange | None = None
     """None: it is not compared."""
     note: str = ""
@@ -78,9 +78,9 @@ class ScenarioRow:
     baseline_findings: Sequence[BaselineFinding] = ()
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ScenarioKey:
         """Scenario id and agent."""
-        return key_of(self.scenario)
+        return get_key(self.scenario)
 
     @property
     def status(self) -> Status:
@@ -141,13 +141,13 @@ def build_scenario_rows(
 ) -> tuple[ScenarioRow, ...]:
     """Return a row for each scenario, by scenario id and agent."""
     by_key = {row.key: row for row in compared}
-    found: dict[Key | None, list[BaselineFinding]] = {}
+    found: dict[ScenarioKey | None, list[BaselineFinding]] = {}
     for finding in findings:
         found.setdefault(finding.key, []).append(finding)
     return tuple(
         _build_row(item, links, by_key.get(key), tuple(found.get(key, ())))
         for item in report.judged_scenarios()
-        for key in (key_of(item.scenario),)
+        for key in (get_key(item.scenario),)
     )
 
 
@@ -166,7 +166,7 @@ def _build_row(
     cost, ran = scenario.cost_usd, max(tally.ran, 1)
     rate = format_cell(
         tally.pass_rate if tally.judged > 1 else None,
-        lambda share: numbers.percent_within(share, scenario.pass_interval),
+        lambda share: numbers.format_percent_within(share, scenario.pass_interval),
     )
     return ScenarioRow(
         scenario=scenario,
@@ -179,15 +179,15 @@ def _build_row(
         error_cause=Cause(None, unjudged[0], place),
         skip_cause=Cause(None, skip, place),
         warnings=tuple(_build_cause(failed, place, links) for failed in scenario.warnings),
-        passes=numbers.of(tally.passed, tally.judged),
+        passes=numbers.format_part(tally.passed, tally.judged),
         unjudged=_count_unjudged(scenario),
         pass_rate=rate,
-        score=format_cell(scenario.evaluations.mean_score, numbers.score),
-        cost=format_cell(cost, numbers.money),
-        cost_per_episode=format_cell(None if cost is None else cost / ran, numbers.money),
-        tokens=format_cell(scenario.tokens, count),
-        duration=format_cell(scenario.duration_ms, numbers.milliseconds),
-        latency=format_cell(scenario.p95_latency_ms, numbers.milliseconds),
+        score=format_cell(scenario.evaluations.mean_score, numbers.format_score),
+        cost=format_cell(cost, numbers.format_money),
+        cost_per_episode=format_cell(None if cost is None else cost / ran, numbers.format_money),
+        tokens=format_cell(scenario.tokens, format_count),
+        duration=format_cell(scenario.duration_ms, numbers.format_milliseconds),
+        latency=format_cell(scenario.p95_latency_ms, numbers.format_milliseconds),
         overruns=tuple(
             build_overrun(f.violation, is_required=is_required, iterations=f.iterations)
             for f in scenario.violations
@@ -223,4 +223,8 @@ def _list_remarks(scenario: ScenarioSummary) -> Iterator[str]:
 
 def _count_unjudged(scenario: ScenarioSummary) -> str:
     left_out, ran = scenario.unjudged_iterations, scenario.tally.ran
-    return f"{count(left_out)} of {count(ran + left_out)} iterations not judged" if ran else ""
+    return (
+        f"{format_count(left_out)} of {format_count(ran + left_out)} iterations not judged"
+        if ran
+        else ""
+    )

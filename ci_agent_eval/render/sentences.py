@@ -28,31 +28,31 @@ _MOST_NAMED = 20
 """Missing shards that are named; of the others there is the number."""
 
 
-def finding_sentence(finding: Finding) -> str:
+def describe_finding(finding: Finding) -> str:
     """Return what a finding is, and what to do; it may hold foreign text."""
     message = finding.message
     if isinstance(message, str):
         return message
     if isinstance(message, MissingShards):
-        return f"{_missing_shards(message)}; {UPLOAD_ALL_SHARDS}"
+        return f"{_describe_missing_shards(message)}; {UPLOAD_ALL_SHARDS}"
     if isinstance(message, RepeatedShard):
         shard = f"shard {message.index} of {message.total}"
         return f"{shard} is there {message.times} times; {UPLOAD_ALL_SHARDS}"
-    return _stopped_run(message)
+    return _describe_stopped_run(message)
 
 
-def reason_sentence(reason: Reason) -> str:
+def describe_reason(reason: Reason) -> str:
     """Return why the gate does not open, or what is worth saying; it may hold foreign text."""
     message = reason.message
     if isinstance(message, str):
         return message
     if isinstance(message, Finding):
         where = f"{message.where}: " if message.where else ""
-        return f"{where}{finding_sentence(message)}"
-    return _increase(message)
+        return f"{where}{describe_finding(message)}"
+    return _describe_increase(message)
 
 
-def _missing_shards(missing: MissingShards) -> str:
+def _describe_missing_shards(missing: MissingShards) -> str:
     what = "shard" if len(missing.indexes) == 1 else "shards"
     rest = len(missing.indexes) - _MOST_NAMED
     named = ", ".join(map(str, missing.indexes[:_MOST_NAMED]))
@@ -60,14 +60,14 @@ def _missing_shards(missing: MissingShards) -> str:
     return f"{what} {named}{more} of {missing.total} left no results"
 
 
-def _stopped_run(run: StoppedRun) -> str:
+def _describe_stopped_run(run: StoppedRun) -> str:
     told = f"the run was stopped ({run.stop.sentence})"
     if run.selected is not None:
         told = f"{run.left_out} of {run.selected} selected episodes did not run, because {told}"
     return f"{told}; raise the budget or let the episodes take less, then run the suite again"
 
 
-def _increase(increase: MetricIncrease) -> str:
+def _describe_increase(increase: MetricIncrease) -> str:
     moved, limit = increase.change, f"{increase.allowed * 100:.6g}% allowed"
     figure = LIMITED_FIGURES[increase.figure]
     if increase.kind == "not_measured":

@@ -12,7 +12,7 @@ from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
 from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
 
 FigureKind = Literal[
@@ -31,7 +31,7 @@ FigureKind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class SuiteFigure:
     """A figure of the suite that was measured."""
 
     kind: FigureKind
@@ -53,143 +53,156 @@ class Figure:
         return f"{self.value} ({self.detail})" if self.detail else self.value
 
 
-def figures(report: Report) -> Iterator[Figure]:
+def list_figures(report: Report) -> Iterator[SuiteFigure]:
     """Every figure of the suite that was measured."""
-    yield from _pass_figures(report)
-    yield from _evaluation_figures(report.summary.evaluations)
-    yield from _cost_figures(report.summary.totals, report.summary.tally.ran)
+    yield from _list_pass_figures(report)
+    yield from _list_evaluation_figures(report.summary.evaluations)
+    yield from _list_cost_figures(report.summary.totals, report.summary.tally.ran)
     totals, ran = report.summary.totals, report.summary.tally.ran
     if totals.tokens is not None and ran:
-        beside = sum(side.tokens for _, side in _beside(totals))
-        yield Figure("tokens", "tokens per episode", count((totals.tokens - beside) / ran))
-    if totals.tokens is not None and (sides := _beside(totals)):
-        shares = ", ".join(count(side.tokens) for _, side in sides)
-        of_which = _of_which(sides)
-        yield Figure("total_tokens", "total tokens", count(totals.tokens), of_which, shares)
+        beside = sum(side.tokens for _, side in _list_sides(totals))
+        yield SuiteFigure(
+            "tokens", "tokens per episode", format_count((totals.tokens - beside) / ran)
+        )
+    if totals.tokens is not None and (sides := _list_sides(totals)):
+        shares = ", ".join(format_count(side.tokens) for _, side in sides)
+        of_which = _name_sides(sides)
+        yield SuiteFigure(
+            "total_tokens", "total tokens", format_count(totals.tokens), of_which, shares
+        )
     if totals.p95_latency_ms is not None:
-        latency = numbers.milliseconds(totals.p95_latency_ms)
-        yield Figure("p95_latency_ms", LIMITED_FIGURES["p95_latency_ms"], latency)
+        latency = numbers.format_milliseconds(totals.p95_latency_ms)
+        yield SuiteFigure("p95_latency_ms", LIMITED_FIGURES["p95_latency_ms"], latency)
 
 
-def _cost_figures(totals: Totals, ran: int) -> Iterator[Figure]:
+def _list_cost_figures(totals: Totals, ran: int) -> Iterator[SuiteFigure]:
     """Tell costs: an episode's is its agent's, judging is in the total."""
-    sides = _beside(totals)
-    of_which = _of_which(sides)
-    shares = ", ".join(numbers.money(side.cost_usd) for _, side in sides)
+    sides = _list_sides(totals)
+    of_which = _name_sides(sides)
+    shares = ", ".join(numbers.format_money(side.cost_usd) for _, side in sides)
     if totals.cost_usd is not None and ran:
         beside = math.fsum(side.cost_usd for _, side in sides)
-        cost = numbers.money(max(totals.cost_usd - beside, 0.0) / ran)
-        yield Figure("cost_usd", LIMITED_FIGURES["cost_usd"], cost)
-        yield Figure("total_usd", "total cost", numbers.money(totals.cost_usd), of_which, shares)
+        cost = numbers.format_money(max(totals.cost_usd - beside, 0.0) / ran)
+        yield SuiteFigure("cost_usd", LIMITED_FIGURES["cost_usd"], cost)
+        yield SuiteFigure(
+            "total_usd", "total cost", numbers.format_money(totals.cost_usd), of_which, shares
+        )
     elif totals.priced_usd is not None:
-        least = f"at least {numbers.money(totals.priced_usd)}"
-        yield Figure("total_usd", "total cost", least, of_which, shares)
+        least = f"at least {numbers.format_money(totals.priced_usd)}"
+        yield SuiteFigure("total_usd", "total cost", least, of_which, shares)
 
 
-def _pass_figures(report: Report) -> Iterator[Figure]:
+def _list_pass_figures(report: Report) -> Iterator[SuiteFigure]:
     """Tell what was required or advised; evaluations have figures of their own."""
     tests = report.summary.tests.tally
     items = [item for item in report.judged_scenarios() if not item.only_measures]
     tally = sum((item.scenario.tally for item in items), OutcomeTally())
     if items:
         passing = sum(1 for item in items if item.is_passing)
-        yield Figure("scenarios", "scenarios passing", numbers.of(passing, len(items)))
+        yield SuiteFigure(
+            "scenarios", "scenarios passing", numbers.format_part(passing, len(items))
+        )
     if tally.pass_rate is not None:
-        rate, episodes = numbers.percent(tally.pass_rate), counted(tally.judged, "episode")
+        rate, episodes = (
+            numbers.format_percent(tally.pass_rate),
+            count_noun(tally.judged, "episode"),
+        )
         interval = compute_pass_interval(tally)
-        within = "" if interval is None else numbers.percent_range(interval)
-        yield Figure("pass_rate", "pass rate", rate, episodes, within)
+        within = "" if interval is None else numbers.format_percent_range(interval)
+        yield SuiteFigure("pass_rate", "pass rate", rate, episodes, within)
     if tests.total:
-        yield Figure("tests", "tests passing", numbers.of(tests.passed, tests.total))
+        yield SuiteFigure("tests", "tests passing", numbers.format_part(tests.passed, tests.total))
 
 
-def _evaluation_figures(found: EvaluationTally) -> Iterator[Figure]:
+def _list_evaluation_figures(found: EvaluationTally) -> Iterator[SuiteFigure]:
     if found.conversations:
-        passed = numbers.of(found.passed, found.conversations)
-        yield Figure("evaluations", "evaluation conversations passed", passed)
+        passed = numbers.format_part(found.passed, found.conversations)
+        yield SuiteFigure("evaluations", "evaluation conversations passed", passed)
     if found.mean_score is not None:
-        mean = numbers.score(found.mean_score)
-        yield Figure("evaluation_score", "average evaluation score", mean)
+        mean = numbers.format_score(found.mean_score)
+        yield SuiteFigure("evaluation_score", "average evaluation score", mean)
 
 
-def evaluations_title(report: Report) -> str:
+def title_evaluations(report: Report) -> str:
     """Say what the evaluations came to, and what is required of them where anything is."""
     found, thresholds = report.summary.evaluations, report.verdict.thresholds
-    passed = f"{count(found.passed)} of {counted(found.conversations, 'conversation')} passed"
+    passed = (
+        f"{format_count(found.passed)} of {count_noun(found.conversations, 'conversation')} passed"
+    )
     rate, least = thresholds.min_pass_rate, thresholds.min_score
-    required = "" if rate is None else f" ({numbers.percent(rate)} required)"
-    parts = [f"{passed}{required}", *_average(found.mean_score, least)]
+    required = "" if rate is None else f" ({numbers.format_percent(rate)} required)"
+    parts = [f"{passed}{required}", *_describe_average(found.mean_score, least)]
     if found.tally.error:
-        parts.append(f"{count(found.tally.error)} ended in an error")
+        parts.append(f"{format_count(found.tally.error)} ended in an error")
     if found.tally.skipped:
-        parts.append(f"{count(found.tally.skipped)} skipped")
+        parts.append(f"{format_count(found.tally.skipped)} skipped")
     return f"Evaluations: {', '.join(parts)}"
 
 
-def _average(mean: float | None, least: float | None) -> Iterator[str]:
+def _describe_average(mean: float | None, least: float | None) -> Iterator[str]:
     if mean is not None and least is not None and mean < least:
-        shown = numbers.score_below(mean, least)
-        yield f"average score {shown} ({numbers.required_score(least)} required)"
+        shown = numbers.format_score_below(mean, least)
+        yield f"average score {shown} ({numbers.format_required_score(least)} required)"
     elif mean is not None:
-        required = "" if least is None else f" ({numbers.required_score(least)} required)"
-        yield f"average score {numbers.score(mean)}{required}"
+        required = "" if least is None else f" ({numbers.format_required_score(least)} required)"
+        yield f"average score {numbers.format_score(mean)}{required}"
 
 
-def _beside(totals: Totals) -> tuple[tuple[str, SideTotals], ...]:
+def _list_sides(totals: Totals) -> tuple[tuple[str, SideTotals], ...]:
     """Return what models beside the agents took, of those that were asked."""
     sides = (("judge", totals.judge), ("simulated user", totals.simulated_user))
     return tuple((name, side) for name, side in sides if side.calls)
 
 
-def _of_which(sides: Sequence[tuple[str, SideTotals]]) -> str:
+def _name_sides(sides: Sequence[tuple[str, SideTotals]]) -> str:
     names = ", ".join(name for name, _ in sides)
     return f"of which {names}" if sides else ""
 
 
-def evidence(report: Report) -> tuple[str, ...]:
+def list_evidence(report: Report) -> tuple[str, ...]:
     """Return the parts of the evidence line: what ran, how it ended, where replies came from."""
     summary = report.summary
     calls = summary.calls
-    parts = [_episodes_ran(summary.tally)]
+    parts = [_describe_episodes(summary.tally)]
     if summary.deselected:
-        parts.append(f"{count(summary.deselected)} deselected")
+        parts.append(f"{format_count(summary.deselected)} deselected")
     if summary.tests.tally.total:
-        parts.append(_tests_ran(summary.tests.tally))
-    parts.append(_calls(calls))
-    for name, side in _beside(summary.totals):
-        without = f" ({counted(side.unpriced, 'episode')} without a price)"
-        told = counted(side.calls, f"{name} call")
+        parts.append(_describe_tests(summary.tests.tally))
+    parts.append(_describe_calls(calls))
+    for name, side in _list_sides(summary.totals):
+        without = f" ({count_noun(side.unpriced, 'episode')} without a price)"
+        told = count_noun(side.calls, f"{name} call")
         parts.append(f"{told}{without}" if side.unpriced else told)
     if calls.rate_limited:
-        parts.append(f"rate limited {counted(calls.rate_limited, 'time')}")
+        parts.append(f"rate limited {count_noun(calls.rate_limited, 'time')}")
     if summary.stops:
-        stops = (f"{count(s.episodes)} {s.reason.replace('_', ' ')}" for s in summary.stops)
+        stops = (f"{format_count(s.episodes)} {s.reason.replace('_', ' ')}" for s in summary.stops)
         parts.append(f"stopped: {', '.join(stops)}")
     # A script or a recording costs nothing; only a live reply without a price is a gap.
     if calls.live and (unpriced := summary.totals.unpriced):
-        parts.append(f"{counted(unpriced, 'episode')} without a cost")
+        parts.append(f"{count_noun(unpriced, 'episode')} without a cost")
     return tuple(parts)
 
 
-def _calls(calls: ModelCallCounts) -> str:
+def _describe_calls(calls: ModelCallCounts) -> str:
     told = (
-        f"calls: {count(calls.live)} live, {count(calls.replayed)} replayed, "
-        f"{count(calls.scripted)} scripted"
+        f"calls: {format_count(calls.live)} live, {format_count(calls.replayed)} replayed, "
+        f"{format_count(calls.scripted)} scripted"
     )
-    misses = counted(calls.misses, "cassette miss", "cassette misses")
+    misses = count_noun(calls.misses, "cassette miss", "cassette misses")
     return f"{told}, {misses}" if calls.misses else told
 
 
-def _episodes_ran(tally: OutcomeTally) -> str:
+def _describe_episodes(tally: OutcomeTally) -> str:
     if not tally.total:
         return "no episodes ran"
-    ended = f"{counted(tally.error, 'error')}, {count(tally.skipped)} skipped"
-    return f"{counted(tally.ran, 'episode')} ran: {count(tally.judged)} judged, {ended}"
+    ended = f"{count_noun(tally.error, 'error')}, {format_count(tally.skipped)} skipped"
+    return f"{count_noun(tally.ran, 'episode')} ran: {format_count(tally.judged)} judged, {ended}"
 
 
-def _tests_ran(tally: OutcomeTally) -> str:
+def _describe_tests(tally: OutcomeTally) -> str:
     return (
-        f"{counted(tally.ran, 'test')} ran: {count(tally.passed)} passed, "
-        f"{count(tally.failed)} failed, {counted(tally.error, 'error')}, "
-        f"{count(tally.skipped)} skipped"
+        f"{count_noun(tally.ran, 'test')} ran: {format_count(tally.passed)} passed, "
+        f"{format_count(tally.failed)} failed, {count_noun(tally.error, 'error')}, "
+        f"{format_count(tally.skipped)} skipped"
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.analysis.comparison.model import Divergence
 from ci_agent_eval.render.escape import visible_line
-from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.render.numbers import count_noun, format_count
 
 MOST_STEPS = 40
 """Most tool calls of a sequence that a comment shows."""
@@ -36,7 +36,7 @@ class TrajectoryDiff:
 def build_diff(found: Divergence) -> TrajectoryDiff:
     """Return the diff with the argument that differs written at its call."""
     return TrajectoryDiff(
-        place_of(found),
+        describe_place(found),
         found.argument,
         found.call,
         _with_argument(found, found.before, found.argument_before),
@@ -53,11 +53,11 @@ def _with_argument(found: Divergence, names: Sequence[str], value: str | None) -
     return (*names[:at], f"{names[at]}({given})", *names[at + 1 :])
 
 
-def place_of(found: Divergence) -> str:
+def describe_place(found: Divergence) -> str:
     """Return the tool call and turn of the first difference, in our own words."""
     if not found.call_of_turn:
-        return f"turn {count(found.turn)}"
-    return f"tool call {count(found.call_of_turn)} of turn {count(found.turn)}"
+        return f"turn {format_count(found.turn)}"
+    return f"tool call {format_count(found.call_of_turn)} of turn {format_count(found.turn)}"
 
 
 def join_steps(names: Sequence[str], call: int, arrow: str) -> str:
@@ -65,7 +65,7 @@ def join_steps(names: Sequence[str], call: int, arrow: str) -> str:
     start = max(0, min(call - MOST_STEPS // 2, len(names) - MOST_STEPS))
     shown = [visible_line(name, _STEP_LIMIT) for name in names[start : start + MOST_STEPS]]
     if start:
-        shown.insert(0, f"… ({counted(start, 'call')} before)")
+        shown.insert(0, f"… ({count_noun(start, 'call')} before)")
     if (rest := len(names) - start - MOST_STEPS) > 0:
-        shown.append(f"… ({count(rest)} more)")
+        shown.append(f"… ({format_count(rest)} more)")
     return arrow.join(shown) or "(no tool call)"

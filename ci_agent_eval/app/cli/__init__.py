@@ -363,9 +363,9 @@ def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 def _print_error(sentence: str) -> None:
     """Say it on stderr; inside a workflow as a command, so that it is seen on the run's page."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        from ci_agent_eval.render.formats.workflow_commands import workflow_command
+        from ci_agent_eval.render.formats.workflow_commands import format_workflow_command
 
-        click.echo(workflow_command("error", sentence))
+        click.echo(format_workflow_command("error", sentence))
     click.echo(f"agent-eval: {sentence}", err=True)
 
 

@@ -72,7 +72,7 @@ def scenarios(
     from ci_agent_eval.app.scenario_update import plan_update, write_manifest
     from ci_agent_eval.config.settings import load_manifest_or_empty, load_settings
     from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
-    from ci_agent_eval.render.escape import terminal
+    from ci_agent_eval.render.escape import escape_terminal
 
     root, flags = Path.cwd(), {"scenario-manifest": scenario_manifest}
     settings = load_settings(root=root, environ=os.environ, flags=flags, config=config)
@@ -83,7 +83,7 @@ def scenarios(
     )
     update = plan_update(load_manifest_or_empty(root, settings), found)
     for line in _format_update(update):
-        click.echo(terminal(line, _LINE_LIMIT))
+        click.echo(escape_terminal(line, _LINE_LIMIT))
     name = settings.scenario_manifest
     if write:
         is_new = write_manifest(update, root / name)

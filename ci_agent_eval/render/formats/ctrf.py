@@ -17,7 +17,7 @@ from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.gate import Status
 from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.escape import EMPTY, cut_bytes, many_lines, visible_line
+from ci_agent_eval.render.escape import EMPTY, cut_bytes, visible_line, visible_lines
 from ci_agent_eval.render.formats.annotations import MESSAGE_BYTES, TITLE_BYTES
 from ci_agent_eval.render.links import Place
 from ci_agent_eval.render.report_view import FailingTest, ReportView
@@ -44,7 +44,7 @@ _ALL = ("passed", "failed", "skipped", "pending", "other")
 
 def render_ctrf(view: ReportView) -> str:
     """Return `ctrf.json`: sorted keys, two spaces, ASCII, a newline at the end."""
-    tests = list(_tests(view))
+    tests = list(_list_tests(view))
     commit = {"commit": view.commit} if view.commit else {}
     document = {
         "reportFormat": "CTRF",
@@ -52,7 +52,7 @@ def render_ctrf(view: ReportView) -> str:
         "generatedBy": "agent-eval",
         "results": {
             "tool": {"name": "agent-eval"},
-            "summary": _summary(view, tests),
+            "summary": _build_summary(view, tests),
             "tests": tests,
             "environment": {"reportName": view.suite, **commit},
         },
@@ -60,7 +60,7 @@ def render_ctrf(view: ReportView) -> str:
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
-def _summary(view: ReportView, tests: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_summary(view: ReportView, tests: list[dict[str, Any]]) -> dict[str, Any]:
     counts = Counter(test["status"] for test in tests)
     duration = sum(test["duration"] for test in tests)
     plain = view.tests.tally
@@ -79,32 +79,32 @@ def _summary(view: ReportView, tests: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _tests(view: ReportView) -> Iterator[dict[str, Any]]:
+def _list_tests(view: ReportView) -> Iterator[dict[str, Any]]:
     for row in view.scenarios:
-        yield _scenario(row, view.suite)
-    yield from map(_case, view.failing_tests)
-    yield _gate(view)
+        yield _build_scenario(row, view.suite)
+    yield from map(_build_case, view.failing_tests)
+    yield _build_gate(view)
 
 
-def _scenario(row: ScenarioRow, suite: str) -> dict[str, Any]:
+def _build_scenario(row: ScenarioRow, suite: str) -> dict[str, Any]:
     gating = next((f for f in reversed(row.baseline_findings) if f.gates), None)
     duration = row.duration.value
     return {
-        "name": _name(row.name.title),
-        "testId": _name(row.name.title),
-        "suite": [_name(suite)],
+        "name": _format_name(row.name.title),
+        "testId": _format_name(row.name.title),
+        "suite": [_format_name(suite)],
         "status": "failed" if row.fails_by_budget or gating else _STATUSES[row.status],
-        "rawStatus": _raw_status(row, gating),
+        "rawStatus": _find_raw_status(row, gating),
         "duration": 0 if duration is None else round(duration),
         "flaky": row.scenario.flaky > 0 and row.is_passing,
         "tags": [row.judgement.gate, *(["evaluation"] if row.is_evaluation else [])],
-        "extra": _figures(row.scenario),
-        **_place(row.place),
-        **_message([*_against(gating), *_why(row)]),
+        "extra": _build_figures(row.scenario),
+        **_build_place(row.place),
+        **_build_message([*_describe_finding(gating), *_list_reasons(row)]),
     }
 
 
-def _raw_status(row: ScenarioRow, gating: BaselineFinding | None) -> str:
+def _find_raw_status(row: ScenarioRow, gating: BaselineFinding | None) -> str:
     """Return the status of a scenario; of one that passes why the gate fails it."""
     if not row.is_passing:
         return row.status
@@ -113,14 +113,14 @@ def _raw_status(row: ScenarioRow, gating: BaselineFinding | None) -> str:
     return "over budget" if row.fails_by_budget else row.status
 
 
-def _against(finding: BaselineFinding | None) -> Iterator[str]:
+def _describe_finding(finding: BaselineFinding | None) -> Iterator[str]:
     """Yield the finding of the comparison that gates, with the passes of both sides."""
     if finding is not None:
         passes = f"passes {finding.now} now, {finding.before} before"
         yield f"against the baseline, {finding.sentence}: {passes}"
 
 
-def _figures(scenario: ScenarioSummary) -> dict[str, Any]:
+def _build_figures(scenario: ScenarioSummary) -> dict[str, Any]:
     """Return what was measured; null: not measured."""
     tally = scenario.tally
     return {
@@ -139,7 +139,7 @@ def _figures(scenario: ScenarioSummary) -> dict[str, Any]:
     }
 
 
-def _why(row: ScenarioRow) -> Iterator[str]:
+def _list_reasons(row: ScenarioRow) -> Iterator[str]:
     """Yield why a scenario did not pass, a line each."""
     scenario = row.scenario
     if row.fails_by_budget:
@@ -156,47 +156,47 @@ def _why(row: ScenarioRow) -> Iterator[str]:
         yield cause.reason or NO_REASON
 
 
-def _case(test: FailingTest) -> dict[str, Any]:
+def _build_case(test: FailingTest) -> dict[str, Any]:
     case = test.case
-    detail = {"trace": _text(case.detail)} if case.detail else {}
+    detail = {"trace": _format_text(case.detail)} if case.detail else {}
     return {
-        "name": _name(case.title),
+        "name": _format_name(case.title),
         "status": _CASES[case.outcome],
         "rawStatus": case.outcome,
         "duration": 0,
         "tags": ["test"],
         "extra": {"durationMs": None},
-        **_place(test.place),
-        **_message([case.message or NO_REASON]),
+        **_build_place(test.place),
+        **_build_message([case.message or NO_REASON]),
         **detail,
     }
 
 
-def _gate(view: ReportView) -> dict[str, Any]:
+def _build_gate(view: ReportView) -> dict[str, Any]:
     return {
         "name": "agent-eval gate",
         "status": "passed" if view.passed else "failed",
         "rawStatus": view.conclusion,
         "duration": 0,
         "tags": ["gate"],
-        **_message([view.headline, *(reason.line for reason in view.reasons)]),
+        **_build_message([view.headline, *(reason.line for reason in view.reasons)]),
     }
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _build_place(place: Place) -> dict[str, Any]:
     if place.path is None:
         return {}
     return {"filePath": place.path, **({} if place.line is None else {"line": place.line})}
 
 
-def _message(lines: Iterator[str] | list[str]) -> dict[str, str]:
+def _build_message(lines: Iterator[str] | list[str]) -> dict[str, str]:
     text = "\n".join(lines)
-    return {"message": _text(text)} if text else {}
+    return {"message": _format_text(text)} if text else {}
 
 
-def _name(text: str) -> str:
+def _format_name(text: str) -> str:
     return cut_bytes(visible_line(text, TITLE_BYTES), TITLE_BYTES).strip() or EMPTY
 
 
-def _text(text: str) -> str:
-    return cut_bytes(many_lines(text, MESSAGE_BYTES), MESSAGE_BYTES)
+def _format_text(text: str) -> str:
+    return cut_bytes(visible_lines(text, MESSAGE_BYTES), MESSAGE_BYTES)

@@ -25,9 +25,9 @@ from ci_agent_eval.contract.findings import Finding, FindingData
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import Conclusion, Reason, ReasonData, Status, Verdict
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.consistency import contradictions
-from ci_agent_eval.render.headline import headline
-from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
+from ci_agent_eval.render.consistency import find_contradictions
+from ci_agent_eval.render.headline import render_headline
+from ci_agent_eval.render.sentences import describe_finding, describe_reason
 
 VERDICT_NAME = "verdict.json"
 
@@ -35,24 +35,24 @@ _Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})
 
 
 @dataclass(frozen=True, slots=True)
-class _Finding(Finding):
+class _WrittenFinding(Finding):
     """A finding as it is written: its sentence, and the data that it was made from."""
 
     data: FindingData | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Summary(Summary):
-    findings: tuple[_Finding, ...] = ()
+class _WrittenSummary(Summary):
+    findings: tuple[_WrittenFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
+class _VerdictDocument:
     schema_version: SchemaVersion
     conclusion: Conclusion
     headline: str
     counts: dict[str, JsonValue]
-    summary: _Summary
+    summary: _WrittenSummary
     verdict: Verdict
     lists: dict[str, JsonValue] = field(default_factory=dict)
     comparison: Comparison | NoBaseline | None = None
@@ -64,29 +64,29 @@ def render_verdict(report: Report) -> str:
     document = {
         **to_jsonable_python(report),
         "conclusion": report.verdict.conclusion,
-        "headline": headline(report),
-        "counts": _counts(report),
-        "lists": _lists(report),
+        "headline": render_headline(report),
+        "counts": _count_items(report),
+        "lists": _build_lists(report),
     }
     # A named tuple would become a list that says nothing about itself.
     failing = [case._asdict() for case in report.summary.tests.failing]
     document["summary"]["tests"]["failing"] = failing
-    document["summary"]["findings"] = list(map(_finding, report.summary.findings))
+    document["summary"]["findings"] = list(map(_dump_finding, report.summary.findings))
     for name in ("reasons", "warnings"):
         reasons: tuple[Reason, ...] = getattr(report.verdict, name)
         document["verdict"][name] = [
-            {**asdict(reason), "message": reason_sentence(reason)} for reason in reasons
+            {**asdict(reason), "message": describe_reason(reason)} for reason in reasons
         ]
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _dump_finding(finding: Finding) -> dict[str, Any]:
     data = None if isinstance(finding.message, str) else to_jsonable_python(finding.message)
-    written = {**asdict(finding), "message": finding_sentence(finding)}
+    written = {**asdict(finding), "message": describe_finding(finding)}
     return written if data is None else {**written, "data": data}
 
 
-def _counts(report: Report) -> dict[str, Any]:
+def _count_items(report: Report) -> dict[str, Any]:
     statuses = Counter(item.judgement.status for item in report.judged_scenarios())
     return {
         "episodes": asdict(report.summary.tally),
@@ -99,7 +99,7 @@ def _counts(report: Report) -> dict[str, Any]:
     }
 
 
-def _lists(report: Report) -> dict[str, Any]:
+def _build_lists(report: Report) -> dict[str, Any]:
     """Return what a reader would otherwise have to gather from all scenarios."""
     accepted = [r for r in report.verdict.warnings if r.kind == "acknowledged" and r.scenario_id]
     return {
@@ -123,7 +123,7 @@ def _lists(report: Report) -> dict[str, Any]:
             if (agreed := item.scenario.quarantine)
         ],
         "acknowledged": [
-            {"scenario_id": r.scenario_id, "agent": r.agent, "message": reason_sentence(r)}
+            {"scenario_id": r.scenario_id, "agent": r.agent, "message": describe_reason(r)}
             for r in accepted
         ],
     }
@@ -136,25 +136,25 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
     parts contradict each other, or if it claims a success that its summary does not bear out.
     """
     try:
-        (document,) = _adapter().validate_json(_listed(text), strict=True)
+        (document,) = _build_adapter().validate_json(_wrap_in_list(text), strict=True)
     except ValidationError as error:
-        raise InputError(_sentence(error, name)) from None
-    summary = _summary(document.summary)
+        raise InputError(_describe_error(error, name)) from None
+    summary = _restore_summary(document.summary)
     report = Report(
         summary,
-        _with_data(document.verdict, summary, document.comparison),
+        _restore_reasons(document.verdict, summary, document.comparison),
         document.schema_version,
         document.comparison,
         document.commit,
     )
     if document.conclusion != report.verdict.conclusion:
-        raise InputError(_advise(f"{name}: conclusion differs from the verdict's"))
-    for problem in contradictions(report):
-        raise InputError(_advise(f"{name}: {problem}"))
+        raise InputError(_add_advice(f"{name}: conclusion differs from the verdict's"))
+    for problem in find_contradictions(report):
+        raise InputError(_add_advice(f"{name}: {problem}"))
     return report
 
 
-def _summary(written: _Summary) -> Summary:
+def _restore_summary(written: _WrittenSummary) -> Summary:
     values = {one.name: getattr(written, one.name) for one in fields(Summary)}
     values["findings"] = tuple(
         Finding(one.kind, one.where, one.message if one.data is None else one.data, one.blocking)
@@ -163,7 +163,7 @@ def _summary(written: _Summary) -> Summary:
     return Summary(**values)
 
 
-def _with_data(
+def _restore_reasons(
     verdict: Verdict, summary: Summary, comparison: Comparison | NoBaseline | None
 ) -> Verdict:
     """Return the verdict with the data of its reasons, of which it holds the sentences.
@@ -192,24 +192,24 @@ def _with_data(
 
 
 @cache
-def _adapter() -> TypeAdapter[tuple[_Document]]:
+def _build_adapter() -> TypeAdapter[tuple[_VerdictDocument]]:
     # Only a type without a config of its own takes one, and hands it down to the dataclasses.
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    return TypeAdapter(tuple[_Document], config=config)
+    return TypeAdapter(tuple[_VerdictDocument], config=config)
 
 
-def _listed(text: str | bytes) -> bytes:
+def _wrap_in_list(text: str | bytes) -> bytes:
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return b"[" + data + b"]"
 
 
-def _sentence(error: ValidationError, name: str) -> str:
+def _describe_error(error: ValidationError, name: str) -> str:
     first, *others = error.errors(include_url=False, include_input=False)
     key = ".".join(str(part) for part in first["loc"][1:])
     where = f"{name}, key {key}" if key else name
     more = f" (and {len(others)} more)" if others else ""
-    return _advise(f"{where}: {first['msg']}{more}")
+    return _add_advice(f"{where}: {first['msg']}{more}")
 
 
-def _advise(problem: str) -> str:
+def _add_advice(problem: str) -> str:
     return f"{problem}; write it anew with `agent-eval report`"

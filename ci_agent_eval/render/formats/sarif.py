@@ -14,13 +14,13 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from ci_agent_eval.render.escape import cut_bytes, many_lines
+from ci_agent_eval.render.escape import cut_bytes, visible_lines
 from ci_agent_eval.render.formats.annotations import (
     MESSAGE_BYTES,
     Annotation,
     AnnotationKind,
     Level,
-    noted,
+    list_all_annotations,
 )
 from ci_agent_eval.render.report_view import ReasonRow, ReportView
 
@@ -42,23 +42,23 @@ _LEVELS: dict[Level, str] = {"failure": "error", "warning": "warning", "notice":
 
 def render_sarif(view: ReportView) -> str:
     """Return `agent-eval.sarif`: sorted keys, two spaces, ASCII, a newline at the end."""
-    found = noted(view)
+    found = list_all_annotations(view)
     run = {
-        "tool": {"driver": {"name": "agent-eval", "rules": [_rule(kind) for kind in _RULES]}},
+        "tool": {"driver": {"name": "agent-eval", "rules": [_build_rule(kind) for kind in _RULES]}},
         "automationDetails": {"id": f"agent-eval/{view.suite}/"},
-        "invocations": [_invocation(view, [a for _, a in found if not a.path])],
-        "results": [_result(kind, a) for kind, a in found if a.path],
+        "invocations": [_build_invocation(view, [a for _, a in found if not a.path])],
+        "results": [_build_result(kind, a) for kind, a in found if a.path],
         "properties": {"conclusion": view.conclusion, "headline": view.headline},
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
-def _rule(kind: AnnotationKind) -> dict[str, Any]:
+def _build_rule(kind: AnnotationKind) -> dict[str, Any]:
     return {"id": f"agent-eval/{kind}", "shortDescription": {"text": _RULES[kind]}}
 
 
-def _result(kind: AnnotationKind, annotation: Annotation) -> dict[str, Any]:
+def _build_result(kind: AnnotationKind, annotation: Annotation) -> dict[str, Any]:
     place = {
         "artifactLocation": {"uri": quote(annotation.path), "uriBaseId": "%SRCROOT%"},
         "region": {"startLine": annotation.start_line},
@@ -68,23 +68,23 @@ def _result(kind: AnnotationKind, annotation: Annotation) -> dict[str, Any]:
     return {
         "ruleId": f"agent-eval/{kind}",
         "level": _LEVELS[annotation.level],
-        "message": _message(f"{annotation.title}\n{annotation.message}"),
+        "message": _build_message(f"{annotation.title}\n{annotation.message}"),
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"agentEval/v1": digest[:32]},
     }
 
 
-def _invocation(view: ReportView, unplaced: list[Annotation]) -> dict[str, Any]:
+def _build_invocation(view: ReportView, unplaced: list[Annotation]) -> dict[str, Any]:
     """Say how the run went: what is wrong with its files, why the gate failed."""
     return {
         "executionSuccessful": not any(f.blocking for f in view.findings),
         "toolExecutionNotifications": [
-            *(_notification("error", reason) for reason in view.reasons),
-            *(_notification("warning", reason) for reason in view.warnings),
+            *(_build_notification("error", reason) for reason in view.reasons),
+            *(_build_notification("warning", reason) for reason in view.warnings),
             *(
                 {
                     "level": _LEVELS[annotation.level],
-                    "message": _message(f"{annotation.title}\n{annotation.message}"),
+                    "message": _build_message(f"{annotation.title}\n{annotation.message}"),
                 }
                 for annotation in unplaced
             ),
@@ -92,15 +92,15 @@ def _invocation(view: ReportView, unplaced: list[Annotation]) -> dict[str, Any]:
     }
 
 
-def _notification(level: str, reason: ReasonRow) -> dict[str, Any]:
+def _build_notification(level: str, reason: ReasonRow) -> dict[str, Any]:
     return {
         "descriptor": {"id": f"agent-eval/gate/{reason.kind}"},
         "level": level,
-        "message": _message(reason.line),
+        "message": _build_message(reason.line),
     }
 
 
-def _message(text: str) -> dict[str, str]:
+def _build_message(text: str) -> dict[str, str]:
     """Return a plain text message in which `[text](target)` is no link (§3.11.6)."""
-    shown = cut_bytes(many_lines(text, MESSAGE_BYTES), MESSAGE_BYTES)
+    shown = cut_bytes(visible_lines(text, MESSAGE_BYTES), MESSAGE_BYTES)
     return {"text": shown.replace("](", "] (")}

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ci_agent_eval.render.escape import cut_bytes
 from ci_agent_eval.render.formats.annotations import Annotation, Level
-from ci_agent_eval.render.numbers import counted
+from ci_agent_eval.render.numbers import count_noun
 
 PER_TYPE = 10
 MESSAGE_BYTES = 4_096
@@ -22,15 +22,15 @@ _COMMANDS: dict[Level, str] = {"failure": "error", "warning": "warning", "notice
 
 def render_commands(annotations: Sequence[Annotation]) -> str:
     """Return one command a line: the first of each type, then a notice that counts the rest."""
-    shown = [annotation for level in _COMMANDS for annotation in _first(annotations, level)]
-    lines = [_command(annotation) for annotation in shown]
+    shown = [annotation for level in _COMMANDS for annotation in _take_first(annotations, level)]
+    lines = [_format_command(annotation) for annotation in shown]
     if rest := len(annotations) - len(shown):
-        left_out = f"{counted(rest, 'annotation')} more than the runner shows; see the report"
-        lines.append(workflow_command("notice", left_out))
+        left_out = f"{count_noun(rest, 'annotation')} more than the runner shows; see the report"
+        lines.append(format_workflow_command("notice", left_out))
     return "".join(f"{line}\n" for line in lines)
 
 
-def workflow_command(kind: Literal["error", "warning", "notice"], sentence: str) -> str:
+def format_workflow_command(kind: Literal["error", "warning", "notice"], sentence: str) -> str:
     """Return the command that shows one sentence of our own on the run's page."""
     return f"::{kind} title=agent-eval::{escape_data(cut_bytes(sentence, MESSAGE_BYTES))}"
 
@@ -45,13 +45,13 @@ def escape_property(text: str) -> str:
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _first(annotations: Sequence[Annotation], level: Level) -> Iterator[Annotation]:
+def _take_first(annotations: Sequence[Annotation], level: Level) -> Iterator[Annotation]:
     # The notice that counts the rest is one of the ten notices.
     most = PER_TYPE - 1 if level == "notice" else PER_TYPE
     return islice((a for a in annotations if a.level == level), most)
 
 
-def _command(annotation: Annotation) -> str:
+def _format_command(annotation: Annotation) -> str:
     properties = {
         "file": annotation.path,
         "line": str(annotation.start_line),

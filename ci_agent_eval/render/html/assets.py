@@ -29,41 +29,41 @@ STYLE = "page.css"
 
 
 @cache
-def template() -> Template:
+def load_template() -> Template:
     """Return the page's template; everything that it is given is escaped."""
     environment = Environment(
-        loader=DictLoader({name: _text(name) for name in TEMPLATES}),
+        loader=DictLoader({name: _read_asset(name) for name in TEMPLATES}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
-        bytecode_cache=_compiled(),
+        bytecode_cache=_find_compiled(),
     )
     return environment.get_template(TEMPLATES[0])
 
 
-def _compiled() -> FileSystemBytecodeCache | None:
+def _find_compiled() -> FileSystemBytecodeCache | None:
     """Return where the image keeps templates compiled; elsewhere it takes a tenth of the start."""
     folder = resources.files("ci_agent_eval.render.html").joinpath("assets", "compiled")
     return FileSystemBytecodeCache(str(folder)) if folder.is_dir() else None
 
 
 @cache
-def script() -> Markup:
+def read_script() -> Markup:
     """Return the page's script: its files one after the other, in a scope of their own."""
-    body = "\n".join(_text(name) for name in SCRIPTS)
+    body = "\n".join(_read_asset(name) for name in SCRIPTS)
     return Markup(f'"use strict";\n(() => {{\n{body}}})();\n')  # noqa: S704 - a file of ours
 
 
 @cache
-def style() -> Markup:
+def read_style() -> Markup:
     """Return the page's style sheet."""
-    return Markup(_text(STYLE))  # noqa: S704 - a file of ours
+    return Markup(_read_asset(STYLE))  # noqa: S704 - a file of ours
 
 
-def _text(name: str) -> str:
+def _read_asset(name: str) -> str:
     return resources.files("ci_agent_eval.render.html").joinpath("assets", name).read_text("utf-8")
 
 
@@ -72,8 +72,8 @@ def content_policy(script: str, style: str) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src {_hash(script)}",
-            f"style-src {_hash(style)}",
+            f"script-src {_hash_source(script)}",
+            f"style-src {_hash_source(style)}",
             "base-uri 'none'",
             "form-action 'none'",
             "require-trusted-types-for 'script'",
@@ -82,6 +82,6 @@ def content_policy(script: str, style: str) -> str:
     )
 
 
-def _hash(content: str) -> str:
+def _hash_source(content: str) -> str:
     digest = hashlib.sha256(content.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

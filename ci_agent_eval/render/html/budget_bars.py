@@ -10,64 +10,67 @@ from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS
 from ci_agent_eval.contract.budgets import STATISTICS, SuiteBudgets
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.budget_overruns import budget_figures, budget_label
+from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.numbers import NOT_MEASURED
-from ci_agent_eval.render.overruns import budget_figures, budget_label
 
-Bar = dict[str, Any]
+BudgetBar = dict[str, Any]
 """`name`, `used` and `limit` in words, `share` of the limit (absent: not measured), `soft`."""
 
 MOST_SHARE = 99.0
 """A share above it is shown as this: the bar is full long before."""
 
 
-def episode_bars(budgets: Mapping[str, Any], shown: Shown) -> list[Bar]:
+def build_episode_bars(budgets: Mapping[str, Any], shown: PageText) -> list[BudgetBar]:
     """Return the budgets of an episode as canonical JSON holds them."""
-    return [_named(*_known(*figure), shown) for figure in _of_episode(budgets, shown)]
+    return [
+        _name_bar(*_build_cached_bar(*figure), shown)
+        for figure in _list_budget_values(budgets, shown)
+    ]
 
 
-def _of_episode(budgets: Mapping[str, Any], shown: Shown) -> Iterator[tuple[Any, ...]]:
+def _list_budget_values(budgets: Mapping[str, Any], shown: PageText) -> Iterator[tuple[Any, ...]]:
     """Yield the values of a `BudgetViolation` for each budget, exceeded or not."""
     for kind in BUDGET_KINDS:
         if kind.name in budgets:
-            yield _figure(kind.name, budgets[kind.name])
+            yield _read_budget(kind.name, budgets[kind.name])
     custom = sorted(budgets.get("custom", {}).items())
     for name, budget in shown.first(custom):
-        yield _figure(name, budget)
+        yield _read_budget(name, budget)
 
 
-def _figure(name: str, budget: Mapping[str, Any]) -> tuple[Any, ...]:
+def _read_budget(name: str, budget: Mapping[str, Any]) -> tuple[Any, ...]:
     statistic = next((known for known in STATISTICS if known in budget), None)
     used = budget.get(statistic) if statistic else budget.get("used")
     hard = bool(budget.get("hard", True))
     return name, budget["limit"], used, hard, statistic, budget.get("unit")
 
 
-def suite_bars(budgets: SuiteBudgets, totals: Totals, shown: Shown) -> list[Bar]:
+def build_suite_bars(budgets: SuiteBudgets, totals: Totals, shown: PageText) -> list[BudgetBar]:
     """Return the budgets of the whole suite."""
     figures = (
         BudgetViolation(kind.name, budget.limit, getattr(totals, kind.total), budget.hard)
         for kind, budget in budgets.iter_named()
     )
-    return [_named(*_bar(figure), shown) for figure in figures]
+    return [_name_bar(*_build_bar(figure), shown) for figure in figures]
 
 
-def _named(label: str, bar: Bar, shown: Shown) -> Bar:
+def _name_bar(label: str, bar: BudgetBar, shown: PageText) -> BudgetBar:
     return {"name": shown.name(label), **bar}
 
 
 @lru_cache(4096, typed=True)
-def _known(*figure: Any) -> tuple[str, Bar]:
+def _build_cached_bar(*figure: Any) -> tuple[str, BudgetBar]:
     """Return the bar of these values; thousands of episodes have the same few."""
-    return _bar(BudgetViolation(*figure))
+    return _build_bar(BudgetViolation(*figure))
 
 
-def _bar(figure: BudgetViolation) -> tuple[str, Bar]:
+def _build_bar(figure: BudgetViolation) -> tuple[str, BudgetBar]:
     """Return a budget's label, as its test may have named it, and the rest of its bar."""
     limit, used = budget_figures(figure)
-    bar: Bar = {"used": used, "limit": limit}
+    bar: BudgetBar = {"used": used, "limit": limit}
     if figure.observed is not None:
-        bar["share"] = _share(figure.observed, figure.limit)
+        bar["share"] = _compute_share(figure.observed, figure.limit)
         if figure.observed > figure.limit:
             bar["over"] = True
     else:
@@ -77,7 +80,7 @@ def _bar(figure: BudgetViolation) -> tuple[str, Bar]:
     return budget_label(figure), bar
 
 
-def _share(used: float, limit: float) -> float:
+def _compute_share(used: float, limit: float) -> float:
     if limit == 0:
         return MOST_SHARE if used else 0.0
     return round(min(used / limit, MOST_SHARE), 4)

@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
-from ci_agent_eval.render.html.histogram import FEWEST_VALUES, Bin, Histogram, histogram
-from ci_agent_eval.render.numbers import count, counted, milliseconds, money
+from ci_agent_eval.render.html.histogram import (
+    FEWEST_VALUES,
+    Histogram,
+    HistogramBin,
+    build_histogram,
+)
+from ci_agent_eval.render.numbers import count_noun, format_count, format_milliseconds, format_money
 
 WIDTH = 600
 HEIGHT = 120
@@ -18,7 +23,7 @@ LEAST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ChartBar:
     """One bar: where it stands, and what it says."""
 
     x: float
@@ -30,7 +35,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChartMark:
     """A line at a value."""
 
     x: float
@@ -49,13 +54,13 @@ class Chart:
     """What a reader learns who does not see it."""
     low: str
     high: str
-    bars: tuple[Bar, ...]
-    marks: tuple[Mark, ...]
+    bars: tuple[ChartBar, ...]
+    marks: tuple[ChartMark, ...]
     width: int = WIDTH
     height: int = HEIGHT
 
 
-def charts(episodes: Iterable[EpisodeRecord]) -> tuple[Chart, ...]:
+def build_charts(episodes: Iterable[EpisodeRecord]) -> tuple[Chart, ...]:
     """Return the distributions of what was measured more than once; skipped episodes have none.
 
     Of values that are all the same there is no picture, and a sentence says so.
@@ -64,21 +69,21 @@ def charts(episodes: Iterable[EpisodeRecord]) -> tuple[Chart, ...]:
     costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
     latencies = [value for facts in ran for value in facts.latencies_ms]
     found = (
-        _chart("cost", "Cost per episode", costs, money, "episode"),
-        _chart("latency", "Latency per turn", latencies, milliseconds, "turn"),
+        _build_chart("cost", "Cost per episode", costs, format_money, "episode"),
+        _build_chart("latency", "Latency per turn", latencies, format_milliseconds, "turn"),
     )
     return tuple(chart for chart in found if chart is not None)
 
 
-def _chart(
+def _build_chart(
     name: str, title: str, values: Sequence[float], write: Callable[[float], str], noun: str
 ) -> Chart | None:
-    of = histogram(values)
+    of = build_histogram(values)
     if of is None:
-        return _even(name, title, values, write, noun)
+        return _build_flat_chart(name, title, values, write, noun)
     median, p95 = write(of.median), write(of.p95)
     sentence = (
-        f"{counted(of.values, noun)}, from {write(of.low)} to {write(of.high)}: "
+        f"{count_noun(of.values, noun)}, from {write(of.low)} to {write(of.high)}: "
         f"median {median}, 95th percentile {p95}"
     )
     return Chart(
@@ -87,37 +92,39 @@ def _chart(
         sentence=sentence,
         low=write(of.bins[0].low),
         high=write(of.bins[-1].high),
-        bars=tuple(_bar(number, found, of, write) for number, found in enumerate(of.bins)),
+        bars=tuple(_build_bar(number, found, of, write) for number, found in enumerate(of.bins)),
         marks=(
-            Mark(_x(of, of.median), "median", median),
-            Mark(_x(of, of.p95), "p95", p95),
+            ChartMark(_compute_x(of, of.median), "median", median),
+            ChartMark(_compute_x(of, of.p95), "p95", p95),
         ),
     )
 
 
-def _even(
+def _build_flat_chart(
     name: str, title: str, values: Sequence[float], write: Callable[[float], str], noun: str
 ) -> Chart | None:
     """Return a chart without a picture: of values that do not differ."""
     if len(values) < FEWEST_VALUES:
         return None
     one = write(max(values))
-    sentence = f"{counted(len(values), noun)}, {one} each"
+    sentence = f"{count_noun(len(values), noun)}, {one} each"
     return Chart(name, title, sentence, low=one, high=one, bars=(), marks=())
 
 
-def _bar(number: int, found: Bin, of: Histogram, write: Callable[[float], str]) -> Bar:
+def _build_bar(
+    number: int, found: HistogramBin, of: Histogram, write: Callable[[float], str]
+) -> ChartBar:
     width = WIDTH / len(of.bins)
     height = max(found.count / of.tallest * HEIGHT, LEAST) if found.count else 0
-    return Bar(
+    return ChartBar(
         x=round(number * width + GAP / 2, 2),
         y=round(HEIGHT - height, 2),
         width=round(width - GAP, 2),
         height=round(height, 2),
         range=f"{write(found.low)} to {write(found.high)}",
-        count=count(found.count),
+        count=format_count(found.count),
     )
 
 
-def _x(of: Histogram, value: float) -> float:
+def _compute_x(of: Histogram, value: float) -> float:
     return round(of.place_of(value) * WIDTH, 2)

@@ -9,28 +9,28 @@ from typing import Any
 from ci_agent_eval.analysis.comparison.model import ConditionDifference, ScenarioMetrics
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.comparison import CHANGES, ComparisonRow, FigureRow
-from ci_agent_eval.render.html.beside import Beside
-from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow, FigureRow
+from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
+from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.numbers import format_cell
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.scenario_name import Key
+from ci_agent_eval.render.scenario_name import ScenarioKey
 
 _FIGURES: tuple[
     tuple[str, Callable[[ScenarioMetrics], float | None], Callable[[float], str]], ...
 ] = (
-    ("pass rate", lambda side: side.pass_rate, numbers.percent),
-    ("cost per episode", lambda side: side.cost_usd, numbers.money),
-    ("tokens per episode", lambda side: side.tokens, numbers.count),
-    ("tool calls per episode", lambda side: side.tool_calls, numbers.amount),
-    ("p95 turn latency", lambda side: side.p95_latency_ms, numbers.milliseconds),
+    ("pass rate", lambda side: side.pass_rate, numbers.format_percent),
+    ("cost per episode", lambda side: side.cost_usd, numbers.format_money),
+    ("tokens per episode", lambda side: side.tokens, numbers.format_count),
+    ("tool calls per episode", lambda side: side.tool_calls, numbers.format_amount),
+    ("p95 turn latency", lambda side: side.p95_latency_ms, numbers.format_milliseconds),
 )
 
 _CHIPS = {"newly_failing": "failed", "vanished": "failed", "still_failing": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DiffStep:
     """One tool call of a way, and whether it is where the ways part."""
 
     tool: str
@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ComparisonPair:
     """A scenario of both sides, ready to be placed."""
 
     name: str
@@ -58,21 +58,21 @@ class Pair:
     renamed_from: str | None
     place: str
     """Where the ways part; empty: they do not."""
-    before: Sequence[Step]
-    after: Sequence[Step]
+    before: Sequence[DiffStep]
+    after: Sequence[DiffStep]
     talks: Mapping[str, Any]
     """A conversation of each side, for the page's script; empty: none is shown."""
     opened: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class PageComparison:
     """What the page shows of a comparison."""
 
     label: str
     method: str
     figures: Sequence[FigureRow]
-    pairs: Sequence[Pair]
+    pairs: Sequence[ComparisonPair]
     unchanged: int
     """Scenarios of which nothing is to be said."""
 
@@ -80,22 +80,24 @@ class Sides:
 Findings = Sequence[BaselineFinding]
 
 
-def sides_of(view: ReportView, shown: Shown, beside: Beside) -> Sides | None:
+def build_page_comparison(
+    view: ReportView, shown: PageText, beside: BaselineConversations
+) -> PageComparison | None:
     """Return the page's comparison; None: nothing was compared."""
     found = view.comparison
     if found is None:
         return None
-    against: dict[Key | None, list[BaselineFinding]] = {}
+    against: dict[ScenarioKey | None, list[BaselineFinding]] = {}
     for finding in view.baseline_findings:
         against.setdefault(finding.key, []).append(finding)
     pairs = ((row, tuple(against.get(row.key, ()))) for row in found.scenarios)
-    ordered = sorted(pairs, key=lambda pair: _weight(*pair))
-    told = [(row, findings) for row, findings in ordered if findings or _is_told(row)]
-    return Sides(
+    ordered = sorted(pairs, key=lambda pair: _rank_row(*pair))
+    told = [(row, findings) for row, findings in ordered if findings or _is_shown(row)]
+    return PageComparison(
         label=shown.name(found.label),
         method=found.method,
         figures=view.compared_figures,
-        pairs=[_pair(row, shown, findings, beside) for row, findings in shown.first(told)],
+        pairs=[_build_pair(row, shown, findings, beside) for row, findings in shown.first(told)],
         unchanged=len(found.scenarios) - len(told),
     )
 
@@ -104,28 +106,28 @@ _TURNS = list(CHANGES)
 _CALLS = ("regression", "undecided")
 
 
-def _weight(row: ComparisonRow, against: Findings) -> tuple[bool, float, int]:
+def _rank_row(row: ComparisonRow, against: Findings) -> tuple[bool, float, int]:
     """Return the rank of a row: those that gate first, then by test results and checks."""
     scenario = row.scenario
     call = _CALLS.index(scenario.call) if scenario.call in _CALLS else len(_CALLS)
     change = _TURNS.index(scenario.change) if scenario.change in _TURNS else len(_TURNS)
     over = bool(scenario.newly_over) / 2
     is_gating = any(f.gates for f in against) or scenario.change == "newly_failing"
-    return not is_gating, call if _is_trouble(row) else len(_CALLS) + 1 - over, change
+    return not is_gating, call if _is_failing(row) else len(_CALLS) + 1 - over, change
 
 
-def _is_trouble(row: ComparisonRow) -> bool:
+def _is_failing(row: ComparisonRow) -> bool:
     return row.scenario.call in _CALLS or row.scenario.change in _CHIPS
 
 
-def _is_told(row: ComparisonRow) -> bool:
+def _is_shown(row: ComparisonRow) -> bool:
     scenario = row.scenario
     said = scenario.divergence, scenario.newly_over, scenario.renamed_from, scenario.differences
     doubted = scenario.is_downgraded, scenario.thinned, scenario.flakier
     return scenario.change != "unchanged" or scenario.call in _CALLS or any((*said, *doubted))
 
 
-def _chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, str]]:
+def _list_chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, str]]:
     scenario = row.scenario
     # That it passes still would contradict what is said against it.
     if scenario.change != "unchanged" or not (row.call or against):
@@ -143,16 +145,18 @@ def _chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, str]]:
         yield "warning", "newly over budget"
 
 
-def _pair(row: ComparisonRow, shown: Shown, against: Findings, beside: Beside) -> Pair:
+def _build_pair(
+    row: ComparisonRow, shown: PageText, against: Findings, beside: BaselineConversations
+) -> ComparisonPair:
     scenario, diff = row.scenario, row.diff
-    return Pair(
+    return ComparisonPair(
         name=shown.name(scenario.scenario_id),
         agent=shown.name(scenario.agent) if scenario.agent else None,
-        chips=list(_chips(row, against)),
+        chips=list(_list_chips(row, against)),
         sureness=row.sureness,
         passes=(row.before, row.now),
-        figures=_figures(row),
-        incomparable=_incomparable(row),
+        figures=_list_figures(row),
+        incomparable=_describe_incomparable(row),
         differences=[
             ConditionDifference(d.condition, shown.text(d.before), shown.text(d.after))
             for d in scenario.differences
@@ -160,21 +164,21 @@ def _pair(row: ComparisonRow, shown: Shown, against: Findings, beside: Beside) -
         apart=scenario.change == "not_comparable",
         newly_over=[shown.name(name) for name in shown.first(scenario.newly_over)],
         renamed_from=shown.name(scenario.renamed_from) if scenario.renamed_from else None,
-        place=_place(row, shown),
-        before=_steps(diff.before, diff.call, shown) if diff else [],
-        after=_steps(diff.after, diff.call, shown) if diff else [],
+        place=_describe_place(row, shown),
+        before=_build_steps(diff.before, diff.call, shown) if diff else [],
+        after=_build_steps(diff.after, diff.call, shown) if diff else [],
         talks=beside.of(scenario) if row.is_changed else {},
-        opened=any(finding.gates for finding in against) or _is_trouble(row),
+        opened=any(finding.gates for finding in against) or _is_failing(row),
     )
 
 
-def _incomparable(row: ComparisonRow) -> str:
+def _describe_incomparable(row: ComparisonRow) -> str:
     if row.scenario.change == "not_comparable":
         return "Not comparable"
     return row.set_aside[:1].upper() + row.set_aside[1:]
 
 
-def _figures(row: ComparisonRow) -> list[tuple[str, str, str]]:
+def _list_figures(row: ComparisonRow) -> list[tuple[str, str, str]]:
     rows, sides = [], (row.scenario.before, row.scenario.after)
     for name, figure, write in _FIGURES:
         before, now = (format_cell(None if side is None else figure(side), write) for side in sides)
@@ -183,15 +187,15 @@ def _figures(row: ComparisonRow) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _place(row: ComparisonRow, shown: Shown) -> str:
+def _describe_place(row: ComparisonRow, shown: PageText) -> str:
     if row.diff is None:
         return ""
     argument = f", argument {shown.name(row.diff.argument)}" if row.diff.argument else ""
     return f"First divergence at {row.diff.place}{argument}"
 
 
-def _steps(names: Sequence[str], call: int, shown: Shown) -> list[Step]:
+def _build_steps(names: Sequence[str], call: int, shown: PageText) -> list[DiffStep]:
     return [
-        Step(shown.name(name), number == call)
+        DiffStep(shown.name(name), number == call)
         for number, name in enumerate(shown.first(names), start=1)
     ]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.render.html.caps import Shown
-from ci_agent_eval.render.numbers import count, milliseconds, money
+from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.numbers import format_count, format_milliseconds, format_money
 
 Part = dict[str, Any]
 
@@ -22,10 +22,10 @@ _USUAL = (None, "stop", "tool_call")
 """Finish reasons that are not worth a note."""
 
 
-class Conversation:
+class ConversationWriter:
     """Collects the turns until the episode's share of the page is used up."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: PageText) -> None:
         self._shown = shown
         self._left = shown.caps.conversation
 
@@ -43,7 +43,7 @@ class Conversation:
 
     def _turn(self, turn: Mapping[str, Any]) -> Part:
         part: Part = {"role": turn["role"], "text": self._text(turn.get("content", ""))}
-        if notes := [*_notes(turn), *self._finish(turn)]:
+        if notes := [*_list_notes(turn), *self._finish(turn)]:
             part["notes"] = notes
         if calls := turn.get("tool_calls"):
             part["calls"] = [self._call(call) for call in self._while_room(calls)]
@@ -58,11 +58,11 @@ class Conversation:
         part: Part = {"name": self._shown.name(call["name"])}
         for key in ("arguments", "result"):
             if call.get(key) is not None:
-                part[key] = self._text(_written(call[key]))
+                part[key] = self._text(_format_value(call[key]))
         if call.get("error") is not None:
             part["error"] = self._text(call["error"])
         if call.get("duration_ms") is not None:
-            part["duration"] = milliseconds(call["duration_ms"])
+            part["duration"] = format_milliseconds(call["duration_ms"])
         if call.get("steered_by"):
             # It took no time: this stands in the duration's place.
             part["duration"] = f"held back by {self._shown.name(call['steered_by'])}"
@@ -74,7 +74,7 @@ class Conversation:
         return shown
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Write a tool's argument or result: a text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
@@ -82,15 +82,15 @@ def _written(value: Any) -> str:
     return short if len(short) <= _PLAIN_WIDTH else _IN_LINES(value)
 
 
-def _notes(turn: Mapping[str, Any]) -> Iterator[str]:
+def _list_notes(turn: Mapping[str, Any]) -> Iterator[str]:
     """Write what the turn took and where it came from."""
     if turn.get("source"):
         yield turn["source"]
     if turn.get("latency_ms") is not None:
-        yield milliseconds(turn["latency_ms"])
+        yield format_milliseconds(turn["latency_ms"])
     if (tokens := turn.get("tokens")) is not None:
-        cached = f" ({count(tokens['cached'])} cached)" if tokens.get("cached") else ""
-        read, wrote = count(tokens.get("input", 0)), count(tokens.get("output", 0))
+        cached = f" ({format_count(tokens['cached'])} cached)" if tokens.get("cached") else ""
+        read, wrote = format_count(tokens.get("input", 0)), format_count(tokens.get("output", 0))
         yield f"{read}{cached} tokens in, {wrote} out"
     if turn.get("cost_usd") is not None:
-        yield money(turn["cost_usd"])
+        yield format_money(turn["cost_usd"])

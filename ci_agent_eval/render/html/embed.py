@@ -15,12 +15,12 @@ _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
-def embedded_json(value: Any) -> str:
+def embed_json(value: Any) -> str:
     """Return the value as ASCII JSON on one line, without `<`, `>` and `&`."""
     return _ENCODE(value).translate(_ESCAPES)
 
 
-def filled(row: dict[str, Any]) -> dict[str, Any]:
+def drop_empty(row: dict[str, Any]) -> dict[str, Any]:
     """Return the row without what is empty or false; zero is neither."""
     return {
         key: value

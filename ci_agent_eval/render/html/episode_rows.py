@@ -13,34 +13,40 @@ from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.measurement import compute_latency_statistic
-from ci_agent_eval.render.html.budget_bars import episode_bars
-from ci_agent_eval.render.html.caps import Shown
-from ci_agent_eval.render.html.conversation import Conversation
-from ci_agent_eval.render.html.embed import embedded_json, filled
-from ci_agent_eval.render.html.places import Places
-from ci_agent_eval.render.numbers import amount, count, counted, milliseconds, money
+from ci_agent_eval.render.html.budget_bars import build_episode_bars
+from ci_agent_eval.render.html.conversation import ConversationWriter
+from ci_agent_eval.render.html.embed import drop_empty, embed_json
+from ci_agent_eval.render.html.page_files import PageFiles
+from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.numbers import (
+    count_noun,
+    format_amount,
+    format_count,
+    format_milliseconds,
+    format_money,
+)
 
 Row = dict[str, Any]
 
 IterationKey = tuple[str, str | None, str | None, int]
 
 
-def _iteration(facts: EpisodeRecord) -> IterationKey:
+def _build_key(facts: EpisodeRecord) -> IterationKey:
     return facts.scenario_id, facts.agent, facts.nodeid, facts.iteration
 
 
-def attempts_of(episodes: Iterable[EpisodeRecord]) -> Mapping[IterationKey, int]:
+def count_attempts(episodes: Iterable[EpisodeRecord]) -> Mapping[IterationKey, int]:
     """Return how many attempts an iteration took, where it is not one."""
-    counts = Counter(map(_iteration, episodes))
+    counts = Counter(map(_build_key, episodes))
     return {key: number for key, number in counts.items() if number > 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class EpisodeRows:
     """Writes episodes as JSON, one a line, until the page is full."""
 
-    shown: Shown
-    places: Places
+    shown: PageText
+    places: PageFiles
     scenarios: Mapping[tuple[str, str | None], int]
     """Where each scenario and agent stands in the page's list of them."""
     attempts: Mapping[IterationKey, int]
@@ -55,7 +61,7 @@ class Rows:
                 cut.episodes += 1
                 continue
             said = json.loads(line)
-            row = embedded_json(self._row(number, scenario, facts, said))
+            row = embed_json(self._row(number, scenario, facts, said))
             rows -= len(row)
             yield self._with_conversation(row, facts, said, room)
 
@@ -69,7 +75,7 @@ class Rows:
         if room[kind] <= 0:
             self.shown.cut.conversations += 1
             return f'{row[:-1]},"left_out":1}}'
-        written = embedded_json(Conversation(self.shown).turns(turns))
+        written = embed_json(ConversationWriter(self.shown).turns(turns))
         room[kind] -= len(written)
         return f'{row[:-1]},"turns":{written}}}'
 
@@ -82,7 +88,7 @@ class Rows:
             "outcome": facts.outcome,
             "iteration": facts.iteration,
             "attempt": facts.attempt if facts.attempt > 1 else None,
-            "attempts": self.attempts.get(_iteration(facts)),
+            "attempts": self.attempts.get(_build_key(facts)),
             "evaluation": said.get("mode") == "evaluation",
             "over": any(violation.hard for violation in facts.violations),
             "test": self._name(facts.nodeid),
@@ -90,15 +96,15 @@ class Rows:
             "model": self._name(facts.model),
             "stopped": (facts.stop_reason or "").replace("_", " "),
             "reason": self.shown.text(facts.reason or ""),
-            "figures": list(_figures(facts, said)),
+            "figures": list(_list_figures(facts, said)),
             "cost": facts.cost_usd,
             "latency": compute_latency_statistic(facts.latencies_ms, "p95"),
             "checks": self._checks(said.get("assertions", ())),
             "scores": self._scores(said.get("scores", ())),
-            "budgets": episode_bars(said.get("budgets", {}), self.shown),
+            "budgets": build_episode_bars(said.get("budgets", {}), self.shown),
             "metadata": self._metadata(said.get("metadata")),
         }
-        return filled(row)
+        return drop_empty(row)
 
     def _name(self, text: str | None) -> str | None:
         return self.shown.name(text) if text else None
@@ -114,7 +120,7 @@ class Rows:
         if assertion.get("severity") == "warning":
             row["warning"] = True
         if score not in (None, float(passed)):
-            row["score"] = amount(score)
+            row["score"] = format_amount(score)
         if place := self.places.of(assertion.get("file"), assertion.get("line")):
             row["place"] = place
         return row
@@ -123,7 +129,7 @@ class Rows:
         return [
             {
                 "name": self.shown.name(score["name"]),
-                "value": amount(score["value"]),
+                "value": format_amount(score["value"]),
                 "reason": self.shown.text(score.get("reason") or ""),
             }
             for score in self.shown.first(scores)
@@ -135,21 +141,21 @@ class Rows:
         return self.shown.text(json.dumps(metadata, ensure_ascii=False, indent=2))
 
 
-def _figures(facts: EpisodeRecord, said: Mapping[str, Any]) -> Iterator[str]:
+def _list_figures(facts: EpisodeRecord, said: Mapping[str, Any]) -> Iterator[str]:
     """Write what was measured of an episode, and how its replies came about."""
     if facts.turns:
-        yield counted(facts.turns, "turn")
+        yield count_noun(facts.turns, "turn")
     if facts.tool_calls:
-        yield counted(facts.tool_calls, "tool call")
+        yield count_noun(facts.tool_calls, "tool call")
     if facts.duration_ms is not None:
-        yield milliseconds(facts.duration_ms)
+        yield format_milliseconds(facts.duration_ms)
     if facts.tokens is not None:
-        yield f"{count(facts.tokens)} tokens"
+        yield f"{format_count(facts.tokens)} tokens"
     if facts.cost_usd is not None:
-        yield money(facts.cost_usd)
+        yield format_money(facts.cost_usd)
     if facts.calls.rate_limited:
-        yield f"rate limited {counted(facts.calls.rate_limited, 'time')}"
+        yield f"rate limited {count_noun(facts.calls.rate_limited, 'time')}"
     if facts.calls.misses:
-        yield counted(facts.calls.misses, "cassette miss", "cassette misses")
+        yield count_noun(facts.calls.misses, "cassette miss", "cassette misses")
     if (judge := said.get("judge")) is not None:
-        yield counted(judge.get("calls", 0), "call of the judge", "calls of the judge")
+        yield count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")

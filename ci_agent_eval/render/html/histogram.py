@@ -19,7 +19,7 @@ SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class HistogramBin:
     """One bar: values from `low` up to, not including, `high`."""
 
     low: float
@@ -31,7 +31,7 @@ class Bin:
 class Histogram:
     """The bars from the lowest to the highest value, and where the middle and the tail are."""
 
-    bins: tuple[Bin, ...]
+    bins: tuple[HistogramBin, ...]
     values: int
     low: float
     high: float
@@ -49,7 +49,7 @@ class Histogram:
         return (value - start) / (end - start)
 
 
-def histogram(values: Sequence[float]) -> Histogram | None:
+def build_histogram(values: Sequence[float]) -> Histogram | None:
     """Count values into bins; None where there are too few, or all are the same."""
     if len(values) < FEWEST_VALUES:
         return None
@@ -60,7 +60,7 @@ def histogram(values: Sequence[float]) -> Histogram | None:
     first = math.floor(low / width)
     counts = Counter(math.floor(value / width) for value in values)
     bins = (
-        Bin(number * width, (number + 1) * width, counts[number])
+        HistogramBin(number * width, (number + 1) * width, counts[number])
         for number in range(first, math.floor(high / width) + 1)
     )
     return Histogram(

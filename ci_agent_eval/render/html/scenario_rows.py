@@ -10,9 +10,9 @@ from typing import Any
 from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.html.caps import Shown
-from ci_agent_eval.render.html.embed import filled
-from ci_agent_eval.render.html.places import Places
+from ci_agent_eval.render.html.embed import drop_empty
+from ci_agent_eval.render.html.page_files import PageFiles
+from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.numbers import Cell
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
@@ -24,15 +24,15 @@ _GATED = 1
 """Of a scenario that passes, and fails the gate by the baseline or by a budget."""
 
 
-def listed_scenarios(view: ReportView, shown: Shown) -> list[ScenarioRow]:
+def select_scenarios(view: ReportView, shown: PageText) -> list[ScenarioRow]:
     """Return the scenarios that the page shows, the failing ones first."""
-    found = sorted(view.scenarios, key=_weight)
+    found = sorted(view.scenarios, key=_rank_row)
     most = shown.caps.scenarios
     shown.cut.scenarios += max(0, len(found) - most)
     return found[:most]
 
 
-def _weight(row: ScenarioRow) -> tuple[int, bool, bool]:
+def _rank_row(row: ScenarioRow) -> tuple[int, bool, bool]:
     weight = _GATED if _is_gated(row) else _WEIGHT[row.status]
     return weight, not row.is_required, not row.hard_overruns
 
@@ -41,11 +41,11 @@ def _is_gated(row: ScenarioRow) -> bool:
     return row.is_passing and (row.fails_by_budget or row.fails_by_baseline)
 
 
-def scenario_row(row: ScenarioRow, shown: Shown, places: Places) -> Row:
+def build_scenario_data(row: ScenarioRow, shown: PageText, places: PageFiles) -> Row:
     """Return a scenario as the page's script reads it."""
     scenario, tally = row.scenario, row.scenario.tally
     unjudged = (row.error_cause,) if scenario.unjudged_reasons else ()
-    return filled(
+    return drop_empty(
         {
             "id": shown.name(scenario.scenario_id),
             "agent": shown.name(scenario.agent) if scenario.agent else None,
@@ -54,35 +54,37 @@ def scenario_row(row: ScenarioRow, shown: Shown, places: Places) -> Row:
             "advisory": row.is_advisory,
             "quarantine": scenario.in_quarantine,
             "evaluation": row.is_evaluation,
-            "score": _text(row.score),
+            "score": _text_or_none(row.score),
             "gated": _is_gated(row),
-            "against": [_against(finding, shown) for finding in row.baseline_findings],
+            "against": [_build_finding(finding, shown) for finding in row.baseline_findings],
             "over": bool(row.hard_overruns),
             "flaky": scenario.flaky or None,
             "tally": [tally.passed, tally.failed, tally.error, tally.skipped],
             "passes": row.passes,
-            "required": _required(row),
-            "rate": _text(row.pass_rate),
-            "range": _range(row),
-            "cost": _text(row.cost_per_episode),
-            "latency": _text(row.latency),
-            "totals": _totals(row),
-            "tries": [_tries(found) for found in scenario.reliability],
-            "causes": [_cause(c, shown, places) for c in shown.first((*row.causes, *unjudged))],
+            "required": _describe_requirement(row),
+            "rate": _text_or_none(row.pass_rate),
+            "range": _build_range(row),
+            "cost": _text_or_none(row.cost_per_episode),
+            "latency": _text_or_none(row.latency),
+            "totals": _list_totals(row),
+            "tries": [_format_tries(found) for found in scenario.reliability],
+            "causes": [
+                _build_cause(c, shown, places) for c in shown.first((*row.causes, *unjudged))
+            ],
             "place": places.of(scenario.file, scenario.line),
         }
     )
 
 
-def _text(cell: Cell) -> str | None:
+def _text_or_none(cell: Cell) -> str | None:
     return None if cell.value is None else cell.text
 
 
-def _against(finding: BaselineFinding, shown: Shown) -> Row:
+def _build_finding(finding: BaselineFinding, shown: PageText) -> Row:
     """Return a short word for a chip, the whole sentence, and whether it gates."""
     quoted = f": {shown.text(finding.quoted)}" if finding.quoted else ""
     passes = f"passes {finding.now} now, {finding.before} before"
-    return filled(
+    return drop_empty(
         {
             "kind": finding.kind.replace("_", " "),
             "what": f"{finding.text}{quoted}; {passes}",
@@ -91,17 +93,17 @@ def _against(finding: BaselineFinding, shown: Shown) -> Row:
     )
 
 
-def _required(row: ScenarioRow) -> str:
+def _describe_requirement(row: ScenarioRow) -> str:
     """Write what the scenario needs, where that is not that every iteration passes."""
     judgement = row.judgement
     if judgement.required_passes is not None:
-        return f"{numbers.counted(judgement.required_passes, 'pass', 'passes')} required"
+        return f"{numbers.count_noun(judgement.required_passes, 'pass', 'passes')} required"
     if judgement.required_pass_rate != 1:
-        return f"{numbers.percent(judgement.required_pass_rate)} required"
+        return f"{numbers.format_percent(judgement.required_pass_rate)} required"
     return ""
 
 
-def _range(row: ScenarioRow) -> list[float] | None:
+def _build_range(row: ScenarioRow) -> list[float] | None:
     """Return the ends of the interval, the rate in it, and the rate that is required."""
     interval, rate = row.scenario.pass_interval, row.scenario.tally.pass_rate
     if interval is None or rate is None:
@@ -109,7 +111,7 @@ def _range(row: ScenarioRow) -> list[float] | None:
     return [round(part, 4) for part in (*interval, rate, row.judgement.required_pass_rate)]
 
 
-def _totals(row: ScenarioRow) -> list[str]:
+def _list_totals(row: ScenarioRow) -> list[str]:
     """Write what all iterations and attempts of the scenario took together."""
     scenario = row.scenario
     written = (
@@ -117,21 +119,21 @@ def _totals(row: ScenarioRow) -> list[str]:
         ("tool call", scenario.tool_calls),
         ("token", scenario.tokens or 0),
     )
-    totals = [numbers.counted(number, noun) for noun, number in written if number]
+    totals = [numbers.count_noun(number, noun) for noun, number in written if number]
     return [*totals, *(cell.text for cell in (row.duration, row.cost) if cell.value is not None)]
 
 
-def _tries(found: Reliability) -> str:
+def _format_tries(found: Reliability) -> str:
     """Write the chances of k tries: pass@k, then pass^k."""
-    once, always = numbers.percent(found.pass_at_k), numbers.percent(found.pass_hat_k)
+    once, always = numbers.format_percent(found.pass_at_k), numbers.format_percent(found.pass_hat_k)
     return f"pass@{found.k} {once}, pass^{found.k} {always}"
 
 
-def _cause(cause: Cause, shown: Shown, places: Places) -> Row:
+def _build_cause(cause: Cause, shown: PageText, places: PageFiles) -> Row:
     row: Row = {
         "name": shown.name(cause.name) if cause.name else None,
         "reason": shown.text(cause.reason) if cause.reason else None,
         "place": places.of(cause.place.file, cause.place.line),
         "iterations": cause.iterations,
     }
-    return filled(row)
+    return drop_empty(row)

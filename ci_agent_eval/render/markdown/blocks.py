@@ -13,38 +13,38 @@ PATH_LIMIT = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A table's column: its title, and whether it holds figures."""
 
     title: str
     figures: bool = False
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
+def render_table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; every row has a cell for every column and no newline in any."""
     lines = [
-        _row([column.title for column in columns]),
+        _render_row([column.title for column in columns]),
         "|" + "|".join("---:" if column.figures else "---" for column in columns) + "|",
     ]
-    lines += [_row(row) for row in rows]
+    lines += [_render_row(row) for row in rows]
     return "\n".join(lines)
 
 
-def _row(cells: Sequence[str]) -> str:
+def _render_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def items(lines: Iterable[str]) -> str:
+def render_list(lines: Iterable[str]) -> str:
     """Return a bullet list of one-line items."""
     return "\n".join(f"- {line}" for line in lines)
 
 
-def fold(summary: str, body: str) -> str:
+def render_details(summary: str, body: str) -> str:
     """Return a folded block; `summary` is our own words, the blank lines let Markdown be read."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
-def link(text: str, url: str | None) -> str:
+def render_link(text: str, url: str | None) -> str:
     """Return a link, or only its text where there is no address."""
     return f"[{text}]({url})" if url else text
 
@@ -56,4 +56,4 @@ def render_place(place: Place, *, cell: bool = False) -> str:
     # The address holds the folders, so the text need not.
     name = place.file.replace("\\", "/").rpartition("/")[2] if place.url else place.file
     shown = f"{name}:{place.line}" if place.line else name
-    return link(code_span(shown, limit=PATH_LIMIT, cell=cell), place.url)
+    return render_link(code_span(shown, limit=PATH_LIMIT, cell=cell), place.url)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.contract.findings import SourceFile
-from ci_agent_eval.render.escape import code_span, fenced
-from ci_agent_eval.render.markdown.blocks import Column, render_place
+from ci_agent_eval.render.escape import code_block, code_span
+from ci_agent_eval.render.markdown.blocks import TableColumn, render_place
 from ci_agent_eval.render.markdown.section import (
     ID_LIMIT,
     OUTPUT_LIMIT,
@@ -17,16 +17,16 @@ from ci_agent_eval.render.markdown.section import (
     WHOLE_REASON_LIMIT,
     Section,
     are_rated,
-    cause_cell,
+    blocks_body,
     failing_table,
-    of_blocks,
-    of_list,
-    of_table,
+    list_body,
     passes_cells,
     passes_columns,
-    scenario_cell,
+    render_cause,
+    render_scenario,
+    table_body,
 )
-from ci_agent_eval.render.numbers import ABSENT, count, counted, percent
+from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count, format_percent
 from ci_agent_eval.render.report_view import FailingTest, FlakyRow, ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
@@ -34,19 +34,19 @@ FEW_TRIES = 3
 """A small number of tries, of which the chances are shown beside those of the largest."""
 
 
-def assertions(view: ReportView) -> Section:
+def build_assertions_section(view: ReportView) -> Section:
     """Return every failed assertion that a table above does not show in full."""
     found = [
         (row, cause)
         for row, cause in view.failures
         if not row.is_only_measured and not is_shown_in_row(row)
     ]
-    title = counted(len(found), "failed assertion", "failed assertions")
+    title = count_noun(len(found), "failed assertion", "failed assertions")
     return Section(
         "assertions",
         f"{title} in full",
         ("failing assertion", "failing assertions"),
-        of_list(found, lambda pair: assertion_line(*pair)),
+        list_body(found, lambda pair: render_assertion(*pair)),
         folded=True,
     )
 
@@ -58,62 +58,62 @@ def is_shown_in_row(row: ScenarioRow) -> bool:
     return row.status == "failing" and len(row.causes) <= 1 and short
 
 
-def assertion_line(row: ScenarioRow, cause: Cause) -> str:
+def render_assertion(row: ScenarioRow, cause: Cause) -> str:
     """Return the line of a failed assertion: scenario, iterations, name, reason, place."""
     times, ran = "", row.scenario.tally.ran
     if cause.iterations is not None and ran > 1:
-        times = f" in {count(cause.iterations)} of {count(ran)} iterations"
-    name, where = scenario_cell(row, cell=False), render_place(cause.place)
-    return f"{name}{times}: {cause_cell(cause, WHOLE_REASON_LIMIT)}, {where}"
+        times = f" in {format_count(cause.iterations)} of {format_count(ran)} iterations"
+    name, where = render_scenario(row, cell=False), render_place(cause.place)
+    return f"{name}{times}: {render_cause(cause, WHOLE_REASON_LIMIT)}, {where}"
 
 
-def outputs(view: ReportView) -> Section:
+def build_outputs_section(view: ReportView) -> Section:
     """Return the output of failing tests, mostly tracebacks."""
     found = [test for test in view.failing_tests if test.case.detail]
     return Section(
         "outputs",
-        f"Output of {counted(len(found), 'failing test')}",
+        f"Output of {count_noun(len(found), 'failing test')}",
         ("output of a test", "outputs of tests"),
-        of_blocks(found, _output),
+        blocks_body(found, _render_output),
         folded=True,
     )
 
 
-def _output(test: FailingTest) -> str:
-    return f"{code_span(test.case.title)}\n\n{fenced(test.case.detail or '', OUTPUT_LIMIT)}"
+def _render_output(test: FailingTest) -> str:
+    return f"{code_span(test.case.title)}\n\n{code_block(test.case.detail or '', OUTPUT_LIMIT)}"
 
 
-def advisory(view: ReportView) -> Section:
+def build_advisory_section(view: ReportView) -> Section:
     """Return advisory scenarios that fail."""
     found = view.failing_advisory
     return Section(
         "advisory",
-        f"Advisory, not gating: {counted(len(found), 'failing scenario')}",
+        f"Advisory, not gating: {count_noun(len(found), 'failing scenario')}",
         ("failing advisory scenario", "failing advisory scenarios"),
         failing_table(found),
         folded=True,
     )
 
 
-def warnings(view: ReportView) -> Section:
+def build_warnings_section(view: ReportView) -> Section:
     """Return failed assertions that are warnings."""
     found = [(row, cause) for row in view.scenarios for cause in row.warnings]
     return Section(
         "warnings",
-        counted(len(found), "warning"),
+        count_noun(len(found), "warning"),
         ("warning", "warnings"),
-        of_list(found, lambda pair: assertion_line(*pair)),
+        list_body(found, lambda pair: render_assertion(*pair)),
         folded=True,
     )
 
 
-def flaky(view: ReportView) -> Section:
+def build_flaky_section(view: ReportView) -> Section:
     """Return the scenarios and tests that passed only on a retry."""
     return Section(
         "flaky",
-        f"{count(len(view.flaky))} flaky: passed only on a retry",
+        f"{format_count(len(view.flaky))} flaky: passed only on a retry",
         ("flaky scenario or test", "flaky scenarios or tests"),
-        of_list(view.flaky, _flaky_line),
+        list_body(view.flaky, _flaky_line),
         folded=True,
     )
 
@@ -121,11 +121,14 @@ def flaky(view: ReportView) -> Section:
 def _flaky_line(found: FlakyRow) -> str:
     if found.scenario is None:
         return code_span(found.title)
-    name, times = scenario_cell(found.scenario, cell=False), counted(found.iterations, "iteration")
+    name, times = (
+        render_scenario(found.scenario, cell=False),
+        count_noun(found.iterations, "iteration"),
+    )
     return f"{name}, {times}, {render_place(found.place)}"
 
 
-def passing(view: ReportView) -> Section:
+def build_passing_section(view: ReportView) -> Section:
     """Return the scenarios that passed, with cost and latency, and marked where over budget.
 
     A finding of the comparison that gates makes it no passing scenario; others are its note.
@@ -136,20 +139,20 @@ def passing(view: ReportView) -> Section:
         if row.is_passing and not row.is_only_measured and not row.fails_by_baseline
     ]
     over = sum(1 for row in found if row.hard_overruns)
-    title = counted(len(found), "passing scenario")
+    title = count_noun(len(found), "passing scenario")
     rated = are_rated(found)
     columns = (
         SCENARIO,
         *passes_columns(rated=rated),
-        Column("cost per episode", figures=True),
-        Column("p95 turn latency", figures=True),
+        TableColumn("cost per episode", figures=True),
+        TableColumn("p95 turn latency", figures=True),
         WHERE,
     )
     return Section(
         "passing",
-        f"{title}, {count(over)} over budget" if over else title,
+        f"{title}, {format_count(over)} over budget" if over else title,
         ("passing scenario", "passing scenarios"),
-        of_table(columns, found, lambda row: _passing_row(row, rated=rated)),
+        table_body(columns, found, lambda row: _passing_row(row, rated=rated)),
         folded=True,
     )
 
@@ -157,7 +160,7 @@ def passing(view: ReportView) -> Section:
 def _passing_row(row: ScenarioRow, *, rated: bool) -> Sequence[str]:
     note = f" ({row.note})" if row.note and row.baseline_findings else ""
     return (
-        scenario_cell(row) + note,
+        render_scenario(row) + note,
         *passes_cells(row, rated=rated, note=", over budget" if row.hard_overruns else ""),
         row.cost_per_episode.text,
         row.latency.text,
@@ -165,56 +168,56 @@ def _passing_row(row: ScenarioRow, *, rated: bool) -> Sequence[str]:
     )
 
 
-def iterations(view: ReportView) -> Section:
+def build_iterations_section(view: ReportView) -> Section:
     """Return the totals of each scenario's iterations: passes, tries, and usage."""
     found = view.repeated
     titles = ("`pass@k`", "`pass^k`", "duration", "tokens", "cost")
     columns = (
         SCENARIO,
         *passes_columns(rated=True),
-        *(Column(title, figures=True) for title in titles),
+        *(TableColumn(title, figures=True) for title in titles),
     )
     return Section(
         "iterations",
-        f"Iterations of {counted(len(found), 'scenario')}, all together",
+        f"Iterations of {count_noun(len(found), 'scenario')}, all together",
         ("scenario in iterations", "scenarios in iterations"),
-        of_table(columns, found, _iterations_row),
+        table_body(columns, found, _iterations_row),
         folded=True,
     )
 
 
 def _iterations_row(row: ScenarioRow) -> Sequence[str]:
     return (
-        scenario_cell(row),
+        render_scenario(row),
         *passes_cells(row, rated=True),
-        *_tries(row.scenario.reliability),
+        *_format_tries(row.scenario.reliability),
         row.duration.text,
         row.tokens.text,
         row.cost.text,
     )
 
 
-def _tries(found: Sequence[Reliability]) -> Sequence[str]:
+def _format_tries(found: Sequence[Reliability]) -> Sequence[str]:
     """Write the chance that one of k tries passes, and that all do, for few tries and for most."""
     if not found:
         return ABSENT, ABSENT
     few = [one for one in found if one.k <= FEW_TRIES][-1:]
     shown = [*few, *(one for one in found[-1:] if one not in few)]
     return (
-        ", ".join(f"{percent(one.pass_at_k)} (k = {count(one.k)})" for one in shown),
-        ", ".join(f"{percent(one.pass_hat_k)} (k = {count(one.k)})" for one in shown),
+        ", ".join(f"{format_percent(one.pass_at_k)} (k = {format_count(one.k)})" for one in shown),
+        ", ".join(f"{format_percent(one.pass_hat_k)} (k = {format_count(one.k)})" for one in shown),
     )
 
 
-def sources(view: ReportView) -> Section:
+def build_sources_section(view: ReportView) -> Section:
     """Return the files, with the counts of their cases."""
     figure_columns = ("cases", "passed", "failures", "errors", "skipped")
-    columns = (Column("file"), *(Column(title, figures=True) for title in figure_columns))
+    columns = (TableColumn("file"), *(TableColumn(title, figures=True) for title in figure_columns))
     return Section(
         "sources",
-        counted(len(view.sources), "result file"),
+        count_noun(len(view.sources), "result file"),
         ("result file", "result files"),
-        of_table(columns, view.sources, _source_row),
+        table_body(columns, view.sources, _source_row),
         folded=True,
     )
 
@@ -224,5 +227,5 @@ def _source_row(source: SourceFile) -> Sequence[str]:
     figures_ = (source.cases, source.passed, source.failures, source.errors, source.skipped)
     return (
         f"{code_span(source.path, limit=ID_LIMIT, cell=True)}{unreadable}",
-        *(count(figure) for figure in figures_),
+        *(format_count(figure) for figure in figures_),
     )

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ci_agent_eval.render.budget_overruns import BudgetOverrun
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.findings import FindingRow
-from ci_agent_eval.render.known import KnownRow
-from ci_agent_eval.render.markdown.blocks import Column, fold, items, render_place
+from ci_agent_eval.render.manifest_differences import ManifestDifference
+from ci_agent_eval.render.markdown.blocks import (
+    TableColumn,
+    render_details,
+    render_list,
+    render_place,
+)
 from ci_agent_eval.render.markdown.section import (
     ID_LIMIT,
     REASON_LIMIT,
     SCENARIO,
     WHERE,
     WHOLE_REASON_LIMIT,
-    Body,
     Section,
-    cause_cell,
+    SectionBody,
     failing_table,
-    of_table,
+    render_cause,
     render_name,
-    scenario_cell,
+    render_scenario,
+    table_body,
 )
-from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted, of
-from ci_agent_eval.render.overruns import Overrun
+from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count_noun, format_count, format_part
 from ci_agent_eval.render.report_view import FailingTest, ReportView
 from ci_agent_eval.render.scenario_name import ScenarioName
 from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 
-def failing(view: ReportView) -> Section:
+def build_failing_section(view: ReportView) -> Section:
     """Return required scenarios below their pass rate, the first cause of each."""
     return Section(
         "failing",
@@ -39,14 +44,14 @@ def failing(view: ReportView) -> Section:
     )
 
 
-def tests(view: ReportView) -> Section:
+def build_tests_section(view: ReportView) -> Section:
     """Return JUnit cases that are no episodes and did not pass."""
-    columns = (Column("test"), Column("ended"), Column("message"), WHERE)
+    columns = (TableColumn("test"), TableColumn("ended"), TableColumn("message"), WHERE)
     return Section(
         "tests",
         "Failing tests",
         ("failing test", "failing tests"),
-        of_table(columns, view.failing_tests, _test_row),
+        table_body(columns, view.failing_tests, _test_row),
     )
 
 
@@ -60,63 +65,65 @@ def _test_row(test: FailingTest) -> Sequence[str]:
     )
 
 
-def errors(view: ReportView) -> Section:
+def build_errors_section(view: ReportView) -> Section:
     """Return scenarios with iterations that ended in an infrastructure error."""
-    columns = (SCENARIO, Column("errors", figures=True), Column("first reason"), WHERE)
+    columns = (SCENARIO, TableColumn("errors", figures=True), TableColumn("first reason"), WHERE)
     return Section(
         "errors",
         "Ended in an error, not judged",
         ("scenario with errors", "scenarios with errors"),
-        of_table(columns, view.errored, _error_row),
+        table_body(columns, view.errored, _error_row),
     )
 
 
 def _error_row(row: ScenarioRow) -> Sequence[str]:
     tally, more = row.scenario.tally, len(row.scenario.unjudged_reasons) - 1
-    others = f" (and {counted(more, 'other reason')})" if more > 0 else ""
+    others = f" (and {count_noun(more, 'other reason')})" if more > 0 else ""
     return (
-        scenario_cell(row),
-        of(tally.error, tally.ran),
-        cause_cell(row.error_cause, REASON_LIMIT, cell=True) + others,
+        render_scenario(row),
+        format_part(tally.error, tally.ran),
+        render_cause(row.error_cause, REASON_LIMIT, cell=True) + others,
         render_place(row.place, cell=True),
     )
 
 
-def skipped(view: ReportView) -> Section:
+def build_skipped_section(view: ReportView) -> Section:
     """Return scenarios with iterations that were skipped, or never ran."""
-    columns = (SCENARIO, Column("reason"), WHERE)
+    columns = (SCENARIO, TableColumn("reason"), WHERE)
     gating = any(reason.kind in {"skipped", "incomplete"} for reason in view.reasons)
     return Section(
         "skipped",
         "Skipped",
         ("skipped scenario", "skipped scenarios"),
-        of_table(columns, view.skipped, _skipped_row),
+        table_body(columns, view.skipped, _skipped_row),
         folded=not gating,
     )
 
 
 def _skipped_row(row: ScenarioRow) -> Sequence[str]:
     return (
-        scenario_cell(row),
+        render_scenario(row),
         (f"{row.unjudged}: " if row.unjudged else "")
-        + cause_cell(row.skip_cause, REASON_LIMIT, cell=True),
+        + render_cause(row.skip_cause, REASON_LIMIT, cell=True),
         render_place(row.place, cell=True),
     )
 
 
-def known(view: ReportView) -> Section:
+def build_manifest_section(view: ReportView) -> Section:
     """Return how the run differs from the scenario manifest."""
-    table = of_table((SCENARIO, Column("difference"), WHERE), view.known, _known_row)
+    table = table_body((SCENARIO, TableColumn("difference"), WHERE), view.known, _known_row)
     return Section(
         "known",
         "Known scenarios",
         ("difference from the known scenarios", "differences from the known scenarios"),
-        Body(table.total, lambda lines: f"{table.write(lines)}\n\n{view.known_advice}".rstrip()),
+        SectionBody(
+            table.total, lambda lines: f"{table.write(lines)}\n\n{view.known_advice}".rstrip()
+        ),
         folded=not any(row.gates for row in view.known),
     )
 
 
-def _known_row(row: KnownRow) -> Sequence[str]:
+def _known_row(row: ManifestDifference) -> Sequence[str]:
     detail = f" {code_span(row.detail, limit=REASON_LIMIT, cell=True)}" if row.detail else ""
     return (
         render_name(None if row.scenario_id is None else ScenarioName(row.scenario_id), cell=True),
@@ -125,62 +132,62 @@ def _known_row(row: KnownRow) -> Sequence[str]:
     )
 
 
-def overruns(view: ReportView) -> Section:
+def build_overruns_section(view: ReportView) -> Section:
     """Return the budgets that were exceeded or not measured."""
     columns = (
         SCENARIO,
-        Column("budget"),
-        Column("limit", figures=True),
-        Column("observed", figures=True),
-        Column("over by", figures=True),
+        TableColumn("budget"),
+        TableColumn("limit", figures=True),
+        TableColumn("observed", figures=True),
+        TableColumn("over by", figures=True),
         WHERE,
     )
     return Section(
         "overruns",
         "Over budget",
         ("line of budgets", "lines of budgets"),
-        of_table(columns, view.overruns, lambda pair: _overrun_row(*pair)),
+        table_body(columns, view.overruns, lambda pair: _overrun_row(*pair)),
         folded=not any(overrun.gates for _, overrun in view.overruns),
     )
 
 
-def _overrun_row(row: ScenarioRow | None, overrun: Overrun) -> Sequence[str]:
+def _overrun_row(row: ScenarioRow | None, overrun: BudgetOverrun) -> Sequence[str]:
     label = overrun.label
     shown = code_span(label, limit=ID_LIMIT, cell=True) if overrun.is_custom else label
     return (
-        scenario_cell(row) if row else render_name(None),
+        render_scenario(row) if row else render_name(None),
         f"{shown} ({overrun.strength})",
         overrun.limit,
-        _observed(overrun),
+        _format_observed(overrun),
         overrun.over_by,
         render_place(row.place, cell=True) if row else ABSENT,
     )
 
 
-def _observed(overrun: Overrun) -> str:
+def _format_observed(overrun: BudgetOverrun) -> str:
     if not overrun.is_measured:
         return f"*{NOT_MEASURED}*"
-    worst = f" (worst of {count(overrun.iterations)})" if overrun.iterations > 1 else ""
+    worst = f" (worst of {format_count(overrun.iterations)})" if overrun.iterations > 1 else ""
     return overrun.observed + worst
 
 
-def findings(view: ReportView) -> Section:
+def build_findings_section(view: ReportView) -> Section:
     """Return the findings about the result files."""
     found = view.findings
 
     def write(lines: int) -> str:
         shown, rest = found.shown[:lines], lines - len(found.shown)
-        text = items(map(_finding_line, shown))
+        text = render_list(map(_finding_line, shown))
         if rest <= 0 or not found.consequences:
             return text
-        folded = items(map(_finding_line, found.consequences[:rest]))
-        return f"{text}\n\n{fold(found.summary, folded)}"
+        folded = render_list(map(_finding_line, found.consequences[:rest]))
+        return f"{text}\n\n{render_details(found.summary, folded)}"
 
     return Section(
         "findings",
         "Findings about the result files",
         ("finding", "findings"),
-        Body(len(found), write),
+        SectionBody(len(found), write),
         folded=not any(row.blocking for row in found.shown),
     )
 

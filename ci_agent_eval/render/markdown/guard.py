@@ -55,29 +55,29 @@ _REFERENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
-def foreign_elements(markdown: str, allowed_prefixes: Sequence[str]) -> tuple[str, ...]:
+def find_foreign_elements(markdown: str, allowed_prefixes: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for everything in the text that is not ours; empty: it may be sent.
 
     `allowed_prefixes` are the addresses a link may lead to: exactly, below one that ends
     with a slash, or to a part of one.
     """
     environment: dict[str, Any] = {}
-    tokens = _parser().parse(markdown, environment)
+    tokens = _build_parser().parse(markdown, environment)
     found = [f"link definition {name!r}" for name in environment.get("references", {})]
-    found += _blocks(tokens, tuple(allowed_prefixes))
-    found += _folds(tokens)
+    found += _check_blocks(tokens, tuple(allowed_prefixes))
+    found += _check_details(tokens)
     return tuple(found)
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _build_parser() -> MarkdownIt:
     # Imported here: only what is about to be published is looked at, and start-up is counted.
     from markdown_it import MarkdownIt  # noqa: PLC0415 - see above
 
     return MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def _blocks(tokens: Sequence[Token], allowed: tuple[str, ...]) -> Iterator[str]:
+def _check_blocks(tokens: Sequence[Token], allowed: tuple[str, ...]) -> Iterator[str]:
     headings = 0
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if token.type == "heading_open":
@@ -86,16 +86,16 @@ def _blocks(tokens: Sequence[Token], allowed: tuple[str, ...]) -> Iterator[str]:
             if headings > 1 or token.tag != "h3" or not _OUR_HEADING.match(content):
                 yield f"heading {content!r}"
         elif token.type == "html_block":
-            yield from _html(token.content)
+            yield from _check_html(token.content)
         elif token.type not in _OUR_BLOCKS:
             yield f"{token.type} {token.content!r}"
         for child in token.children or ():
-            yield from _inline(child, allowed)
+            yield from _check_inline(child, allowed)
 
 
-def _inline(token: Token, allowed: tuple[str, ...]) -> Iterator[str]:
+def _check_inline(token: Token, allowed: tuple[str, ...]) -> Iterator[str]:
     if token.type == "text":
-        yield from _text(token.content)
+        yield from _check_text(token.content)
     elif token.type == "link_open":
         address = str(token.attrs.get("href", ""))
         if not any(_leads_to(address, prefix) for prefix in allowed):
@@ -111,20 +111,20 @@ def _leads_to(address: str, prefix: str) -> bool:
     return address.startswith(prefix if below else f"{prefix}#")
 
 
-def _html(content: str) -> Iterator[str]:
+def _check_html(content: str) -> Iterator[str]:
     rest = _OUR_HTML.sub(" ", content)
     if "<" in rest or ">" in rest or "&" in rest:
         yield f"HTML {rest.strip()!r}"
-    yield from _text(rest)
+    yield from _check_text(rest)
 
 
-def _text(text: str) -> Iterator[str]:
+def _check_text(text: str) -> Iterator[str]:
     for kind, pattern in _REFERENCES:
         for match in pattern.finditer(text):
             yield f"{kind} {match[0]!r}"
 
 
-def _folds(tokens: Sequence[Token]) -> Iterator[str]:
+def _check_details(tokens: Sequence[Token]) -> Iterator[str]:
     html = "".join(token.content for token in tokens if token.type == "html_block")
     for tag in ("details", "summary"):
         if html.count(f"<{tag}>") != html.count(f"</{tag}>"):

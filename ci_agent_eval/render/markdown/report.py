@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ci_agent_eval.render.comment_state import state_line, state_of
+from ci_agent_eval.render.comment_state import compute_state, render_state_line
 from ci_agent_eval.render.escape import code_span, comment_token
-from ci_agent_eval.render.formats.annotations import unplaced
-from ci_agent_eval.render.links import Links, quoted_url
+from ci_agent_eval.render.formats.annotations import count_unplaced
+from ci_agent_eval.render.links import Links, quote_url
 from ci_agent_eval.render.markdown import comparison, details, evaluations, failures, trend, waivers
-from ci_agent_eval.render.markdown.blocks import fold, link
-from ci_agent_eval.render.markdown.fit import Lines, cuts, fit, size
+from ci_agent_eval.render.markdown.blocks import render_details, render_link
 from ci_agent_eval.render.markdown.section import Section
-from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.render.markdown.size_limit import Lines, count_bytes, find_cuts, fit_to_limit
+from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.report_view import ReportView
 
 COMMENT_LIMIT = 60_000
@@ -33,20 +33,20 @@ STEP_SUMMARY_LINES = 1_000
 SHORT_SHA = 7
 
 
-def marker(suite: str) -> str:
+def render_marker(suite: str) -> str:
     """Return the comment's first line, by which it is found again."""
     return f"<!-- agent-eval suite={comment_token(suite)} -->"
 
 
 def render_comment(view: ReportView, *, limit: int = COMMENT_LIMIT) -> str:
     """Return the comment, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
-    marks = f"{marker(view.suite)}\n{state_line(state_of(view))}"
-    return _render(view, f"{marks}\n{_heading(view)}", COMMENT_LINES, limit=limit)
+    marks = f"{render_marker(view.suite)}\n{render_state_line(compute_state(view))}"
+    return _render_report(view, f"{marks}\n{_render_heading(view)}", COMMENT_LINES, limit=limit)
 
 
 def render_step_summary(view: ReportView, *, limit: int = STEP_SUMMARY_LIMIT) -> str:
     """Return the step summary, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
-    return _render(view, _heading(view), STEP_SUMMARY_LINES, limit=limit)
+    return _render_report(view, _render_heading(view), STEP_SUMMARY_LINES, limit=limit)
 
 
 def render_check_summary(
@@ -56,18 +56,20 @@ def render_check_summary(
 
     `left_out` says how many annotations are not published, and why; empty: none.
     """
-    missing = unplaced(view)
-    no_file = f"Not annotated for want of a file: {counted(missing, 'problem')}." if missing else ""
+    missing = count_unplaced(view)
+    no_file = (
+        f"Not annotated for want of a file: {count_noun(missing, 'problem')}." if missing else ""
+    )
     note = "\n\n".join(part for part in (no_file, left_out) if part)
-    return _render(view, "", COMMENT_LINES, limit=limit, note=note)
+    return _render_report(view, "", COMMENT_LINES, limit=limit, note=note)
 
 
-def annotations_left_out(found: int, most: int) -> str:
+def describe_left_out_annotations(found: int, most: int) -> str:
     """Say how many of the annotations are not published for there are too many; empty: none."""
     if found <= most:
         return ""
     return (
-        f"Left out: {counted(found - most, 'annotation')}; at most {count(most)} are published "
+        f"Left out: {count_noun(found - most, 'annotation')}; at most {format_count(most)} are published "
         "(`max_annotations`). All of them are in `annotations.json` of the report folder."
     )
 
@@ -77,17 +79,17 @@ def render_headline_comment(view: ReportView) -> str:
 
     It has no state, so that the next run replaces it with the full comment.
     """
-    where = _whole(view.links)
+    where = _describe_full_report(view.links)
     note = f"The full comment was withheld because it failed its own safety check; {where}."
-    return f"{marker(view.suite)}\n{_heading(view)}\n\n{note}\n"
+    return f"{render_marker(view.suite)}\n{_render_heading(view)}\n\n{note}\n"
 
 
-def _heading(view: ReportView) -> str:
+def _render_heading(view: ReportView) -> str:
     return f"### {'✅' if view.passed else '❌'} {view.headline}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class _ReportFrame:
     """What stands around the sections, and stays when all of them are dropped."""
 
     head: str
@@ -100,58 +102,60 @@ class _Frame:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _render(view: ReportView, head: str, most: int, *, limit: int, note: str = "") -> str:
+def _render_report(view: ReportView, head: str, most: int, *, limit: int, note: str = "") -> str:
     if limit < MIN_LIMIT:
         raise ValueError(f"a report does not fit into {limit} bytes; give it {MIN_LIMIT} or more")
-    frame = _Frame(head, _evidence_line(view, view.links), view.links, limit)
-    built = sections(view)
-    body = _folded if view.passed else _open
+    frame = _ReportFrame(head, _render_evidence(view, view.links), view.links, limit)
+    built = build_sections(view)
+    body = _render_collapsed if view.passed else _render_open
 
     def compose(lines: Lines) -> str:
-        shown = body(built, lines, _whole(view.links))
-        return frame.wrap(shown, _left_out(frame, built, lines, most), note)
+        shown = body(built, lines, _describe_full_report(view.links))
+        return frame.wrap(shown, _describe_cuts(frame, built, lines, most), note)
 
-    return fit(compose, most, limit) or _bare(view, frame)
+    return fit_to_limit(compose, most, limit) or _render_bare(view, frame)
 
 
-def _open(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
+def _render_open(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
     texts = (
         section.render(lines[section.name], folded=section.folded, whole=whole) for section in built
     )
     return "\n\n".join(text for text in texts if text)
 
 
-def _folded(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
+def _render_collapsed(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
     shown = [section for section in built if lines[section.name]]
     body = "\n\n".join(
         section.render(lines[section.name], folded=False, whole=whole) for section in shown
     )
-    return fold(" · ".join(section.title for section in shown), body) if shown else ""
+    return render_details(" · ".join(section.title for section in shown), body) if shown else ""
 
 
-def _left_out(frame: _Frame, built: tuple[Section, ...], lines: Lines, most: int) -> str:
-    taken = cuts(built, lines, most)
+def _describe_cuts(frame: _ReportFrame, built: tuple[Section, ...], lines: Lines, most: int) -> str:
+    taken = find_cuts(built, lines, most)
     if not taken:
         return ""
     whole = ", ".join(map(str, taken))
-    return f"Left out to fit {count(frame.limit)} bytes: {whole}; {_whole(frame.links)}."
+    return f"Left out to fit {format_count(frame.limit)} bytes: {whole}; {_describe_full_report(frame.links)}."
 
 
-def _bare(view: ReportView, frame: _Frame) -> str:
+def _render_bare(view: ReportView, frame: _ReportFrame) -> str:
     """Verdict and evidence without links: what is left if addresses alone break the limit."""
-    note = f"All else was left out to fit {count(frame.limit)} bytes; {_whole(Links())}."
-    whole = _Frame(frame.head, _evidence_line(view, Links()), Links(), frame.limit).wrap(note)
-    return whole if size(whole) <= frame.limit else f"{frame.head}\n\n{note}\n"
+    note = f"All else was left out to fit {format_count(frame.limit)} bytes; {_describe_full_report(Links())}."
+    whole = _ReportFrame(frame.head, _render_evidence(view, Links()), Links(), frame.limit).wrap(
+        note
+    )
+    return whole if count_bytes(whole) <= frame.limit else f"{frame.head}\n\n{note}\n"
 
 
-def _whole(links: Links) -> str:
+def _describe_full_report(links: Links) -> str:
     """Say where everything stands that is not in this text."""
     if links.artifact_url:
-        return f"the whole is in [the report]({quoted_url(links.artifact_url)})"
+        return f"the whole is in [the report]({quote_url(links.artifact_url)})"
     return "the whole is in `verdict.json` of the report folder"
 
 
-def _evidence_line(view: ReportView, links: Links) -> str:
+def _render_evidence(view: ReportView, links: Links) -> str:
     parts = [*view.evidence]
     if view.base is not None:
         words, label = view.base
@@ -159,44 +163,44 @@ def _evidence_line(view: ReportView, links: Links) -> str:
     if view.suite != "default":
         parts.append(f"suite {code_span(view.suite, limit=60)}")
     if links.run_url:
-        parts.append(link("run", quoted_url(links.run_url)))
+        parts.append(render_link("run", quote_url(links.run_url)))
     if links.artifact_url:
-        parts.append(link("report", quoted_url(links.artifact_url)))
+        parts.append(render_link("report", quote_url(links.artifact_url)))
     if links.sha:
-        parts.append(f"commit {link(code_span(links.sha[:SHORT_SHA]), links.commit())}")
+        parts.append(f"commit {render_link(code_span(links.sha[:SHORT_SHA]), links.commit())}")
     return " · ".join(parts)
 
 
-def sections(view: ReportView) -> tuple[Section, ...]:
+def build_sections(view: ReportView) -> tuple[Section, ...]:
     """Return the sections that are not empty, in their order."""
     built = (build(view) for build in _SECTIONS)
     return tuple(section for section in built if section.total)
 
 
 _SECTIONS: tuple[Callable[[ReportView], Section], ...] = (
-    comparison.figures,
-    failures.failing,
-    comparison.against,
-    failures.tests,
-    failures.errors,
-    failures.skipped,
-    failures.known,
-    failures.overruns,
-    failures.findings,
-    comparison.changed_ways,
-    comparison.other_ways,
-    comparison.moved,
-    details.assertions,
-    details.outputs,
-    evaluations.conversations,
-    evaluations.failures,
-    details.advisory,
-    waivers.quarantined,
-    waivers.acknowledged,
-    details.warnings,
-    details.flaky,
-    details.passing,
-    details.iterations,
-    trend.trend,
-    details.sources,
+    comparison.build_figures_section,
+    failures.build_failing_section,
+    comparison.build_baseline_section,
+    failures.build_tests_section,
+    failures.build_errors_section,
+    failures.build_skipped_section,
+    failures.build_manifest_section,
+    failures.build_overruns_section,
+    failures.build_findings_section,
+    comparison.build_changed_diffs_section,
+    comparison.build_detours_section,
+    comparison.build_changes_section,
+    details.build_assertions_section,
+    details.build_outputs_section,
+    evaluations.build_conversations_section,
+    evaluations.build_measured_section,
+    details.build_advisory_section,
+    waivers.build_quarantine_section,
+    waivers.build_acknowledged_section,
+    details.build_warnings_section,
+    details.build_flaky_section,
+    details.build_passing_section,
+    details.build_iterations_section,
+    trend.build_trend_section,
+    details.build_sources_section,
 )

@@ -8,8 +8,14 @@ from typing import Final, Literal, TypeVar, get_args
 
 from ci_agent_eval.gate import Judgement
 from ci_agent_eval.render.escape import code_span
-from ci_agent_eval.render.markdown.blocks import Column, fold, items, render_place, table
-from ci_agent_eval.render.numbers import ABSENT, count, percent
+from ci_agent_eval.render.markdown.blocks import (
+    TableColumn,
+    render_details,
+    render_list,
+    render_place,
+    render_table,
+)
+from ci_agent_eval.render.numbers import ABSENT, format_count, format_percent
 from ci_agent_eval.render.scenario_name import NO_AGENT, ScenarioName
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
@@ -50,12 +56,12 @@ REASON_LIMIT: Final = 300
 WHOLE_REASON_LIMIT: Final = 1_000
 OUTPUT_LIMIT: Final = 2_000
 
-SCENARIO: Final = Column("scenario")
-WHERE: Final = Column("where")
+SCENARIO: Final = TableColumn("scenario")
+WHERE: Final = TableColumn("where")
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class SectionBody:
     """What a section holds."""
 
     total: int
@@ -72,7 +78,7 @@ class Section:
     title: str
     noun: tuple[str, str]
     """What one of its lines is called, and several."""
-    body: Body
+    body: SectionBody
     folded: bool = False
     """Whether it is folded in a report of a run that failed."""
     most: int | None = None
@@ -93,46 +99,48 @@ class Section:
             return ""
         body = self.body.write(shown)
         if rest := self.total - shown:
-            body = f"{body}\n\nand {count(rest)} more; {whole}"
+            body = f"{body}\n\nand {format_count(rest)} more; {whole}"
         if self.name == "figures":
             return body
-        return fold(self.title, body) if folded else f"**{self.title}**\n\n{body}"
+        return render_details(self.title, body) if folded else f"**{self.title}**\n\n{body}"
 
 
-def of_table(
-    columns: Sequence[Column], found: Sequence[T], row: Callable[[T], Sequence[str]]
-) -> Body:
+def table_body(
+    columns: Sequence[TableColumn], found: Sequence[T], row: Callable[[T], Sequence[str]]
+) -> SectionBody:
     """Return a body that is a table with a row for each."""
-    return Body(len(found), lambda lines: table(columns, [row(item) for item in found[:lines]]))
+    return SectionBody(
+        len(found), lambda lines: render_table(columns, [row(item) for item in found[:lines]])
+    )
 
 
-def of_list(found: Sequence[T], line: Callable[[T], str]) -> Body:
+def list_body(found: Sequence[T], line: Callable[[T], str]) -> SectionBody:
     """Return a body that is a list with a line for each."""
-    return Body(len(found), lambda lines: items(line(item) for item in found[:lines]))
+    return SectionBody(len(found), lambda lines: render_list(line(item) for item in found[:lines]))
 
 
-def of_blocks(found: Sequence[T], block: Callable[[T], str]) -> Body:
+def blocks_body(found: Sequence[T], block: Callable[[T], str]) -> SectionBody:
     """Return a body of paragraphs, one or more for each."""
-    return Body(len(found), lambda lines: "\n\n".join(block(item) for item in found[:lines]))
+    return SectionBody(len(found), lambda lines: "\n\n".join(block(item) for item in found[:lines]))
 
 
-def failing_table(found: Sequence[ScenarioRow]) -> Body:
+def failing_table(found: Sequence[ScenarioRow]) -> SectionBody:
     """Return a body that is a table of failing scenarios and the first cause of each."""
     rated = are_rated(found)
     columns = (
         SCENARIO,
         *passes_columns(rated=rated),
-        Column("first failing assertion"),
+        TableColumn("first failing assertion"),
         WHERE,
     )
-    return of_table(columns, found, lambda row: _failing_row(row, rated=rated))
+    return table_body(columns, found, lambda row: _failing_row(row, rated=rated))
 
 
 def _failing_row(row: ScenarioRow, *, rated: bool) -> Sequence[str]:
     return (
-        scenario_cell(row) + (f" ({row.note})" if row.note else ""),
+        render_scenario(row) + (f" ({row.note})" if row.note else ""),
         *passes_cells(row, rated=rated),
-        cause_cell(row.first_cause, REASON_LIMIT, cell=True),
+        render_cause(row.first_cause, REASON_LIMIT, cell=True),
         render_place(row.first_cause.place, cell=True),
     )
 
@@ -142,29 +150,29 @@ def are_rated(found: Iterable[ScenarioRow]) -> bool:
     return any(row.is_rated for row in found)
 
 
-def passes_columns(*, rated: bool) -> Sequence[Column]:
+def passes_columns(*, rated: bool) -> Sequence[TableColumn]:
     """Return the columns of passes, and of the pass rate where there is one to show."""
-    columns = (Column("passes", figures=True), Column("pass rate", figures=True))
+    columns = (TableColumn("passes", figures=True), TableColumn("pass rate", figures=True))
     return columns if rated else columns[:1]
 
 
 def passes_cells(row: ScenarioRow, *, rated: bool, note: str = "") -> Sequence[str]:
     """Return passed of judged iterations, with the requirement unless it is all, and the rate."""
-    required = ", ".join(_required(row.judgement))
+    required = ", ".join(_list_requirements(row.judgement))
     passes = f"{row.passes} ({required} required)" if required else row.passes
     return (passes + note, row.pass_rate.text) if rated else (passes + note,)
 
 
-def _required(judgement: Judgement) -> Iterator[str]:
+def _list_requirements(judgement: Judgement) -> Iterator[str]:
     passes, rate = judgement.required_passes, judgement.required_pass_rate
     if passes is not None:
-        yield count(passes)
+        yield format_count(passes)
     # Passes stand in place of a rate, which is then nothing at all.
     if rate != 1 and not (passes is not None and rate == 0):
-        yield percent(rate)
+        yield format_percent(rate)
 
 
-def scenario_cell(row: ScenarioRow, *, cell: bool = True) -> str:
+def render_scenario(row: ScenarioRow, *, cell: bool = True) -> str:
     """Return the scenario's name with the remarks about it."""
     return " ".join((render_name(row.name, cell=cell), *(f"({text})" for text in row.remarks)))
 
@@ -181,7 +189,7 @@ def render_name(name: ScenarioName | None, *, cell: bool = False) -> str:
     return f"{shown} (agent {code_span(name.agent, limit=ID_LIMIT, cell=cell)})"
 
 
-def cause_cell(cause: Cause, limit: int, *, cell: bool = False) -> str:
+def render_cause(cause: Cause, limit: int, *, cell: bool = False) -> str:
     """Return name and reason of a cause, each in code."""
     texts = [text for text in (cause.name, cause.reason) if text]
     shown = [code_span(text, limit=limit, cell=cell) for text in texts]

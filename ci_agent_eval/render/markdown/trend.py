@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ci_agent_eval.analysis.comparison.model import TrendPoint
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.escape import code_span
-from ci_agent_eval.render.markdown.blocks import Column, table
-from ci_agent_eval.render.markdown.section import ID_LIMIT, Body, Section
-from ci_agent_eval.render.numbers import counted, format_cell
+from ci_agent_eval.render.markdown.blocks import TableColumn, render_table
+from ci_agent_eval.render.markdown.section import ID_LIMIT, Section, SectionBody
+from ci_agent_eval.render.numbers import count_noun, format_cell
 from ci_agent_eval.render.report_view import ReportView
 
 FEWEST = 2
@@ -27,15 +27,17 @@ _PLACES = 10
 _NO_LABEL = re.compile(r"[^0-9A-Za-z./_-]", re.ASCII)
 
 
-def trend(view: ReportView) -> Section:
+def build_trend_section(view: ReportView) -> Section:
     """Return how pass rate and cost moved over the last runs of the base, up to this one."""
     points = view.comparison.trend if view.comparison else ()
     runs = len(points) - 1
     return Section(
         "trend",
-        f"Trend of the last {counted(runs, 'run')} of the baseline",
+        f"Trend of the last {count_noun(runs, 'run')} of the baseline",
         ("run of the trend", "runs of the trend"),
-        Body(len(points) if runs >= FEWEST else 0, lambda lines: render_trend(points[-lines:])),
+        SectionBody(
+            len(points) if runs >= FEWEST else 0, lambda lines: render_trend(points[-lines:])
+        ),
         folded=True,
     )
 
@@ -43,18 +45,20 @@ def trend(view: ReportView) -> Section:
 def render_trend(points: Sequence[TrendPoint]) -> str:
     """Return charts and table of runs, the oldest first, this run last."""
     blocks = [
-        _chart("Pass rate", "%", points, lambda point: _times(point.pass_rate, 100), 100.0),
-        _chart("Cost per episode", "US dollars", points, lambda point: point.cost_usd, None),
-        _table(points),
+        _render_chart(
+            "Pass rate", "%", points, lambda point: _scale_value(point.pass_rate, 100), 100.0
+        ),
+        _render_chart("Cost per episode", "US dollars", points, lambda point: point.cost_usd, None),
+        _render_table(points),
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _times(value: float | None, factor: float) -> float | None:
+def _scale_value(value: float | None, factor: float) -> float | None:
     return None if value is None else round(value * factor, 4)
 
 
-def _chart(
+def _render_chart(
     title: str,
     unit: str,
     points: Sequence[TrendPoint],
@@ -62,7 +66,7 @@ def _chart(
     top: float | None,
 ) -> str:
     """Return a chart of the runs that have the figure; nothing where two have not."""
-    labels = _labels(points)
+    labels = _build_labels(points)
     measured = [
         (label, value)
         for label, value in zip(labels, map(figure, points), strict=True)
@@ -78,25 +82,25 @@ def _chart(
         "    accDescr: The same figures stand in the table below.",
         f'    title "{title}, {unit}"',
         f"    x-axis [{axis}]",
-        f'    y-axis "{unit}" 0 --> {_plain(top or max(values) * 1.2)}',
-        f"    line [{', '.join(map(_plain, values))}]",
+        f'    y-axis "{unit}" 0 --> {_format_plain(top or max(values) * 1.2)}',
+        f"    line [{', '.join(map(_format_plain, values))}]",
     )
     return "\n".join(("```mermaid", *lines, "```"))
 
 
-def _plain(value: float) -> str:
+def _format_plain(value: float) -> str:
     """Write a number without exponent; below 10^-10 it is nothing."""
     return f"{value:.{_PLACES}f}".rstrip("0").rstrip(".") or "0"
 
 
-def _labels(points: Sequence[TrendPoint]) -> list[str]:
+def _build_labels(points: Sequence[TrendPoint]) -> list[str]:
     """Return a short label for each run, all different: the axis merges equal ones."""
     labels = [_NO_LABEL.sub("", point.label)[:_LABEL_LIMIT] for point in points[:-1]]
     labels = [label or f"run {number}" for number, label in enumerate(labels, start=1)]
-    return [*_all_different(labels), THIS_RUN]
+    return [*_make_unique(labels), THIS_RUN]
 
 
-def _all_different(labels: Sequence[str]) -> Iterator[str]:
+def _make_unique(labels: Sequence[str]) -> Iterator[str]:
     seen: set[str] = set()
     for label in labels:
         name, number = label, 1
@@ -107,22 +111,22 @@ def _all_different(labels: Sequence[str]) -> Iterator[str]:
         yield name
 
 
-def _table(points: Sequence[TrendPoint]) -> str:
+def _render_table(points: Sequence[TrendPoint]) -> str:
     columns = (
-        Column("run"),
-        Column("pass rate", figures=True),
-        Column("cost per episode", figures=True),
+        TableColumn("run"),
+        TableColumn("pass rate", figures=True),
+        TableColumn("cost per episode", figures=True),
     )
     names = [
         code_span(point.label or label, limit=ID_LIMIT, cell=True)
-        for point, label in zip(points[:-1], _labels(points), strict=False)
+        for point, label in zip(points[:-1], _build_labels(points), strict=False)
     ]
     rows = zip([*names, THIS_RUN], points, strict=True)
-    return table(columns, [(name, *_figures(point)) for name, point in rows])
+    return render_table(columns, [(name, *_format_figures(point)) for name, point in rows])
 
 
-def _figures(point: TrendPoint) -> tuple[str, str]:
+def _format_figures(point: TrendPoint) -> tuple[str, str]:
     return (
-        format_cell(point.pass_rate, numbers.percent).text,
-        format_cell(point.cost_usd, numbers.money).text,
+        format_cell(point.pass_rate, numbers.format_percent).text,
+        format_cell(point.cost_usd, numbers.format_money).text,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ci_agent_eval.render.escape import code_span
-from ci_agent_eval.render.markdown.blocks import Column, render_place
+from ci_agent_eval.render.markdown.blocks import TableColumn, render_place
 from ci_agent_eval.render.markdown.section import (
     ID_LIMIT,
     REASON_LIMIT,
@@ -13,44 +13,44 @@ from ci_agent_eval.render.markdown.section import (
     WHERE,
     WHOLE_REASON_LIMIT,
     Section,
-    cause_cell,
-    of_list,
-    of_table,
+    list_body,
     passes_cells,
+    render_cause,
     render_name,
-    scenario_cell,
+    render_scenario,
+    table_body,
 )
 from ci_agent_eval.render.numbers import ABSENT
 from ci_agent_eval.render.report_view import QuarantineRow, ReasonRow, ReportView
 from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 
-def quarantined(view: ReportView) -> Section:
+def build_quarantine_section(view: ReportView) -> Section:
     """Return the scenarios in quarantine, those first whose quarantine expired: they gate again."""
     found = sorted(view.quarantined, key=lambda item: item.is_active)
     columns = (
         SCENARIO,
-        Column("passes", figures=True),
-        Column("why it does not pass"),
-        Column("until"),
-        Column("owner"),
-        Column("reason"),
+        TableColumn("passes", figures=True),
+        TableColumn("why it does not pass"),
+        TableColumn("until"),
+        TableColumn("owner"),
+        TableColumn("reason"),
         WHERE,
     )
     return Section(
         "quarantined",
         view.quarantine_title,
         ("scenario in quarantine", "scenarios in quarantine"),
-        of_table(columns, found, _quarantine_row),
+        table_body(columns, found, _quarantine_row),
         folded=all(item.is_active for item in found),
     )
 
 
 def _quarantine_row(item: QuarantineRow) -> Sequence[str]:
     return (
-        scenario_cell(item.row),
+        render_scenario(item.row),
         *passes_cells(item.row, rated=False),
-        _why(item.row),
+        _describe_failure(item.row),
         item.until,
         code_span(item.owner, limit=ID_LIMIT, cell=True),
         code_span(item.reason, limit=REASON_LIMIT, cell=True),
@@ -58,21 +58,21 @@ def _quarantine_row(item: QuarantineRow) -> Sequence[str]:
     )
 
 
-def _why(row: ScenarioRow) -> str:
+def _describe_failure(row: ScenarioRow) -> str:
     if row.is_passing:
         shown = ", ".join(code_span(n, limit=ID_LIMIT, cell=True) for n in row.hard_overruns)
         return f"over budget: {shown}" if shown else ABSENT
     cause = row.first_cause if row.status == "failing" else row.error_cause
-    return cause_cell(cause, REASON_LIMIT, cell=True)
+    return render_cause(cause, REASON_LIMIT, cell=True)
 
 
-def acknowledged(view: ReportView) -> Section:
+def build_acknowledged_section(view: ReportView) -> Section:
     """Return the acknowledged regressions, and the entries that accept nothing."""
     return Section(
         "acknowledged",
         view.acknowledged_title,
         ("acknowledgement", "acknowledgements"),
-        of_list(view.acknowledged, _acknowledged_line),
+        list_body(view.acknowledged, _acknowledged_line),
         folded=True,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ci_agent_eval.render.numbers import count
+from ci_agent_eval.render.numbers import format_count
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ RED, GREEN, YELLOW, BOLD, DIM = "31", "32", "33", "1", "2"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TerminalEntry:
     """One thing to say: what it is about, a figure, and a text that may be long."""
 
     name: str
@@ -30,7 +30,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class TerminalStyle:
     """How wide to write, and whether in colour."""
 
     width: int
@@ -41,40 +41,44 @@ class Paper:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
 
 
-def block(
+def render_block(
     title: str,
     found: Sequence[T],
-    entry: Callable[[T], Entry],
-    paper: Paper,
+    entry: Callable[[T], TerminalEntry],
+    paper: TerminalStyle,
     code: str,
     *,
     most: int = MOST_LINES,
-    heading: Entry | None = None,
+    heading: TerminalEntry | None = None,
 ) -> str:
     """Return a title with the number of what it is about, and an entry for each; or nothing."""
     if not found:
         return ""
-    counted_ = paper.paint(f"{title} ({count(len(found))})", f"{BOLD};{code}")
-    return "\n".join([counted_, *entries(found, entry, paper, most=most, heading=heading)])
+    counted_ = paper.paint(f"{title} ({format_count(len(found))})", f"{BOLD};{code}")
+    return "\n".join([counted_, *render_entries(found, entry, paper, most=most, heading=heading)])
 
 
-def titled(
-    title: str, found: Sequence[T], entry: Callable[[T], Entry], paper: Paper, code: str
+def render_titled_block(
+    title: str,
+    found: Sequence[T],
+    entry: Callable[[T], TerminalEntry],
+    paper: TerminalStyle,
+    code: str,
 ) -> str:
     """Return a block whose title says itself how much it is about."""
     if not found:
         return ""
-    lines = (paper.paint(line, f"{BOLD};{code}") for line in wrapped(title, paper.width))
-    return "\n".join([*lines, *entries(found, entry, paper)])
+    lines = (paper.paint(line, f"{BOLD};{code}") for line in wrap_text(title, paper.width))
+    return "\n".join([*lines, *render_entries(found, entry, paper)])
 
 
-def entries(
+def render_entries(
     found: Sequence[T],
-    entry: Callable[[T], Entry],
-    paper: Paper,
+    entry: Callable[[T], TerminalEntry],
+    paper: TerminalStyle,
     *,
     most: int = MOST_LINES,
-    heading: Entry | None = None,
+    heading: TerminalEntry | None = None,
 ) -> Sequence[str]:
     """Return the lines of the first entries, in columns; `heading` says what the columns hold."""
     shown = [*filter(None, [heading]), *(entry(item) for item in found[:most])]
@@ -82,26 +86,28 @@ def entries(
     figure_width = max((len(item.figure) for item in shown), default=0)
     lines: list[str] = []
     for item in shown:
-        lines += _entry(item, names, figure_width, paper)
+        lines += _render_entry(item, names, figure_width, paper)
     if (rest := len(found) - most) > 0:
-        lines.append(f"  and {count(rest)} more, in verdict.json")
+        lines.append(f"  and {format_count(rest)} more, in verdict.json")
     return lines
 
 
-def _entry(item: Entry, names: int, figures_: int, paper: Paper) -> Iterator[str]:
+def _render_entry(
+    item: TerminalEntry, names: int, figures_: int, paper: TerminalStyle
+) -> Iterator[str]:
     head = f"  {item.name:<{names}}  {item.figure:<{figures_}}".rstrip()
     start = 2 + names + 2 + (figures_ + 2 if figures_ else 0)
     if paper.width - start < MIN_TEXT:
         start = 6
         yield head
         head = ""
-    texts = [*wrapped(item.text, paper.width - start)]
+    texts = [*wrap_text(item.text, paper.width - start)]
     for number, line in enumerate(texts):
         yield f"{head if number == 0 else '':<{start}}{line}".rstrip()
     if item.place:
         yield paper.paint(f"{'':<{start}}{item.place}", DIM)
 
 
-def wrapped(text: str, width: int) -> Sequence[str]:
+def wrap_text(text: str, width: int) -> Sequence[str]:
     """Return the text in lines of at most that many characters, one at least."""
     return textwrap.wrap(text, width, break_on_hyphens=False) or [""]

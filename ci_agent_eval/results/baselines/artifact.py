@@ -25,7 +25,7 @@ from ci_agent_eval.github.concurrent_requests import MAX_CONCURRENT, run_concurr
 from ci_agent_eval.github.event import Event
 from ci_agent_eval.github.publish import find_pulls
 from ci_agent_eval.github.workflow_runs import RunsApi, WorkflowRun
-from ci_agent_eval.render.sentences import finding_sentence
+from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.baselines.request import (
     BaselineRequest,
     BaselineSource,
@@ -224,7 +224,7 @@ def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> 
     if not isinstance(found.baseline, Baseline):
         blocking = next((finding for finding in where if finding.blocking), None)
         why = (
-            f"{blocking.where}: {finding_sentence(blocking)}" if blocking else found.baseline.reason
+            f"{blocking.where}: {describe_finding(blocking)}" if blocking else found.baseline.reason
         )
         return _RunAttempt(refused=f"{label}: {why}" if blocking is None else why)
     (loaded,) = found.baseline.runs

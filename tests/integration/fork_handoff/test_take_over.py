@@ -16,7 +16,7 @@ from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.errors import InputError, PublishError
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.event import Event, SourceRun
-from ci_agent_eval.render.markdown.guard import foreign_elements
+from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode
 from tests.github_fake import PASSING_FAULTS, FaultKind
@@ -190,7 +190,7 @@ def test_a_refusal_corrects_the_comment_of_earlier_results(rig: Rig):
         "Nothing of them is published: `no @octocat archive` "
         f"([run](https://github.com/{REPO}/actions/runs/1))\n"
     )
-    assert foreign_elements(green.body, (f"https://github.com/{REPO}/",)) == ()
+    assert find_foreign_elements(green.body, (f"https://github.com/{REPO}/",)) == ()
     assert [other.body, stranger.body, of_suite.body] == before
     assert rig.comments == []
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from ci_agent_eval.github.publication import PublishOptions
-from ci_agent_eval.render.comment_state import state_line
+from ci_agent_eval.render.comment_state import render_state_line
 from tests.integration.github.rig import BOT, REPO, SHA, Rig, publication, pull_event
 
 
 def shown(conclusion="failure", says="one fails", state="a", suite="shop", **overrides):
     word = state * 16
     marker = f"<!-- agent-eval suite={suite} -->"
-    head = f"{marker}\n{state_line(word)}\n"
+    head = f"{marker}\n{render_state_line(word)}\n"
     mark = "❌ Agent evals failed: " if conclusion == "failure" else "✅ Agent evals passed: "
     fields = {
         "comment_body": f"{head}### {mark}{says}\n",

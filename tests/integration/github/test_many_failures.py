@@ -13,7 +13,7 @@ from ci_agent_eval.app.report_publication import build_publication
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.github.publication import Publication, PublishOptions
-from ci_agent_eval.render.formats.annotations import annotations, render_annotations
+from ci_agent_eval.render.formats.annotations import list_annotations, render_annotations
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import failing, report
@@ -64,7 +64,7 @@ def test_the_comment_comes_first_and_200_annotations_follow(
 
 def test_the_report_folder_has_all_annotations():
     of = scenarios_that_failed(300)
-    assert len(json.loads(render_annotations(annotations(build_report_view(of))))) == 300
+    assert len(json.loads(render_annotations(list_annotations(build_report_view(of))))) == 300
     assert len(shown(of).annotations) == 200
 
 

@@ -16,8 +16,8 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
+from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import report
@@ -46,7 +46,7 @@ def page_of(
     links: Links | None = None,
     budgets: SuiteBudgets | None = None,
     samples: Sequence[ConversationSample] = (),
-    caps: Caps | None = None,
+    caps: PageLimits | None = None,
 ) -> str:
     """Return the page of these episodes, as the pipeline renders it."""
     ordered = sorted(episodes, key=lambda item: item.key)
@@ -56,7 +56,7 @@ def page_of(
         map(canonical_json, ordered),
         budgets=budgets or SuiteBudgets(),
         samples=samples,
-        caps=caps or Caps(),
+        caps=caps or PageLimits(),
     )
     return "".join(pieces)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.render.html.caps import Caps
+from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.results.samples import SampleCollector
 from tests.builders import (
     baseline,
@@ -300,7 +300,7 @@ def test_five_thousand_episodes_keep_the_page_small(show):
 
 def test_what_has_no_room_is_listed_without_its_conversation(show):
     suite = [episode("a", iteration=n, trajectory=conversation("hello there")) for n in range(1, 4)]
-    opened = show(page_of(suite, caps=Caps(others=10)))
+    opened = show(page_of(suite, caps=PageLimits(others=10)))
     buttons = opened.page.locator(".episode .opener")
     buttons.nth(0).click()
     buttons.nth(2).click()

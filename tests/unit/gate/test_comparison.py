@@ -11,7 +11,7 @@ from ci_agent_eval.analysis.comparison.model import MetricChange, NoBaseline
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy, is_passing
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
-from ci_agent_eval.render.sentences import reason_sentence
+from ci_agent_eval.render.sentences import describe_reason
 from tests.builders import baseline, episode, failing, in_quarantine, report, turn
 
 UNMEASURED = (
@@ -34,7 +34,7 @@ def costing(cost, count=2, latency=100, iterations=5):
 
 
 def told(found):
-    return [(reason.kind, reason_sentence(reason)) for reason in found]
+    return [(reason.kind, describe_reason(reason)) for reason in found]
 
 
 def test_without_a_baseline_nothing_is_said():

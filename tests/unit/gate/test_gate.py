@@ -11,7 +11,7 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.contract.results import RemovedScenario, Session
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.render.sentences import reason_sentence
+from ci_agent_eval.render.sentences import describe_reason
 from tests.builders import episode, evaluated, failing, finding, report
 
 
@@ -60,7 +60,7 @@ def test_a_blocking_finding_fails_an_otherwise_green_run(kind):
     built = report(episode(), findings=(finding(kind),))
     assert built.verdict.conclusion == "failure"
     assert kinds(built) == ["finding"]
-    assert "junit.xml" in reason_sentence(built.verdict.reasons[0])
+    assert "junit.xml" in describe_reason(built.verdict.reasons[0])
 
 
 def test_a_finding_that_does_not_block_is_a_warning():

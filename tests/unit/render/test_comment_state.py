@@ -8,10 +8,10 @@ from ci_agent_eval.analysis.comparison.model import NoBaseline
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.render.comment_state import (
+    compute_state,
     differs_from_baseline,
     parse_state,
-    state_line,
-    state_of,
+    render_state_line,
 )
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment, render_headline_comment
@@ -39,7 +39,7 @@ def costing(usd, tokens=1):
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_comment_holds_the_word_of_its_report(name):
     built = REPORTS[name]()
-    state = state_of(build_report_view(built))
+    state = compute_state(build_report_view(built))
     for text in (
         render_comment(build_report_view(built, LINKS)),
         render_comment(build_report_view(built, Links()), limit=1_000),
@@ -50,7 +50,8 @@ def test_every_comment_holds_the_word_of_its_report(name):
 
 
 @pytest.mark.parametrize(
-    "body", ["", "x", "a\nb", f"x\n\n{state_line('0' * 16)}", f"x\n{state_line('0' * 15)}"]
+    "body",
+    ["", "x", "a\nb", f"x\n\n{render_state_line('0' * 16)}", f"x\n{render_state_line('0' * 15)}"],
 )
 def test_what_has_no_word_in_its_place_has_none(body):
     assert parse_state(body) is None
@@ -59,10 +60,12 @@ def test_what_has_no_word_in_its_place_has_none(body):
 def test_figures_are_no_part_of_it():
     one = report(episode("a", **costing(1)), failing("b", **costing(1, 7)))
     other = report(episode("a", **costing(2)), failing("b", **costing(3, 9)))
-    assert state_of(build_report_view(one)) == state_of(build_report_view(other))
+    assert compute_state(build_report_view(one)) == compute_state(build_report_view(other))
     rare = [failing("a", iteration=1), *(episode("a", iteration=n) for n in (2, 3))]
     often = [*(failing("a", iteration=n) for n in (1, 2)), episode("a", iteration=3)]
-    assert state_of(build_report_view(report(*rare))) == state_of(build_report_view(report(*often)))
+    assert compute_state(build_report_view(report(*rare))) == compute_state(
+        build_report_view(report(*often))
+    )
 
 
 DIFFERENT = {
@@ -97,13 +100,13 @@ DIFFERENT = {
 
 
 def test_what_a_reader_would_act_on_differently_has_another_word():
-    words = {name: state_of(build_report_view(built)) for name, built in DIFFERENT.items()}
+    words = {name: compute_state(build_report_view(built)) for name, built in DIFFERENT.items()}
     assert len(set(words.values())) == len(words)
 
 
 def test_order_is_no_part_of_it():
     made = [failing("a"), episode("b", **OVER), failing("c", gate="advisory")]
-    assert state_of(build_report_view(report(*made))) == state_of(
+    assert compute_state(build_report_view(report(*made))) == compute_state(
         build_report_view(report(*reversed(made)))
     )
 

@@ -11,12 +11,12 @@ from ci_agent_eval.analysis.comparison.model import Divergence
 from ci_agent_eval.contract.findings import MissingShards, RepeatedShard
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.render.formats.annotations import annotations, noted
+from ci_agent_eval.render.formats.annotations import list_all_annotations, list_annotations
 from ci_agent_eval.render.formats.ctrf import render_ctrf
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.markdown.report import render_check_summary, render_comment
 from ci_agent_eval.render.report_view import build_report_view
-from ci_agent_eval.render.sentences import reason_sentence
+from ci_agent_eval.render.sentences import describe_reason
 from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.render.trajectory_diff import build_diff
 from ci_agent_eval.results.load import load_results
@@ -83,14 +83,14 @@ def test_the_limit_stands_at_the_figure(dearer):
 
 
 def test_a_figure_that_rose_is_noted_although_it_has_no_file(dearer):
-    ((kind, found),) = noted(build_report_view(dearer))
+    ((kind, found),) = list_all_annotations(build_report_view(dearer))
     assert (kind, found.level, found.title) == (
         "baseline",
         "failure",
         "suite: against the baseline",
     )
     assert "cost per episode rose" in found.message
-    assert annotations(build_report_view(dearer)) == ()
+    assert list_annotations(build_report_view(dearer)) == ()
 
 
 def test_a_rise_that_may_be_chance_is_said_and_does_not_gate():
@@ -105,7 +105,7 @@ def test_a_rise_that_may_be_chance_is_said_and_does_not_gate():
         False,
         "cost per episode rose by 100 %, which may be chance, 50 % allowed",
     )
-    assert headline(built).endswith("1 possible increase over what is allowed (not gating)")
+    assert render_headline(built).endswith("1 possible increase over what is allowed (not gating)")
     assert row(comment(built), "| cost per episode").endswith(
         "| +100 % (too few iterations), 50 % allowed |"
     )
@@ -134,7 +134,7 @@ def regressing(**policy):
 
 
 def test_a_failed_check_of_a_regression_does_not_say_that_nothing_changed():
-    failure, warning = annotations(build_report_view(regressing()))
+    failure, warning = list_annotations(build_report_view(regressing()))
     assert failure.message.startswith("regression, adjusted p")
     assert warning.message.startswith(
         "the check failed: is polite\npasses 2 / 10, regression, adjusted p"
@@ -142,7 +142,7 @@ def test_a_failed_check_of_a_regression_does_not_say_that_nothing_changed():
 
 
 def test_a_check_without_a_reason_says_what_it_is():
-    (found,) = annotations(
+    (found,) = list_annotations(
         build_report_view(report(failing(assertions=[failed_assertion("asks", reason=None)])))
     )
     assert found.message == "the check failed: asks\npasses 0 / 1"
@@ -154,7 +154,7 @@ def test_what_did_not_change_is_still_passing():
         failing("tone", iteration=3, **LAX),
         baseline=baseline([episode("tone", **LAX)]),
     )
-    assert "passes 2 / 3, still passing" in annotations(build_report_view(built))[0].message
+    assert "passes 2 / 3, still passing" in list_annotations(build_report_view(built))[0].message
     assert "unchanged" not in terminal(built) + comment(built)
 
 
@@ -389,9 +389,9 @@ def test_the_columns_of_iterations_have_headings():
 )
 def test_the_headline_names_the_shards_that_are_missing(message, said):
     built = report(episode(), findings=(finding("shards", where="", message=message),))
-    assert headline(built) == f"Agent evals failed: {said}"
+    assert render_headline(built) == f"Agent evals failed: {said}"
     assert "(empty)" not in comment(built) + terminal(built)
-    assert not any(reason_sentence(r).startswith(":") for r in built.verdict.reasons)
+    assert not any(describe_reason(r).startswith(":") for r in built.verdict.reasons)
 
 
 def test_the_headline_knows_the_findings_of_the_loader(tmp_path):
@@ -399,7 +399,7 @@ def test_the_headline_knows_the_findings_of_the_loader(tmp_path):
     for name in ("a", "b"):
         write_run(tmp_path / name, episode(), session=session)
     found = [f for f in load_results(["*"], [], root=tmp_path).findings if f.kind == "shards"]
-    said = {headline(report(episode(), findings=(one,))) for one in found}
+    said = {render_headline(report(episode(), findings=(one,))) for one in found}
     assert said >= {
         "Agent evals failed: shards 2, 3 of 3 are missing",
         "Agent evals failed: shard 1 of 3 is there 2 times",
@@ -409,13 +409,15 @@ def test_the_headline_knows_the_findings_of_the_loader(tmp_path):
 def test_a_shard_that_was_run_again_is_no_fault():
     again = finding("shards", where="shards/2", message="it was replaced", blocking=False)
     built = report(episode(), findings=(again,))
-    assert headline(built).endswith(", 1 episode, 1 shard was run again")
+    assert render_headline(built).endswith(", 1 episode, 1 shard was run again")
     assert "shard run again in `shards/2` (does not gate): `it was replaced`" in comment(built)
 
 
 def test_what_follows_from_broken_shards_is_folded_under_them():
     shown = comment(shards_broken())
-    assert headline(shards_broken()).startswith("Agent evals failed: shard 3 of 7 is missing, 1 of")
+    assert render_headline(shards_broken()).startswith(
+        "Agent evals failed: shard 3 of 7 is missing, 1 of"
+    )
     assert shown.index("- shards: `shard 3 of 7") < shown.index("12 findings that may follow")
     assert "disagreement" not in terminal(shards_broken())
     assert "and 12 findings that may follow from it, in verdict.json" in terminal(shards_broken())
@@ -430,7 +432,7 @@ def test_a_fault_in_the_shards_is_the_first_finding():
 def test_without_a_fault_in_the_shards_every_disagreement_is_told():
     found = tuple(finding("disagreement", where=f"t{n}") for n in range(3))
     built = report(episode(), findings=found)
-    assert headline(built) == "Agent evals failed: 3 disagreements between files"
+    assert render_headline(built) == "Agent evals failed: 3 disagreements between files"
     assert terminal(built).count("disagreement in t") == 3
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from ci_agent_eval.render.escape import (
+    code_block,
     code_span,
     cut_bytes,
-    fenced,
-    many_lines,
-    terminal,
+    escape_terminal,
     visible_line,
+    visible_lines,
     without_commands,
 )
 
@@ -72,18 +72,18 @@ def test_code_span_in_a_table_never_makes_a_cell(text):
 
 @given(st.text(max_size=200))
 def test_fenced_block_is_one_block(text):
-    tokens = MarkdownIt("commonmark").parse(fenced(text, 100))
+    tokens = MarkdownIt("commonmark").parse(code_block(text, 100))
     assert [token.type for token in tokens] == ["fence"]
 
 
 def test_fence_is_longer_than_any_inside():
-    block = fenced("```\n````\n</details>", 100)
+    block = code_block("```\n````\n</details>", 100)
     assert block == "`````text\n```\n````\n</details>\n`````"
 
 
 def test_many_lines_keeps_lines_and_cuts():
-    assert many_lines("a\r\nb\x07\rc", 100) == "a\nb⟨U+0007⟩\nc"
-    assert many_lines("abcdef", 3) == "abc… (3 more characters)"
+    assert visible_lines("a\r\nb\x07\rc", 100) == "a\nb⟨U+0007⟩\nc"
+    assert visible_lines("abcdef", 3) == "abc… (3 more characters)"
 
 
 @given(st.text(max_size=50), st.integers(3, 40))
@@ -110,7 +110,7 @@ def test_cut_bytes_takes_text_that_has_no_utf8():
     ],
 )
 def test_terminal(text, shown):
-    assert terminal(text) == shown
+    assert escape_terminal(text) == shown
 
 
 def test_commands_are_broken_up_at_the_start_of_every_line():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.render.formats.annotations import annotations
+from ci_agent_eval.render.formats.annotations import list_annotations
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.formats.sarif import render_sarif
@@ -47,26 +47,29 @@ OUTPUTS = {
     ),
     "failing.commands.txt": (
         "failing",
-        lambda r: render_commands(annotations(build_report_view(r))),
+        lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
     "hostile.commands.txt": (
         "hostile",
-        lambda r: render_commands(annotations(build_report_view(r))),
+        lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
     "failing.json": ("failing", render_verdict),
     "iterations.json": ("iterations", render_verdict),
     "iterations.commands.txt": (
         "iterations",
-        lambda r: render_commands(annotations(build_report_view(r))),
+        lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
     "known.json": ("known", render_verdict),
-    "known.commands.txt": ("known", lambda r: render_commands(annotations(build_report_view(r)))),
+    "known.commands.txt": (
+        "known",
+        lambda r: render_commands(list_annotations(build_report_view(r))),
+    ),
     "known.sarif": ("known", lambda r: render_sarif(build_report_view(r))),
     "junit_only.json": ("junit_only", render_verdict),
     "compared.json": ("compared", render_verdict),
     "compared.commands.txt": (
         "compared",
-        lambda r: render_commands(annotations(build_report_view(r))),
+        lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
     "compared.check_summary.md": (
         "compared",
@@ -78,12 +81,12 @@ OUTPUTS = {
     ),
     "regressed.commands.txt": (
         "regressed",
-        lambda r: render_commands(annotations(build_report_view(r))),
+        lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
     "regressed.ctrf.json": ("regressed", lambda r: render_ctrf(build_report_view(r))),
     "hostile_baseline.commands.txt": (
         "hostile_baseline",
-        lambda r: render_commands(annotations(build_report_view(r))),
+        lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
     "agreed.json": ("agreed", render_verdict),
     "below_thresholds.json": ("below_thresholds", render_verdict),
@@ -91,7 +94,7 @@ OUTPUTS = {
     "failing.sarif": ("failing", lambda r: render_sarif(build_report_view(r))),
     "evaluations.commands.txt": (
         "evaluations",
-        lambda r: render_commands(annotations(build_report_view(r))),
+        lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
 }
 OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}

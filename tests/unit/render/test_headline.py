@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, Plain
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import StoppedRun
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.headline import render_headline
 from tests.builders import COST_STOP, episode, evaluated, failing, finding, report
 from tests.render_reports import HOSTILE, everything_wrong, hostile, no_results
 
@@ -125,7 +125,7 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
     ],
 )  # fmt: skip
 def test_sentence(built, sentence):
-    assert headline(built()) == f"Agent evals {sentence}"
+    assert render_headline(built()) == f"Agent evals {sentence}"
 
 
 def test_every_kind_of_reason_is_named():
@@ -139,15 +139,15 @@ def test_every_kind_of_reason_is_named():
         "1 episode ended in an error", "1 of 3 tests failed", "1 of 3 tests ended in an error",
         "2 budgets exceeded", "1 budget not measured", "1 suite budget exceeded", "1 suite budget not measured",
     ):  # fmt: skip
-        assert part in headline(wrong)
-    assert len(headline(wrong)) < 600
+        assert part in render_headline(wrong)
+    assert len(render_headline(wrong)) < 600
 
 
 def test_reasons_without_a_figure_of_their_own_still_show():
     forged = report(episode())
     verdict = replace(everything_wrong().verdict, judgements=forged.verdict.judgements)
-    assert headline(replace(forged, verdict=verdict)).startswith("Agent evals failed: ")
+    assert render_headline(replace(forged, verdict=verdict)).startswith("Agent evals failed: ")
 
 
 def test_no_text_of_others_is_in_it():
-    assert headline(hostile("x")) == headline(hostile(HOSTILE))
+    assert render_headline(hostile("x")) == render_headline(hostile(HOSTILE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.render.suite_figures import evidence, figures
+from ci_agent_eval.render.suite_figures import list_evidence, list_figures
 from tests.builders import episode, evaluated, report, turn
 
 JUDGE = {"calls": 3, "tokens": {"input": 900, "output": 100}, "cost_usd": 0.25}
@@ -10,7 +10,7 @@ USED = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 40, "output
 
 
 def told(built):
-    return {figure.label: figure.text for figure in figures(built)}
+    return {figure.label: figure.text for figure in list_figures(built)}
 
 
 def test_what_a_judge_took_is_told_beside_the_totals_and_is_no_agent_s():
@@ -25,13 +25,13 @@ def test_without_a_judge_nothing_is_said_of_one():
     built = report(episode(**USED))
     assert told(built)["total cost"] == "$0.50"
     assert not any("judge" in text for pair in told(built).items() for text in pair)
-    assert not any("judge call" in part for part in evidence(built))
+    assert not any("judge call" in part for part in list_evidence(built))
 
 
 def test_a_judge_without_a_price_is_said():
     built = report(episode(judge={**JUDGE, "cost_usd": None}, **USED))
     assert told(built)["total cost (of which judge)"] == "at least $0.50 ($0.00)"
-    assert "3 judge calls (1 episode without a price)" in evidence(built)
+    assert "3 judge calls (1 episode without a price)" in list_evidence(built)
 
 
 def test_evaluations_have_figures_of_their_own():

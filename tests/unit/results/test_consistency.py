@@ -9,7 +9,7 @@ import pytest
 
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.results import CollectionError, Session
-from ci_agent_eval.render.sentences import finding_sentence
+from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.load import load_results
 from tests.builders import (
     COST_STOP,
@@ -201,7 +201,7 @@ def test_a_run_that_a_suite_budget_stopped_fails_and_says_how_many_did_not_run(
     write_run(tmp_path / "run", episode("a", outcome="passed"), ended_early, session=session)
     (finding,) = loaded_from(tmp_path).findings
     assert (finding.kind, finding.blocking) == ("stopped", True)
-    assert finding_sentence(finding) == (
+    assert describe_finding(finding) == (
         f"{said.format(stopped)}; raise the budget or let the episodes take less, "
         "then run the suite again"
     )

@@ -14,13 +14,13 @@ from ci_agent_eval.contract.results import CollectionError, Session, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.gate.report import build_report
-from ci_agent_eval.render.formats.annotations import annotations
+from ci_agent_eval.render.formats.annotations import list_annotations
 from ci_agent_eval.render.formats.document import render_verdict
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
-from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
+from ci_agent_eval.render.sentences import describe_finding, describe_reason
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 from tests.builders import episode, failing, junit_case, junit_case_of, junit_xml, write_run
@@ -68,13 +68,13 @@ def rendered(found):
     return (
         render_comment(build_report_view(found, Links())),
         render_verdict(found),
-        annotations(build_report_view(found)),
+        list_annotations(build_report_view(found)),
     )
 
 
 def shard_messages(tmp_path):
     return [
-        finding_sentence(f) for f in loaded(tmp_path).findings if f.kind == "shards" and f.blocking
+        describe_finding(f) for f in loaded(tmp_path).findings if f.kind == "shards" and f.blocking
     ]
 
 
@@ -128,7 +128,7 @@ def test_a_failed_shard_that_was_run_again_counts_once(tmp_path):
     write(tmp_path, 2, 2, EPISODES[1], run="7", attempt=2, name="2-again")
     found = report(tmp_path)
     assert found.passed
-    assert any("later attempt" in reason_sentence(w) for w in found.verdict.warnings)
+    assert any("later attempt" in describe_reason(w) for w in found.verdict.warnings)
 
 
 def test_what_every_shard_leaves_out_counts_once(tmp_path):
@@ -219,7 +219,7 @@ def test_of_many_shards_that_are_missing_twenty_are_named(tmp_path):
     write(tmp_path, 1, 9999, EPISODES[0])
     (message,) = shard_messages(tmp_path)
     assert ", 20, 21 and 9978 more of 9999 left no results" in message
-    assert headline(report(tmp_path)).endswith("failed: 9,998 of 9,999 shards are missing")
+    assert render_headline(report(tmp_path)).endswith("failed: 9,998 of 9,999 shards are missing")
 
 
 @pytest.mark.parametrize(("index", "count"), [(1, 10_000), (1, 10**10), (3, 2), (0, 2)])

@@ -12,9 +12,9 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, Plain
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.formats.annotations import (
     Annotation,
-    annotations,
-    by_importance,
-    unplaced,
+    count_unplaced,
+    list_annotations,
+    list_by_importance,
 )
 from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.report_view import build_report_view
@@ -24,7 +24,7 @@ from tests.render_reports import HOSTILE, REPORTS, hostile
 
 def test_each_failing_assertion_is_annotated_where_it_stands():
     checks = [failed_assertion(f"check {n}", line=n, file="tests/a.py") for n in range(1, 121)]
-    found = annotations(build_report_view(report(failing("refund", assertions=checks))))
+    found = list_annotations(build_report_view(report(failing("refund", assertions=checks))))
     assert [(a.path, a.start_line, a.end_line) for a in found] == [
         ("tests/a.py", n, n) for n in range(1, 121)
     ]
@@ -34,7 +34,7 @@ def test_each_failing_assertion_is_annotated_where_it_stands():
 
 
 def test_scenario_that_gives_no_assertion_is_annotated_at_its_test():
-    found = annotations(
+    found = list_annotations(
         build_report_view(
             report(
                 episode("a", outcome="error", reason="429"),
@@ -58,7 +58,7 @@ def test_what_does_not_gate_is_a_warning():
         episode("b", iteration=2, min_pass_rate=0.5),
     ]
     soft = failed_assertion("w", severity="warning")
-    found = annotations(
+    found = list_annotations(
         build_report_view(
             report(failing("a", gate="advisory"), *tolerated, episode("c", assertions=[soft]))
         )
@@ -70,21 +70,23 @@ def test_what_does_not_gate_is_a_warning():
 
 def test_what_failed_in_an_evaluation_is_a_notice_until_a_threshold_is_missed():
     runs = [evaluated("a", False), evaluated("b", outcome="error", reason="refused")]
-    measured = annotations(build_report_view(report(*runs, episode())))
+    measured = list_annotations(build_report_view(report(*runs, episode())))
     assert [(a.level, a.title) for a in measured] == [
         ("warning", "b: 1 / 1 errors"), ("notice", "a: assertion 1"),
     ]  # fmt: skip
-    missed = annotations(
+    missed = list_annotations(
         build_report_view(report(*runs, policy=GatePolicy(eval_min_pass_rate=1.0)))
     )
     assert {a.level for a in missed} == {"warning"}
-    required = annotations(build_report_view(report(evaluated("a", False, gate="required"))))
+    required = list_annotations(build_report_view(report(evaluated("a", False, gate="required"))))
     assert {a.level for a in required} == {"failure"}
 
 
 def test_plain_test_brings_its_traceback():
     case = JUnitCase("c", "t", "failed", "assert x", "Traceback\n  x", "tests/t.py", 3)
-    (found,) = annotations(build_report_view(report(tests=PlainTests(OutcomeTally(0, 1), (case,)))))
+    (found,) = list_annotations(
+        build_report_view(report(tests=PlainTests(OutcomeTally(0, 1), (case,))))
+    )
     assert found == Annotation("tests/t.py", 3, 3, "failure", "c::t", "assert x", "Traceback\n  x")
 
 
@@ -92,13 +94,13 @@ def test_plain_test_brings_its_traceback():
 def test_what_has_no_place_is_left_out_and_counted(file):
     cases = (JUnitCase("c", "t", "failed", file=file), JUnitCase("c", "u", "failed", file="u.py"))
     built = report(tests=PlainTests(OutcomeTally(0, 2), cases))
-    assert [a.path for a in annotations(build_report_view(built))] == ["u.py"]
-    assert unplaced(build_report_view(built)) == 1
+    assert [a.path for a in list_annotations(build_report_view(built))] == ["u.py"]
+    assert count_unplaced(build_report_view(built)) == 1
 
 
 def test_limits_are_kept():
     check = failed_assertion("é" * 500, reason="é" * 200_000, line=2**40)
-    (found,) = annotations(build_report_view(report(failing(assertions=[check]))))
+    (found,) = list_annotations(build_report_view(report(failing(assertions=[check]))))
     assert len(found.title.encode()) <= 255
     assert len(found.message.encode()) <= 64 * 1024
     assert found.start_line == 1
@@ -107,7 +109,7 @@ def test_limits_are_kept():
 @settings(max_examples=settings.default.max_examples // 2)
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=300))
 def test_any_text_gives_annotations_github_takes(text):
-    for found in annotations(build_report_view(hostile(text))):
+    for found in list_annotations(build_report_view(hostile(text))):
         assert 0 < len(found.message.encode()) <= 64 * 1024
         assert len(found.title.encode()) <= 255
         assert not found.path.startswith("/")
@@ -118,7 +120,7 @@ def test_any_text_gives_annotations_github_takes(text):
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_failures_come_first(name):
-    levels = [a.level for a in annotations(build_report_view(REPORTS[name]()))]
+    levels = [a.level for a in list_annotations(build_report_view(REPORTS[name]()))]
     assert levels == sorted(levels, key=["failure", "warning", "notice"].index)
 
 
@@ -134,7 +136,7 @@ def test_each_scenario_has_its_first_annotation_before_any_has_a_second():
         ),
     )
 
-    found = by_importance(build_report_view(shown))
+    found = list_by_importance(build_report_view(shown))
 
     assert [one.title for one in found] == [
         "a: check 1",
@@ -147,7 +149,7 @@ def test_each_scenario_has_its_first_annotation_before_any_has_a_second():
         "a: over budget, tool calls",
         "warned: check 2",
     ]
-    assert sorted(map(repr, found)) == sorted(map(repr, annotations(build_report_view(shown))))
+    assert sorted(map(repr, found)) == sorted(map(repr, list_annotations(build_report_view(shown))))
 
 
 def test_command_is_escaped_as_the_runner_undoes_it():
@@ -170,7 +172,7 @@ def test_ten_of_a_type_are_shown_and_the_rest_counted():
 
 
 def test_nothing_to_say_says_nothing():
-    assert render_commands(annotations(build_report_view(report(episode())))) == ""
+    assert render_commands(list_annotations(build_report_view(report(episode())))) == ""
 
 
 def test_message_of_a_command_is_cut():
@@ -179,5 +181,5 @@ def test_message_of_a_command_is_cut():
 
 
 def test_no_command_of_a_test_starts_a_line():
-    for line in render_commands(annotations(build_report_view(hostile(HOSTILE)))).splitlines():
+    for line in render_commands(list_annotations(build_report_view(hostile(HOSTILE)))).splitlines():
         assert re.match("::(error|warning|notice) file=", line)

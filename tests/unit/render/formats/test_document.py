@@ -17,7 +17,7 @@ from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.headline import render_headline
 from tests.builders import baseline, episode, evaluated, failing, finding, report, turn
 from tests.render_reports import REPORTS, failing_over_budget, hostile
 
@@ -41,7 +41,7 @@ def test_a_finding_that_is_data_is_written_with_its_sentence():
     del data["data"]
     document["summary"]["findings"] = [data]
     assert (
-        headline(parse_verdict(json.dumps(document)))
+        render_headline(parse_verdict(json.dumps(document)))
         == "Agent evals failed: the shards are not one whole run"
     )
 
@@ -57,7 +57,7 @@ def test_first_level_answers_a_consumer():
     document = json.loads(render_verdict(built))
     assert document["schema_version"] == "1"
     assert document["conclusion"] == "failure"
-    assert document["headline"] == headline(built)
+    assert document["headline"] == render_headline(built)
     assert document["counts"] == {
         "episodes": {"passed": 4, "failed": 3, "error": 0, "skipped": 0},
         "evaluations": {"passed": 0, "failed": 0, "error": 0, "skipped": 0},

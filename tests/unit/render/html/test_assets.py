@@ -22,7 +22,7 @@ PAIRS = [
 
 def colours():
     """Return the variables of both schemes."""
-    blocks = re.findall(r":root \{(.*?)\}", assets.style(), re.DOTALL)[:2]
+    blocks = re.findall(r":root \{(.*?)\}", assets.read_style(), re.DOTALL)[:2]
     light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in blocks)
     return {"light": light, "dark": light | dark}
 
@@ -48,7 +48,7 @@ def test_text_can_be_read_in_both_schemes(scheme, ink, paper):
      "fetch(", "XMLHttpRequest", "import(", 'setTimeout("', ".on", "</", "<!--"],
 )  # fmt: skip
 def test_the_script_has_no_way_from_text_to_markup_nor_to_the_network(word):
-    script = assets.script()
+    script = assets.read_script()
     if word == ".on":
         assert not re.search(r"\.on[a-z]+\s*=", script)
     else:
@@ -56,12 +56,12 @@ def test_the_script_has_no_way_from_text_to_markup_nor_to_the_network(word):
 
 
 def test_the_style_loads_nothing():
-    assert not re.search(r"url\(|@import|expression\(|</", assets.style())
+    assert not re.search(r"url\(|@import|expression\(|</", assets.read_style())
 
 
 def test_the_template_holds_no_style_nor_handler_of_its_own():
     for name in assets.TEMPLATES:
-        source = assets._text(name)
+        source = assets._read_asset(name)
         assert not re.search(r"\sstyle=|\son\w+=|\|\s*safe|autoescape", source), name
 
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_agent_eval.render.html.embed import embedded_json, filled
+from ci_agent_eval.render.html.embed import drop_empty, embed_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -43,7 +43,7 @@ class Tags(HTMLParser):
 @example("]]>\u2028\u2029\u202e\x00")
 @example({"</script>": ["<!--", "&lt;"]})
 def test_the_value_comes_back_and_nothing_of_it_is_markup(value):
-    written = embedded_json(value)
+    written = embed_json(value)
     assert json.loads(written) == value
     assert written.isascii()
     assert not set(written) & set("<>&\n\r")
@@ -56,4 +56,4 @@ def test_the_value_comes_back_and_nothing_of_it_is_markup(value):
 
 def test_only_what_is_empty_is_left_out():
     row = {"zero": 0, "nothing": 0.0, "no": False, "none": None, "text": "", "list": [], "a": "b"}
-    assert filled(row) == {"zero": 0, "nothing": 0.0, "a": "b"}
+    assert drop_empty(row) == {"zero": 0, "nothing": 0.0, "a": "b"}

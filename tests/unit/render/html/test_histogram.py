@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.render.html.charts import charts
-from ci_agent_eval.render.html.histogram import MOST_BINS, histogram
+from ci_agent_eval.render.html.charts import build_charts
+from ci_agent_eval.render.html.histogram import MOST_BINS, build_histogram
 from tests.builders import episode, loaded, turn
 
 AMOUNTS = st.floats(min_value=0, max_value=1e15)
@@ -14,7 +14,7 @@ AMOUNTS = st.floats(min_value=0, max_value=1e15)
 
 @given(st.lists(AMOUNTS, max_size=200))
 def test_every_value_is_counted_once_and_the_bars_are_few(values):
-    found = histogram(values)
+    found = build_histogram(values)
     if found is None:
         assert len(values) < 2 or max(values) - min(values) <= max(values) * 1e-9 + 1e-300
         return
@@ -25,7 +25,7 @@ def test_every_value_is_counted_once_and_the_bars_are_few(values):
 
 
 def test_widths_are_round():
-    found = histogram([float(value) for value in range(100)])
+    found = build_histogram([float(value) for value in range(100)])
     assert [bar.low for bar in found.bins[:3]] == [0, 5, 10]
     assert {bar.count for bar in found.bins} == {5}
 
@@ -36,18 +36,18 @@ def test_the_charts_say_in_words_what_they_show():
         for n in range(1, 11)
     ]
     skipped = episode("b", outcome="skipped", trajectory={"turns": [turn(latency_ms=9e6)]})
-    cost, latency = charts(loaded(*run, skipped).episodes)
+    cost, latency = build_charts(loaded(*run, skipped).episodes)
     assert cost.sentence == "10 episodes, from $0.10 to $1.00: median $0.50, 95th percentile $1.00"
     assert latency.high == "1,050 ms"
     assert sum(int(bar.count) for bar in latency.bars) == 10
 
 
 def test_one_value_is_no_distribution():
-    assert charts(loaded(episode()).episodes) == ()
+    assert build_charts(loaded(episode()).episodes) == ()
 
 
 def test_values_without_any_spread_are_said_in_a_sentence():
-    found = charts(loaded(*(episode(iteration=n) for n in (1, 2, 3))).episodes)
+    found = build_charts(loaded(*(episode(iteration=n) for n in (1, 2, 3))).episodes)
     assert [(c.title, c.sentence, c.bars) for c in found] == [
         ("Latency per turn", "3 turns, 100 ms each", ())
     ]

@@ -16,9 +16,9 @@ from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.render.html import assets
-from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
-from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
+from ci_agent_eval.render.html.page_beginning import PAGE_BEGINNING
+from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.results.samples import SampleCollector
@@ -53,7 +53,7 @@ def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=
         map(canonical_json, ordered),
         budgets=budgets or SuiteBudgets(),
         samples=samples,
-        caps=caps or Caps(),
+        caps=caps or PageLimits(),
     )
 
 
@@ -97,7 +97,7 @@ def test_the_page_is_the_golden_one(golden):
     budgets = SuiteBudgets.model_validate({"total_cost_usd": 0.5, "total_tokens": 100})
     text = page(*suite(), budgets=budgets)
     # Script and style are files of their own, that a reviewer need not read twice.
-    for name, own in (("script", assets.script()), ("style", assets.style())):
+    for name, own in (("script", assets.read_script()), ("style", assets.read_style())):
         assert f"<{name}>{own}</{name}>" in text
         text = text.replace(own, f"[{name}]")
     golden("html/small.html", re.sub("sha256-[A-Za-z0-9+/=]{44}", "sha256-[hash]", text))
@@ -170,12 +170,12 @@ def test_scenarios_with_trouble_come_first():
 @pytest.mark.parametrize(
     ("caps", "sentence"),
     [
-        (Caps(text=3), "texts are shown only in its beginning"),
-        (Caps(items=1), "entries of lists are left out"),
-        (Caps(failing=1), "1 episode is listed without the conversation"),
-        (Caps(rows=1), "3 episodes are not listed"),
-        (Caps(scenarios=1), "2 scenarios are not listed"),
-        (Caps(conversation=10), "entries of lists are left out"),
+        (PageLimits(text=3), "texts are shown only in its beginning"),
+        (PageLimits(items=1), "entries of lists are left out"),
+        (PageLimits(failing=1), "1 episode is listed without the conversation"),
+        (PageLimits(rows=1), "3 episodes are not listed"),
+        (PageLimits(scenarios=1), "2 scenarios are not listed"),
+        (PageLimits(conversation=10), "entries of lists are left out"),
     ],
 )
 def test_what_is_cut_is_said_with_a_count(caps, sentence):
@@ -230,7 +230,7 @@ def everywhere(text):
             tool_call(text, result=None, error=text)])]},
     )  # fmt: skip
     # Long texts are cut, and paths of the repository are links: both add elements of ours.
-    apart = {"links": Links(), "caps": Caps(name=9_000)}
+    apart = {"links": Links(), "caps": PageLimits(name=9_000)}
     built = hostile(text), hostile_baseline(text), hostile_agreed(text)
     return page(item, **apart), *(page(built=one, **apart) for one in built)
 
@@ -397,10 +397,10 @@ def test_a_scenario_that_did_not_change_has_no_conversation_of_the_base():
 
 def test_a_conversation_that_has_no_room_is_said_to_be_left_out():
     before, now = [episode("a"), episode("b")], [failing("a"), failing("b")]
-    pairs = beside(now, before, caps=Caps(baseline=10))
+    pairs = beside(now, before, caps=PageLimits(baseline=10))
     assert [("turns" in pair) for pair in pairs.values()] == [True, False]
     text = page(*now, built=report(*now, baseline=baseline(before)), samples=sampled(*before),
-                caps=Caps(baseline=10))  # fmt: skip
+                caps=PageLimits(baseline=10))  # fmt: skip
     assert "1 episode is listed without the conversation" in left_out(text)
 
 

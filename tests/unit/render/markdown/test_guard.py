@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ci_agent_eval.render.markdown.guard import foreign_elements
+from ci_agent_eval.render.markdown.guard import find_foreign_elements
 
 OURS = """<!-- agent-eval suite=default -->
 ### ❌ Agent evals failed: 1 of 2 required scenarios fails
@@ -32,12 +32,12 @@ ALLOWED = ("https://github.com/o/r/", "https://runs.example/1")
 
 
 def test_a_small_sum_is_no_commit():
-    assert foreign_elements("cost per episode: $0.0000012, under $0.00000001", ()) == ()
-    assert len(foreign_elements("at 0.0000012 and at (0000012)", ())) == 2
+    assert find_foreign_elements("cost per episode: $0.0000012, under $0.00000001", ()) == ()
+    assert len(find_foreign_elements("at 0.0000012 and at (0000012)", ())) == 2
 
 
 def test_our_own_markdown_has_nothing_foreign():
-    assert foreign_elements(OURS, ALLOWED) == ()
+    assert find_foreign_elements(OURS, ALLOWED) == ()
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_our_own_markdown_has_nothing_foreign():
     ],
 )
 def test_anything_else_is_named(planted, named):
-    found = foreign_elements(f"{OURS}\n{planted}\n", ALLOWED)
+    found = find_foreign_elements(f"{OURS}\n{planted}\n", ALLOWED)
     assert any(named in sentence for sentence in found), found
 
 
 def test_link_to_an_allowed_page_or_a_part_of_it_is_ours():
     text = "[run](https://runs.example/1) [part](https://runs.example/1#summary)"
-    assert foreign_elements(text, ALLOWED) == ()
+    assert find_foreign_elements(text, ALLOWED) == ()
 
 
 def test_parser_is_imported_only_to_guard():

@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown.fit import STEPS
-from ci_agent_eval.render.markdown.guard import foreign_elements
+from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from ci_agent_eval.render.markdown.report import (
     MIN_LIMIT,
-    marker,
     render_check_summary,
     render_comment,
     render_headline_comment,
+    render_marker,
     render_step_summary,
 )
 from ci_agent_eval.render.markdown.section import NAMES
+from ci_agent_eval.render.markdown.size_limit import STEPS
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, finding, report
 from tests.render_reports import (
@@ -74,7 +74,7 @@ def well_formed(markdown: str) -> None:
 def test_every_rendering_is_ours_alone_and_well_formed(name, render):
     text = render(build_report_view(REPORTS[name](), LINKS))
     well_formed(text)
-    assert foreign_elements(text, LINKS.prefixes) == ()
+    assert find_foreign_elements(text, LINKS.prefixes) == ()
 
 
 @given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
@@ -82,7 +82,7 @@ def test_any_text_in_any_agreement_is_harmless_and_fits_any_limit(text, limit):
     comment = render_comment(build_report_view(hostile_agreed(text), LINKS), limit=limit)
     assert len(comment.encode()) <= limit
     well_formed(comment)
-    assert foreign_elements(comment, LINKS.prefixes) == ()
+    assert find_foreign_elements(comment, LINKS.prefixes) == ()
 
 
 @given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
@@ -90,14 +90,14 @@ def test_any_text_in_any_field_is_harmless_and_fits_any_limit(text, limit):
     comment = render_comment(build_report_view(hostile(text), LINKS), limit=limit)
     assert len(comment.encode()) <= limit
     well_formed(comment)
-    assert foreign_elements(comment, LINKS.prefixes) == ()
+    assert find_foreign_elements(comment, LINKS.prefixes) == ()
 
 
 @given(text=TEXT)
 def test_any_text_in_a_whole_comment_stands_in_code(text):
     comment = render_comment(build_report_view(hostile(text), Links()))
     well_formed(comment)
-    assert foreign_elements(comment, ()) == ()
+    assert find_foreign_elements(comment, ()) == ()
     rendered = MarkdownIt("commonmark").enable("table").render(comment)
     outside = re.sub(r"<code.*?</code>", "", rendered, flags=re.DOTALL)
     # Only our own words are left, and they hold none of these.
@@ -118,7 +118,7 @@ def test_comment_keeps_its_limit_in_bytes(build, limit):
     comment = render_comment(build_report_view(build(), LINKS), limit=limit)
     assert len(comment.encode()) <= limit
     first, _, rest = comment.split("\n", 2)
-    assert first == marker(build().summary.suite)
+    assert first == render_marker(build().summary.suite)
     assert rest.startswith("### ❌ Agent evals failed: ")
     well_formed(comment)
 
@@ -170,7 +170,7 @@ def test_verdict_is_kept_where_even_the_evidence_does_not_fit():
     named = replace(wrong, summary=replace(wrong.summary, suite="\u202e" * 100))
     comment = render_comment(build_report_view(named, LINKS), limit=MIN_LIMIT)
     assert len(comment.encode()) <= MIN_LIMIT
-    assert headline(wrong) in comment
+    assert render_headline(wrong) in comment
     assert "All else was left out to fit 1,000 bytes; the whole is in `verdict.json`" in comment
 
 
@@ -178,7 +178,7 @@ def test_passing_comment_is_verdict_and_evidence_with_one_fold_between():
     comment = render_comment(build_report_view(REPORTS["passing"](), LINKS))
     outside = re.sub(r"<details>.*</details>\n\n", "", comment, flags=re.DOTALL)
     first, _state, verdict, blank, evidence, end = outside.split("\n")
-    assert (first, blank, end) == (marker("default"), "", "")
+    assert (first, blank, end) == (render_marker("default"), "", "")
     assert verdict == "### ✅ Agent evals passed: 3 of 3 required scenarios, 9 episodes"
     assert evidence.startswith("9 episodes ran: 9 judged, 0 errors, 0 skipped · calls: 9 live, ")
     assert comment.count("<details>") == 1
@@ -235,7 +235,7 @@ def test_marker_is_one_comment_that_no_suite_name_ends():
         "é" * 60,
         "é" * 61,
     ]
-    markers = [marker(name) for name in names]
+    markers = [render_marker(name) for name in names]
     assert len(set(markers)) == len(names)
     assert all(re.fullmatch(r"<!-- agent-eval suite=[\w.%~]+ -->", text) for text in markers)
     assert all(len(text) < 100 for text in markers)
@@ -261,7 +261,7 @@ def test_check_summary_counts_what_could_not_be_annotated():
 def test_headline_comment_is_found_again_and_says_what_is_missing():
     text = render_headline_comment(build_report_view(hostile(), LINKS))
     first, verdict = text.split("\n")[:2]
-    assert first == marker(HOSTILE)
+    assert first == render_marker(HOSTILE)
     assert verdict.startswith("### ❌ Agent evals failed: ")
     assert "withheld" in text
-    assert foreign_elements(text, LINKS.prefixes) == ()
+    assert find_foreign_elements(text, LINKS.prefixes) == ()

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.comparison.model import TrendPoint
-from ci_agent_eval.render.markdown.fit import STEPS
-from ci_agent_eval.render.markdown.guard import foreign_elements
-from ci_agent_eval.render.markdown.trend import render_trend, trend
+from ci_agent_eval.render.markdown.guard import find_foreign_elements
+from ci_agent_eval.render.markdown.size_limit import STEPS
+from ci_agent_eval.render.markdown.trend import build_trend_section, render_trend
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import baseline, episode, report
 from tests.render_reports import HOSTILE, trending
@@ -50,7 +50,7 @@ def charts(text):
 def test_charts_keep_to_the_grammar_whatever_the_runs_are(points):
     text = render_trend(points)
     well_formed(text)
-    assert foreign_elements(text, ()) == ()
+    assert find_foreign_elements(text, ()) == ()
     for chart in charts(text):
         labels, top, values = GRAMMAR.fullmatch(chart).groups()
         names = re.findall(r'"[^"]*"', labels)  # a label may hold a comma itself
@@ -91,7 +91,7 @@ def test_numbers_have_no_exponent():
 
 
 def test_fewer_lines_are_the_latest_runs():
-    section = trend(build_report_view(trending()))
+    section = build_trend_section(build_report_view(trending()))
     assert section.total == 7
     body = section.body.write(3)
     assert 'x-axis ["0c3d5e7", "4f2a91c", "this run"]' in body
@@ -100,7 +100,7 @@ def test_fewer_lines_are_the_latest_runs():
 @pytest.mark.parametrize(("runs", "lines"), [(0, 0), (1, 0), (2, 3), (30, 21)])
 def test_a_trend_needs_two_runs_and_has_the_latest(runs, lines):
     built = report(episode(), baseline=baseline(*[[episode()]] * runs) if runs else None)
-    assert trend(build_report_view(built)).total == lines
+    assert build_trend_section(build_report_view(built)).total == lines
 
 
 def test_it_goes_before_anything_that_says_what_is_wrong():

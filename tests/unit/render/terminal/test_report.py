@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from tests.builders import failed_assertion, failing, report
@@ -48,7 +48,7 @@ def test_last_line_is_the_verdict(name):
     built = REPORTS[name]()
     assert render_terminal(build_report_view(built), color=False, width=10_000).splitlines()[
         -1
-    ] == headline(built)
+    ] == render_headline(built)
 
 
 @settings(max_examples=settings.default.max_examples // 2)

@@ -15,7 +15,7 @@ _WORDS: dict[ReasonKind, str] = {"regression": "regression", "budget": "over bud
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReasonGroup:
     """All reasons about one scenario, or one finding, or one reason about neither."""
 
     name: ScenarioName | None
@@ -23,29 +23,29 @@ class Told:
     """Each may hold foreign text."""
 
 
-def told_reasons(view: ReportView) -> Sequence[Told]:
+def group_reasons(view: ReportView) -> Sequence[ReasonGroup]:
     """Return every reason of the verdict, the findings first, those of one scenario together."""
     reasons = [reason for reason in view.reasons if reason.kind != "finding"]
     by_name: dict[ScenarioName, list[str]] = {}
     for reason in reasons:
         if reason.name is not None:
-            by_name.setdefault(reason.name, []).append(_sentence(reason))
+            by_name.setdefault(reason.name, []).append(_format_reason(reason))
     return [
-        *_of_findings(view.findings),
-        *(Told(name, parts) for name, parts in by_name.items()),
-        *(Told(None, [_sentence(reason)]) for reason in reasons if reason.name is None),
+        *_list_findings(view.findings),
+        *(ReasonGroup(name, parts) for name, parts in by_name.items()),
+        *(ReasonGroup(None, [_format_reason(reason)]) for reason in reasons if reason.name is None),
     ]
 
 
-def _of_findings(found: FindingRows) -> Iterator[Told]:
+def _list_findings(found: FindingRows) -> Iterator[ReasonGroup]:
     for row in found.shown:
         if row.blocking:
             where = f" in {row.where}" if row.where else ""
-            yield Told(None, [f"{row.name}{where}: {row.sentence}"])
+            yield ReasonGroup(None, [f"{row.name}{where}: {row.sentence}"])
     if found.consequences:
-        yield Told(None, [found.summary])
+        yield ReasonGroup(None, [found.summary])
 
 
-def _sentence(reason: ReasonRow) -> str:
+def _format_reason(reason: ReasonRow) -> str:
     word = _WORDS.get(reason.kind)
     return f"{word}: {reason.sentence}" if word else reason.sentence

@@ -9,11 +9,11 @@ from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenar
 from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
-from ci_agent_eval.render.numbers import count
+from ci_agent_eval.render.numbers import format_count
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRow:
+class ManifestDifference:
     """One difference between the run and the manifest."""
 
     scenario_id: str | None
@@ -27,58 +27,62 @@ class KnownRow:
     """Its line of the manifest."""
 
 
-def build_known_rows(report: Report, links: Links) -> Sequence[KnownRow]:
+def build_manifest_differences(report: Report, links: Links) -> Sequence[ManifestDifference]:
     """Return the differences, the gating ones first."""
-    rows = [*_partial(report)]
+    rows = [*_list_restrictions(report)]
     if (found := report.summary.known) is not None:
-        rows += _rows(found, links)
+        rows += _list_differences(found, links)
     return tuple(sorted(rows, key=lambda row: not row.gates))
 
 
-def is_gating(rows: Sequence[KnownRow]) -> bool:
+def is_gating(rows: Sequence[ManifestDifference]) -> bool:
     """Say whether the gate fails by any of the differences."""
     return any(row.gates for row in rows)
 
 
-def known_advice(report: Report) -> str:
+def describe_update(report: Report) -> str:
     """Say how the manifest is updated; nothing where there is none."""
     found = report.summary.known
     return "" if found is None else f"`{UPDATE_COMMAND}` updates the manifest"
 
 
-def _partial(report: Report) -> Iterator[KnownRow]:
+def _list_restrictions(report: Report) -> Iterator[ManifestDifference]:
     summary = report.summary
     if summary.restrictions:
         known = summary.known
-        told = f"partial run ({compared_share(known)})" if known else "partial run"
+        told = f"partial run ({describe_compared_share(known)})" if known else "partial run"
         gates = any(reason.kind == "partial" for reason in report.verdict.reasons)
-        yield KnownRow(None, f"{told}, restricted by", ", ".join(summary.restrictions), gates=gates)
+        yield ManifestDifference(
+            None, f"{told}, restricted by", ", ".join(summary.restrictions), gates=gates
+        )
 
 
-def compared_share(found: KnownScenarios) -> str:
+def describe_compared_share(found: KnownScenarios) -> str:
     """Say how many of the known scenarios were compared."""
-    return f"{count(found.compared)} of {count(found.known)} known scenarios compared"
+    return f"{format_count(found.compared)} of {format_count(found.known)} known scenarios compared"
 
 
-def _rows(found: KnownScenarios, links: Links) -> Iterator[KnownRow]:
+def _list_differences(found: KnownScenarios, links: Links) -> Iterator[ManifestDifference]:
     def place(line: int | None) -> Place:
         return links.place(found.name, line) if line else NO_PLACE
 
     for missing in found.missing:
-        text, detail = _missing(missing), missing.detail or ""
-        yield KnownRow(missing.scenario_id, text, detail, missing.gates, place(missing.line))
+        text, detail = _describe_missing(missing), missing.detail or ""
+        yield ManifestDifference(
+            missing.scenario_id, text, detail, missing.gates, place(missing.line)
+        )
     for regated in found.regated:
         gates = regated.gate == "advisory"
         text = "advisory now, known as required" if gates else "required now, known as advisory"
-        yield KnownRow(regated.scenario_id, text, "", gates, place(regated.line))
+        yield ManifestDifference(regated.scenario_id, text, "", gates, place(regated.line))
     for renamed in found.renamed:
         former, where = renamed.former_id, place(renamed.line)
-        yield KnownRow(renamed.scenario_id, "renamed, known as", former, place=where)
+        yield ManifestDifference(renamed.scenario_id, "renamed, known as", former, place=where)
     for name in found.new:
-        yield KnownRow(name, "new, not in the manifest")
+        yield ManifestDifference(name, "new, not in the manifest")
 
 
-def _missing(missing: MissingScenario) -> str:
+def _describe_missing(missing: MissingScenario) -> str:
     note = ", in quarantine" if missing.in_quarantine else ""
     return f"did not run{note}{_CAUSES[missing.cause][missing.detail is not None]}"
 

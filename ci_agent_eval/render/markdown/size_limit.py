@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ci_agent_eval.render.markdown.section import NAMES, Section, SectionName
-from ci_agent_eval.render.numbers import count
+from ci_agent_eval.render.numbers import format_count
 
 NO_LINES: Final = 0
 FEW_LINES: Final = 3
@@ -75,7 +75,7 @@ Lines = Mapping[SectionName, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SectionCut:
     """How much of one section was left out."""
 
     section: Section
@@ -84,10 +84,12 @@ class Cut:
     def __str__(self) -> str:
         one, many = self.section.noun
         total = self.section.total
-        return f"{count(self.left_out)} of {count(total)} {one if total == 1 else many}"
+        return (
+            f"{format_count(self.left_out)} of {format_count(total)} {one if total == 1 else many}"
+        )
 
 
-def attempts(most: int) -> Iterator[Lines]:
+def list_line_limits(most: int) -> Iterator[Lines]:
     """Yield how many lines each section may have: first `most` of each, then ever fewer."""
     lines = dict.fromkeys(NAMES, most)
     yield dict(lines)
@@ -96,25 +98,25 @@ def attempts(most: int) -> Iterator[Lines]:
         yield dict(lines)
 
 
-def cuts(sections: tuple[Section, ...], lines: Lines, most: int) -> tuple[Cut, ...]:
+def find_cuts(sections: tuple[Section, ...], lines: Lines, most: int) -> tuple[SectionCut, ...]:
     """Return what these lines leave out beyond what `most` lines of each would."""
     found = (
-        Cut(section, section.total - lines[section.name])
+        SectionCut(section, section.total - lines[section.name])
         for section in sections
         if lines[section.name] < min(section.total, most)
     )
     return tuple(found)
 
 
-def fit(compose: Callable[[Lines], str], most: int, limit: int) -> str | None:
+def fit_to_limit(compose: Callable[[Lines], str], most: int, limit: int) -> str | None:
     """Return the first composition of at most `limit` UTF-8 bytes, or None if none is."""
-    for lines in attempts(most):
+    for lines in list_line_limits(most):
         text = compose(lines)
-        if size(text) <= limit:
+        if count_bytes(text) <= limit:
             return text
     return None
 
 
-def size(text: str) -> int:
+def count_bytes(text: str) -> int:
     """Return the text's length in UTF-8 bytes."""
     return len(text.encode("utf-8"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from ci_agent_eval.render.escape import many_lines, visible_line
+from ci_agent_eval.render.escape import visible_line, visible_lines
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ _name = lru_cache(4096)(visible_line)
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class PageLimits:
     """The limits of the page; a browser opens what they let through without a pause."""
 
     name: int = 300
@@ -39,7 +39,7 @@ class Caps:
 
 
 @dataclass(slots=True)
-class Cut:
+class OmittedCounts:
     """What was left out of the page so far."""
 
     texts: int = 0
@@ -54,11 +54,11 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageText:
     """Makes foreign text fit to be shown: every character seen, cut and counted."""
 
-    caps: Caps
-    cut: Cut
+    caps: PageLimits
+    cut: OmittedCounts
 
     def name(self, text: str) -> str:
         """Return a name on one line."""
@@ -69,7 +69,7 @@ class Shown:
         """Return a text in its lines, at most `limit` characters of it."""
         most = self.caps.text if limit is None else min(limit, self.caps.text)
         self._count(len(text) > most)
-        return many_lines(text, most)
+        return visible_lines(text, most)
 
     def first(self, items: Sequence[T]) -> Sequence[T]:
         """Return the entries that are shown."""

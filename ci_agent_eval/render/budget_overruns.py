@@ -18,7 +18,7 @@ from ci_agent_eval.render.numbers import NOT_MEASURED
 
 
 @dataclass(frozen=True, slots=True)
-class Overrun:
+class BudgetOverrun:
     """One budget violation with its figures written out."""
 
     label: str
@@ -38,17 +38,19 @@ class Overrun:
         return "hard" if self.hard else "soft"
 
 
-def build_overrun(violation: BudgetViolation, *, is_required: bool, iterations: int = 1) -> Overrun:
+def build_overrun(
+    violation: BudgetViolation, *, is_required: bool, iterations: int = 1
+) -> BudgetOverrun:
     """Return a violation written out; it gates where the budget is hard and required."""
     limit, observed = budget_figures(violation)
-    return Overrun(
+    return BudgetOverrun(
         label=budget_label(violation),
         is_custom=violation.budget not in _KINDS,
         hard=violation.hard,
         gates=violation.hard and is_required,
         limit=limit,
         observed=observed,
-        over_by=numbers.overshoot(violation.over_by),
+        over_by=numbers.format_overshoot(violation.over_by),
         is_measured=violation.observed is not None,
         iterations=iterations,
     )
@@ -60,10 +62,10 @@ _KINDS: dict[str, BudgetKind | SuiteBudgetKind] = {
 }
 
 _WRITERS: dict[BudgetFormat, tuple[Callable[[float, int], str], int]] = {
-    "count": (numbers.amount, numbers.SIGNIFICANT),
-    "money": (numbers.money, numbers.SIGNIFICANT),
-    "milliseconds": (numbers.milliseconds, 1),
-    "seconds": (numbers.seconds, 1),
+    "count": (numbers.format_amount, numbers.SIGNIFICANT),
+    "money": (numbers.format_money, numbers.SIGNIFICANT),
+    "milliseconds": (numbers.format_milliseconds, 1),
+    "seconds": (numbers.format_seconds, 1),
 }
 
 
@@ -81,4 +83,4 @@ def budget_figures(violation: BudgetViolation) -> tuple[str, str]:
     write, digits = _WRITERS["count" if kind is None else kind.format]
     if violation.observed is None:
         return write(violation.limit, digits), NOT_MEASURED
-    return numbers.told_apart(write, violation.limit, violation.observed, digits)
+    return numbers.format_distinct(write, violation.limit, violation.observed, digits)

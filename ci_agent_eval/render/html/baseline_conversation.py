@@ -9,45 +9,48 @@ from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import ConversationSample, ScenarioComparison
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
-from ci_agent_eval.render.html.caps import Shown
-from ci_agent_eval.render.html.conversation import Conversation
-from ci_agent_eval.render.html.embed import embedded_json, filled
-from ci_agent_eval.render.scenario_name import Key, key_of
+from ci_agent_eval.render.html.conversation import ConversationWriter
+from ci_agent_eval.render.html.embed import drop_empty, embed_json
+from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 
 Numbered = tuple[int, EpisodeRecord]
 
 
-class Beside:
+class BaselineConversations:
     """Finds the two conversations of a scenario until their share of the page is used up.
 
     `samples` are those of the base, `episodes` those of this run, in the order of the page.
     """
 
     def __init__(
-        self, samples: Iterable[ConversationSample], episodes: Iterable[EpisodeRecord], shown: Shown
+        self,
+        samples: Iterable[ConversationSample],
+        episodes: Iterable[EpisodeRecord],
+        shown: PageText,
     ) -> None:
         self._shown = shown
         self._left = shown.caps.baseline
-        self._samples: Mapping[Key, list[ConversationSample]] = defaultdict(list)
+        self._samples: Mapping[ScenarioKey, list[ConversationSample]] = defaultdict(list)
         for sample in samples:
             self._samples[sample.scenario_id, sample.agent].append(sample)
-        self._episodes: Mapping[Key, list[Numbered]] = defaultdict(list)
+        self._episodes: Mapping[ScenarioKey, list[Numbered]] = defaultdict(list)
         for number, facts in enumerate(episodes, start=1):
             self._episodes[facts.scenario_id, facts.agent or None].append((number, facts))
 
     def of(self, scenario: ScenarioComparison) -> dict[str, Any]:
         """Return both as the page's script reads them; nothing where the base has none."""
-        sample = _of_base(self._of_base(scenario), scenario)
+        sample = _pick_sample(self._of_base(scenario), scenario)
         if sample is None:
             return {}
-        now = _of_head(self._episodes.get(key_of(scenario), ()), scenario)
+        now = _pick_episode(self._episodes.get(get_key(scenario), ()), scenario)
         row = {
             "iteration": sample.iteration,
             "outcome": sample.outcome,
             "turns": self._turns(sample),
             "now": now,
         }
-        return filled(row)
+        return drop_empty(row)
 
     def _of_base(self, scenario: ScenarioComparison) -> Sequence[ConversationSample]:
         name = scenario.renamed_from or scenario.scenario_id
@@ -59,12 +62,12 @@ class Beside:
         if sample.turns is None or self._left <= 0:
             self._shown.cut.conversations += 1
             return None
-        turns = Conversation(self._shown).turns(json.loads(sample.turns))
-        self._left -= len(embedded_json(turns))
+        turns = ConversationWriter(self._shown).turns(json.loads(sample.turns))
+        self._left -= len(embed_json(turns))
         return turns
 
 
-def _fails_more(scenario: ScenarioComparison) -> tuple[bool, bool]:
+def _find_failing_sides(scenario: ScenarioComparison) -> tuple[bool, bool]:
     """Say of which side the failing episodes are of interest."""
     before, after = scenario.before, scenario.after
     rates = (before.pass_rate if before else None, after.pass_rate if after else None)
@@ -73,18 +76,18 @@ def _fails_more(scenario: ScenarioComparison) -> tuple[bool, bool]:
     return was < now or scenario.change == "still_failing", now < was or still_fails
 
 
-def _of_base(
+def _pick_sample(
     found: Sequence[ConversationSample], scenario: ScenarioComparison
 ) -> ConversationSample | None:
-    failing = _fails_more(scenario)[0]
+    failing = _find_failing_sides(scenario)[0]
     way = scenario.divergence.before if scenario.divergence else None
     wanted = [s for s in found if (s.outcome == "failed") is failing] or found
     same = (s for s in wanted if way is None or s.tools == way)
     return next(same, next(iter(wanted), None))
 
 
-def _of_head(found: Sequence[Numbered], scenario: ScenarioComparison) -> int | None:
-    outcome = "failed" if _fails_more(scenario)[1] else "passed"
+def _pick_episode(found: Sequence[Numbered], scenario: ScenarioComparison) -> int | None:
+    outcome = "failed" if _find_failing_sides(scenario)[1] else "passed"
     way = scenario.divergence.after if scenario.divergence else None
     wanted = [one for one in found if one[1].outcome == outcome] or found
     same = (n for n, f in wanted if way is None or tuple(s.tool for s in f.steps) == way)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.links import Links, line_number
 
 
 @dataclass(slots=True)
-class Places:
+class PageFiles:
     """Numbers files as they come; the page holds their list once."""
 
-    shown: Shown
+    shown: PageText
     links: Links
     _numbers: dict[str, int] = field(default_factory=dict)
 

@@ -16,9 +16,9 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.numbers import ABSENT, counted
-from ci_agent_eval.render.scenario_name import Key, ScenarioName, key_of
-from ci_agent_eval.render.suite_figures import Figure, FigureKind, figures
+from ci_agent_eval.render.numbers import ABSENT, count_noun
+from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
+from ci_agent_eval.render.suite_figures import FigureKind, SuiteFigure, list_figures
 from ci_agent_eval.render.trajectory_diff import TrajectoryDiff, build_diff
 
 CHANGES: dict[ScenarioChange, str] = {
@@ -76,9 +76,9 @@ class ComparisonRow:
     """None: both sides call the same tools in the same order."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ScenarioKey:
         """Scenario id and agent."""
-        return key_of(self.scenario)
+        return get_key(self.scenario)
 
     @property
     def note(self) -> str:
@@ -116,7 +116,7 @@ class ComparisonView:
     @property
     def changed(self) -> Sequence[ComparisonRow]:
         """Scenarios that changed and whose trajectory differs, the worst first."""
-        return sorted((r for r in self.scenarios if r.diff and r.is_changed), key=_weight)
+        return sorted((r for r in self.scenarios if r.diff and r.is_changed), key=_rank_row)
 
     @property
     def detours(self) -> Sequence[ComparisonRow]:
@@ -131,30 +131,30 @@ class ComparisonView:
 
 def build_comparison(report: Report) -> ComparisonView | None:
     """Return the comparison with the baseline; None: there is none."""
-    found = comparison_of(report)
+    found = get_comparison(report)
     if found is None:
         return None
     rows = tuple(map(_build_row, found.scenarios))
-    return ComparisonView(found.label, method(found), rows, found.trend)
+    return ComparisonView(found.label, describe_method(found), rows, found.trend)
 
 
 def _build_row(scenario: ScenarioComparison) -> ComparisonRow:
     sides = (scenario.before, scenario.after)
-    before, now = (ABSENT if s is None else numbers.of(s.passed, s.judged) for s in sides)
+    before, now = (ABSENT if s is None else numbers.format_part(s.passed, s.judged) for s in sides)
     return ComparisonRow(
         scenario=scenario,
         name=ScenarioName(scenario.scenario_id, scenario.agent),
         before=before,
         now=now,
-        change=change_of(scenario),
-        call=call_of(scenario),
-        sureness=sureness(scenario),
+        change=describe_change(scenario),
+        call=describe_call(scenario),
+        sureness=describe_certainty(scenario),
         set_aside=describe_set_aside(scenario) if scenario.differences else "",
         diff=None if scenario.divergence is None else build_diff(scenario.divergence),
     )
 
 
-def _weight(row: ComparisonRow) -> int:
+def _rank_row(row: ComparisonRow) -> int:
     scenario = row.scenario
     ranks = (
         scenario.change == "newly_failing",
@@ -166,105 +166,113 @@ def _weight(row: ComparisonRow) -> int:
     return ranks.index(True) if True in ranks else len(ranks)
 
 
-def comparison_of(report: Report) -> Comparison | None:
+def get_comparison(report: Report) -> Comparison | None:
     """Return what comparing found, where there was a baseline."""
     return report.comparison if isinstance(report.comparison, Comparison) else None
 
 
-def figure_rows(report: Report) -> Sequence[FigureRow]:
+def build_figure_rows(report: Report) -> Sequence[FigureRow]:
     """Return every figure that was measured, beside the baseline's where it is compared.
 
     A figure of all scenarios and one of those on both sides are two figures, and have a row each.
     """
-    found = comparison_of(report)
-    measured = tuple(figures(report))
+    found = get_comparison(report)
+    measured = tuple(list_figures(report))
     if found is None:
-        return [_row(figure) for figure in measured]
+        return [_build_figure_row(figure) for figure in measured]
     return [
-        *(row for figure in measured for row in _compared(figure, found, report)),
-        *_calls(found.tool_calls),
+        *(row for figure in measured for row in _compare_figure(figure, found, report)),
+        *_compare_tool_calls(found.tool_calls),
     ]
 
 
-def _row(figure: Figure) -> FigureRow:
+def _build_figure_row(figure: SuiteFigure) -> FigureRow:
     return FigureRow(figure.label, figure.text)
 
 
-def _allowed(report: Report, kind: FigureKind) -> str:
+def _describe_limit(report: Report, kind: FigureKind) -> str:
     """Say by how much a figure may rise: `50 % allowed`; nothing where it may by any."""
     increases = report.verdict.increases
     limits = {"cost_usd": increases.cost, "p95_latency_ms": increases.latency}
     share = limits.get(kind)
-    return "" if share is None else numbers.allowed(share)
+    return "" if share is None else numbers.format_allowed(share)
 
 
-def _compared(figure: Figure, found: Comparison, report: Report) -> Iterator[FigureRow]:
-    row = _row(figure)
+def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> Iterator[FigureRow]:
+    row = _build_figure_row(figure)
     if figure.kind == "scenarios":
-        yield _passing(row, found)
+        yield _compare_passing(row, found)
     elif figure.kind == "pass_rate":
-        whole = replace(row, before=_raw_rate(found))
-        yield from _moved(figure, whole, found.pass_rate, numbers.percent, points=True)
+        whole = replace(row, before=_format_raw_rate(found))
+        yield from _build_changed_rows(
+            figure, whole, found.pass_rate, numbers.format_percent, points=True
+        )
     elif figure.kind == "total_usd":
-        yield _total_cost(row, found)
+        yield _compare_total_cost(row, found)
     elif figure.kind in _FIGURES:
         moved, write = _FIGURES[figure.kind]
         if figure.kind == "cost_usd":
-            row = replace(row, before=_raw_cost(row, found))
-        limit = _allowed(report, figure.kind)
-        yield from _moved(figure, row, moved(found), write, limit=limit)
+            row = replace(row, before=_format_raw_cost(row, found))
+        limit = _describe_limit(report, figure.kind)
+        yield from _build_changed_rows(figure, row, moved(found), write, limit=limit)
     else:
         yield row
 
 
 _FIGURES: dict[FigureKind, tuple[Callable[[Comparison], MetricChange], Callable[[float], str]]] = {
-    "cost_usd": (lambda found: found.cost_usd, numbers.money),
-    "tokens": (lambda found: found.tokens, numbers.count),
-    "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.milliseconds),
+    "cost_usd": (lambda found: found.cost_usd, numbers.format_money),
+    "tokens": (lambda found: found.tokens, numbers.format_count),
+    "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.format_milliseconds),
 }
 
 
-def _passing(row: FigureRow, found: Comparison) -> FigureRow:
+def _compare_passing(row: FigureRow, found: Comparison) -> FigureRow:
     before = [s.before.passing for s in found.scenarios if s.before is not None]
     after = [s.after.passing for s in found.scenarios if s.after is not None]
-    change = numbers.difference(after.count(True) - before.count(True))
-    return replace(row, before=numbers.of(before.count(True), len(before)), change=change)
+    change = numbers.format_difference(after.count(True) - before.count(True))
+    return replace(row, before=numbers.format_part(before.count(True), len(before)), change=change)
 
 
-def _raw_rate(found: Comparison) -> str:
+def _format_raw_rate(found: Comparison) -> str:
     """Write the share of all iterations of the baseline that passed, whatever scenario's."""
     sides = [s.before for s in found.scenarios if s.before is not None]
     judged = sum(side.judged for side in sides)
-    return numbers.percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
+    return numbers.format_percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
 
 
-def _raw_cost(row: FigureRow, found: Comparison) -> str:
+def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
     """Write what an episode of the latest run of the base cost, whatever scenario's.
 
     Nothing where what is said of this run is another figure: without what judging took.
     """
     before, now = ([None, None, *(p.cost_usd for p in found.trend)])[-2:]
-    if before is None or now is None or numbers.money(now) != row.value:
+    if before is None or now is None or numbers.format_money(now) != row.value:
         return ABSENT
-    return numbers.money(before)
+    return numbers.format_money(before)
 
 
-def _total_cost(row: FigureRow, found: Comparison) -> FigureRow:
+def _compare_total_cost(row: FigureRow, found: Comparison) -> FigureRow:
     """Hold the total against that of the latest run of the base."""
     before, now = ([None, None, *(p.total_usd for p in found.trend)])[-2:]
     if before is None or now is None:
         return row
-    return replace(row, before=numbers.money(before), change=numbers.change(before, now, None))
+    return replace(
+        row, before=numbers.format_money(before), change=numbers.format_change(before, now, None)
+    )
 
 
-def _calls(moved: MetricChange) -> Iterator[FigureRow]:
+def _compare_tool_calls(moved: MetricChange) -> Iterator[FigureRow]:
     if moved.before is not None and moved.after is not None and moved.before + moved.after:
-        figure = Figure("tool_calls", "tool calls per episode", numbers.amount(moved.after))
-        yield from _moved(figure, _row(figure), moved, numbers.amount)
+        figure = SuiteFigure(
+            "tool_calls", "tool calls per episode", numbers.format_amount(moved.after)
+        )
+        yield from _build_changed_rows(
+            figure, _build_figure_row(figure), moved, numbers.format_amount
+        )
 
 
-def _moved(
-    figure: Figure,
+def _build_changed_rows(
+    figure: SuiteFigure,
     row: FigureRow,
     moved: MetricChange,
     write: Callable[[float], str],
@@ -277,9 +285,9 @@ def _moved(
         yield row
         return
     if points:
-        change = numbers.points(moved.after - moved.before)
+        change = numbers.format_points(moved.after - moved.before)
     else:
-        change = numbers.change(moved.before, moved.after, moved.interval)
+        change = numbers.format_change(moved.before, moved.after, moved.interval)
         if moved.interval is None and moved.before and moved.after != moved.before:
             change = f"{change} (too few iterations)"
     change = f"{change}, {limit}" if limit else change
@@ -288,40 +296,40 @@ def _moved(
         yield replace(row, before=before, change=change)
     else:
         yield replace(row, label=f"{row.label}, all")
-        which = f"the {counted(moved.scenarios, 'scenario')} compared"
+        which = f"the {count_noun(moved.scenarios, 'scenario')} compared"
         yield FigureRow(f"{figure.name}, {which}", now, before, change)
 
 
-def _repeated(found: Comparison) -> str:
+def _describe_repeats(found: Comparison) -> str:
     """Say what of the baseline does not count, because it is no evidence of its own."""
     told = []
     if found.copies:
-        told.append(counted(found.copies, "copy", "copies"))
+        told.append(count_noun(found.copies, "copy", "copies"))
     if found.replays:
-        told.append(counted(found.replays, "repeated replay"))
+        told.append(count_noun(found.replays, "repeated replay"))
     return f"{' and '.join(told)} not counted" if told else ""
 
 
-def method(found: Comparison) -> str:
+def describe_method(found: Comparison) -> str:
     """Say what the figures of the baseline are, and how a drop is told from chance."""
-    both = counted(found.pass_rate.compared, "scenario")
-    level = numbers.percent(found.level).replace(".0 ", " ")
-    copies = f" ({repeated})" if (repeated := _repeated(found)) else ""
+    both = count_noun(found.pass_rate.compared, "scenario")
+    level = numbers.format_percent(found.level).replace(".0 ", " ")
+    copies = f" ({repeated})" if (repeated := _describe_repeats(found)) else ""
     told = (
-        f"Baseline of {counted(found.runs, 'run')}{copies}; its figures and the changes are means "
+        f"Baseline of {count_noun(found.runs, 'run')}{copies}; its figures and the changes are means "
         f"over the {both} compared, each counted once, changes with their 95 % bootstrap "
         f"interval; total cost: its latest run. Pass rates: Fisher's exact test, one-sided, "
-        f"p adjusted by Benjamini-Hochberg at {level} over {counted(found.tested_count, 'scenario')}."
+        f"p adjusted by Benjamini-Hochberg at {level} over {count_noun(found.tested_count, 'scenario')}."
     )
     if found.suite_p_value is None:
         return told
     lost, won = len(found.with_change("newly_failing")), len(found.with_change("fixed"))
-    p_value = numbers.p_value(found.suite_p_value)
+    p_value = numbers.format_p_value(found.suite_p_value)
     suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
     return f"{told} Suite: {suite}."
 
 
-def change_of(scenario: ScenarioComparison) -> str:
+def describe_change(scenario: ScenarioComparison) -> str:
     """Say what became of a scenario; of one that stayed as it was, that it passes."""
     if scenario.change != "unchanged":
         return CHANGES.get(scenario.change, scenario.change.replace("_", " "))
@@ -329,7 +337,7 @@ def change_of(scenario: ScenarioComparison) -> str:
     return "not judged" if passing is None else "still passing"
 
 
-def call_of(scenario: ScenarioComparison) -> str:
+def describe_call(scenario: ScenarioComparison) -> str:
     """Say that a pass rate fell, or may have fallen; nothing where it did not."""
     if scenario.call == "regression":
         return "regression"
@@ -337,25 +345,25 @@ def call_of(scenario: ScenarioComparison) -> str:
 
 
 def _note(scenario: ScenarioComparison) -> str:
-    called = call_of(scenario)
+    called = describe_call(scenario)
     # "Still passing" beside a regression would contradict it.
-    change = "" if called and scenario.change == "unchanged" else change_of(scenario)
-    return ", ".join(part for part in (change, called, sureness(scenario)) if part)
+    change = "" if called and scenario.change == "unchanged" else describe_change(scenario)
+    return ", ".join(part for part in (change, called, describe_certainty(scenario)) if part)
 
 
-def sureness(scenario: ScenarioComparison) -> str:
+def describe_certainty(scenario: ScenarioComparison) -> str:
     """Write the p-value of a regression, and of what began or went on to fail."""
     p_value, is_told = scenario.p_value, scenario.change in _SHIFTED
     if p_value is None or (scenario.call != "regression" and (p_value == 1 or not is_told)):
         return ""
-    return f"adjusted {numbers.p_value(p_value)}"
+    return f"adjusted {numbers.format_p_value(p_value)}"
 
 
-def base_line(report: Report) -> tuple[str, str] | None:
+def describe_baseline(report: Report) -> tuple[str, str] | None:
     """Return our words about the baseline of the run, then its label or why there is none."""
     if isinstance(report.comparison, NoBaseline):
         return "no baseline:", report.comparison.reason
-    found = comparison_of(report)
+    found = get_comparison(report)
     if found is None:
         return None
-    return f"compared with {counted(found.runs, 'run')} of", found.label
+    return f"compared with {count_noun(found.runs, 'run')} of", found.label
