@@ -237,10 +237,10 @@ def _find_source_text(caller: FrameType) -> str:
         return "check"
     lines[-1] = lines[-1][:end_column]
     lines[0] = lines[0][column or 0 :]
-    return _first_argument(b"".join(lines).decode(errors="replace").strip())
+    return _find_first_argument(b"".join(lines).decode(errors="replace").strip())
 
 
-def _first_argument(statement: str) -> str:
+def _find_first_argument(statement: str) -> str:
     """Return the text of the first argument of the outermost `check` call in a statement."""
     # In a function, because the statement may contain `await`.
     text = f"async def f(): {statement}"

@@ -72,24 +72,24 @@ def compile_pattern(owner: str, field: str, value: Any) -> re.Pattern[str]:
         raise InputError(f"{owner}.{field}: {value!r} is no regular expression: {error}") from error
 
 
-def require_whole_number(owner: str, field: str, value: object, *, least: int = 0) -> None:
-    """Raise InputError unless the value is a whole number, `least` or more."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{owner}.{field}: must be a whole number from {least}, got {value!r}")
+def require_whole_number(owner: str, field: str, value: object, *, minimum: int = 0) -> None:
+    """Raise InputError unless the value is a whole number, `minimum` or more."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise InputError(f"{owner}.{field}: must be a whole number from {minimum}, got {value!r}")
 
 
 def require_number_up_to(
-    owner: str, field: str, value: object, *, most: float = float("inf")
+    owner: str, field: str, value: object, *, maximum: float = float("inf")
 ) -> None:
-    """Raise InputError unless the value is a number from 0 to `most`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-        upto = "" if most == float("inf") else f" to {most:g}"
-        raise InputError(f"{owner}.{field}: must be a number from 0{upto}, got {value!r}")
+    """Raise InputError unless the value is a number from 0 to `maximum`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= maximum:
+        bound = "" if maximum == float("inf") else f" to {maximum:g}"
+        raise InputError(f"{owner}.{field}: must be a number from 0{bound}, got {value!r}")
 
 
 def require_threshold(owner: str, value: object) -> None:
     """Raise InputError unless the value is a number above 0 and up to 1."""
-    require_number_up_to(owner, "threshold", value, most=1)
+    require_number_up_to(owner, "threshold", value, maximum=1)
     if value == 0:
         raise InputError(f"{owner}.threshold: at 0 everything passes; give a number above it")
 

@@ -85,7 +85,7 @@ class ConfirmedTools(BaseCheck):
             language=_merge_languages(self.language),
         )
         require_any(owner, self.tools)
-        require_whole_number(owner, "within", self.within, least=1)
+        require_whole_number(owner, "within", self.within, minimum=1)
         if self.judge is not None and not isinstance(self.judge, Check):
             raise InputError(f"{owner}.judge: must be a Check, as a Rubric is; got {self.judge!r}")
         for name in ("said", "asked"):

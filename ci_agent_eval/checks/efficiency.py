@@ -47,15 +47,15 @@ class StepRatio(BaseCheck):
             set_fields(self, reference=self.reference.trajectory or Trajectory())
         if isinstance(self.reference, Trajectory):
             set_fields(self, reference=_count_steps(self.reference, self.of))
-        require_whole_number("StepRatio", "reference", self.reference, least=1)
+        require_whole_number("StepRatio", "reference", self.reference, minimum=1)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         assert isinstance(self.reference, int)  # noqa: S101 - `__post_init__` counted them
         taken = _count_steps(episode.trajectory or Trajectory(), self.of)
         unit = "tool call" if self.of == "tool_calls" else "turn"
-        most = f"at most {self.at_most:g} times" if self.at_most != 1 else "no more than"
-        statement = f"takes {most} the reference's {pluralize(self.reference, unit)}"
+        limit = f"at most {self.at_most:g} times" if self.at_most != 1 else "no more than"
+        statement = f"takes {limit} the reference's {pluralize(self.reference, unit)}"
         if not taken:
             reason = f"it took no {unit} at all"
             return (self._build_assertion(statement, False, reason, score=0.0),)
@@ -96,8 +96,8 @@ class CallsAfterAnswer(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        most = f"at most {pluralize(self.at_most, 'call')}" if self.at_most else "no call"
-        statement = f"makes {most} after the answer is known"
+        limit = f"at most {pluralize(self.at_most, 'call')}" if self.at_most else "no call"
+        statement = f"makes {limit} after the answer is known"
         for exchange in split_exchanges(episode):
             made = exchange.calls
             known = next((at for at, call in enumerate(made) if self._has_answer(call)), None)

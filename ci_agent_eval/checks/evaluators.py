@@ -118,10 +118,10 @@ class EvaluatorCheck(BaseCheck):
 
     async def _ask_judge(self, episode: Episode, judge: JudgeEvaluator) -> tuple[Assertion, ...]:
         """Ask the judge's model through the episode's engine, which records and counts it."""
-        named = judge.model or llm_as_a_judge._default_model  # noqa: SLF001 - it can only be set
-        model = await get_running_engine(self._label).judge_model(named)
-        asked = dataclasses.replace(judge, model=model)
-        return await self._await_output(asked.evaluate_async(self.build_context(episode)), episode)
+        base_model = judge.model or llm_as_a_judge._default_model  # noqa: SLF001 - it can only be set
+        model = await get_running_engine(self._label).judge_model(base_model)
+        judge = dataclasses.replace(judge, model=model)
+        return await self._await_output(judge.evaluate_async(self.build_context(episode)), episode)
 
     def build_context(self, episode: Episode) -> EvaluatorContext[Any, Any, Any]:
         """Build the evaluator's context from an episode."""
@@ -159,13 +159,13 @@ class EvaluatorCheck(BaseCheck):
             raise EvaluatorError(
                 f"evaluator {self._label}: it returned {format_value(output)}, which is no result"
             ) from error
-        named = found if isinstance(found, Mapping) else {self._label: found}
-        if not named:
+        results = found if isinstance(found, Mapping) else {self._label: found}
+        if not results:
             raise InputError(
                 f"evaluator {self._label}: it returned nothing to check; give it what it compares "
                 "with, such as from_evaluator(…, expected_output=…)"
             )
-        return tuple(self._convert_result(key, value, episode) for key, value in named.items())
+        return tuple(self._convert_result(key, value, episode) for key, value in results.items())
 
     def _convert_result(self, key: str, result: Any, episode: Episode) -> Assertion:
         value = result.value if isinstance(result, EvaluationReason) else result
@@ -186,10 +186,10 @@ class EvaluatorCheck(BaseCheck):
                 f"evaluator {self._label}: {key} is {value:g}, which is not from {low:g} to "
                 f"{high:g}; give its scale, from_evaluator(…, scale=(lowest, highest))"
             )
-        least = high if self.threshold is None else self.threshold
-        reason = f"{value:g}, passes from {least:g}{f': {given}' if given else ''}"
+        minimum = high if self.threshold is None else self.threshold
+        reason = f"{value:g}, passes from {minimum:g}{f': {given}' if given else ''}"
         score = (value - low) / (high - low)
-        return self._build_assertion(key, value >= least, reason, score=score)
+        return self._build_assertion(key, value >= minimum, reason, score=score)
 
     def _get_scale(self) -> tuple[float, float]:
         if self.scale is not None:

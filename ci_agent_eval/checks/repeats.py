@@ -74,8 +74,8 @@ class Loops(BaseCheck):
     longest: int = 10
 
     def __post_init__(self) -> None:
-        require_whole_number("Loops", "at_most", self.at_most, least=1)
-        require_whole_number("Loops", "longest", self.longest, least=1)
+        require_whole_number("Loops", "at_most", self.at_most, minimum=1)
+        require_whole_number("Loops", "longest", self.longest, minimum=1)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""

@@ -47,15 +47,15 @@ class ReplyShape(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        every = list(enumerate(get_replies(episode), 1))
+        replies = list(enumerate(get_replies(episode), 1))
         statement = f"{self._describe_reply()} {describe_shape(self.shape)}"
-        selected = every[-1:] if self.which == "last" else every
+        selected = replies[-1:] if self.which == "last" else replies
         if isinstance(self.which, int):
-            selected = every[self.which - 1 : self.which]
+            selected = replies[self.which - 1 : self.which]
         if not selected:
             given = (
-                f"the agent replied {format_times(len(every))}"
-                if every
+                f"the agent replied {format_times(len(replies))}"
+                if replies
                 else "the agent never replied"
             )
             return (self._build_assertion(statement, False, given),)

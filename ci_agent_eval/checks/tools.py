@@ -81,12 +81,14 @@ class OrderedTools(BaseCheck):
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         names = _get_tool_names(episode)
-        held = {at for _, at in pair_in_order(names, list(self.tools), lambda a, b: a == b)}
-        missing = [tool for at, tool in enumerate(self.tools) if at not in held]
+        ordered = {
+            index for _, index in pair_in_order(names, list(self.tools), lambda a, b: a == b)
+        }
+        missing = [tool for index, tool in enumerate(self.tools) if index not in ordered]
         reason = f"it called {format_list(names) or 'no tools'}"
         if missing:
             reason = f"not in its place: {format_list(missing)}; {reason}"
-        score = compute_share(len(held), len(self.tools))
+        score = compute_share(len(ordered), len(self.tools))
         statement = f"calls {' then '.join(self.tools)}"
         return (self._build_assertion(statement, not missing, reason, score=score),)
 

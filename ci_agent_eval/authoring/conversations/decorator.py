@@ -74,8 +74,8 @@ class ConversationTest:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> ConversationArguments:
         """Sort the arguments of a call. Raises InputError if pytest did not make the call."""
-        placed = zip(self.after, args[self.before :], strict=False)
-        arguments = {**dict(placed), **kwargs}
+        positional = zip(self.after, args[self.before :], strict=False)
+        arguments = {**dict(positional), **kwargs}
         if FIXTURE not in arguments:
             raise InputError(f"{self.where}: let pytest run it; it is no function to call")
         fixtures = {name: arguments[name] for name in self.factory.fixture_names}
@@ -119,10 +119,10 @@ def _build_conversation_test(
     where: str, test: Callable[..., Any], factory: AgentFactory
 ) -> ConversationTest:
     parameters = _get_parameters(where, test)
-    placed = [p.name for p in parameters.values() if p.kind in _BY_POSITION]
-    before = placed.index(ARGUMENT) if ARGUMENT in placed else len(placed)
+    positional = [p.name for p in parameters.values() if p.kind in _BY_POSITION]
+    before = positional.index(ARGUMENT) if ARGUMENT in positional else len(positional)
     names = frozenset(parameters) - {ARGUMENT}
-    return ConversationTest(where, test, names, factory, before, tuple(placed[before + 1 :]))
+    return ConversationTest(where, test, names, factory, before, tuple(positional[before + 1 :]))
 
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

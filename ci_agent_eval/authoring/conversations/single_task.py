@@ -39,7 +39,7 @@ class SingleTaskRunner:
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done():
             self._request = loop.create_future()
-            self._task = loop.create_task(self._serve(), context=self._context)
+            self._task = loop.create_task(self._run_requests(), context=self._context)
         result_future: asyncio.Future[Any] = loop.create_future()
         self._request.set_result((awaitable, result_future))
         try:
@@ -50,7 +50,7 @@ class SingleTaskRunner:
                 await asyncio.wait([result_future])
             return result_future.result()
 
-    async def _serve(self) -> None:
+    async def _run_requests(self) -> None:
         loop = asyncio.get_running_loop()
         while (request := await self._request) is not None:
             awaitable, result_future = request

@@ -59,7 +59,7 @@ def parse_scenarios(data: bytes, name: str) -> tuple[Scenario, ...]:
         raise InputError(_format_problem(name, problem)) from None
     if problems:
         raise InputError(_format_problems(name, problems))
-    return tuple(Scenario(placed.entry, name, placed.line) for placed in entries)
+    return tuple(Scenario(located.entry, name, located.line) for located in entries)
 
 
 def _read_file(path: Path, name: str) -> bytes:

@@ -61,20 +61,20 @@ def _split_document(
             1, "is empty; write a list of scenarios, each with id and fixed_responses"
         )
     defaults: Mapping[str, FileValue] = {}
-    whole = document
-    if isinstance(whole.value, Mapping):
-        for key, item in whole.value.items():
+    items = document
+    if isinstance(document.value, Mapping):
+        for key, item in document.value.items():
             if key not in _DOCUMENT:
                 raise FileProblem(item.line, describe_unknown_key(key, _DOCUMENT))
-        defaults = _get_defaults(whole.value.get("defaults"))
-        whole = whole.value.get("scenarios", FileValue((), whole.line))
-    if not isinstance(whole.value, tuple):
-        raise FileProblem(whole.line, "must be a list of scenarios, or a table with `scenarios`")
-    if not whole.value:
+        defaults = _get_defaults(document.value.get("defaults"))
+        items = document.value.get("scenarios", FileValue((), document.line))
+    if not isinstance(items.value, tuple):
+        raise FileProblem(items.line, "must be a list of scenarios, or a table with `scenarios`")
+    if not items.value:
         raise FileProblem(
-            whole.line, "holds no scenario; write at least one, or take the file away"
+            items.line, "holds no scenario; write at least one, or take the file away"
         )
-    return whole.value, defaults
+    return items.value, defaults
 
 
 def _get_defaults(given: FileValue | None) -> Mapping[str, FileValue]:
@@ -90,11 +90,11 @@ def _get_defaults(given: FileValue | None) -> Mapping[str, FileValue]:
 def _build_entry(item: FileValue, defaults: Mapping[str, FileValue]) -> LocatedEntry:
     if not isinstance(item.value, Mapping):
         raise FileProblem(item.line, "a scenario must be a table (keys with values)")
-    whole = FileValue(_merge_defaults(defaults, item.value), item.line)
+    merged = FileValue(_merge_defaults(defaults, item.value), item.line)
     try:
-        return LocatedEntry(ScenarioEntry.model_validate(whole.plain()), item.line)
+        return LocatedEntry(ScenarioEntry.model_validate(merged.to_plain()), item.line)
     except ValueError as error:
-        raise _build_problem(error, whole) from None
+        raise _build_problem(error, merged) from None
 
 
 def _merge_defaults(
@@ -106,10 +106,10 @@ def _merge_defaults(
     """
     merged = {**defaults, **own}
     for key, item in own.items():
-        below = defaults.get(key)
-        if below and isinstance(below.value, Mapping) and isinstance(item.value, Mapping):
-            inner = {**below.value, **item.value}
-            kept = _remove_disabled_defaults(inner, below.value) if key == "checks" else inner
+        default = defaults.get(key)
+        if default and isinstance(default.value, Mapping) and isinstance(item.value, Mapping):
+            inner = {**default.value, **item.value}
+            kept = _remove_disabled_defaults(inner, default.value) if key == "checks" else inner
             merged[key] = FileValue(kept, item.line, item.column)
             if inner and not kept:
                 del merged[key]
@@ -120,25 +120,27 @@ def _remove_disabled_defaults(
     checks: Mapping[str, FileValue], defaults: Mapping[str, FileValue]
 ) -> dict[str, FileValue]:
     """Return the checks without the defaults that the scenario sets to an empty value."""
-    disabled = {n for n, below in defaults.items() if below.value and checks[n].value in ((), {})}
+    disabled = {
+        n for n, default in defaults.items() if default.value and checks[n].value in ((), {})
+    }
     return {name: check for name, check in checks.items() if name not in disabled}
 
 
-def _build_problem(error: ValueError, whole: FileValue) -> FileProblem:
+def _build_problem(error: ValueError, merged: FileValue) -> FileProblem:
     """Return the first problem of a validation error, with its location."""
     errors: Any = getattr(error, "errors", None)
     if errors is None:
-        return FileProblem(whole.line, str(error))
+        return FileProblem(merged.line, str(error))
     first = errors(include_url=False)[0]
     path = [part for part in first["loc"] if not str(part).startswith(("function-", "constrained"))]
     message = _MESSAGES.get(first["type"]) or get_plain_message(first)
     if first["type"] == "model_type" and path[:1] == ["budgets"] and len(path) > 1:
         message = "must be a number, or a table with `limit`"
     unknown = find_unknown_key(first)
-    place = whole.at(path if unknown is None else [*path, unknown])
-    where = "" if place.column else ".".join(map(str, path))
+    found = merged.find(path if unknown is None else [*path, unknown])
+    where = "" if found.column else ".".join(map(str, path))
     shown = f"{where}: {message}" if where else message
-    return FileProblem(place.line, f"{shown}{_quote_input(first)}", place.column)
+    return FileProblem(found.line, f"{shown}{_quote_input(first)}", found.column)
 
 
 def _quote_input(first: Mapping[str, Any]) -> str:

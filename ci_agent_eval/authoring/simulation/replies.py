@@ -92,8 +92,8 @@ def _get_finish_reason(returned: object) -> str | None:
     """Return why the model stopped; Anthropic's messages call it `stop_reason`."""
     reason = _get_first(returned, "finish_reason")
     stop = _get_first(returned, "stop_reason")
-    stated = stop if reason is None and is_finish_reason(stop) else reason
-    return clean_text(stated) if isinstance(stated, str) else None
+    chosen = stop if reason is None and is_finish_reason(stop) else reason
+    return clean_text(chosen) if isinstance(chosen, str) else None
 
 
 def _find_reply_stop(

@@ -30,14 +30,14 @@ def await_if_needed(value: Any) -> Steps[Any]:
 def run_steps(steps: Steps[T], run: RunAwaitable) -> T:
     """Run the steps in sync code; `run` runs their awaitables."""
     try:
-        wanted = next(steps)
+        awaitable = next(steps)
         while True:
             try:
-                answer = run(wanted)
-            except BaseException as error:  # noqa: BLE001 - the steps' own to handle
-                wanted = steps.throw(error)
+                result = run(awaitable)
+            except BaseException as error:  # noqa: BLE001 - the steps handle it
+                awaitable = steps.throw(error)
             else:
-                wanted = steps.send(answer)
+                awaitable = steps.send(result)
     except StopIteration as stop:
         return cast("T", stop.value)
 
@@ -45,14 +45,14 @@ def run_steps(steps: Steps[T], run: RunAwaitable) -> T:
 async def await_steps(steps: Steps[T]) -> T:
     """Run the steps on the running event loop."""
     try:
-        wanted = next(steps)
+        awaitable = next(steps)
         while True:
             try:
-                answer = await wanted
-            except BaseException as error:  # noqa: BLE001 - the steps' own to handle
-                wanted = steps.throw(error)
+                result = await awaitable
+            except BaseException as error:  # noqa: BLE001 - the steps handle it
+                awaitable = steps.throw(error)
             else:
-                wanted = steps.send(answer)
+                awaitable = steps.send(result)
     except StopIteration as stop:
         return cast("T", stop.value)
 
@@ -116,7 +116,7 @@ class DeferredSteps:
 def run_in_new_loop(awaitable: Awaitable[T]) -> T:
     """Run an awaitable on a new event loop."""
 
-    async def work() -> T:
+    async def run() -> T:
         return await awaitable
 
-    return asyncio.run(work())
+    return asyncio.run(run())

@@ -82,8 +82,8 @@ def ask_user_model(user: Persona, history: History, counter: UsageCounter) -> St
         counter.tokens.append(turn.tokens)
         counter.costs.append(turn.cost_usd)
     if not result.success or not result.final_response.strip():
-        why = result.error or "it wrote nothing"
-        raise SimulatedUserError(f"the simulated user's model {model.model_id} failed: {why}")
+        error = result.error or "it wrote nothing"
+        raise SimulatedUserError(f"the simulated user's model {model.model_id} failed: {error}")
     return str(result.final_response)
 
 

@@ -50,10 +50,10 @@ def _format_server(experiment: Experiment) -> str:
 
 def render_experiment(experiment: Experiment, results: Iterable[ExperimentResult]) -> str:
     """Render one experiment: its settings, then each result."""
-    return "\n".join([*_header_lines(experiment), "", *_result_lines(results)]).rstrip() + "\n"
+    return "\n".join([*_render_header(experiment), "", *_render_results(results)]).rstrip() + "\n"
 
 
-def _header_lines(experiment: Experiment) -> Iterator[str]:
+def _render_header(experiment: Experiment) -> Iterator[str]:
     yield f"experiment  {make_printable(experiment.name)}"
     yield f"id          {experiment.uid}"
     yield f"data set    {make_printable(experiment.dataset)}"
@@ -70,7 +70,7 @@ def _format_setting(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _result_lines(results: Iterable[ExperimentResult]) -> Iterator[str]:
+def _render_results(results: Iterable[ExperimentResult]) -> Iterator[str]:
     for result in results:
         scores = "  ".join(
             f"{make_printable(s.name)} {format_score(s.value)}" for s in result.scores
@@ -83,10 +83,10 @@ def _result_lines(results: Iterable[ExperimentResult]) -> Iterator[str]:
 
 def render_comparison(comparison: ExperimentComparison) -> str:
     """Render the differences: regressions first, then improvements, then the rest."""
-    return "\n".join(_comparison_lines(comparison)).rstrip() + "\n"
+    return "\n".join(_render_changes(comparison)).rstrip() + "\n"
 
 
-def _comparison_lines(comparison: ExperimentComparison) -> Iterator[str]:
+def _render_changes(comparison: ExperimentComparison) -> Iterator[str]:
     for word, experiment in (("base ", comparison.base), ("other", comparison.other)):
         outcomes = format_outcomes(experiment.outcomes)
         yield f"{word}  {make_printable(experiment.name)}: {outcomes}"
@@ -99,13 +99,13 @@ def _comparison_lines(comparison: ExperimentComparison) -> Iterator[str]:
         ("OTHER ", rest),
     ):
         for change in changes:
-            yield f"{word} {_change_line(change)}"
+            yield f"{word} {_format_result_change(change)}"
     yield f"{comparison.unchanged} unchanged"
     for name, pair in comparison.means.items():
         yield f"mean {make_printable(name)}: {_format_change(*map(_format_optional_score, pair))}"
 
 
-def _change_line(change: ResultChange) -> str:
+def _format_result_change(change: ResultChange) -> str:
     parts = []
     if change.before != change.after:
         parts.append(_format_change(change.before, change.after))

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
             for uid in uids:
                 _send_experiment(sink, store, uid)
     except BaseException as error:  # noqa: BLE001 - the boundary: reported to the parent
-        _write_line(PROBLEM + _first_line(error))
+        _write_line(PROBLEM + _format_error(error))
         return 1
     return 0
 
@@ -75,7 +75,7 @@ def _limit_requests() -> None:
     hooks.add_httpx_client_hook(hook)
 
 
-def _first_line(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     text = one_line(str(error)) or "no reason given"
     return f"{type(error).__name__}: {text}"[:300]
 

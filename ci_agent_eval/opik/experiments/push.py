@@ -52,8 +52,8 @@ def push_to_opik(
     """
     if not uids:
         return PushResult()
-    if (why := find_connection_problem(target)) is not None:
-        return PushResult(problem=f"Opik at {target.host} does not answer ({why})")
+    if (problem := find_connection_problem(target)) is not None:
+        return PushResult(problem=f"Opik at {target.host} does not answer ({problem})")
     command = [
         sys.executable,
         "-m",

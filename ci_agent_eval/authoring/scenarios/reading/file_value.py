@@ -30,7 +30,7 @@ class FileValue:
     column: str | None = None
     """Name of the column in a table."""
 
-    def at(self, path: Iterable[str | int]) -> FileValue:
+    def find(self, path: Iterable[str | int]) -> FileValue:
         """Return the value at a path, or its closest existing ancestor."""
         found = self
         for part in path:
@@ -40,12 +40,12 @@ class FileValue:
                 found = found.value[part] if part < len(found.value) else found
         return found
 
-    def plain(self) -> Any:
+    def to_plain(self) -> Any:
         """Return the value without locations."""
         if isinstance(self.value, Mapping):
-            return {key: item.plain() for key, item in self.value.items()}
+            return {key: item.to_plain() for key, item in self.value.items()}
         if isinstance(self.value, tuple):
-            return [item.plain() for item in self.value]
+            return [item.to_plain() for item in self.value]
         return self.value
 
 
