@@ -13,7 +13,12 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
+from ci_agent_eval.pytest_plugin.collection.detection import (
+    EPISODE,
+    RECORDER,
+    REPORTED_EPISODE,
+    EpisodeItem,
+)
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration
 from ci_agent_eval.pytest_plugin.collection.notes import list_notes
 from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
@@ -37,7 +42,7 @@ from ci_agent_eval.pytest_plugin.episodes.subtests import (
 from ci_agent_eval.pytest_plugin.evaluation import measurement
 from ci_agent_eval.pytest_plugin.evaluation.counting.install import AssertCounting
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
-from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST, PLUGIN_NAME
+from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST_REASON, PLUGIN_NAME
 from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode, list_failure_reasons
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
@@ -346,7 +351,7 @@ class EpisodeSession:
             deactivate_episode()
             if EPISODE in item.stash:
                 item.stash[EPISODE].forget()
-                item.stash[SHOWN] = None
+                item.stash[REPORTED_EPISODE] = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record the failed subtest, whose name is known now, in its episode."""
@@ -360,8 +365,11 @@ class EpisodeSession:
         """Attach the episode's figures for JUnit and the terminal summary."""
         state, properties = item.stash[EPISODE], item.user_properties
         others = [entry for entry in properties if not entry[0].startswith(PREFIX)]
-        if state.summary_record is None or item.stash.get(SHOWN, None) is not episode:
-            state.summary_record, item.stash[SHOWN] = build_summary_record(episode), episode
+        if state.summary_record is None or item.stash.get(REPORTED_EPISODE, None) is not episode:
+            state.summary_record, item.stash[REPORTED_EPISODE] = (
+                build_summary_record(episode),
+                episode,
+            )
             figures: list[tuple[str, object]] = list(list_junit_properties(episode))
         else:  # the teardown's report has the same figures as the call's
             figures = [entry for entry in properties if entry[0].startswith(PREFIX)]
@@ -412,7 +420,7 @@ def _format_failure(episode: Episode, lines: Sequence[str]) -> str:
 
 
 def _build_lost_episode(initial: Episode) -> Episode:
-    return _replace_ending(initial, Ending("error", LOST))
+    return _replace_ending(initial, Ending("error", LOST_REASON))
 
 
 def _update_after_phase(

@@ -18,7 +18,7 @@ from ci_agent_eval.contract.wording import make_printable, pluralize
 ATTRIBUTE = "agent_eval"
 """Attribute of a test report that carries the summary record of its episode."""
 
-LOST = "the process ended before the episode did"
+LOST_REASON = "the process ended before the episode did"
 """Reason of an episode of which only the start was written."""
 
 PLUGIN_NAME = "ci_agent_eval_reports"
@@ -71,7 +71,7 @@ class EpisodeReports:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the summary if there were episodes."""
         if self.load_records is not None and any(
-            f["reason"] == LOST for f in self._records.values()
+            f["reason"] == LOST_REASON for f in self._records.values()
         ):
             # An interrupted xdist worker wrote more to its journal than it could report.
             for record in self.load_records():

@@ -31,10 +31,10 @@ from ci_agent_eval.storage.ledger.budget_monitor import (
 from ci_agent_eval.storage.ledger.limits import SuiteLimits
 from ci_agent_eval.storage.ledger.sqlite_stores import SharedUsageStore
 
-LOOK_S = 0.2
+CHECK_INTERVAL_S = 0.2
 """Seconds between two checks of the other processes' spending while an episode waits."""
 
-COUNTS = "agent_eval_counts"
+EPISODE_COUNTS = "agent_eval_counts"
 """Key under which an xdist worker reports its numbers of selected and started episodes."""
 
 
@@ -162,13 +162,13 @@ class BudgetStop:
         """Send a worker's episode counts to the main process."""
         if is_worker(session.config):
             output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-            output[COUNTS] = (self._selected or 0, self.state.tracker.count)
+            output[EPISODE_COUNTS] = (self._selected or 0, self.state.tracker.count)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Add a worker's counts; all workers collect the same episodes."""
         output = getattr(node, "workeroutput", None) or {}
-        selected, begun = output.get(COUNTS, (0, 0))
+        selected, begun = output.get(EPISODE_COUNTS, (0, 0))
         self._selected = selected or self._selected
         self._begun += begun
 
@@ -254,4 +254,4 @@ class BudgetWatcher:
     def _pause_s(self) -> float:
         deadline = self._budgets.deadline_s()
         # Slightly after the deadline, so that it is exceeded and not just reached.
-        return LOOK_S if deadline is None else min(deadline + 0.001, LOOK_S)
+        return CHECK_INTERVAL_S if deadline is None else min(deadline + 0.001, CHECK_INTERVAL_S)

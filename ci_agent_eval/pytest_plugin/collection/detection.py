@@ -88,7 +88,7 @@ class EpisodeItem:
 
 EPISODE = pytest.StashKey[EpisodeItem]()
 
-SHOWN = pytest.StashKey["Episode | None"]()
+REPORTED_EPISODE = pytest.StashKey["Episode | None"]()
 """In an item's stash: the redacted episode of its last report; None after the test."""
 
 

@@ -73,7 +73,7 @@ def _get_skip_reason(report: pytest.CollectReport) -> str:
     return str(reason).removeprefix("Skipped: ")
 
 
-_RESTRICTING = {
+_RESTRICTING_OPTIONS = {
     "keyword": "-k",
     "markexpr": "-m",
     "deselect": "--deselect",
@@ -101,7 +101,7 @@ def _parse_run_arguments(config: pytest.Config) -> Any:
 
 def _list_restrictions(arguments: Any) -> Iterator[str]:
     """Yield the arguments that exclude tests, quoted for a command line."""
-    for name, option in _RESTRICTING.items():
+    for name, option in _RESTRICTING_OPTIONS.items():
         value = getattr(arguments, name, None)
         for each in value if isinstance(value, list) else [value]:
             if each:

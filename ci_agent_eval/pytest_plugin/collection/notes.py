@@ -22,7 +22,7 @@ from ci_agent_eval.pytest_plugin.collection import iterations
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, NAME, owns_marker
 from ci_agent_eval.pytest_plugin.episodes.marker import read_marker_arguments
 
-_MOST = 3
+_MAX_NAMES = 3
 """Maximum number of tests that a note names."""
 
 
@@ -88,9 +88,9 @@ def _note_unprovable_rate(title: str, scenario: _ScenarioRequirements) -> Iterat
 def _note_unrepeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
     found = sorted(item.nodeid for item in iterations.find_unrepeated_episodes(items, default))
     if found:
-        more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+        more = f" and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
         yield (
-            f"run once, not repeated: {', '.join(found[:_MOST])}{more}; pytest repeats neither "
+            f"run once, not repeated: {', '.join(found[:_MAX_NAMES])}{more}; pytest repeats neither "
             "methods of unittest.TestCase nor what is marked after collection"
         )
 
@@ -99,8 +99,8 @@ def _note_foreign_markers(items: Sequence[pytest.Item]) -> Iterator[str]:
     marked = [item for item in items if item.get_closest_marker(NAME) is not None]
     ignored = sorted(item.nodeid for item in marked if not owns_marker(item))
     if ignored:
-        more = f" and {len(ignored) - _MOST} more" if len(ignored) > _MOST else ""
+        more = f" and {len(ignored) - _MAX_NAMES} more" if len(ignored) > _MAX_NAMES else ""
         yield (
-            f"the marker `{NAME}` of {', '.join(ignored[:_MOST])}{more} is ignored, for pytest's "
+            f"the marker `{NAME}` of {', '.join(ignored[:_MAX_NAMES])}{more} is ignored, for pytest's "
             "setting `markers` names it as the project's own; take it out of there"
         )

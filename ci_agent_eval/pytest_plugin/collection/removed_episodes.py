@@ -24,7 +24,7 @@ from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPath
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.recording import build_initial_episode
 
-_PASSING_ON = ("pluggy", "ci_agent_eval")
+_HOOK_PACKAGES = ("pluggy", "ci_agent_eval")
 """Packages whose frames are between a hook and its caller."""
 
 
@@ -95,4 +95,4 @@ def _find_hook_caller(frame: FrameType | None) -> FrameType:
     """Return the innermost frame that called a hook."""
     assert frame is not None, "pytest is always among the callers"  # noqa: S101 - of any hook
     name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return _find_hook_caller(frame.f_back) if name in _PASSING_ON else frame
+    return _find_hook_caller(frame.f_back) if name in _HOOK_PACKAGES else frame

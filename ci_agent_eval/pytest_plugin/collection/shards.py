@@ -18,7 +18,7 @@ from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 
-_LARGEST = 256 * 1024 * 1024
+_MAX_BYTES = 256 * 1024 * 1024
 
 
 def select_shard_items(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
@@ -88,7 +88,7 @@ def _load_given_durations(config: pytest.Config) -> Mapping[str, float]:
 
 
 def _load_durations(path: Path) -> Mapping[str, float]:
-    if path.stat().st_size > _LARGEST:
+    if path.stat().st_size > _MAX_BYTES:
         raise ValueError("too large")
     totals: dict[str, float] = defaultdict(float)
     for episode in _get_episodes(json.loads(path.read_bytes())):

@@ -25,7 +25,7 @@ T = TypeVar("T")
 _LOOPS = re.compile(r"event_loop>?$")
 _RUNNERS = re.compile(r"_scoped_runner$")
 
-_REPLACED = pytest.StashKey[dict[str, Any]]()
+_REPLACEMENTS = pytest.StashKey[dict[str, Any]]()
 """In the config: our definitions by the names of pytest-asyncio's."""
 
 
@@ -55,7 +55,7 @@ def use_session_loop(item: pytest.Function) -> None:
 def _replace_loop_definition(item: pytest.Function, definition: Any) -> Any:
     if (give := _find_loop_function(definition, item.config)) is None:
         return definition
-    cache = item.config.stash.setdefault(_REPLACED, {})
+    cache = item.config.stash.setdefault(_REPLACEMENTS, {})
     return cache.setdefault(definition.argname, _copy_definition(definition, give))
 
 

@@ -14,15 +14,15 @@ from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     runs_coroutine,
 )
 
-ALONE = "episode_alone"
+ALONE_FIXTURE = "episode_alone"
 """Name of the fixture that makes a test run alone, used by the test or by one of its fixtures."""
 
-ARGUMENT = "alone"
+ALONE_ARGUMENT = "alone"
 """Name of the marker's argument."""
 
-EXCLUSIVE = frozenset(
+EXCLUSIVE_FIXTURES = frozenset(
     {
-        ALONE,
+        ALONE_FIXTURE,
         # Process-wide state: streams, log handlers, warnings and modules.
         "capfd",
         "capfdbinary",
@@ -51,7 +51,7 @@ EXCLUSIVE = frozenset(
 )
 """Fixtures of pytest and of well-known plugins that only one test at a time can use."""
 
-HARMLESS = (
+HARMLESS_PACKAGES = (
     "_hypothesis_pytestplugin",
     "_pytest",
     "allure_pytest",
@@ -70,7 +70,7 @@ HARMLESS = (
 )
 """Packages whose hooks neither skip an episode in its setup nor run it themselves."""
 
-_DECIDING = ("pytest_runtest_setup", "pytest_pyfunc_call")
+_DECIDING_HOOKS = ("pytest_runtest_setup", "pytest_pyfunc_call")
 """Hooks that may decide whether or how a test runs; they are called at its turn."""
 
 
@@ -102,7 +102,7 @@ def _check_exclusive_use(item: pytest.Item) -> str | None:
     is_alone = _read_alone_marker(item)
     if is_alone is not None:
         return "its marker says alone=True" if is_alone else None
-    found = sorted(EXCLUSIVE.intersection(getattr(item, "fixturenames", ())))
+    found = sorted(EXCLUSIVE_FIXTURES.intersection(getattr(item, "fixturenames", ())))
     if found:
         return f"it uses the fixture {found[0]}"
     if item.get_closest_marker("filterwarnings") is not None:
@@ -116,8 +116,8 @@ def _check_exclusive_use(item: pytest.Item) -> str | None:
 def _read_alone_marker(item: pytest.Item) -> bool | None:
     """Return the argument of the closest marker that has it."""
     for mark in item.iter_markers(detection.NAME):
-        if mark.kwargs.get(ARGUMENT) is not None:
-            return bool(mark.kwargs[ARGUMENT])
+        if mark.kwargs.get(ALONE_ARGUMENT) is not None:
+            return bool(mark.kwargs[ALONE_ARGUMENT])
     return None
 
 
@@ -143,7 +143,7 @@ def list_foreign_hooks(item: pytest.Item) -> list[str]:
         cache[folder] = sorted(
             {
                 name
-                for hook in _DECIDING
+                for hook in _DECIDING_HOOKS
                 for implementation in getattr(item.ihook, hook).get_hookimpls()
                 if not _is_harmless(name := detection.get_plugin_name(implementation.plugin))
             }
@@ -152,7 +152,7 @@ def list_foreign_hooks(item: pytest.Item) -> list[str]:
 
 
 def _is_harmless(name: str) -> bool:
-    return name.partition(".")[0] in HARMLESS
+    return name.partition(".")[0] in HARMLESS_PACKAGES
 
 
 def build_alone_notes(items: Iterable[pytest.Item], limit: int = 3) -> list[str]:

@@ -20,7 +20,7 @@ from _pytest.scope import Scope
 _COPIES = pytest.StashKey[dict[Any, Any]]()
 """In the stash of a class or module: its copies of definitions that others were using."""
 
-_HOLDER = "ci_agent_eval_holder"
+_HOLDER_ATTRIBUTE = "ci_agent_eval_holder"
 """Attribute of a definition: the node that its value was created for."""
 
 _NODES: dict[Scope, type] = {Scope.Class: pytest.Class, Scope.Module: pytest.Module}
@@ -90,7 +90,7 @@ def _choose_node_definition(item: pytest.Function, definition: Any, scope: Scope
     if definition in copies and copies[definition].cached_result is not None:
         return copies[definition]
     # A nested class shares the fixture of the outer class, as in any run.
-    holder = getattr(definition, _HOLDER, node)
+    holder = getattr(definition, _HOLDER_ATTRIBUTE, node)
     if definition.cached_result is None or holder in item.listchain():
         return definition
     return copies.setdefault(definition, _copy_definition(definition))
@@ -99,7 +99,7 @@ def _choose_node_definition(item: pytest.Function, definition: Any, scope: Scope
 def set_holder(definition: Any, node: pytest.Item | pytest.Collector) -> None:
     """Store the node that a fixture is about to be set up for."""
     if isinstance(node, pytest.Class | pytest.Module):
-        setattr(definition, _HOLDER, node)
+        setattr(definition, _HOLDER_ATTRIBUTE, node)
 
 
 def _copy_definition(definition: Any) -> Any:

@@ -20,7 +20,7 @@ from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import has_evaluati
 BACKEND = "anyio_backend"
 """Fixture of anyio's plugin; a test with this fixture is run by anyio."""
 
-SHARED = pytest.StashKey[set[Any]]()
+SHARED_DEFINITIONS = pytest.StashKey[set[Any]]()
 """In the config: definitions of wider async fixtures that tests on our loop use."""
 
 ON_OUR_LOOP = "ci_agent_eval_on_our_loop"
@@ -93,7 +93,7 @@ def runs_fixture(definition: Any, request: pytest.FixtureRequest) -> bool:
         return False
     # `request.node` is the test only for fixtures of function scope.
     item: Any = request._pyfuncitem  # noqa: SLF001 - there is no public name
-    if is_on_our_loop(item) or definition in request.config.stash.get(SHARED, ()):
+    if is_on_our_loop(item) or definition in request.config.stash.get(SHARED_DEFINITIONS, ()):
         if BACKEND not in request.fixturenames:
             return True
         # A wider fixture's own request may not use fixtures of function scope.
@@ -153,7 +153,7 @@ def add_loop_members(items: Sequence[pytest.Item]) -> None:
         and (found := set(_iter_shared_async_fixtures(item)))
     }
     while members:
-        shared = next(iter(members)).config.stash.setdefault(SHARED, set())
+        shared = next(iter(members)).config.stash.setdefault(SHARED_DEFINITIONS, set())
         shared.update(*members.values())
         members = {item: found for item, found in candidates.items() if shared & found}
         for item in members:

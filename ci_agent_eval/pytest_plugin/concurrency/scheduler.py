@@ -26,7 +26,7 @@ from ci_agent_eval.recording.active_episode import set_concurrent
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-AHEAD = 4
+AHEAD_FACTOR = 4
 """Limit on started and unreported episodes, as a multiple of the concurrency: a slow current
 episode does not delay the others, and they do not pile up behind it."""
 
@@ -213,7 +213,7 @@ class EpisodeScheduler:
         while (
             not self._must_stop()
             and self._running_count < self._concurrency
-            and len(self._ahead) < AHEAD * self._concurrency
+            and len(self._ahead) < AHEAD_FACTOR * self._concurrency
             and (item := next(self._order.iter_upcoming(len(self._ahead)), None)) is not None
             and self._start_if_admitted(item)
         ):

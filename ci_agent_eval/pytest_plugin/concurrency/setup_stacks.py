@@ -20,22 +20,22 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its fi
 Stack = dict[Any, Any]
 """Nodes in order, each with its finalizers and the error of its setup: `SetupState.stack`."""
 
-_own: ContextVar[Stack | None] = ContextVar("ci_agent_eval_stack", default=None)
+_own_stack: ContextVar[Stack | None] = ContextVar("ci_agent_eval_stack", default=None)
 
 
 @contextmanager
 def use_stack(stack: Stack) -> Iterator[None]:
     """Use another stack for setups in this context within the `with` block."""
-    token = _own.set(stack)
+    token = _own_stack.set(stack)
     try:
         yield
     finally:
-        _own.reset(token)
+        _own_stack.reset(token)
 
 
 def set_stack(stack: Stack) -> None:
     """Use another stack for all later setups in this context."""
-    _own.set(stack)
+    _own_stack.set(stack)
 
 
 class SetupStacks(SetupState):
@@ -56,7 +56,7 @@ class SetupStacks(SetupState):
     @property
     def stack(self) -> Stack:
         """The stack of this context: that of the item whose turn it is, unless it has its own."""
-        own = _own.get()
+        own = _own_stack.get()
         return self._main if own is None else own
 
     @stack.setter

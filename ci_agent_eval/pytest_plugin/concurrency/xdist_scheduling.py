@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScheduling  # type: ignore[import-untyped]  # it has no py.typed
 
-QUEUED = 2
+QUEUE_FACTOR = 2
 """Length of a worker's queue as a multiple of its concurrency: running items and the next ones."""
 
 
@@ -24,7 +24,7 @@ class ConcurrentScheduling(LoadScheduling):  # type: ignore[misc]  # as above
 
     def __init__(self, config: pytest.Config, log: Any, concurrency: int) -> None:
         super().__init__(config, log)
-        self._least = QUEUED * concurrency
+        self._least = QUEUE_FACTOR * concurrency
 
     def schedule(self) -> None:
         """Distribute the first items, then as many as each worker can start."""

@@ -27,7 +27,7 @@ MAX_NAME = 200
 """Limits on messages and assert statements; pytest's own report has the full text."""
 
 
-RECORDED = "is_recorded"
+RECORDED_ATTRIBUTE = "is_recorded"
 """Attribute of an exception whose assertion is already in the episode."""
 
 
@@ -98,7 +98,7 @@ def build_failure_ending(
     excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths
 ) -> Ending:
     """Return the ending of a test that raised a failure."""
-    if getattr(excinfo.value, RECORDED, False):
+    if getattr(excinfo.value, RECORDED_ATTRIBUTE, False):
         return Ending("failed")
     reason = shorten_message(str(excinfo.value)) or type(excinfo.value).__name__
     statement, file, line = _find_statement(excinfo, places)

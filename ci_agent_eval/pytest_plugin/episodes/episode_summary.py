@@ -53,13 +53,15 @@ def build_summary_record(episode: Episode) -> dict[str, Any]:
     }
 
 
-_MEASURED = {"scenario_id", "nodeid", "iteration", "attempt", "mode", "outcome", "reason"}
+_EVALUATION_FIELDS = {"scenario_id", "nodeid", "iteration", "attempt", "mode", "outcome", "reason"}
 
 
 def _dump_evaluation(episode: Episode) -> dict[str, Any]:
     """Return the data of the evaluation report; it is small without the trajectory."""
     return episode.model_dump(
-        mode="json", include={*_MEASURED, "assertions", "duration_ms"}, exclude_defaults=True
+        mode="json",
+        include={*_EVALUATION_FIELDS, "assertions", "duration_ms"},
+        exclude_defaults=True,
     ) | {"outcome": episode.outcome}
 
 

@@ -34,7 +34,7 @@ ARGUMENTS = (
     "alone",
     "evidence",
 )
-_MERGED = ("budgets", "metadata")
+_MERGED_ARGUMENTS = ("budgets", "metadata")
 
 
 def build_episode_from_marker(
@@ -105,7 +105,7 @@ def read_marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any
     arguments: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers(NAME))):
         for key, value in _name_arguments(mark).items():
-            if key in _MERGED and isinstance(value, Mapping):
+            if key in _MERGED_ARGUMENTS and isinstance(value, Mapping):
                 arguments[key] = {**arguments.get(key, {}), **value}
             elif value is not None:
                 arguments[key] = value

@@ -22,13 +22,13 @@ from ci_agent_eval.recording.active_episode import (
     note_passed_assert,
 )
 
-_EXPECTING = (
+_EXPECTING_TYPES = (
     type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted
     type(pytest.warns(Warning)),  # noqa: PT030 - as above
 )
 """The types that `pytest.raises` and `pytest.warns` return; not every pytest has names for them."""
 
-_REFUSALS = (AssertionError, pytest.fail.Exception)
+_FAILURE_TYPES = (AssertionError, pytest.fail.Exception)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,9 @@ class AssertRecorder:
     def wrap_if_expecting(self, line: int, name: str, manager: Any) -> Any:
         """Wrap the manager if it expects an exception or a warning."""
         return (
-            self.wrap_manager(line, name, manager) if isinstance(manager, _EXPECTING) else manager
+            self.wrap_manager(line, name, manager)
+            if isinstance(manager, _EXPECTING_TYPES)
+            else manager
         )
 
     def record_result(self, line: int, name: str, *, passed: bool, reason: str | None) -> None:
@@ -148,7 +150,7 @@ class _RecordedManager(AbstractContextManager[Any]):
         __tracebackhide__ = True
         try:
             handled = self._manager.__exit__(type_, error, traceback)
-        except _REFUSALS as refusal:
+        except _FAILURE_TYPES as refusal:
             self._recorder.record_result(*self._place, passed=False, reason=str(refusal))
             return True
         reason = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
@@ -173,7 +175,7 @@ def _catch_failures(types: Iterable[Any]) -> bool:
 
 
 def _catches_failure(type_: Any) -> bool:
-    if isinstance(type_, _EXPECTING):
+    if isinstance(type_, _EXPECTING_TYPES):
         # The name of these has changed from pytest 8.3 to 8.4, and one became several.
         expected = getattr(type_, "expected_exceptions", None)
         return _catches_failure(expected or getattr(type_, "expected_exception", ()))

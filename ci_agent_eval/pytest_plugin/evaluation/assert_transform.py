@@ -38,7 +38,7 @@ def record_asserts(tree: ast.Module, text: str) -> None:
 
     An assert outside of functions is unchanged: a module that fails to import is not measured.
     """
-    _RecordTransformer(
+    _RecordingTransformer(
         SourceText(text), ExpectationFinder(map_import_aliases(tree))
     ).transform_body(tree, _Scope())
 
@@ -53,7 +53,7 @@ class _Scope:
 
 
 @dataclass(frozen=True)
-class _RecordTransformer:
+class _RecordingTransformer:
     source: SourceText
     expecting: ExpectationFinder
 

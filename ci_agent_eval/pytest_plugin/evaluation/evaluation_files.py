@@ -15,7 +15,7 @@ import pytest
 EVALUATION = pytest.StashKey[bool]()
 """In the stash of an evaluation's module, and of the config once there is one."""
 
-_STRICT = ("test_*.py", "*_test.py", "conftest.py", "__init__.py")
+_STRICT_PATTERNS = ("test_*.py", "*_test.py", "conftest.py", "__init__.py")
 """File names that pytest treats as tests or its own: they must never silently become lenient."""
 
 
@@ -26,7 +26,7 @@ def is_evaluation_file(path: Path, config: pytest.Config) -> bool:
 
 def has_evaluation_name(path: Path, config: pytest.Config) -> bool:
     """Return whether the file's name is an evaluation's."""
-    if path.suffix != ".py" or matches_any_pattern(path, _STRICT):
+    if path.suffix != ".py" or matches_any_pattern(path, _STRICT_PATTERNS):
         return False
     return matches_any_pattern(path, config.getini("eval_files"))
 

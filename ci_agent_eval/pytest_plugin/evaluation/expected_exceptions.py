@@ -9,9 +9,14 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_CATCHING = {"pytest.raises", "pytest.RaisesExc"}
-_ASSERTING = {*_CATCHING, "pytest.RaisesGroup", "pytest.warns", "pytest.deprecated_call"}
-_SUPPRESSING = {"contextlib.suppress"}
+_CATCHING_CALLS = {"pytest.raises", "pytest.RaisesExc"}
+_ASSERTING_CALLS = {
+    *_CATCHING_CALLS,
+    "pytest.RaisesGroup",
+    "pytest.warns",
+    "pytest.deprecated_call",
+}
+_SUPPRESSING_CALLS = {"contextlib.suppress"}
 
 _CATCHING_METHODS = {"assertRaises", "assertRaisesRegex"}
 _ASSERTING_METHODS = {
@@ -45,12 +50,13 @@ class ExpectationFinder:
 
     def knows(self, call: ast.Call) -> bool:
         """Return whether the call can be recognized from the source."""
-        return self.is_assertion(call) or self._resolve_name(call) in _SUPPRESSING
+        return self.is_assertion(call) or self._resolve_name(call) in _SUPPRESSING_CALLS
 
     def is_assertion(self, call: ast.Call) -> bool:
         """Return whether the call, in a `with` statement, asserts something."""
         return (
-            self._resolve_name(call) in _ASSERTING or _get_method_name(call) in _ASSERTING_METHODS
+            self._resolve_name(call) in _ASSERTING_CALLS
+            or _get_method_name(call) in _ASSERTING_METHODS
         )
 
     def list_caught_types(self, call: ast.Call) -> list[ast.expr] | None:
@@ -58,9 +64,12 @@ class ExpectationFinder:
 
         None if the source does not show them.
         """
-        if self._resolve_name(call) in _SUPPRESSING:
+        if self._resolve_name(call) in _SUPPRESSING_CALLS:
             return _require_plain_names(call.args)
-        if self._resolve_name(call) in _CATCHING or _get_method_name(call) in _CATCHING_METHODS:
+        if (
+            self._resolve_name(call) in _CATCHING_CALLS
+            or _get_method_name(call) in _CATCHING_METHODS
+        ):
             named = [k.value for k in call.keywords if k.arg == "expected_exception"]
             return _require_plain_names([*call.args[:1], *named]) or None
         return []

@@ -33,7 +33,7 @@ NOTHING_ASSERTED = (
 
 EVERY_EXAMPLE = "holds for every example"
 """Name of the single assertion of an evaluation that Hypothesis runs."""
-UNCOUNTED = (
+UNCOUNTED_ASSERTS = (
     "its own asserts were not counted, for the code of its module is not that of its source: "
     "delete __pycache__, or use episode.check(...)"
 )
@@ -85,7 +85,7 @@ def note_uncounted_asserts(item: pytest.Item, ended: Episode) -> Episode:
     """Add to an episode without an assertion that its test's asserts were not counted."""
     if "assertion" not in ended.missing_evidence or are_asserts_counted(item):
         return ended
-    reason = f"{ended.reason}; {UNCOUNTED}"
+    reason = f"{ended.reason}; {UNCOUNTED_ASSERTS}"
     return ended.model_copy(update={"reason": reason})
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.wording import make_printable
-from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
+from ci_agent_eval.pytest_plugin.collection.detection import REPORTED_EPISODE
 from ci_agent_eval.pytest_plugin.options import is_worker
 from ci_agent_eval.storage.regular_file import replace_file
 
@@ -70,7 +70,7 @@ class EpisodeArtifact:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Attach the current episode to the report of each phase."""
         report = yield
-        if (episode := item.stash.get(SHOWN, None)) is not None:
+        if (episode := item.stash.get(REPORTED_EPISODE, None)) is not None:
             value = json.loads(canonical_json(episode)) | {"outcome": episode.outcome}
             passing = episode.is_passing()
             setattr(report, ATTRIBUTE, {"episode": value, "episode_passed": passing})

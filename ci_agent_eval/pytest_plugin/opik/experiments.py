@@ -33,7 +33,7 @@ from ci_agent_eval.opik.experiments import (
 from ci_agent_eval.opik.experiments.opik_settings import load_opik_file
 from ci_agent_eval.opik.experiments.push import SINK, find_usable_server
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
+from ci_agent_eval.pytest_plugin.collection.detection import REPORTED_EPISODE
 from ci_agent_eval.pytest_plugin.episodes.endings import Ending, determine_ending
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.episodes.subtests import add_subtest_endings
@@ -219,7 +219,7 @@ class ExperimentTests:
         return determine_ending(call, report, self._places, self._places.relative(item.path))
 
     def _end(self, item: pytest.Item, ending: Ending) -> None:
-        episode = item.stash.get(SHOWN, None)
+        episode = item.stash.get(REPORTED_EPISODE, None)
         outcome, reason = ending.outcome, ending.reason
         if episode is not None:
             is_over = episode.outcome == "passed" and not episode.is_passing()

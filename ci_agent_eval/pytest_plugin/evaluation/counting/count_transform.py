@@ -20,7 +20,7 @@ COUNTER = "@agent_eval_counter"
 
 Node = TypeVar("Node", bound=ast.AST)
 
-_ASSERTING = re.compile(r"_*(assert|expect|verify|check)(?![a-z])")
+_ASSERTING_NAME = re.compile(r"_*(assert|expect|verify|check)(?![a-z])")
 """Prefix of functions whose return counts: `assert_allclose`, not `expected_price`."""
 
 
@@ -87,7 +87,7 @@ class _CountTransformer(ast.NodeTransformer):
         return _wrap_call(node) if self._depth and self._counts(node) else node
 
     def _counts(self, call: ast.Call) -> bool:
-        if any(map(_ASSERTING.match, _list_called_names(call.func))):
+        if any(map(_ASSERTING_NAME.match, _list_called_names(call.func))):
             return True
         # `pytest.raises(ValueError, function)` calls the function itself.
         return len(call.args) > 1 and self._expecting.is_assertion(call)

@@ -27,7 +27,7 @@ from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import matches_any_
 from ci_agent_eval.pytest_plugin.options import ASSERT_MODULES
 from ci_agent_eval.recording.active_episode import note_passed_assert
 
-_EXPECTING = (
+_EXPECTING_TYPES = (
     type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted
     type(pytest.warns(Warning)),  # noqa: PT030 - as above
 )
@@ -57,7 +57,7 @@ class AssertCounter:
     @staticmethod
     def count_manager(manager: object) -> None:
         """Count a `with` statement whose manager expects an exception or a warning."""
-        if isinstance(manager, _EXPECTING):
+        if isinstance(manager, _EXPECTING_TYPES):
             note_passed_assert()
 
 
