@@ -46,11 +46,12 @@ class ServerQueue:
         blocking_episode = self._find_deadlock(server, episode_id)
         if blocking_episode is None:
             return
+        wanted = server.server.label
         held = sorted(s.server.label for s, holder in self._holders.items() if holder == episode_id)
         raise InputError(
-            f"episode {episode_id}: it holds {', '.join(held)} and asks for "
-            f"{server.server.label}, which {blocking_episode} has or is to have next, who waits "
-            "for this episode: neither could ever go on. Give the first run of each an agent with all "
+            f"episode {episode_id}: it holds {', '.join(held)} and asks for {wanted}, which "
+            f"{blocking_episode} has or is to have next, who waits for this episode: neither "
+            "could ever go on. Give the first run of each an agent with all "
             'servers of isolation "reset" that the episode needs, so that it takes them in one '
             "order with the others"
         )

@@ -1,11 +1,11 @@
-"""Agents known by their OpenTelemetry spans alone: recorded in memory, read as a trajectory.
+"""Trajectories from OpenTelemetry spans, recorded in memory.
 
     with record_spans() as spans:
         await my_agent(prompt)
     trajectory = trajectory_from_spans(spans)
 
-Names of attributes are those of the GenAI semantic conventions
-(https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/), the older ones included.
+Attribute names follow the GenAI semantic conventions, including older versions
+(https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["SpanLike", "record_spans", "trajectory_from_spans"]
 
 
 def record_spans(provider: Any = None) -> AbstractContextManager[Sequence[SpanLike]]:
-    """Record the spans that begin within: of this task and what it starts, of no other.
+    """Record the spans that begin in the block, in this task and its children only.
 
     `provider` is a tracer provider of OpenTelemetry's SDK; unset, the global one, which is
-    made if there is none. Raises InputError where the SDK is missing or the provider is none
-    of it. A span is there once it has ended.
+    created if missing. Raises InputError if the SDK is missing or the provider does not
+    belong to it. A span is recorded when it ends.
     """
     from ci_agent_eval.engine.traces.recorder import (  # noqa: PLC0415 - only here is the SDK needed
         record_sdk_spans,

@@ -1,4 +1,4 @@
-"""A span processor that keeps spans in memory, each with the recording it began in."""
+"""A span processor that keeps spans in memory."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ _active: ContextVar[RecordedSpans | None] = ContextVar("ci_agent_eval_spans", de
 
 
 class SpanRecorder(SpanProcessor):
-    """Gives each span that ends to the recording it began in; one for each provider.
+    """Adds each ended span to the recording it began in; one recorder per provider.
 
-    That is the recording of its task, or, in a thread that does not know of it, the one of
-    its trace.
+    A span begins in the recording of its task, or in a thread without one, of its trace.
     """
 
     def __init__(self) -> None:
@@ -39,7 +38,7 @@ class SpanRecorder(SpanProcessor):
         self._by_trace: dict[int, RecordedSpans] = {}
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Note the recording a span begins in."""
+        """Assign a span to the active recording."""
         del parent_context
         context = span.get_span_context()
         if context is None:
@@ -53,7 +52,7 @@ class SpanRecorder(SpanProcessor):
                 self._by_trace[context.trace_id] = found
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Give a span to its recording."""
+        """Add a span to its recording."""
         context = span.get_span_context()
         if context is None:
             return
@@ -63,7 +62,7 @@ class SpanRecorder(SpanProcessor):
                 found.append(span)
 
     def forget(self, recording: RecordedSpans) -> None:
-        """Give nothing more to a recording."""
+        """Stop adding spans to a recording."""
         with self._lock:
             for known in (self._by_span, self._by_trace):
                 for key in [key for key, value in known.items() if value is recording]:
@@ -71,12 +70,12 @@ class SpanRecorder(SpanProcessor):
 
 
 _recorders: WeakKeyDictionary[TracerProvider, SpanRecorder] = WeakKeyDictionary()
-_adding = threading.Lock()
+_recorders_lock = threading.Lock()
 
 
 @contextmanager
 def record_sdk_spans(provider: Any = None) -> Iterator[Sequence[ReadableSpan]]:
-    """Record the spans of this task and what it starts. Raises InputError."""
+    """Record the spans of this task and its children. Raises InputError."""
     recorder = _get_recorder(_get_sdk_provider(provider))
     spans: RecordedSpans = []
     token = _active.set(spans)
@@ -88,7 +87,7 @@ def record_sdk_spans(provider: Any = None) -> Iterator[Sequence[ReadableSpan]]:
 
 
 def _get_recorder(provider: TracerProvider) -> SpanRecorder:
-    with _adding:
+    with _recorders_lock:
         if provider not in _recorders:
             _recorders[provider] = SpanRecorder()
             provider.add_span_processor(_recorders[provider])

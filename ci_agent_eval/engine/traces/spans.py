@@ -1,4 +1,4 @@
-"""What a GenAI span says, whichever form it says it in. Pure."""
+"""Reading of GenAI spans in all versions of the conventions. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 
 CHAT_OPERATIONS = frozenset({"chat", "generate_content", "text_completion"})
-"""Operations that ask a model."""
+"""Operations that call a model."""
 TOOL_OPERATION = "execute_tool"
 AGENT_OPERATION = "invoke_agent"
 
@@ -30,15 +30,15 @@ Message = dict[str, Any]
 
 
 class SpanLike(Protocol):
-    """What is read of a span; OpenTelemetry's `ReadableSpan` has it."""
+    """The used part of a span; OpenTelemetry's `ReadableSpan` has it."""
 
     @property
     def attributes(self) -> Mapping[str, Any] | None:
-        """What it says."""
+        """The attributes of the span."""
 
     @property
     def events(self) -> Sequence[Any]:
-        """What happened in it; each with `name` and `attributes`."""
+        """The events of the span, each with `name` and `attributes`."""
 
     @property
     def start_time(self) -> int | None:
@@ -46,70 +46,72 @@ class SpanLike(Protocol):
 
     @property
     def end_time(self) -> int | None:
-        """Nanoseconds since 1970; None while it goes on."""
+        """Nanoseconds since 1970; None before the end."""
 
     @property
     def context(self) -> Any:
-        """Its own `span_id`."""
+        """The context with `span_id`."""
 
     @property
     def parent(self) -> Any:
-        """Its parent's `span_id`, or None."""
+        """The parent's context with `span_id`, or None."""
 
     @property
     def status(self) -> Any:
-        """`is_ok` or not, and a `description`."""
+        """The status with `is_ok` and `description`."""
 
 
 def get_operation(span: SpanLike) -> str:
-    """Return the operation's name; empty where it is no GenAI span."""
+    """Return the operation's name; empty for other spans."""
     return str(_get_first(span, ("gen_ai.operation.name",)) or "")
 
 
 def compute_latency_ms(span: SpanLike) -> float | None:
-    """Return how long it took; None where it has not ended."""
+    """Return the duration in milliseconds; None before the end."""
     if span.start_time is None or span.end_time is None:
         return None
     return round(max(span.end_time - span.start_time, 0) / 1e6, 3)
 
 
 def get_tokens(span: SpanLike) -> TokenUsage | None:
-    """Return the tokens of a model's answer; None where they were not measured."""
-    taken, given = _get_count(span, _INPUT), _get_count(span, _OUTPUT)
-    if taken is None or given is None:
+    """Return the tokens of a model call; None if not measured."""
+    input_tokens, output_tokens = _get_count(span, _INPUT), _get_count(span, _OUTPUT)
+    if input_tokens is None or output_tokens is None:
         return None
-    return TokenUsage(input=taken, output=given, cached=_get_count(span, _CACHED) or 0)
+    return TokenUsage(
+        input=input_tokens, output=output_tokens, cached=_get_count(span, _CACHED) or 0
+    )
 
 
 def get_cost_usd(span: SpanLike) -> float | None:
-    """Return the cost where the instrumentation says it."""
+    """Return the cost in US dollars, if the instrumentation reports it."""
     found = _get_first(span, _COST)
     is_cost = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 1e15
     return float(found) if is_cost else None
 
 
 def get_finish_reason(span: SpanLike) -> str | None:
-    """Return why the model stopped, by its first choice; None where nobody says."""
+    """Return the finish reason of the first choice; None if unknown."""
     found = _get_first(span, ("gen_ai.response.finish_reasons",))
     reasons = found if isinstance(found, list | tuple) else ()
     return clean_text(str(reasons[0])) if reasons else None
 
 
 def get_error(span: SpanLike) -> str | None:
-    """Return what went wrong; None where nothing did."""
+    """Return the error message; None without an error."""
     failed = (
         not getattr(span.status, "is_ok", True) or _get_first(span, ("error.type",)) is not None
     )
     if not failed:
         return None
     raised = [_get_event_attributes(event) for event in span.events if event.name == "exception"]
-    said = [str(of.get("exception.message")) for of in raised if of.get("exception.message")]
+    texts = [str(of.get("exception.message")) for of in raised if of.get("exception.message")]
     known = [getattr(span.status, "description", None), _get_first(span, ("error.type",))]
-    return clean_text(next((str(text) for text in [*said, *known] if text), "it failed"))
+    return clean_text(next((str(text) for text in [*texts, *known] if text), "it failed"))
 
 
 def build_tool_call(span: SpanLike) -> ToolCall:
-    """Return the call a tool's span tells of."""
+    """Build the tool call of a tool's span."""
     given = _get_first(span, ("gen_ai.tool.call.id",))
     failed = get_error(span)
     return ToolCall(
@@ -123,7 +125,7 @@ def build_tool_call(span: SpanLike) -> ToolCall:
 
 
 def get_input_messages(span: SpanLike) -> list[Message]:
-    """Return the messages a model was given."""
+    """Return the messages to the model."""
     found = _parse_messages(_get_message_attribute(span, "gen_ai.input.messages"))
     return found or [
         message for name, message in _iterate_old_events(span) if name != "gen_ai.choice"
@@ -131,7 +133,7 @@ def get_input_messages(span: SpanLike) -> list[Message]:
 
 
 def get_output_messages(span: SpanLike) -> list[Message]:
-    """Return the messages a model answered with."""
+    """Return the messages from the model."""
     found = _parse_messages(_get_message_attribute(span, "gen_ai.output.messages"))
     return found or [
         message for name, message in _iterate_old_events(span) if name == "gen_ai.choice"
@@ -139,13 +141,13 @@ def get_output_messages(span: SpanLike) -> list[Message]:
 
 
 def get_text(message: Message) -> str:
-    """Return the text of a message; thoughts and files are none."""
+    """Return the text of a message, without thoughts and files."""
     texts = [part.get("content") for part in message["parts"] if part.get("type") == "text"]
     return clean_text("\n".join(text for text in texts if isinstance(text, str)))
 
 
 def iterate_calls(message: Message) -> Iterator[ToolCall]:
-    """Yield the calls a message asks for."""
+    """Yield the tool calls in a message."""
     for part in message["parts"]:
         if part.get("type") == "tool_call":
             given = part.get("id")
@@ -157,14 +159,14 @@ def iterate_calls(message: Message) -> Iterator[ToolCall]:
 
 
 def iterate_results(message: Message) -> Iterator[tuple[str, JsonValue]]:
-    """Yield what tools answered: call id and result. The conventions say `response`."""
+    """Yield call id and result of tools; the conventions call it `response`."""
     for part in message["parts"]:
         if part.get("type") == "tool_call_response":
             yield str(part.get("id")), parse_attribute(part.get("response", part.get("result")))
 
 
 def parse_attribute(value: Any) -> JsonValue:
-    """Return a value as JSON; attributes hold objects as JSON texts."""
+    """Convert an attribute to JSON; objects are stored as JSON texts."""
     if isinstance(value, str):
         try:
             return to_jsonable(json.loads(value))
@@ -174,7 +176,7 @@ def parse_attribute(value: Any) -> JsonValue:
 
 
 def _get_message_attribute(span: SpanLike, name: str) -> Any:
-    """Return an attribute of the span, or of the event that may hold it instead."""
+    """Return an attribute of the span, or of its details event."""
     found = _get_first(span, (name,))
     for event in span.events if found is None else ():
         if event.name == _DETAILS:
@@ -193,14 +195,14 @@ def _parse_messages(value: Any) -> list[Message]:
 
 
 def _iterate_old_events(span: SpanLike) -> Iterator[tuple[str, Message]]:
-    """Yield what older instrumentations tell by events, on the span or as its `events`."""
+    """Yield the messages in events of older instrumentations."""
     listed = parse_attribute(_get_first(span, ("events",)))
     bodies = [body for body in listed if isinstance(body, dict)] if isinstance(listed, list) else []
-    told: list[tuple[str, Mapping[str, Any]]] = [
+    events: list[tuple[str, Mapping[str, Any]]] = [
         (str(body.get("event.name")), body) for body in bodies
     ]
-    told += [(event.name, _get_event_attributes(event)) for event in span.events]
-    for name, body in told:
+    events += [(event.name, _get_event_attributes(event)) for event in span.events]
+    for name, body in events:
         if name in _OLD_ROLES:
             yield name, _convert_old_message(_OLD_ROLES[name], body)
         elif name in _OLDEST:
@@ -226,18 +228,18 @@ _OLDEST = {
 
 def _convert_old_message(role: str, body: Mapping[str, Any]) -> Message:
     inner = parse_attribute(body.get("message"))
-    said: Mapping[str, Any] = inner if isinstance(inner, dict) else body
-    content = said.get("content")
+    texts: Mapping[str, Any] = inner if isinstance(inner, dict) else body
+    content = texts.get("content")
     if role == "tool":
         return {
             "role": role,
-            "parts": [{"type": "tool_call_response", "id": said.get("id"), "response": content}],
+            "parts": [{"type": "tool_call_response", "id": texts.get("id"), "response": content}],
         }
     parts: list[Message] = []
     if content is not None:
         text = content if isinstance(content, str) else json.dumps(to_jsonable(content))
         parts.append({"type": "text", "content": text})
-    calls = parse_attribute(said.get("tool_calls"))
+    calls = parse_attribute(texts.get("tool_calls"))
     for call in calls if isinstance(calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(call, dict) and isinstance(function, dict):
