@@ -1,7 +1,7 @@
-"""The agent engine: declare an agent, run it, look at what it did.
+"""The agent engine: declare an agent, run it, inspect its actions.
 
-An extra of the package: `pip install 'ci-agent-eval[engine]'`. Importing this opens
-nothing; each name brings what it needs (PydanticAI, the MCP library) when it is first used.
+An extra of the package: `pip install 'ci-agent-eval[engine]'`. Importing this package
+is cheap; each name imports its libraries (PydanticAI, the MCP library) at its first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a test declares: a provider, tool servers, a skill, an agent. Plain frozen values.
+"""Declarations of a test: provider, tool servers, skill, agent. Frozen values without I/O.
 
-A bad value raises InputError, which names the field. Nothing here opens anything.
+An invalid value raises InputError, which names the field.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ci_agent_eval.steering.policy.settings import SteeringSettings
 Transport = Literal["stdio", "sse", "streamable-http"]
 Isolation = Literal["shared", "reset", "per_episode"]
 Reset = str | Callable[[], Awaitable[None] | None]
-"""A tool to call, or a function, between two episodes."""
+"""A tool's name or a function, called between two episodes."""
 
 OUTPUT_CAP_BYTES = 65_536
-"""What a command may print before its output is cut: far more than a model reads well."""
+"""Output limit of a command; far more than a model reads well."""
 
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
 _MODEL = re.compile(r"(?P<provider>[^:/\s]+)[:/](?P<name>\S.*)")
-_SPELLINGS = {"gemini": "google", "vertex_ai": "google-cloud", "azure_ai": "azure"}
-"""Providers that other libraries call by another name than PydanticAI."""
+_PROVIDER_ALIASES = {"gemini": "google", "vertex_ai": "google-cloud", "azure_ai": "azure"}
+"""PydanticAI's names of providers that have other names elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class Provider:
     """`azure/gpt-5-mini` or `openai:gpt-5-mini`: the provider, then the model's own name."""
     temperature: float | None = None
     max_tokens: int | None = None
-    """The most tokens the model may write in one answer."""
+    """Maximum tokens of one response."""
     rpm: int | None = None
-    """Requests a minute, kept across every episode of the process."""
+    """Requests per minute, over all episodes of the process."""
     tpm: int | None = None
-    """Tokens a minute, input and output together, kept in the same way."""
+    """Tokens per minute, input plus output, over all episodes of the process."""
     base_url: str | None = None
-    """Where an OpenAI-compatible server listens, in place of the provider's own address."""
+    """Address of an OpenAI-compatible server; unset: the provider's address."""
     api_key_env: str | None = None
-    """The variable that holds the key; unset: the one the provider is known by."""
+    """Environment variable of the key; unset: the provider's usual variable."""
 
     def __post_init__(self) -> None:
         fields.require_text("Provider", "model", self.model)
@@ -64,9 +64,9 @@ class Provider:
 
     @property
     def system(self) -> str:
-        """The provider's name as PydanticAI spells it: `openai`, `azure`, `google`."""
+        """The provider's name in PydanticAI: `openai`, `azure`, `google`."""
         prefix = self._split["provider"].lower()
-        return _SPELLINGS.get(prefix, prefix)
+        return _PROVIDER_ALIASES.get(prefix, prefix)
 
     @property
     def model_name(self) -> str:
@@ -75,7 +75,7 @@ class Provider:
 
     @property
     def model_id(self) -> str:
-        """The one spelling both of them mean: `azure:gpt-5-mini`."""
+        """Provider and model in canonical form: `azure:gpt-5-mini`."""
         return f"{self.system}:{self.model_name}"
 
     @property
@@ -87,12 +87,12 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a server must have done before its first use, beyond answering at all."""
+    """Conditions of a server's readiness, in addition to a first answer."""
 
     tools: tuple[str, ...] = ()
-    """Tools it must offer."""
+    """Tools that the server must offer."""
     log: str | None = None
-    """A regular expression that a line of its stderr must match."""
+    """A regular expression that a line of the server's stderr must match."""
     timeout_s: float | None = None
     """Seconds; unset: the server's `startup_timeout_s`."""
 
@@ -124,20 +124,20 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class MCPServer:
-    """A server of tools that speaks the Model Context Protocol."""
+    """A tool server with the Model Context Protocol."""
 
     command: Sequence[str] | None = None
     """The program and its first arguments (stdio); never given to a shell."""
     args: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    """The variables the server gets; it gets no others but the few a program needs to start."""
+    """Environment variables of the server, besides the few that a program needs to start."""
     wait: Wait | None = None
     cwd: str | Path | None = None
     transport: Transport = "stdio"
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     isolation: Isolation = "shared"
-    """Whether episodes share it as it is, share it with a reset between, or have one each."""
+    """Whether episodes share the server, share it with a reset between, or have one each."""
     reset: Reset | None = None
     startup_timeout_s: float = 30.0
     call_timeout_s: float = 60.0
@@ -183,7 +183,7 @@ class MCPServer:
 
     @property
     def label(self) -> str:
-        """What messages call it: its name, its program, or its address."""
+        """Name in messages: its name, address or command."""
         if self.name is not None:
             return self.name
         if self.url is not None:
@@ -199,14 +199,14 @@ class CLIServer:
     command: str
     tool_prefix: str | None = None
     shell: Literal[False] | None = None
-    """Accepted where others have it, and always off: a shell would run what a model writes."""
+    """Accepted for compatibility and always off: a shell would run the model's text."""
     cwd: str | Path | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     discover_help: bool = False
     help_flag: str = "--help"
     description: str | None = None
     timeout: float = 30.0
-    """Seconds one call may take."""
+    """Timeout of a call in seconds."""
     allowed_subcommands: Sequence[str] | None = None
     output_cap_bytes: int = OUTPUT_CAP_BYTES
 
@@ -236,24 +236,24 @@ class CLIServer:
 
     @property
     def prefix(self) -> str:
-        """What the tool's name begins with."""
+        """Prefix of the tool's name."""
         return self.name if self.tool_prefix is None else self.tool_prefix
 
     @property
     def tool_name(self) -> str:
-        """The name of the one tool it offers."""
+        """Name of the server's only tool."""
         return f"{self.prefix}_execute"
 
 
 def _check_server(owner: str, server: MCPServer | CLIServer) -> None:
-    """Check what both kinds of server have, and keep the environment unchanged from here on."""
+    """Validate the fields of both kinds of server and copy the environment."""
     object.__setattr__(server, "env", fields.parse_text_mapping(owner, "env", server.env))
     if server.cwd is not None and not isinstance(server.cwd, str | Path):
         raise fields.field_error(owner, "cwd", f"must be a path, got {server.cwd!r}")
 
 
 class SkillText(Protocol):
-    """What an agent needs of a skill: its name, and what goes before the system prompt."""
+    """The part of a skill that an agent needs."""
 
     @property
     def name(self) -> str:
@@ -261,12 +261,12 @@ class SkillText(Protocol):
 
     @property
     def content(self) -> str:
-        """The skill's instructions."""
+        """The skill's instructions, which precede the system prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A model with its tools and instructions: what a test runs."""
+    """The agent under test: a model with tools and instructions."""
 
     provider: Provider
     name: str | None = None
@@ -275,13 +275,13 @@ class Agent:
     system_prompt: str | None = None
     skill: SkillText | None = None
     max_turns: int = 10
-    """How often the model may answer in one run."""
+    """Maximum responses of the model in one run."""
     allowed_tools: Sequence[str] | None = None
-    """The tools it may see; unset: all. Each has to be there when a run begins."""
+    """The tools it may use; unset: all. Each must exist when a run begins."""
     retries: int = 1
-    """How often in a row a tool may report an error before the run ends."""
+    """Consecutive errors of a tool before the run ends."""
     steering: SteeringSettings | None = None
-    """Which of its calls are held back; unset: what the session says, by default none."""
+    """Rules for held-back calls; unset: those of the session, by default none."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.provider, Provider):
@@ -308,18 +308,18 @@ class Agent:
 
     @property
     def label(self) -> str:
-        """What reports call it: its name, or its model."""
+        """Name in reports: its name or its model."""
         return self.provider.model_id if self.name is None else self.name
 
     @property
     def instructions(self) -> str | None:
-        """The skill's content, then the system prompt; None where there is neither."""
+        """The skill's content, then the system prompt; None without both."""
         parts = [self.skill.content if self.skill else None, self.system_prompt]
         return "\n\n".join(part for part in parts if part) or None
 
 
 def check_steering(owner: str, value: object) -> None:
-    """Refuse anything but settings of steering (or None), with tuples where they have several."""
+    """Raise InputError unless the value is None or hashable SteeringSettings."""
     if value is None:
         return
     if not isinstance(value, SteeringSettings):

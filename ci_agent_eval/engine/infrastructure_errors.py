@@ -1,4 +1,4 @@
-"""What breaks under an agent that is not the agent's doing."""
+"""Errors of the infrastructure, not of the agent."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from ci_agent_eval.errors import AgentEvalError
 
 
 class ServerError(AgentEvalError):
-    """A tool server died, never answered, or spoke what nobody could read.
+    """A tool server crashed, did not answer, or sent an invalid answer.
 
-    Raised by whatever speaks to a server; it ends the run with `server_error`. A tool that
-    merely reports an error is none: the model is told, and goes on.
+    It ends the run with `server_error`. A tool that reports an error does not raise it: the
+    model gets the error and continues.
     """
 
 
 class ModelError(AgentEvalError):
-    """A model gave no answer that could be read; it ends the run with `model_error`."""
+    """A model gave no valid answer; it ends the run with `model_error`."""

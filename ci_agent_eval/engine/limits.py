@@ -1,9 +1,8 @@
-"""What a run may use before it is stopped: pure arithmetic on what it used so far.
+"""Limits of a run and its usage so far. Pure.
 
-PydanticAI's own `UsageLimits` bound the turns. The rest is decided here, because its
-tool-call limit counts only calls that succeeded, and because it warns (which `-W error`
-turns into a failure) where tokens or cost were not measured; a budget then reads "not
-measured" instead.
+PydanticAI's `UsageLimits` limit the turns. The other limits are checked here, because its
+tool-call limit counts only successful calls, and because it warns (which `-W error` turns
+into a failure) if tokens or cost were not measured; a budget then reads "not measured".
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from ci_agent_eval.contract.trajectory import Trajectory
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The most a run may use; None sets no limit."""
+    """Limits of a run; None: no limit."""
 
     max_turns: int | None = None
     tool_calls: int | None = None
     tokens: int | None = None
-    """Input and output of all turns together."""
+    """Input plus output of all turns."""
     cost_usd: float | None = None
 
     def __post_init__(self) -> None:
@@ -39,7 +38,7 @@ class RunLimits:
 
     @classmethod
     def from_budgets(cls, budgets: Budgets) -> RunLimits:
-        """Take the limits of an episode's hard budgets: a run beyond them has failed already."""
+        """Convert the hard budgets of an episode; a run that exceeds them has failed."""
         turns, calls = _get_hard_limit(budgets.max_turns), _get_hard_limit(budgets.tool_calls)
         tokens = _get_hard_limit(budgets.token_usage)
         return cls(
@@ -50,13 +49,13 @@ class RunLimits:
         )
 
     def after(self, trajectory: Trajectory) -> RunLimits:
-        """Return what is left of the limits after the turns of earlier runs."""
+        """Return the remaining limits after the turns of earlier runs."""
         calls = sum(1 for _ in trajectory.tool_calls())
         turns = _subtract_used(self.max_turns, len(trajectory.agent_turns))
         tool_calls = _subtract_used(self.tool_calls, calls)
         tokens = _subtract_used(self.tokens, trajectory.total_tokens)
         return RunLimits(
-            # A run needs a turn to find out that none is left.
+            # A run needs one turn to report that none is left.
             max_turns=None if turns is None else max(int(turns), 1),
             tool_calls=None if tool_calls is None else int(tool_calls),
             tokens=None if tokens is None else int(tokens),
@@ -74,10 +73,10 @@ def _get_hard_limit(budget: Budget | None) -> float | None:
 
 @dataclass(slots=True)
 class RunUsage:
-    """What a run used so far.
+    """The usage of a run so far.
 
-    Calls count when the model asks for them, before any of them runs. Figures that were
-    not measured count as nothing; the budget says afterwards that they are missing.
+    Calls count when the model requests them, before they run. Numbers that were not measured
+    count as zero; the budget reports them as missing.
     """
 
     tool_calls: int = 0
@@ -85,19 +84,19 @@ class RunUsage:
     cost_usd: float = 0.0
 
     def add(self, tokens: int, cost_usd: float) -> None:
-        """Count what an answer of a model took."""
+        """Add the tokens and cost of a response."""
         self.tokens += tokens
         self.cost_usd += cost_usd
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a run was stopped, and the sentence that says so."""
+    """The reason for the end of a run, with its message."""
 
     reason: StopReason
     error: str
     needs_turn: bool = False
-    """Whether it was cut off when it needed one more turn than it was given."""
+    """Whether the run needed one more turn than allowed."""
 
 
 _STOPS = {kind.name: kind.stop_reason for kind in BUDGET_KINDS if kind.stop_reason is not None}
@@ -108,7 +107,7 @@ def _build_stop(budget: str, error: str) -> Stop:
 
 
 def find_exceeded_limit(limits: RunLimits, spent: RunUsage) -> Stop | None:
-    """Say which limit a run is beyond, if any."""
+    """Return the stop of the first exceeded limit, if any."""
     if limits.tokens is not None and spent.tokens > limits.tokens:
         return _build_stop(
             "token_usage", f"it used {spent.tokens} tokens, its limit is {limits.tokens}"

@@ -1,4 +1,4 @@
-"""From a `Provider` to PydanticAI's model of it."""
+"""PydanticAI models of providers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "deepseek": ("DEEPSEEK_API_KEY",),
     "cohere": ("CO_API_KEY",),
 }
-"""The variables a provider's key is known by; any other provider finds its own way."""
+"""Environment variables of the providers' keys; other providers find their keys."""
 
 _BASE_URL_OPTIONS: Mapping[str, str] = {"litellm": "api_base"}
-"""Providers whose client falls back to OpenAI's address, with what they call a base URL."""
+"""The base URL option of providers whose client falls back to OpenAI's address."""
 _AZURE_ENDPOINTS = ("AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE")
 _AZURE_VERSIONS = ("OPENAI_API_VERSION", "AZURE_API_VERSION")
 NO_KEY = "no-key"
-"""Sent to a server that asks for none, and never sent at all in replay."""
+"""Key for servers that need none, and for replay, where nothing is sent."""
 
 
 class ObservedModel(WrapperModel):
@@ -71,10 +71,10 @@ class ObservedModel(WrapperModel):
 
 
 def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool = False) -> Model:
-    """Return the model a provider names, with the key that `environ` holds.
+    """Build the model of a provider, with its key from `environ`.
 
-    An `offline` model is never asked (a cassette answers), so it needs no key. Raises
-    InputError where the provider is not known, not installed, or has no key.
+    An `offline` model is never called (a cassette answers) and needs no key. Raises
+    InputError if the provider is unknown, not installed, or has no key.
     """
     try:
         connection = _create_connection(provider, environ, offline=offline)
@@ -90,20 +90,20 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
 
 
 def is_scripted(model: Model) -> bool:
-    """Say whether code answers; what nobody has imported, which takes a while, nobody uses."""
+    """Return whether the model is a script, without importing its (slow) modules."""
     kinds = [("function", "FunctionModel"), ("test", "TestModel")]
     known = [(sys.modules.get(f"pydantic_ai.models.{module}"), name) for module, name in kinds]
     return any(isinstance(model, getattr(module, name)) for module, name in known if module)
 
 
 def disable_client_retries(client: object) -> None:
-    """Tell a client not to retry, where it can be told once; a copy for each request is dear."""
+    """Disable a client's retries once; a copied client for each request would be slow."""
     if hasattr(client, "max_retries"):
         client.max_retries = 0
 
 
 def build_model_settings(provider: Provider) -> ModelSettings:
-    """Return the settings a provider declares; only those that are set."""
+    """Build the model settings that the provider sets."""
     settings = ModelSettings()
     if provider.temperature is not None:
         settings["temperature"] = provider.temperature
@@ -113,7 +113,7 @@ def build_model_settings(provider: Provider) -> ModelSettings:
 
 
 def _create_model(provider: Provider, connection: ModelProvider[Any]) -> Model:
-    """Build the model; servers that merely speak OpenAI's protocol speak its chat completions."""
+    """Create the model; OpenAI-compatible servers get chat completions."""
     if provider.system == "openai" and provider.base_url is not None:
         return OpenAIChatModel(provider.model_name, provider=connection)
     return infer_model(provider.model_id, lambda _: connection)
@@ -158,7 +158,7 @@ def _find_api_key(provider: Provider, environ: Mapping[str, str], *, offline: bo
 def _build_azure_options(
     provider: Provider, environ: Mapping[str, str], *, offline: bool
 ) -> dict[str, str]:
-    """Return Azure's endpoint and API version, under their own or LiteLLM's names."""
+    """Return Azure's endpoint and API version, from Azure's or LiteLLM's variables."""
     endpoint = provider.base_url or _get_first_set(_AZURE_ENDPOINTS, environ)
     if endpoint is None and not offline:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Which price table costs are from: figures by different tables are not comparable."""
+"""The price table of costs; costs by different tables are not comparable."""
 
 from __future__ import annotations
 
