@@ -7,7 +7,6 @@ import datetime as dt
 import os
 import secrets
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -55,6 +54,7 @@ from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.load import ARTIFACT
 from ci_agent_eval.runner import RunProgress, filter_suite_environ
+from ci_agent_eval.steering.suite_collection import find_suite_python
 
 Echo = Callable[[str], None]
 
@@ -138,14 +138,6 @@ def compute_exit_code(report: Report, result: PublishResult) -> int:
     if not report.passed:
         return 1
     return 3 if result.has_failures else 0
-
-
-def find_suite_python(environ: Mapping[str, str]) -> str:
-    """Return the suite's interpreter: the one that is set, the active environment's, or ours."""
-    if chosen := environ.get("AGENT_EVAL_PYTHON"):
-        return chosen
-    active = environ.get("VIRTUAL_ENV")
-    return str(Path(active) / "bin/python") if active else sys.executable
 
 
 def _build_job(

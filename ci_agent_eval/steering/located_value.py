@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-class InvalidSetting(Exception):  # noqa: N818 - read as `raise Wrong(line, "must be …")`
+class InvalidSetting(Exception):  # noqa: N818 - read as `raise InvalidSetting(line, "must be …")`
     """A value of a file is invalid; `line` is 1-based."""
 
     def __init__(self, line: int, message: str) -> None:

@@ -118,9 +118,10 @@ def run(
 
     Everything after -- goes to pytest as it is. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    from ci_agent_eval.app.action import find_suite_python, stop_workflow_commands
+    from ci_agent_eval.app.action import stop_workflow_commands
     from ci_agent_eval.app.pipeline import run_and_report
     from ci_agent_eval.errors import InputError
+    from ci_agent_eval.steering.suite_collection import find_suite_python
     from ci_agent_eval.storage.sharding import normalize_shard
 
     job = _build_job(config, flags)

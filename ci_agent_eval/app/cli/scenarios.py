@@ -117,9 +117,9 @@ def _load_from_results(
 def _collect_scenarios(
     settings: Settings, paths: tuple[str, ...], pytest_args: tuple[str, ...], python: str | None
 ) -> FoundScenarios:
-    from ci_agent_eval.app.action import find_suite_python
     from ci_agent_eval.app.scenario_update import find_listed_scenarios
     from ci_agent_eval.runner import SuiteCommand, list_scenarios
+    from ci_agent_eval.steering.suite_collection import find_suite_python
 
     command = SuiteCommand(
         report_dir=Path(settings.report_dir),
