@@ -28,7 +28,7 @@ def compute_wilson_interval(
         raise ValueError(f"{passed} of {judged} cannot have passed")
     if not judged:
         return 0.0, 1.0
-    z, share = _normal_quantile(level), passed / judged
+    z, share = _compute_normal_quantile(level), passed / judged
     center = share + z * z / (2 * judged)
     spread = z * math.sqrt(share * (1 - share) / judged + z * z / (4 * judged * judged))
     whole = 1 + z * z / judged
@@ -45,7 +45,7 @@ def compute_iterations_to_prove(rate: float, level: float = CONFIDENCE_LEVEL) ->
     """
     if not 0 <= rate < 1:
         raise ValueError(f"no number of iterations proves a pass rate of {rate:g}")
-    z = _normal_quantile(level)
+    z = _compute_normal_quantile(level)
     # The lower bound of n of n is n / (n + z²).
     fewest = max(1, math.floor(rate * z * z / (1 - rate)))
     while compute_wilson_interval(fewest, fewest, level)[0] < rate:
@@ -54,7 +54,7 @@ def compute_iterations_to_prove(rate: float, level: float = CONFIDENCE_LEVEL) ->
 
 
 @cache
-def _normal_quantile(level: float) -> float:
+def _compute_normal_quantile(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"a level is between 0 and 1, not {level:g}")
     return NormalDist().inv_cdf((1 + level) / 2)

@@ -128,18 +128,18 @@ def find_restricting_paths(
     manifest: ScenarioManifest, sessions: Sequence[Session]
 ) -> tuple[str, ...]:
     """Return the paths of the command line if they exclude a known scenario, else none."""
-    paths = _common_paths(sessions)
+    paths = _find_common_paths(sessions)
     outside = any(not is_inside(entry.file, paths) for entry in manifest.entries.values())
     return paths if outside else ()
 
 
 def _is_expected(entry: ManifestEntry, sessions: Sequence[Session]) -> bool:
     if any(session.restrictions for session in sessions):
-        return any(one.scenario_id == entry.scenario_id for one in _removed_scenarios(sessions))
-    return is_inside(entry.file, _common_paths(sessions))
+        return any(one.scenario_id == entry.scenario_id for one in _iterate_removed(sessions))
+    return is_inside(entry.file, _find_common_paths(sessions))
 
 
-def _common_paths(sessions: Sequence[Session]) -> tuple[str, ...]:
+def _find_common_paths(sessions: Sequence[Session]) -> tuple[str, ...]:
     """Return the paths of all runs' command lines; empty if a run had none."""
     if not all(session.paths for session in sessions):
         return ()
@@ -153,7 +153,7 @@ def is_inside(file: str | None, paths: Sequence[str]) -> bool:
     return any(path in {".", file} or file.startswith(f"{path}/") for path in paths)
 
 
-def _removed_scenarios(sessions: Sequence[Session]) -> Iterator[RemovedScenario]:
+def _iterate_removed(sessions: Sequence[Session]) -> Iterator[RemovedScenario]:
     return (one for session in sessions for one in session.removed)
 
 
@@ -176,7 +176,7 @@ def _build_missing_scenario(
 def _find_missing_cause(
     entry: ManifestEntry, sessions: Sequence[Session]
 ) -> tuple[MissingCause, str | None]:
-    for removed in _removed_scenarios(sessions):
+    for removed in _iterate_removed(sessions):
         if removed.scenario_id == entry.scenario_id:
             return "removed", removed.by
     for session in sessions:

@@ -159,7 +159,7 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         duration_ms=episode.duration_ms,
         was=episode.was,
         conditions=_intern_conditions(episode.conditions),
-        steps=_intern_steps(tuple(_trajectory_steps(trajectory))) if trajectory else (),
+        steps=_intern_steps(tuple(_iterate_steps(trajectory))) if trajectory else (),
         evaluation=_score_evaluation(episode) if episode.mode == "evaluation" else None,
         judge=episode.judge,
         simulated_user=episode.simulated_user,
@@ -176,7 +176,7 @@ def _score_evaluation(episode: Episode) -> EvaluationScore:
 _encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
 
 
-def _trajectory_steps(trajectory: Trajectory) -> Iterator[TrajectoryStep]:
+def _iterate_steps(trajectory: Trajectory) -> Iterator[TrajectoryStep]:
     for number, turn in enumerate(trajectory.agent_turns, start=1):
         for call in turn.tool_calls:
             yield TrajectoryStep(number, call.name, _encode(call.arguments)[:MAX_ARGUMENTS])

@@ -42,7 +42,7 @@ def estimate_reliability(passed: int, judged: int) -> tuple[Reliability, ...]:
 
 def pass_at_k(passed: int, judged: int, k: int) -> float:
     """Return the chance that at least one of k tries passes. Raises ValueError as `pass_hat_k`."""
-    return float(1 - _chance_all_among(judged - passed, judged, k))
+    return float(1 - _compute_chance(judged - passed, judged, k))
 
 
 def pass_hat_k(passed: int, judged: int, k: int) -> float:
@@ -50,10 +50,10 @@ def pass_hat_k(passed: int, judged: int, k: int) -> float:
 
     Raises ValueError for impossible counts and for a k above the number of iterations.
     """
-    return float(_chance_all_among(passed, judged, k))
+    return float(_compute_chance(passed, judged, k))
 
 
-def _chance_all_among(some: int, judged: int, k: int) -> Fraction:
+def _compute_chance(some: int, judged: int, k: int) -> Fraction:
     """Return the chance that k iterations drawn without replacement are all among `some`."""
     if not 0 <= some <= judged or not 1 <= k <= judged:
         raise ValueError(f"{some} of {judged} iterations tell nothing of {k}")

@@ -209,9 +209,9 @@ def summarize_results(
     loaded: LoadedResults, *, suite: str = "default", budgets: SuiteBudgets
 ) -> Summary:
     """Summarize loaded results. Pure; the order of episodes does not matter."""
-    episodes = sorted(assign_agents(loaded.episodes), key=_attempt_key)
-    final = _last_attempts(episodes)
-    by_scenario = [list(group) for _, group in groupby(episodes, key=_scenario_key)]
+    episodes = sorted(assign_agents(loaded.episodes), key=_get_attempt_key)
+    final = _find_last_attempts(episodes)
+    by_scenario = [list(group) for _, group in groupby(episodes, key=_get_scenario_key)]
     agents = Counter(group[0].scenario_id for group in by_scenario)
     not_run = build_not_run_counter(loaded)
     scenarios = tuple(
@@ -257,16 +257,16 @@ def compute_pass_interval(tally: OutcomeTally) -> tuple[float, float] | None:
     return round(low, 6), round(high, 6)
 
 
-def _scenario_key(record: EpisodeRecord) -> tuple[str, str]:
+def _get_scenario_key(record: EpisodeRecord) -> tuple[str, str]:
     return (record.scenario_id, record.agent or "")
 
 
-def _attempt_key(record: EpisodeRecord) -> tuple[str, str, str, int, int]:
-    return (*_iteration_key(record), record.attempt)
+def _get_attempt_key(record: EpisodeRecord) -> tuple[str, str, str, int, int]:
+    return (*_get_iteration_key(record), record.attempt)
 
 
-def _iteration_key(record: EpisodeRecord) -> tuple[str, str, str, int]:
-    return (*_scenario_key(record), record.nodeid or "", record.iteration)
+def _get_iteration_key(record: EpisodeRecord) -> tuple[str, str, str, int]:
+    return (*_get_scenario_key(record), record.nodeid or "", record.iteration)
 
 
 def _count_stops(episodes: Iterable[EpisodeRecord]) -> tuple[StopCount, ...]:
@@ -279,9 +279,10 @@ def _count_stops(episodes: Iterable[EpisodeRecord]) -> tuple[StopCount, ...]:
     )
 
 
-def _last_attempts(ordered: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
+def _find_last_attempts(ordered: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
     return [
-        get_decisive_attempt(list(attempts)) for _, attempts in groupby(ordered, key=_iteration_key)
+        get_decisive_attempt(list(attempts))
+        for _, attempts in groupby(ordered, key=_get_iteration_key)
     ]
 
 
@@ -296,8 +297,8 @@ def _sum_tallies(tallies: Iterable[OutcomeTally]) -> OutcomeTally:
 def _summarize_scenario(
     attempts: Sequence[EpisodeRecord], not_run: NotRunCounter, *, among_agents: bool
 ) -> ScenarioSummary:
-    final = _last_attempts(attempts)
-    first, tally, ran = final[0], _tally_episodes(final), _without_skipped(attempts)
+    final = _find_last_attempts(attempts)
+    first, tally, ran = final[0], _tally_episodes(final), _drop_skipped(attempts)
     rates = [record.min_pass_rate for record in final if record.min_pass_rate is not None]
     passes = [record.min_passes for record in final if record.min_passes is not None]
     latencies = [value for record in final for value in record.latencies_ms]
@@ -322,7 +323,7 @@ def _summarize_scenario(
             [f for f in final if f.outcome == "error"]
             + [f for f in final if f.outcome == "skipped"]
         ),
-        violations=_worst_violations(final),
+        violations=_find_worst_violations(final),
         turns=sum(record.turns for record in final),
         tool_calls=sum(record.tool_calls for record in final),
         tokens=_sum_if_all_known([record.tokens for record in ran], sum),
@@ -359,7 +360,7 @@ def _collect_reasons(episodes: Iterable[EpisodeRecord]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(record.reason for record in episodes if record.reason))
 
 
-def _worst_violations(episodes: Iterable[EpisodeRecord]) -> tuple[ScenarioViolation, ...]:
+def _find_worst_violations(episodes: Iterable[EpisodeRecord]) -> tuple[ScenarioViolation, ...]:
     found: dict[tuple[str, str | None, bool], list[BudgetViolation]] = {}
     for record in episodes:
         # A skipped episode used nothing, so its budgets are not judged.
@@ -367,17 +368,16 @@ def _worst_violations(episodes: Iterable[EpisodeRecord]) -> tuple[ScenarioViolat
             key = (violation.budget, violation.statistic, violation.hard)
             found.setdefault(key, []).append(violation)
     return tuple(
-        ScenarioViolation(max(group, key=_excess_over_limit), len(group))
-        for group in found.values()
+        ScenarioViolation(max(group, key=_compute_excess), len(group)) for group in found.values()
     )
 
 
-def _excess_over_limit(violation: BudgetViolation) -> float:
+def _compute_excess(violation: BudgetViolation) -> float:
     """Return the excess over the limit; infinite if it was not measured."""
     return math.inf if violation.observed is None else violation.observed - violation.limit
 
 
-def _without_skipped(episodes: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
+def _drop_skipped(episodes: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
     return [record for record in episodes if record.outcome != "skipped"]
 
 
@@ -396,7 +396,7 @@ def _sum_totals(
     attempts: Sequence[EpisodeRecord], loaded: LoadedResults, budgets: SuiteBudgets
 ) -> Totals:
     """Add up all attempts: retries cost, too, whichever attempt counts."""
-    ran = _without_skipped(attempts)
+    ran = _drop_skipped(attempts)
     # An episode that was skipped late may have been judged before, which has a cost.
     judge = sum_side_usage(record.judge for record in attempts)
     user = sum_side_usage(record.simulated_user for record in attempts)

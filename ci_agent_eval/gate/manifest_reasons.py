@@ -35,7 +35,7 @@ def list_manifest_reasons(
             )
             yield Reason("regated_scenario", f"{message}; {_UPDATE_ADVICE}", regated.scenario_id)
     if not gating:
-        yield from _new_scenario_reasons(found)
+        yield from _list_new_scenario_reasons(found)
 
 
 _UPDATE_ADVICE = f"`{UPDATE_COMMAND}` updates it"
@@ -58,7 +58,7 @@ def _describe_missing(missing: MissingScenario, found: KnownScenarios) -> str:
     return f"{found.name}:{missing.line} knows it, and it did not run{why}; {advice}"
 
 
-def _new_scenario_reasons(found: KnownScenarios) -> Iterator[Reason]:
+def _list_new_scenario_reasons(found: KnownScenarios) -> Iterator[Reason]:
     for renamed in found.renamed:
         message = f"{found.name}:{renamed.line} knows it as {renamed.former_id!r}; {_UPDATE_ADVICE}"
         yield Reason("renamed_scenario", message, renamed.scenario_id)

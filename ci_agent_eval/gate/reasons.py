@@ -23,39 +23,39 @@ def list_reasons(
     summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
 ) -> Iterator[Reason]:
     """Yield every reason of the summary to fail the run."""
-    yield from _finding_reasons(summary, blocking=True)
-    yield from _no_evidence_reasons(summary)
+    yield from _list_finding_reasons(summary, blocking=True)
+    yield from _list_no_evidence_reasons(summary)
     for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
         if judgement.gate == "required":
-            yield from _scenario_reasons(scenario, judgement, policy)
+            yield from _list_scenario_reasons(scenario, judgement, policy)
     yield from list_manifest_reasons(summary, policy, gating=True)
-    yield from _error_reasons(summary, policy)
-    yield from _evaluation_reasons(summary.gating_evaluations, policy)
-    yield from _test_reasons(summary)
-    yield from _budget_reasons(summary, hard=True)
+    yield from _list_error_reasons(summary, policy)
+    yield from _list_evaluation_reasons(summary.gating_evaluations, policy)
+    yield from _list_test_reasons(summary)
+    yield from _list_budget_reasons(summary, hard=True)
 
 
 def list_warnings(
     summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
 ) -> Iterator[Reason]:
     """Yield the warnings of the summary, which do not gate."""
-    yield from _finding_reasons(summary, blocking=False)
+    yield from _list_finding_reasons(summary, blocking=False)
     for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
         if judgement.gate == "advisory" and scenario.mode == "evaluation":
-            yield from _evaluation_warnings(scenario, judgement, policy)
+            yield from _list_evaluation_warnings(scenario, judgement, policy)
         elif judgement.gate == "advisory":
-            yield from _scenario_reasons(scenario, judgement, policy)
+            yield from _list_scenario_reasons(scenario, judgement, policy)
         elif judgement.status == "incomplete" and policy.allow_skipped:
             yield Reason(
                 "incomplete", _describe_unjudged(scenario), scenario.scenario_id, scenario.agent
             )
     yield from list_manifest_reasons(summary, policy, gating=False)
-    yield from _quarantine_warnings(summary)
-    yield from _evidence_warnings(summary)
-    yield from _budget_reasons(summary, hard=False)
+    yield from _list_quarantine_warnings(summary)
+    yield from _list_evidence_warnings(summary)
+    yield from _list_budget_reasons(summary, hard=False)
 
 
-def _quarantine_warnings(summary: Summary) -> Iterator[Reason]:
+def _list_quarantine_warnings(summary: Summary) -> Iterator[Reason]:
     for scenario in summary.scenarios:
         waived = scenario.quarantine
         if waived is not None and waived.expired:
@@ -66,20 +66,20 @@ def _quarantine_warnings(summary: Summary) -> Iterator[Reason]:
             yield Reason("quarantine", message, scenario.scenario_id, scenario.agent)
 
 
-def _evidence_warnings(summary: Summary) -> Iterator[Reason]:
+def _list_evidence_warnings(summary: Summary) -> Iterator[Reason]:
     for scenario in summary.scenarios:
         if not scenario.needs_evidence:
             message = 'it needs no evidence to pass: its test is marked evidence="none"'
             yield Reason("evidence", message, scenario.scenario_id, scenario.agent)
 
 
-def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
+def _list_finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
     for finding in summary.findings:
         if finding.blocking is blocking:
             yield Reason("finding", finding)
 
 
-def _no_evidence_reasons(summary: Summary) -> Iterator[Reason]:
+def _list_no_evidence_reasons(summary: Summary) -> Iterator[Reason]:
     """Yield a reason if no episode was judged: such a run proves nothing."""
     if summary.tally.judged:
         return
@@ -90,7 +90,7 @@ def _no_evidence_reasons(summary: Summary) -> Iterator[Reason]:
         yield Reason("no_evidence", f"no evidence: {counted}")
 
 
-def _scenario_reasons(
+def _list_scenario_reasons(
     scenario: ScenarioSummary, judgement: Judgement, policy: GatePolicy
 ) -> Iterator[Reason]:
     tally = scenario.tally
@@ -128,7 +128,7 @@ def _describe_need(judgement: Judgement) -> str:
     return f"{judgement.required_pass_rate * 100:.6g}% required"
 
 
-def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
+def _list_error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
     gated = summary.gated
     if gated.error > compute_exact_share(policy.max_error_rate, gated.ran):
         allowed = f"{policy.max_error_rate:.1%} allowed"
@@ -136,12 +136,12 @@ def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
         yield Reason("error_budget", message)
 
 
-def _evaluation_warnings(
+def _list_evaluation_warnings(
     scenario: ScenarioSummary, judgement: Judgement, policy: GatePolicy
 ) -> Iterator[Reason]:
     """Yield the results of an advisory evaluation."""
     if judgement.status != "failing":
-        yield from _scenario_reasons(scenario, judgement, policy)
+        yield from _list_scenario_reasons(scenario, judgement, policy)
         return
     found = scenario.evaluations
     score = "" if found.mean_score is None else f", average score {found.mean_score:g}"
@@ -163,7 +163,7 @@ def find_shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[
         yield "score"
 
 
-def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[Reason]:
+def _list_evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[Reason]:
     rate, score = policy.eval_min_pass_rate, policy.eval_min_score
     total, errors = found.conversations, found.tally.error
     counts = f"{errors} errored, {found.tally.skipped} skipped"
@@ -188,27 +188,27 @@ def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[
         yield Reason("evaluation", f"{message}, {policy.max_error_rate:.1%} allowed")
 
 
-def _test_reasons(summary: Summary) -> Iterator[Reason]:
+def _list_test_reasons(summary: Summary) -> Iterator[Reason]:
     tally = summary.tests.tally
     if tally.failed or tally.error:
         counts = f"{tally.failed} failed, {tally.error} errored"
         yield Reason("tests", f"{counts} of {tally.total} tests that are no episodes")
 
 
-def _budget_reasons(summary: Summary, *, hard: bool) -> Iterator[Reason]:
+def _list_budget_reasons(summary: Summary, *, hard: bool) -> Iterator[Reason]:
     for scenario in summary.scenarios:
         for item in scenario.violations:
             # A budget of an advisory scenario never gates.
             gates = item.violation.hard and scenario.gate == "required"
             if gates is hard:
-                message = _budget_message(item.violation)
+                message = _describe_violation(item.violation)
                 yield Reason("budget", message, scenario.scenario_id, scenario.agent)
     for violation in summary.suite_violations:
         if violation.hard is hard:
-            yield Reason("suite_budget", _budget_message(violation))
+            yield Reason("suite_budget", _describe_violation(violation))
 
 
-def _budget_message(violation: BudgetViolation) -> str:
+def _describe_violation(violation: BudgetViolation) -> str:
     name = violation.budget
     if violation.statistic:
         name = f"{name} {violation.statistic}"

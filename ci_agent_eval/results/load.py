@@ -145,7 +145,11 @@ class _ResultsLoader:
         shards = [loaded.junit for loaded in self.runs.values() if is_shard(loaded)]
         shard_files = {path for path in shards if path is not None}
         tests = read_junit_tests(
-            files, self._addresses(), run_files, shard_files, passed_on_retry=self.passed_on_retry
+            files,
+            self._collect_addresses(),
+            run_files,
+            shard_files,
+            passed_on_retry=self.passed_on_retry,
         )
         cut_short = {number for number, loaded in self.runs.items() if loaded.was_cut_short}
         joined = join_cases(
@@ -153,7 +157,7 @@ class _ResultsLoader:
         )
         by_path = {file.path: source for file, source in zip(files, tests.sources, strict=True)}
         self._judge_runs(by_path)
-        self.tests = tests.plain_with(joined.plain)
+        self.tests = tests.build_plain_tests(joined.plain)
         self.sources += tests.sources
         self.findings += (*tests.findings, *(joined.findings if with_json else ()))
 
@@ -163,7 +167,7 @@ class _ResultsLoader:
         if self.entries or any(source.cases for source in junit.values()):
             self.findings += find_unproven_runs(self.runs.values(), junit)
 
-    def _addresses(self) -> dict[Path, set[tuple[str, str]]]:
+    def _collect_addresses(self) -> dict[Path, set[tuple[str, str]]]:
         """Return the addresses of episodes' cases, by the JUnit file of their run."""
         addresses: dict[Path, set[tuple[str, str]]] = {p: set() for p in self.junit_of.values()}
         for (_, nodeid, _, _), (run, _) in self.entries.items():
@@ -195,7 +199,7 @@ class _ResultsLoader:
             episodes=tuple(record for _, record in self.episodes()),
             tests=self.tests,
             sessions=tuple(self.sessions) if self.is_part else merge_sessions(self.sessions),
-            sources=tuple(sorted(self._named_sources())),
+            sources=tuple(sorted(self._merge_sources())),
             findings=tuple(sorted(set(unify_session_names(self.findings, self.runs)))),
             suites=tuple(sorted(self.suites)),
         )
@@ -205,7 +209,7 @@ class _ResultsLoader:
         shards = [session.shard for session in self.sessions]
         return self.is_part and len(shards) == 1 and shards[0] is not None and shards[0].empty
 
-    def _named_sources(self) -> Sequence[SourceFile]:
+    def _merge_sources(self) -> Sequence[SourceFile]:
         """Return the sources; those of one run or of all its shards have their default names."""
         shards = [loaded for loaded in self.runs.values() if is_shard(loaded)]
         if len(self.runs) > 1 and len(shards) < len(self.runs):

@@ -53,7 +53,7 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
 
     Episodes that differ only in a secret are numbered.
     """
-    names = RedactedNames.of(map(_episode_key, loaded.episodes), redact)
+    names = RedactedNames.of(map(_get_episode_key, loaded.episodes), redact)
     # Files, agents and models are the same in thousands of episodes.
     redact = functools.lru_cache(_CACHE_SIZE)(_redact_secret_pairs(redact))
 
@@ -63,7 +63,7 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     episodes = (_redact_episode(record, names, redact) for record in loaded.episodes)
     return replace(
         loaded,
-        episodes=tuple(sorted(episodes, key=_episode_key)),
+        episodes=tuple(sorted(episodes, key=_get_episode_key)),
         tests=_redact_tests(loaded.tests, redact_location, redact),
         sessions=tuple(_redact_session(session, redact) for session in loaded.sessions),
         sources=tuple(replace(source, path=redact(source.path)) for source in loaded.sources),
@@ -97,7 +97,7 @@ def redact_json(value: Any, redact: Redact) -> Any:
     return value
 
 
-def _episode_key(record: EpisodeRecord) -> EpisodeKey:
+def _get_episode_key(record: EpisodeRecord) -> EpisodeKey:
     return record.scenario_id, record.nodeid or "", record.iteration, record.attempt
 
 

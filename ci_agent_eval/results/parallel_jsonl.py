@@ -64,11 +64,11 @@ class ParallelLineReader:
     def __call__(self, suite: str | None, *, is_list: bool) -> LineBlock[ParsedLine]:
         """Read the block for several processes; empty if it is too small or unusual."""
         start = self.file.tell()
-        bounds = self._bounds(start)
+        bounds = self._find_bounds(start)
         processes = self.processes or (count_processors() if len(bounds) > MIN_ITEMS else 1)
         writers = self._writers(min(processes, len(bounds) - 1))
         if not writers:
-            return self._given_up(start)
+            return self._give_up(start)
         pieces = [
             _FilePiece(low, high - low, number % len(writers))
             for number, (low, high) in enumerate(pairwise(bounds))
@@ -83,11 +83,11 @@ class ParallelLineReader:
         parts = map_parallel(read, pieces, processes=processes)
         complete = [part for part in parts if part is not None]
         if len(complete) < len(parts):
-            return self._given_up(start)
+            return self._give_up(start)
         self.file.seek(bounds[-1])
         return _join_blocks(complete)
 
-    def _given_up(self, start: int) -> LineBlock[ParsedLine]:
+    def _give_up(self, start: int) -> LineBlock[ParsedLine]:
         self.file.seek(start)
         return LineBlock((), 0)
 
@@ -95,9 +95,9 @@ class ParallelLineReader:
         """Return each process's writer of episodes; none if one process has to read."""
         if processes <= 1:
             return ()
-        return [None] * processes if self.keeper is None else self.keeper.writers(processes)
+        return [None] * processes if self.keeper is None else self.keeper.get_writers(processes)
 
-    def _bounds(self, start: int) -> list[int]:
+    def _find_bounds(self, start: int) -> list[int]:
         """Return the offsets between pieces: after line ends, and well before the file's end."""
         size = os.fstat(self.file.fileno()).st_size
         if size - start < MIN_ITEMS * self.piece:

@@ -70,7 +70,7 @@ class SampleCollector:
         self._size += len(text)
         return text
 
-    def writers(self, count: int) -> Sequence[EpisodeWriter]:  # noqa: ARG002 - as in EpisodeSink
+    def get_writers(self, count: int) -> Sequence[EpisodeWriter]:  # noqa: ARG002 - as in EpisodeSink
         """Return no writers: one process has to find the first conversation by key."""
         return ()
 

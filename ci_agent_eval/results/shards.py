@@ -163,13 +163,13 @@ def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
             "shard": None,
             "selected": sum(session.selected or 0 for session in shards),
             "deselected": max(session.deselected for session in shards),
-            "wall_time_s": _max_wall_time(shards),
+            "wall_time_s": _find_max_wall_time(shards),
         }
     )
     return (merged, *(session for session in sessions if session.shard is None))
 
 
-def _max_wall_time(sessions: Iterable[Session]) -> float | None:
+def _find_max_wall_time(sessions: Iterable[Session]) -> float | None:
     """Return the wall time of parallel runs; None if one was not measured."""
     times = [session.wall_time_s for session in sessions]
     known = [time for time in times if time is not None]

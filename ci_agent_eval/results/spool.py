@@ -53,7 +53,7 @@ class EpisodeSink(Protocol):
         """Store an episode; return its position."""
         ...
 
-    def writers(self, count: int) -> Sequence[EpisodeWriter]:
+    def get_writers(self, count: int) -> Sequence[EpisodeWriter]:
         """Return a writer for each of `count` processes; none if they cannot store episodes."""
         ...
 
@@ -73,7 +73,7 @@ class _SpoolFile:
         """End of the file; None: unknown, because another process may have written."""
 
     def put(self, episode: Episode) -> SpoolPosition:
-        line = self._line(episode).encode()
+        line = self._build_line(episode).encode()
         if self._end is None:
             self._end = self._file.seek(0, os.SEEK_END)
         position = SpoolPosition(self._end, len(line), self._number)
@@ -81,7 +81,7 @@ class _SpoolFile:
         self._end += len(line)
         return position
 
-    def _line(self, episode: Episode) -> str:
+    def _build_line(self, episode: Episode) -> str:
         line = canonical_json(episode)
         # Most lines contain no secret, and checking the whole line at once is cheap.
         if self._redact is None or self._redact(line) == line:
@@ -132,7 +132,7 @@ class EpisodeSpool:
         """Append the episode's line; it is written only if its position is kept."""
         return self._files[0].put(episode)
 
-    def writers(self, count: int) -> Sequence[EpisodeWriter]:
+    def get_writers(self, count: int) -> Sequence[EpisodeWriter]:
         """Return a writer for each of `count` processes, with a separate file each."""
         while len(self._files) < count:
             self._files.append(_SpoolFile(len(self._files), self._redact))

@@ -222,7 +222,7 @@ class _ScenarioPairing:
             after=after,
             newly_over=_find_newly_over(comparable[0], run),
             differences=self._set_aside(comparable[0], now),
-            divergence=self._divergence(comparable[0], now),
+            divergence=self._find_divergence(comparable[0], now),
         )
 
     def _keep_comparable(
@@ -253,7 +253,7 @@ class _ScenarioPairing:
             return list_condition_differences(aside, kept, self.policy.across)
         return ()
 
-    def _divergence(self, before: ScenarioRun, after: ScenarioRun) -> Divergence | None:
+    def _find_divergence(self, before: ScenarioRun, after: ScenarioRun) -> Divergence | None:
         """Compare typical trajectories; the side that fails more is represented by its failures."""
         rates = [run.tally.pass_rate or 0.0 for run in (before, after)]
         failing = rates[1] < rates[0] or self.is_passing(after.summary) is False

@@ -107,14 +107,14 @@ def list_condition_differences(
     before: Iterable[ConditionValues], after: Iterable[ConditionValues], across: Collection[str]
 ) -> tuple[ConditionDifference, ...]:
     """Return the conditions that are known on both sides and differ, without `across`."""
-    old, new = _values_by_condition(before), _values_by_condition(after)
+    old, new = _collect_values(before), _collect_values(after)
     both = [n for n in CONDITIONS if n not in across and old[n] and new[n]]
     # If each condition is the same on both sides, their combinations differ.
     differing = [n for n in both if old[n] != new[n]] or both
     return tuple(ConditionDifference(n, "; ".join(old[n]), "; ".join(new[n])) for n in differing)
 
 
-def _values_by_condition(condition_sets: Iterable[ConditionValues]) -> dict[str, list[str]]:
+def _collect_values(condition_sets: Iterable[ConditionValues]) -> dict[str, list[str]]:
     """Return the sorted values of each condition."""
     listed = list(condition_sets)
     return {

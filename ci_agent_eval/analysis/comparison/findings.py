@@ -80,15 +80,15 @@ def list_comparison_findings(
         yield ComparisonFinding("baseline", f"no baseline: {found.reason}")
         return
     for scenario in found.scenarios:
-        yield from _scenario_findings(scenario)
-    yield from _increase_findings("cost_usd", found.cost_usd, increases.cost, found.level)
-    yield from _increase_findings(
+        yield from _list_scenario_findings(scenario)
+    yield from _list_increase_findings("cost_usd", found.cost_usd, increases.cost, found.level)
+    yield from _list_increase_findings(
         "p95_latency_ms", found.p95_latency_ms, increases.latency, found.level
     )
-    yield from _repetition_findings(found)
+    yield from _list_repetition_findings(found)
 
 
-def _scenario_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFinding]:
+def _list_scenario_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFinding]:
     if scenario.call == "regression":
         p_value = _format_p_value(scenario.p_value)
         yield ComparisonFinding(
@@ -108,7 +108,7 @@ def _scenario_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFindi
     if scenario.differences and scenario.change != "not_comparable":
         message = f"{describe_set_aside(scenario)}: {_format_differences(scenario)}"
         yield ComparisonFinding("not_comparable", message, scenario)
-    yield from _iteration_findings(scenario)
+    yield from _list_iteration_findings(scenario)
     if scenario.is_downgraded:
         yield ComparisonFinding(
             "downgraded", describe_downgrade(scenario), scenario, DOWNGRADE_ADVICE
@@ -123,7 +123,7 @@ def _format_p_value(value: float | None) -> str:
     return "adjusted p < 0.001" if (value or 0.0) < 0.001 else f"adjusted p = {value:.2g}"
 
 
-def _iteration_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFinding]:
+def _list_iteration_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFinding]:
     if scenario.thinned:
         yield ComparisonFinding("fewer_iterations", describe_thinning(scenario), scenario)
     if scenario.flakier:
@@ -207,7 +207,7 @@ def describe_needed_iterations(scenario: ScenarioComparison) -> str:
     return f"with {scenario.needed_iterations} or more such a drop shows 4 times in 5"
 
 
-def _increase_findings(
+def _list_increase_findings(
     figure: LimitedMetric, change: MetricChange, allowed: float | None, level: float
 ) -> Iterator[ComparisonFinding]:
     if allowed is None or not change.compared:
@@ -251,7 +251,7 @@ def is_certain_increase(change: MetricChange, allowed: float, level: float) -> b
     return is_above and (change.p_value is None or change.p_value < level)
 
 
-def _repetition_findings(found: Comparison) -> Iterator[ComparisonFinding]:
+def _list_repetition_findings(found: Comparison) -> Iterator[ComparisonFinding]:
     """Yield a finding for baseline runs that repeat others."""
     if found.copies:
         message = "the very results of a later run and do not count again; keep each run once"

@@ -49,7 +49,7 @@ def compute_metric_changes(
 def _compare_pass_rates(sides: Sequence[tuple[ScenarioMetrics, ScenarioMetrics]]) -> MetricChange:
     rates = [(before.pass_rate, after.pass_rate) for before, after in sides]
     known = [(old, new) for old, new in rates if old is not None and new is not None]
-    return MetricChange(*_mean_per_side(known), len(known), len(sides))
+    return MetricChange(*_compute_means(known), len(known), len(sides))
 
 
 def _compare_metric(
@@ -61,10 +61,12 @@ def _compare_metric(
     figures = [(getattr(before, name), getattr(after, name)) for before, after in sides]
     known = [(old, new) for old, new in figures if old is not None and new is not None]
     statistic, limit = METRICS[name].statistic, allowed.get(name)
-    iterations = [(before.measurements(name), after.measurements(name)) for before, after in pools]
+    iterations = [
+        (before.collect_values(name), after.collect_values(name)) for before, after in pools
+    ]
     pairs = [IterationPair(old, new) for old, new in iterations if old and new]
     return MetricChange(
-        *_mean_per_side(known),
+        *_compute_means(known),
         len(known),
         len(sides),
         compute_change_interval(pairs, statistic),
@@ -72,7 +74,7 @@ def _compare_metric(
     )
 
 
-def _mean_per_side(known: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
+def _compute_means(known: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
     """Return the mean of each side to ten decimals, independent of the order."""
     if not known:
         return None, None

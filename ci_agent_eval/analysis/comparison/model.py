@@ -243,10 +243,10 @@ class Comparison:
         """Number of tested scenarios, for which p-values are adjusted."""
         return sum(1 for s in self.scenarios if s.p_value is not None)
 
-    def with_change(self, *changes: ScenarioChange) -> tuple[ScenarioComparison, ...]:
+    def filter_by_change(self, *changes: ScenarioChange) -> tuple[ScenarioComparison, ...]:
         """Return the scenarios with one of these changes."""
         return tuple(s for s in self.scenarios if s.change in changes)
 
-    def with_decision(self, *calls: RegressionDecision) -> tuple[ScenarioComparison, ...]:
+    def filter_by_decision(self, *calls: RegressionDecision) -> tuple[ScenarioComparison, ...]:
         """Return the scenarios with one of these decisions."""
         return tuple(s for s in self.scenarios if s.call in calls)

@@ -31,13 +31,13 @@ class Metric(NamedTuple):
     """The values that an episode measured; empty: not measured."""
 
 
-def _optional_value(value: float | None) -> tuple[float, ...]:
+def _convert_optional(value: float | None) -> tuple[float, ...]:
     return () if value is None else (value,)
 
 
 METRICS: Mapping[str, Metric] = {
-    "cost_usd": Metric("mean", lambda record: _optional_value(record.cost_usd)),
-    "tokens": Metric("mean", lambda record: _optional_value(record.tokens)),
+    "cost_usd": Metric("mean", lambda record: _convert_optional(record.cost_usd)),
+    "tokens": Metric("mean", lambda record: _convert_optional(record.tokens)),
     "tool_calls": Metric("mean", lambda record: (record.tool_calls,)),
     "p95_latency_ms": Metric("p95", lambda record: record.latencies_ms),
 }
@@ -57,7 +57,7 @@ class IterationPool:
     flaky: int = 0
     """Number of iterations that passed only on a retry."""
 
-    def measurements(self, name: str) -> IterationValues | None:
+    def collect_values(self, name: str) -> IterationValues | None:
         """Return each episode's values of a metric; None: an episode has none.
 
         Missing latencies are ignored, and so are episodes that ended in an error, perhaps before
@@ -72,7 +72,7 @@ class IterationPool:
 
     def aggregate(self, name: str) -> float | None:
         """Return the mean of a metric to ten decimals, or its p95; None: not measured."""
-        measurements = self.measurements(name)
+        measurements = self.collect_values(name)
         if measurements is None:
             return None
         values = [value for one in measurements for value in one]
@@ -117,12 +117,12 @@ def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
 
 
 def _group_iterations(episodes: Sequence[EpisodeRecord]) -> Iterator[IterationAttempts]:
-    ordered = sorted(episodes, key=lambda record: (*_iteration_key(record), record.attempt))
-    for _, attempts in groupby(ordered, key=_iteration_key):
+    ordered = sorted(episodes, key=lambda record: (*_get_iteration_key(record), record.attempt))
+    for _, attempts in groupby(ordered, key=_get_iteration_key):
         yield tuple(attempts)
 
 
-def _iteration_key(record: EpisodeRecord) -> tuple[str, int]:
+def _get_iteration_key(record: EpisodeRecord) -> tuple[str, int]:
     return record.nodeid or "", record.iteration
 
 

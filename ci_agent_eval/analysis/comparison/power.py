@@ -73,8 +73,10 @@ def _compute_p_values(failed_before: int, judged_before: int, passed: Any, itera
     failed = failed_before + iterations - passed
     after = failed - before
     possible = (after >= 0) & (after <= iterations)
-    ways = _log_comb(judged_before, before) + _log_comb(iterations, np.where(possible, after, 0))
-    terms = np.exp(ways - _log_comb(judged_before + iterations, failed))
+    ways = _compute_log_comb(judged_before, before) + _compute_log_comb(
+        iterations, np.where(possible, after, 0)
+    )
+    terms = np.exp(ways - _compute_log_comb(judged_before + iterations, failed))
     return np.where(possible, terms, 0).sum(axis=0)
 
 
@@ -86,18 +88,18 @@ def _compute_power(most: Any, rate: float) -> Any:
     iterations = np.arange(1, MAX_ITERATIONS + 1)[:, None]
     passed = np.arange(most.max() + 1)[None, :]
     counts = passed <= most[:, None]
-    ways = _log_comb(iterations, np.where(counts, passed, 0))
+    ways = _compute_log_comb(iterations, np.where(counts, passed, 0))
     chance = ways + passed * np.log(rate) + (iterations - passed) * np.log1p(-rate)
     return np.where(counts, np.exp(np.minimum(chance, 0)), 0).sum(axis=1)
 
 
-def _log_comb(whole: Any, part: Any) -> Any:
+def _compute_log_comb(whole: Any, part: Any) -> Any:
     np = import_numpy()
-    table = _log_factorials(1 << int(np.max(whole)).bit_length())
+    table = _compute_log_factorials(1 << int(np.max(whole)).bit_length())
     return table[whole] - table[part] - table[whole - part]
 
 
 @lru_cache(8)
-def _log_factorials(size: int) -> Any:
+def _compute_log_factorials(size: int) -> Any:
     np = import_numpy()
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size + 1)))])

@@ -123,7 +123,7 @@ class _Draws:
         np = import_numpy()
         sizes = len(before), len(after)
         if sizes not in self._deals:
-            self._deals[sizes] = self._deal(*sizes)
+            self._deals[sizes] = self._draw_permutations(*sizes)
         sides = sorted([(values, 0) for values in before] + [(values, 1) for values in after])
         pool = self._shuffle(sides)
         iterations = tuple(values for values, _ in pool)
@@ -147,7 +147,7 @@ class _Draws:
         weights = np.bincount(places, minlength=count * RESAMPLES)
         return weights.reshape(count, RESAMPLES).astype(np.int32)
 
-    def _deal(self, before: int, after: int) -> Any:
+    def _draw_permutations(self, before: int, after: int) -> Any:
         np = import_numpy()
         order = self._random.random((RESAMPLES, before + after), dtype=np.float32)
         chosen = np.argpartition(order, after - 1, axis=1)[:, :after]
@@ -168,10 +168,10 @@ def _compute_statistic(
     pairs.sort(reverse=True)
     values, owners = (np.array(column) for column in zip(*pairs, strict=True))
     sizes = np.array([len(values) for values in iterations], dtype=np.int32)
-    return _weighted_p95(values, owners, weights, sizes @ weights)
+    return _compute_weighted_p95(values, owners, weights, sizes @ weights)
 
 
-def _weighted_p95(values: Any, owners: Any, weights: Any, measured: Any) -> Any:
+def _compute_weighted_p95(values: Any, owners: Any, weights: Any, measured: Any) -> Any:
     """Return the nearest-rank p95 of descending values, weighted by each column.
 
     As in `latency_statistic`: the first from the top with no more than 5 % above it.

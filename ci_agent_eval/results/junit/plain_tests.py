@@ -36,7 +36,7 @@ class JUnitTests:
     complete: bool = True
     """Whether every file could be read to its end."""
 
-    def plain_with(self, unclaimed: Sequence[JUnitCase]) -> PlainTests:
+    def build_plain_tests(self, unclaimed: Sequence[JUnitCase]) -> PlainTests:
         """Return the plain tests, including the joined cases that match no episode."""
         unclaimed = [_judge_retry(case, self.passed_on_retry) for case in unclaimed]
         failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]

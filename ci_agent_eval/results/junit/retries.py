@@ -83,7 +83,7 @@ class GoReruns:
         if case is not None:
             suite.failed[name].append(case)
             self._is_repeated |= hash(name) in suite.once
-        elif name in suite.failed or any(suite.failed_parents(name)):
+        elif name in suite.failed or any(suite.iterate_failed_parents(name)):
             suite.passed[name] += outcome == "passed"
         elif hash(name) in suite.once:
             self._is_repeated = True
@@ -107,14 +107,14 @@ class _GoPackage:
         self.once: set[int] = set()
         """Hashes of the tests that never failed and have no failed parent."""
 
-    def failed_parents(self, name: str) -> Iterator[str]:
+    def iterate_failed_parents(self, name: str) -> Iterator[str]:
         return (parent for parent in _iterate_parents(name) if parent in self.failed)
 
     @property
     def repeats(self) -> bool:
         """Whether a test passed twice, although reruns end with the first pass."""
         leaves = self.failed.keys() - self._count_explained().keys()
-        return any(self.passed[n] > 1 for n in leaves if not any(self.failed_parents(n)))
+        return any(self.passed[n] > 1 for n in leaves if not any(self.iterate_failed_parents(n)))
 
     def merge(self) -> MergedRetries:
         explained = self._count_explained()
@@ -137,10 +137,10 @@ class _GoPackage:
 
     def _count_explained(self) -> dict[str, int]:
         """Return how often tests with failed subtests fail because of the subtests' reruns."""
-        parents = {parent for name in self.failed for parent in self.failed_parents(name)}
+        parents = {parent for name in self.failed for parent in self.iterate_failed_parents(name)}
         explained = dict.fromkeys(parents, 1)
         for leaf in self.failed.keys() - parents:
-            for parent in self.failed_parents(leaf):
+            for parent in self.iterate_failed_parents(leaf):
                 explained[parent] += len(self.failed[leaf]) - 1
         return explained
 

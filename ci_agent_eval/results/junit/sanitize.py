@@ -77,7 +77,7 @@ class CleanReader:
     def read(self, size: int) -> bytes:
         """Return about `size` clean bytes; none at the end. Raises EncodingError."""
         while not self._at_end:
-            chunk = self._next_chunk(size)
+            chunk = self._read_chunk(size)
             self._at_end = not chunk
             clean = chunk if self._is_clean(chunk) else self._clean(chunk)
             if clean:
@@ -90,7 +90,7 @@ class CleanReader:
             head += more
         return head
 
-    def _next_chunk(self, size: int) -> bytes:
+    def _read_chunk(self, size: int) -> bytes:
         if self._head:
             head, self._head = self._head, b""
             return head

@@ -88,9 +88,9 @@ def test_a_drop_that_chance_makes_in_many_suites_is_not_asked_about():
     """4 of 5 after 50 of 50 is one drop in eleven: in a suite of fifty there are some."""
     now = [e for n in range(50) for e in run(*((4, 1) if n == 7 else (5,)), scenario=f"s{n}")]
     before = [e for n in range(50) for e in run(50, scenario=f"s{n}")]
-    assert not compared(now, before).with_decision("undecided")
+    assert not compared(now, before).filter_by_decision("undecided")
     worse = [e for n in range(50) for e in run(*((2, 3) if n == 7 else (5,)), scenario=f"s{n}")]
-    (asked,) = compared(worse, before).with_decision("undecided", "regression")
+    (asked,) = compared(worse, before).filter_by_decision("undecided", "regression")
     assert asked.scenario_id == "s7"
 
 
@@ -325,5 +325,5 @@ def test_false_alarms_stay_below_the_level():
             for side, size in ((now, 10), (before, 20)):
                 passed = sum(draw.random() < rate for _ in range(size))
                 side.extend(run(passed, size - passed, scenario=f"s{number}"))
-        alarms += bool(compared(now, before).with_decision("regression"))
+        alarms += bool(compared(now, before).filter_by_decision("regression"))
     assert alarms <= 3
