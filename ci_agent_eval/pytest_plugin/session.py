@@ -64,7 +64,7 @@ class EpisodeSession:
     ) -> None:
         self._places = places
         self._redactor = redactor
-        self._has_learned = False
+        self._has_own_secrets = False
         self._redacted: tuple[Redactor, Episode, Episode] | None = None
         self._folder = folder
         self._journal: Journal | None = None
@@ -137,14 +137,14 @@ class EpisodeSession:
     def add_secrets(self, secrets: frozenset[str]) -> None:
         """Redact these values, too, from all later output."""
         self._redactor = self._redactor.with_secrets(secrets)
-        self._has_learned = True
+        self._has_own_secrets = True
 
     def redact_report(self, report: pytest.TestReport) -> None:
         """Redact a report if this process has secrets that its parent process does not know.
 
         A process that reads our output knows the secrets of the environment.
         """
-        if self._has_learned:
+        if self._has_own_secrets:
             redact_report(report, self._redactor.text)
 
     def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:

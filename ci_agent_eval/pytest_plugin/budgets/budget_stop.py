@@ -77,10 +77,10 @@ class BudgetStop:
         self._config = config
         self.state = BudgetState(config, limits, self._stop)
         self._session: pytest.Session | None = None
-        self._watched: SessionLoop | None = None
-        self._ended: list[str] = []
+        self._active_loop: SessionLoop | None = None
+        self._stop_reasons: list[str] = []
         self._selected: int | None = None
-        self._begun = 0
+        self._started_count = 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -131,9 +131,9 @@ class BudgetStop:
             try:
                 return (yield)
             except (Exception, asyncio.CancelledError):
-                if not self._ended:
+                if not self._stop_reasons:
                     raise
-                raise build_stop_error(self._ended[0]) from None
+                raise build_stop_error(self._stop_reasons[0]) from None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -170,7 +170,7 @@ class BudgetStop:
         output = getattr(node, "workeroutput", None) or {}
         selected, begun = output.get(EPISODE_COUNTS, (0, 0))
         self._selected = selected or self._selected
-        self._begun += begun
+        self._started_count += begun
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -184,7 +184,7 @@ class BudgetStop:
         if self._selected is None or not isinstance(reports, EpisodeReports):
             return ""
         # Episodes that a worker cut off have no report.
-        missing = max(self._selected - max(reports.count, self._begun), 0)
+        missing = max(self._selected - max(reports.count, self._started_count), 0)
         return f"; {missing} of {self._selected} selected episodes did not run"
 
     @property
@@ -200,11 +200,11 @@ class BudgetStop:
             return
         if self._session is not None:
             self._session.shouldstop = sentence
-        if self._watched is None:
+        if self._active_loop is None:
             return
-        for task in self._watched.running:
+        for task in self._active_loop.running:
             if not task.done():
-                self._ended.append(sentence)
+                self._stop_reasons.append(sentence)
                 self._cancel(task)
 
     @staticmethod
@@ -222,14 +222,14 @@ class BudgetStop:
     @contextmanager
     def _watch_budgets(self) -> Iterator[None]:
         """Check the budgets while a test runs, and make its task cancellable."""
-        self._ended.clear()
-        self._watched = SessionLoop.find(self._config)
-        watch = BudgetWatcher(self.state.budgets, self._watched.loop)
+        self._stop_reasons.clear()
+        self._active_loop = SessionLoop.find(self._config)
+        watch = BudgetWatcher(self.state.budgets, self._active_loop.loop)
         try:
             yield
         finally:
             watch.stop()
-            self._watched = None
+            self._active_loop = None
 
 
 class BudgetWatcher:
@@ -241,7 +241,7 @@ class BudgetWatcher:
     def __init__(self, budgets: SuiteBudgetMonitor, loop: asyncio.AbstractEventLoop) -> None:
         self._budgets = budgets
         self._loop = loop
-        self._next = loop.call_later(self._pause_s(), self._look)
+        self._next = loop.call_later(self._compute_pause_s(), self._look)
 
     def stop(self) -> None:
         """End the checks."""
@@ -249,9 +249,9 @@ class BudgetWatcher:
 
     def _look(self) -> None:
         if self._budgets.find_exceeded() is None:
-            self._next = self._loop.call_later(self._pause_s(), self._look)
+            self._next = self._loop.call_later(self._compute_pause_s(), self._look)
 
-    def _pause_s(self) -> float:
+    def _compute_pause_s(self) -> float:
         deadline = self._budgets.deadline_s()
         # Slightly after the deadline, so that it is exceeded and not just reached.
         return CHECK_INTERVAL_S if deadline is None else min(deadline + 0.001, CHECK_INTERVAL_S)

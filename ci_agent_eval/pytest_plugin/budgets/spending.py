@@ -60,12 +60,12 @@ class SpendingTracker:
     def __init__(self, budgets: SuiteBudgetMonitor) -> None:
         self._budgets = budgets
         self._open: dict[str, EpisodeSpending] = {}
-        self._begun: set[str] = set()
+        self._started: set[str] = set()
 
     def open(self, item: pytest.Item, recorder: EpisodeRecorder) -> None:
         """Start to track an attempt at an episode."""
         state = item.stash[EPISODE]
-        self._begun.add(f"{item.nodeid}\n{state.iteration}")
+        self._started.add(f"{item.nodeid}\n{state.iteration}")
         name = f"{item.nodeid}\n{state.iteration}\n{state.attempt}"
         self._open[item.nodeid] = account = EpisodeSpending(self._budgets, name)
         recorder.on_spent = account.record
@@ -73,7 +73,7 @@ class SpendingTracker:
     @property
     def count(self) -> int:
         """Number of episodes started, however many attempts each had."""
-        return len(self._begun)
+        return len(self._started)
 
     def record_run(self, episode_id: str, run: object, spent: SpentByRun | None) -> None:
         """Record the spending so far of a run of the episode with this id."""

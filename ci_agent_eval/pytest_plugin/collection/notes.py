@@ -88,10 +88,9 @@ def _note_unprovable_rate(title: str, scenario: _ScenarioRequirements) -> Iterat
 def _note_unrepeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
     found = sorted(item.nodeid for item in iterations.find_unrepeated_episodes(items, default))
     if found:
-        more = f" and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
         yield (
-            f"run once, not repeated: {', '.join(found[:_MAX_NAMES])}{more}; pytest repeats neither "
-            "methods of unittest.TestCase nor what is marked after collection"
+            f"run once, not repeated: {_join_names(found)}; pytest repeats neither methods "
+            "of unittest.TestCase nor what is marked after collection"
         )
 
 
@@ -99,8 +98,12 @@ def _note_foreign_markers(items: Sequence[pytest.Item]) -> Iterator[str]:
     marked = [item for item in items if item.get_closest_marker(NAME) is not None]
     ignored = sorted(item.nodeid for item in marked if not owns_marker(item))
     if ignored:
-        more = f" and {len(ignored) - _MAX_NAMES} more" if len(ignored) > _MAX_NAMES else ""
         yield (
-            f"the marker `{NAME}` of {', '.join(ignored[:_MAX_NAMES])}{more} is ignored, for pytest's "
+            f"the marker `{NAME}` of {_join_names(ignored)} is ignored, for pytest's "
             "setting `markers` names it as the project's own; take it out of there"
         )
+
+
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{', '.join(names[:_MAX_NAMES])}{more}"

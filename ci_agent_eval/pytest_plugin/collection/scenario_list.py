@@ -51,17 +51,17 @@ class ScenarioListWriter:
             state="finished",
             exit_status=int(session.exitstatus),
             selected=len(self._items),
-            removed=() if removed is None else removed.list_scenarios(self._items),
+            removed=() if removed is None else removed.list_list_scenarios(self._items),
         )
         update = self._collection.list_session_fields()
         listing = ScenarioListing(
             session=self._collection.add_restrictions(found).model_copy(update=update),
-            scenarios=tuple(self._scenarios()),
+            scenarios=tuple(self._list_scenarios()),
         )
         text = canonical_json(redact_model(listing, self._redactor))
         self._path.write_text(text, encoding="ascii")
 
-    def _scenarios(self) -> Iterator[ListedScenario]:
+    def _list_scenarios(self) -> Iterator[ListedScenario]:
         for item in self._items:
             episode, (file, _) = build_collected_episode(item), self._places.locate_item(item)
             yield ListedScenario(

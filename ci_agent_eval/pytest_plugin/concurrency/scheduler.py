@@ -249,7 +249,7 @@ class EpisodeScheduler:
         others = [task.stack for task in reversed(self._ahead.values()) if task.stack is not None]
         self._episodes.begin(item, ahead=True)
         task = self._ahead[item] = EpisodeTask(item)
-        task.set_up(self._stacks.stack_for(item, others))
+        task.set_up(self._stacks.build_stack(item, others))
         if task.is_set_up:
             self._run_task(task)
 

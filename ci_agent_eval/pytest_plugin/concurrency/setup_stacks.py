@@ -55,16 +55,16 @@ class SetupStacks(SetupState):
 
     @property
     def stack(self) -> Stack:
-        """The stack of this context: that of the item whose turn it is, unless it has its own."""
+        """The stack of this context: its own, or the current item's."""
         own = _own_stack.get()
         return self._main if own is None else own
 
     @stack.setter
     def stack(self, stack: Stack) -> None:
-        """Replace that of the item whose turn it is, as older pytest-rerunfailures does."""
+        """Replace the current item's stack, as older pytest-rerunfailures does."""
         self._main = stack
 
-    def stack_for(self, item: pytest.Item, others: Sequence[Stack]) -> Stack:
+    def build_stack(self, item: pytest.Item, others: Sequence[Stack]) -> Stack:
         """Return a new stack for an item that is started ahead, with the shared nodes."""
         stacks = [self._main, *others]
         *collectors, _ = item.listchain()
@@ -77,12 +77,12 @@ class SetupStacks(SetupState):
 
     def setup(self, item: pytest.Item) -> None:
         """Set an item up, or use the setup made ahead; raises the error of that setup."""
-        own = self._begin_turn(item)
-        if own is None:
+        stack = self._begin_turn(item)
+        if stack is None:
             super().setup(item)
             return
-        self._main = own
-        error = own[item][1]
+        self._main = stack
+        error = stack[item][1]
         if error is not None:
             raise error[0].with_traceback(error[1])
 

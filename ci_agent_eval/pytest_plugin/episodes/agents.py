@@ -187,7 +187,7 @@ class RecordedRuns:
             messages=messages,
             max_turns=max_turns,
             timeout_s=timeout_s,
-            limits=self._limits(),
+            limits=self._compute_limits(),
             episode_id=self.episode_id,
             observer=self._record,
             steering=steering,
@@ -218,7 +218,7 @@ class RecordedRuns:
 
         return JudgeModels(self.engine, self.episode_id, self.recorder)
 
-    def _limits(self) -> RunLimits:
+    def _compute_limits(self) -> RunLimits:
         """Return the limits that remain of the hard budgets after the turns so far."""
         from ci_agent_eval.engine import RunLimits  # noqa: PLC0415 - inert until used
 

@@ -59,7 +59,7 @@ class AssertRecorder:
         function called by the assert raised it.
         """
         episode = _get_evaluation()
-        if episode is None or _comes_from_call(error) or _catch_failures(catching):
+        if episode is None or _comes_from_call(error) or _any_catches_failure(catching):
             return False
         self._keep(episode, line, name, passed=False, reason=str(error))
         return True
@@ -83,9 +83,9 @@ class AssertRecorder:
         """Record an assertion of the running evaluation."""
         self._keep(_get_evaluation(), line, name, passed=passed, reason=reason)
 
-    def format_message(self, given: object) -> str:
+    def format_message(self, message: object) -> str:
         """Return an assert's message as pytest shows it."""
-        shown: str = rewrite._format_assertmsg(given)  # noqa: SLF001 - see `pass_explanations`
+        shown: str = rewrite._format_assertmsg(message)  # noqa: SLF001 - see `pass_explanations`
         return shown.replace("%%", "%")
 
     def explain_comparison(
@@ -169,18 +169,18 @@ def _comes_from_call(error: AssertionError) -> bool:
     return error.__traceback__ is not None and error.__traceback__.tb_next is not None
 
 
-def _catch_failures(types: Iterable[Any]) -> bool:
+def _any_catches_failure(types: Iterable[Any]) -> bool:
     """Return whether any of the types, in whatever form, catches failed asserts."""
     return any(_catches_failure(type_) for type_ in types)
 
 
 def _catches_failure(type_: Any) -> bool:
     if isinstance(type_, _EXPECTING_TYPES):
-        # The name of these has changed from pytest 8.3 to 8.4, and one became several.
+        # pytest 8.4 renamed the attribute and allows several exceptions.
         expected = getattr(type_, "expected_exceptions", None)
         return _catches_failure(expected or getattr(type_, "expected_exception", ()))
     if isinstance(type_, suppress):
-        return _catch_failures(getattr(type_, "_exceptions", ()))
+        return _any_catches_failure(getattr(type_, "_exceptions", ()))
     if isinstance(type_, tuple):
-        return _catch_failures(type_)
+        return _any_catches_failure(type_)
     return isinstance(type_, type) and issubclass(AssertionError, type_)

@@ -64,7 +64,7 @@ class EvaluationReports:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Remove an old report before evaluations run."""
         if any(evaluation_files.is_evaluation(item) for item in session.items):
-            self._expect(session.config)
+            self._expect_evaluations(session.config)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Iterable[str]) -> None:
@@ -72,9 +72,9 @@ class EvaluationReports:
         config: pytest.Config = node.config
         paths = {config.rootpath / nodeid.partition("::")[0] for nodeid in ids}
         if any(evaluation_files.is_evaluation_file(path, config) for path in paths):
-            self._expect(config)
+            self._expect_evaluations(config)
 
-    def _expect(self, config: pytest.Config) -> None:
+    def _expect_evaluations(self, config: pytest.Config) -> None:
         if not self._expected and not config.option.collectonly:
             self._expected = True
             self._clear(config)

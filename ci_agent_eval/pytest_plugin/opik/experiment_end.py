@@ -94,8 +94,8 @@ class ExperimentEnd:
         if pushed.problem is not None:
             unsent = pluralize(len(uids) - len(pushed.sent), "experiment")
             self.problems.append(
-                f"{pushed.problem}; {unsent} not sent: the next run sends what is left, and so does "
-                "`agent-eval experiments push`"
+                f"{pushed.problem}; {unsent} not sent: the next run sends what is left, and so "
+                "does `agent-eval experiments push`"
             )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -198,11 +198,11 @@ def get_experiment_identity(config: pytest.Config) -> ExperimentIdentity:
                 worker_input["uid"], worker_input["started"]
             )
         else:
-            config.stash[IDENTITY] = _new_identity(datetime.now(UTC))
+            config.stash[IDENTITY] = _create_identity(datetime.now(UTC))
     return config.stash[IDENTITY]
 
 
-def _new_identity(now: datetime) -> ExperimentIdentity:
+def _create_identity(now: datetime) -> ExperimentIdentity:
     from ci_agent_eval.opik.experiments import make_uuid7  # noqa: PLC0415 - inert until used
 
     uid = make_uuid7(int(now.timestamp() * 1000), os.urandom(10))

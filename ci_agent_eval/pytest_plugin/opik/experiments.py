@@ -153,7 +153,7 @@ class ExperimentTests:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
         """Link the test to its data set item, before the test can change its arguments."""
-        self._link(item)
+        self._link_item(item)
         try:
             return (yield)
         finally:
@@ -169,7 +169,7 @@ class ExperimentTests:
             self._record(item, call, report)
         return report
 
-    def _link(self, item: pytest.Item) -> None:
+    def _link_item(self, item: pytest.Item) -> None:
         if (name := self._names.get(item.nodeid)) is None:
             return
         content, item_id = self._build_content(item, name), _create_id()
@@ -201,9 +201,11 @@ class ExperimentTests:
         ):
             return
         if report.when == "setup":
-            self._link(item)
+            self._link_item(item)
         subtests = self._subtests.get(item.nodeid, ())
-        self._end(item, add_subtest_endings(self._determine_ending(item, call, report), subtests))
+        self._store_result(
+            item, add_subtest_endings(self._determine_ending(item, call, report), subtests)
+        )
 
     def _keep_subtest(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
@@ -218,7 +220,7 @@ class ExperimentTests:
     ) -> Ending:
         return determine_ending(call, report, self._places, self._places.relative(item.path))
 
-    def _end(self, item: pytest.Item, ending: Ending) -> None:
+    def _store_result(self, item: pytest.Item, ending: Ending) -> None:
         episode = item.stash.get(REPORTED_EPISODE, None)
         outcome, reason = ending.outcome, ending.reason
         if episode is not None:
@@ -232,12 +234,12 @@ class ExperimentTests:
             nodeid=self._names[item.nodeid],
             outcome=outcome,
             reason=None if reason is None else self._redactor.text(reason),
-            scores=tuple(self._scores(outcome, () if episode is None else episode.scores)),
+            scores=tuple(self._iter_scores(outcome, () if episode is None else episode.scores)),
             ended=_format_now(),
         )
         self._writer.write(lambda store: store.end(self._writer.uid, result))
 
-    def _scores(self, outcome: str, more: Sequence[Score]) -> Iterator[ScoreRow]:
+    def _iter_scores(self, outcome: str, more: Sequence[Score]) -> Iterator[ScoreRow]:
         """Yield whether the test passed, unless it was skipped, then the episode's scores."""
         if outcome != "skipped":
             yield ScoreRow(self._writer.score, float(outcome == "passed"))

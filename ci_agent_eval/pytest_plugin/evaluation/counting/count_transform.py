@@ -77,16 +77,16 @@ class _CountTransformer(ast.NodeTransformer):
 
     def visit_Await(self, node: ast.Await) -> Any:
         """Count an awaited call once it has been awaited."""
-        if not (self._depth and isinstance(node.value, ast.Call) and self._counts(node.value)):
+        if not (self._depth and isinstance(node.value, ast.Call) and self._is_counted(node.value)):
             return self.generic_visit(node)
         self.generic_visit(node.value)
         return _wrap_call(node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
-        return _wrap_call(node) if self._depth and self._counts(node) else node
+        return _wrap_call(node) if self._depth and self._is_counted(node) else node
 
-    def _counts(self, call: ast.Call) -> bool:
+    def _is_counted(self, call: ast.Call) -> bool:
         if any(map(_ASSERTING_NAME.match, _list_called_names(call.func))):
             return True
         # `pytest.raises(ValueError, function)` calls the function itself.

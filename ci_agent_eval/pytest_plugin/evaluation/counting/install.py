@@ -80,7 +80,7 @@ class AssertCounting:
         problem = None if self._modules else _import_modules(self._helpers)
         files = set(_list_files(item))
         if self._modules != len(sys.modules):
-            files |= set(self._helper_files())
+            files |= set(self._list_helper_files())
             self._modules = len(sys.modules)
         self._count(files - self._counted)
         return problem
@@ -106,7 +106,7 @@ class AssertCounting:
                 function.__globals__[COUNTER] = AssertCounter
                 function.__code__ = code
 
-    def _helper_files(self) -> Iterator[str]:
+    def _list_helper_files(self) -> Iterator[str]:
         """Yield the files of modules that assert for tests.
 
         These are the modules of the setting with their submodules, conftest.py files, and other
