@@ -1,4 +1,4 @@
-"""The GitHub Action: its inputs in, the whole job done, the exit code out."""
+"""The GitHub Action: reads its inputs, does the whole job, returns the exit code."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Echo = Callable[[str], None]
 _PR_SET_DUMPABLE = 4
 
 LOG_WIDTH = 120
-"""Columns of a job's log, which no terminal tells."""
+"""Columns of a job's log, which has no terminal size."""
 
 
 def run_action(
@@ -71,9 +71,9 @@ def run_action(
     echo: Echo,
     on_progress: Callable[[RunProgress], None],
 ) -> int:
-    """Do the whole job as the inputs in the environment ask; return the exit code.
+    """Do the job requested by the inputs in the environment; return the exit code.
 
-    `today` is the day in UTC, until which agreements hold or not.
+    Waivers are evaluated for `today`, the day in UTC.
     """
     keep_environment_private()
     inputs = parse_inputs(environ)
@@ -110,9 +110,9 @@ def run_action(
 
 
 def keep_environment_private() -> None:
-    """Keep the suite from reading our environment, with the token in it, out of /proc.
+    """Prevent the suite from reading our environment, with the token, in /proc.
 
-    See prctl(2), PR_SET_DUMPABLE; without effect where the suite may trace any process.
+    See prctl(2), PR_SET_DUMPABLE; without effect if the suite may trace any process.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "prctl"):
@@ -121,7 +121,7 @@ def keep_environment_private() -> None:
 
 @contextmanager
 def stop_workflow_commands(environ: Mapping[str, str], echo: Echo) -> Iterator[None]:
-    """Let no line of others act as a workflow command, until a word that only we know."""
+    """Disable workflow commands in the suite's output, by a random token."""
     if environ.get("GITHUB_ACTIONS") != "true":
         yield
         return
@@ -134,7 +134,7 @@ def stop_workflow_commands(environ: Mapping[str, str], echo: Echo) -> Iterator[N
 
 
 def compute_exit_code(report: Report, result: PublishResult) -> int:
-    """Return the gate's exit code; a passed gate that was not published as asked is 3."""
+    """Return the gate's exit code, or 3 if it passed but publishing failed."""
     if not report.passed:
         return 1
     return 3 if result.has_failures else 0
@@ -163,7 +163,7 @@ def _build_job(
 
 
 def _report_handoff(inputs: ActionInputs, event: Event, job: Job, log: Log) -> Report:
-    """Report what another run handed over. Raises what refused it, once that is published."""
+    """Report the results handed over by another run. Publishes a refusal, then raises its error."""
     source = get_source_run(event)
     github = create_github_connector(event, inputs.token, log)
     if github is None:
@@ -186,7 +186,7 @@ def _report_handoff(inputs: ActionInputs, event: Event, job: Job, log: Log) -> R
 
 
 def _find_missing_settings(inputs: ActionInputs, root: Path) -> Iterator[Finding]:
-    """Say so where there is no file of settings: the checkout may have been forgotten."""
+    """Yield a notice if there is no settings file: the checkout may have been forgotten."""
     if not has_settings_file(root, root / inputs.config if inputs.config else None):
         message = (
             f"no {CONFIG_NAME} was found, so this is judged by the defaults and the workflow's "
@@ -197,9 +197,9 @@ def _find_missing_settings(inputs: ActionInputs, root: Path) -> Iterator[Finding
 
 @contextmanager
 def publish_unexpected_errors(token: str, event: Event, job: Job, log: Log) -> Iterator[None]:
-    """Publish a failed check run where something unexpected ends this, and let it end so.
+    """Publish a failed check run if an unexpected error ends the job, then re-raise it.
 
-    The check that is required would else be absent, or an earlier one would stand.
+    Otherwise the required check would be missing, or an earlier one would remain.
     """
     try:
         yield
@@ -217,21 +217,21 @@ def publish_unexpected_errors(token: str, event: Event, job: Job, log: Log) -> I
 def _publish_refusal(
     api: RunsApi, event: Event, job: Job, error: AgentEvalError, log: Log
 ) -> AgentEvalError:
-    """Publish that the results were refused; return the error to end with."""
-    sentence = Redactor.from_environ(job.environ).text(str(error))
+    """Publish that the results were refused; return the error to raise."""
+    message = Redactor.from_environ(job.environ).text(str(error))
     if isinstance(error, NotAllowedError):
-        sentence += " Add `permissions: actions: read` to the job that publishes."
+        message += " Add `permissions: actions: read` to the job that publishes."
     try:
-        publish_refusal(api, event, sentence, settings=job.settings, log=log)
-    except PublishError as late:
-        return PublishError(f"{sentence} And this could not be published: {late}")
-    return InputError(sentence) if isinstance(error, InputError) else PublishError(sentence)
+        publish_refusal(api, event, message, settings=job.settings, log=log)
+    except PublishError as second:
+        return PublishError(f"{message} And this could not be published: {second}")
+    return InputError(message) if isinstance(error, InputError) else PublishError(message)
 
 
 def _install_and_run(
     inputs: ActionInputs, job: Job, echo: Echo, on_progress: Callable[[RunProgress], None]
 ) -> Report:
-    """Set the suite up and run it; a set-up that fails is reported like any other failure."""
+    """Install and run the suite; a failed installation is reported like other failures."""
     python = find_suite_python(job.environ)
     failed = _run_install_commands(inputs.install, python, job, echo)
     if failed is not None:
@@ -251,7 +251,7 @@ def _install_and_run(
 def _run_install_commands(
     commands: Sequence[Sequence[str]], python: str, job: Job, echo: Echo
 ) -> Finding | None:
-    """Run the set-up commands in turn; return what went wrong with the first that failed."""
+    """Run the install commands in order; return a finding for the first failure."""
     environ = filter_suite_environ(job.environ)
     folder = Path(python).parent
     environ["PATH"] = f"{folder}{os.pathsep}{environ.get('PATH', os.defpath)}"
@@ -275,7 +275,7 @@ def _run_install_commands(
 def _run_command(
     words: Sequence[str], environ: Mapping[str, str], root: Path, show: Callable[[IO[str]], None]
 ) -> str | None:
-    """Run one command, showing what it prints; return what went wrong, or None."""
+    """Run one command and show its output; return the problem, or None."""
     try:
         process = subprocess.Popen(
             words,

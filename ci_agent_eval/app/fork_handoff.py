@@ -1,8 +1,8 @@
-"""The hand-off: results of an unprivileged run, taken over by a job that may publish them.
+"""Fork hand-off: a privileged job publishes the results of an unprivileged run.
 
-The run's code, its workflow file and its artifacts may all be a stranger's. Believed is what
-GitHub says: which run it was, of which commit. What the artifacts hold is data: only files
-that a run of the suite leaves are taken, and what they say is read, judged and rendered anew.
+The run's code, workflow file and artifacts are untrusted. Trusted is only GitHub's information
+about the run and its commit. Artifacts are data: only files of a suite's run are read, and they
+are validated, judged and rendered again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TITLE = "The results were refused"
 
 
 def get_source_run(event: Event) -> SourceRun:
-    """Return the run whose results are to be published; raises InputError where there is none."""
+    """Return the run to publish; raises InputError if there is none."""
     if event.source is None:
         raise InputError(
             f"mode publish: this run was started by {event.name}; it publishes what another "
@@ -56,11 +56,10 @@ def get_source_run(event: Event) -> SourceRun:
 
 
 def download_results(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Session, ...]:
-    """Write the data of the source run's artifacts of that name below `into`, an empty folder.
+    """Write the result files of the source run's artifacts to `into`, an empty folder.
 
-    Returns the sessions that were taken over, by their place. Raises InputError, whose sentence
-    is fit to be published, where anything about them is not as it must be; nothing is to be
-    used then. Raises PublishError where they cannot be had.
+    Returns their sessions in path order. Raises InputError, with a publishable message, if a file
+    is not as expected; then no file may be used. Raises PublishError if the download fails.
     """
     source = get_source_run(event)
     artifacts = list_artifacts(api, source.id, name)
@@ -71,8 +70,8 @@ def download_results(api: RunsApi, event: Event, *, name: str, into: Path) -> tu
         )
     expired = next((one for one in artifacts if one.is_expired), None)
     if expired is not None:
-        shown = make_printable_line(expired.name)
-        raise InputError(f"artifact {shown} of run {source.id} has expired; run it again")
+        expired_name = make_printable_line(expired.name)
+        raise InputError(f"artifact {expired_name} of run {source.id} has expired; run it again")
     fetch_artifacts(
         api, artifacts, into, run_id=source.id, head_sha=event.head_sha, wanted=is_run_data
     )
@@ -82,9 +81,9 @@ def download_results(api: RunsApi, event: Event, *, name: str, into: Path) -> tu
 def find_handoff_findings(
     source: SourceRun, sessions: Sequence[Session], report: Report
 ) -> Iterator[Finding]:
-    """Yield what GitHub says of the run, or of its attempt, and a report of its results does not.
+    """Yield findings where GitHub's state of the run contradicts the report of its results.
 
-    Whoever hands results over has to have run episodes; a run that failed needs a reason.
+    A hand-over must contain judged episodes, and a failed run must contain a reason.
     """
     if report.passed and not report.summary.tally.judged:
         message = "no episode that was handed over passed or failed, so nothing is proven; "
@@ -94,7 +93,7 @@ def find_handoff_findings(
 
 
 def find_unexplained_failure(where: str, conclusion: str, report: Report) -> Iterator[Finding]:
-    """Yield a finding where what left the results did not succeed, and they all pass."""
+    """Yield a finding if the upstream jobs did not succeed although the report passes."""
     if conclusion != "success" and report.passed:
         ended = make_printable_line(conclusion).replace("_", " ")
         message = (
@@ -105,14 +104,14 @@ def find_unexplained_failure(where: str, conclusion: str, report: Report) -> Ite
 
 
 def _find_stale_attempts(source: SourceRun, sessions: Sequence[Session]) -> Iterator[Finding]:
-    """Tell results that an attempt left out on purpose from those that it failed to replace.
+    """Yield findings for results of earlier attempts at the run.
 
-    "Re-run failed jobs" leaves the shards that passed as they are. An attempt that left no
-    results at all ran none of the suite, or died before it could upload them.
+    "Re-run failed jobs" keeps the shards that passed. An attempt without any results did not run
+    the suite, or died before the upload.
     """
     latest: dict[int | None, int] = {}
     for session in sessions:
-        if session.run is not None:  # else nothing is known of the attempt either
+        if session.run is not None:  # otherwise the attempt is unknown, too
             index = None if session.shard is None else session.shard.index
             latest[index] = max(latest.get(index, 0), session.attempt)
     if source.attempt is None or not latest:
@@ -128,15 +127,15 @@ def _find_stale_attempts(source: SourceRun, sessions: Sequence[Session]) -> Iter
 
 
 def _check_sessions(folder: Path, source: SourceRun, head_sha: str) -> tuple[Session, ...]:
-    """Hold every run that was taken over against the run and commit that GitHub ran it for."""
+    """Check each session against GitHub's run and commit; return the sessions."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     if not files:
         raise InputError("the artifact holds no results; upload the report folder as it is")
     for file in files:
         owner = file.parent.parent if file.suffix == ".jsonl" else file.parent
         if not (owner / SESSION_NAME).is_file():
-            shown = _name_file(file, folder)
-            raise InputError(f"{shown}: no {SESSION_NAME} says which commit it is about")
+            name = _name_file(file, folder)
+            raise InputError(f"{name}: no {SESSION_NAME} says which commit it is about")
     return tuple(
         _check_session(file, _name_file(file, folder), source, head_sha)
         for file in files
@@ -144,52 +143,52 @@ def _check_sessions(folder: Path, source: SourceRun, head_sha: str) -> tuple[Ses
     )
 
 
-def _check_session(file: Path, shown: str, source: SourceRun, head_sha: str) -> Session:
-    session = _read_session(file, shown)
+def _check_session(file: Path, name: str, source: SourceRun, head_sha: str) -> Session:
+    session = _read_session(file, name)
     if session.commit is None:
-        raise InputError(f"{shown}: it names no commit; use the same version in both workflows")
+        raise InputError(f"{name}:  it names no commit; use the same version in both workflows")
     if session.commit != head_sha:
         other = make_printable_line(session.commit)
-        raise InputError(f"{shown}: it is about commit {other}, the run about {head_sha}")
+        raise InputError(f"{name}:  it is about commit {other}, the run about {head_sha}")
     if session.run not in {None, str(source.id)}:
         raise InputError(
-            f"{shown}: it is of run {make_printable_line(str(session.run))}, not {source.id}"
+            f"{name}:  it is of run {make_printable_line(str(session.run))}, not {source.id}"
         )
     if source.attempt is not None and session.attempt > source.attempt:
         raise InputError(
-            f"{shown}: it is of attempt {session.attempt} at the run, this is about attempt "
+            f"{name}:  it is of attempt {session.attempt} at the run, this is about attempt "
             f"{source.attempt}; what is published of the later one is what counts"
         )
     return session
 
 
-def _read_session(file: Path, shown: str) -> Session:
+def _read_session(file: Path, name: str) -> Session:
     with file.open("rb") as opened:
         text = opened.read(_LARGEST_SESSION)
     try:
         return Session.model_validate(parse_json(text))
-    except ValueError as error:  # pydantic's errors are such
+    except ValueError as error:  # includes pydantic's ValidationError
         raise InputError(
-            f"{shown}: {make_printable_line(describe_validation_error(error))}"
+            f"{name}:  {make_printable_line(describe_validation_error(error))}"
         ) from None
 
 
 def _name_file(file: Path, folder: Path) -> str:
-    """Name a file as its archive does, below the number of its archive where there are several."""
+    """Return a file's name relative to the artifacts' folder."""
     return make_printable_line(file.relative_to(folder).as_posix())
 
 
 def require_readable_files(findings: Iterable[Finding]) -> None:
-    """Raise InputError where a file that was taken over could not be read to its end."""
+    """Raise InputError if a downloaded file could not be read completely."""
     for finding in findings:
         if finding.kind == "unreadable_file":
             raise InputError(make_printable_line(f"{finding.where}: {describe_finding(finding)}"))
 
 
 def publish_refusal(api: Api, event: Event, sentence: str, *, settings: Settings, log: Log) -> None:
-    """Publish a refusal as a failed check run, and in the comments of earlier results.
+    """Publish a refusal as a failed check run, and in existing comments.
 
-    Raises PublishError, once everything was tried.
+    Raises PublishError after trying both.
     """
     shown = code_span(sentence, limit=900)
     try:
@@ -209,7 +208,7 @@ def publish_refusal(api: Api, event: Event, sentence: str, *, settings: Settings
 
 
 def _correct_comments(api: Api, event: Event, shown: str, settings: Settings, log: Log) -> None:
-    """Write the refusal over what earlier results left on the commit's pull requests."""
+    """Replace the comments of earlier results on the commit's pull requests by the refusal."""
     mark = render_marker(settings.suite)
     run = f" ({render_link('run', quote_url(event.run_url))})" if event.run_url else ""
     head = f"{mark}\n### ❌ Agent evals failed: the results were refused"

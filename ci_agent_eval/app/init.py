@@ -1,4 +1,4 @@
-"""Writing a workflow and a first episode test into a user's repository."""
+"""Create a workflow and a first episode test in a user's repository."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FILES: dict[str, str] = {
 
 
 INSTALL_MARK = "            pip install -r requirements.txt\n"
-"""The line of the workflow that depends on how the repository installs itself."""
+"""The line of the workflow that depends on the repository's way of installing."""
 
 
 def write_first_files(root: Path) -> tuple[str, ...]:
-    """Write the files and return their paths; nothing is written if any of them exists.
+    """Write the files and return their paths; if any file exists, write nothing.
 
-    Raises InputError naming the file that is in the way, or where there is no repository.
+    Raises InputError for an existing file, or outside of a repository's root.
     """
     if not (root / ".git").exists():
         raise InputError(f"{root}: is no root of a git repository; go there and call it again")
@@ -38,7 +38,7 @@ def write_first_files(root: Path) -> tuple[str, ...]:
 
 
 def _adapt_workflow(text: str, root: Path) -> str:
-    """Make the workflow install what the repository has: requirements, itself, or nothing."""
+    """Adapt the workflow's install command: requirements, the project itself, or nothing."""
     if (root / "requirements.txt").exists():
         return text
     if (root / "pyproject.toml").exists():

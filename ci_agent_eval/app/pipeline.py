@@ -1,4 +1,4 @@
-"""The order of the whole job: run the suite, read its files, judge, write, publish."""
+"""The whole job: run the suite, load its results, judge, write the report."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _find_nothing(_: Report) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job: what is configured, where it works, and what it may see."""
+    """One job: settings, root folder, environment, and links."""
 
     settings: Settings
     root: Path
@@ -59,28 +59,28 @@ class Job:
     environ: Mapping[str, str]
     links: Links = Links()  # noqa: RUF009 - frozen
     sources: Mapping[str, BaselineSource] = field(default_factory=dict)
-    """Sources of baselines that are no files, by the setting that asks for them."""
+    """Baseline sources other than files, by the value of the setting."""
     waivers: ReportWaivers = ReportWaivers()  # noqa: RUF009 - frozen
-    """Quarantine, and regressions that were accepted."""
+    """Quarantine and acknowledged regressions."""
     manifest: ScenarioManifest | None = None
-    """The scenarios that a run has to contain; None: no file names any."""
+    """Scenarios that a run must contain; None without a manifest."""
     partial: Literal["fail", "warn"] = "warn"
-    """Whether a run may be restricted to a part of its suite."""
+    """Effect of a run that is restricted to a part of its suite."""
     find_extra: Callable[[Report], Iterable[Finding]] = _find_nothing
-    """What is to be said of the results once they are judged."""
+    """Returns additional findings for the judged report."""
 
     @property
     def folder(self) -> Path:
-        """Where the report goes."""
+        """The report folder."""
         return self.root / self.settings.report_dir
 
 
 def report_files(
     job: Job, *, results: Sequence[str], junit: Sequence[str], root: Path | None = None
 ) -> Report:
-    """Read, judge and write the report of files that are there. Raises InputError.
+    """Load existing result files, judge them, and write the report. Raises InputError.
 
-    `root` is what the files' names are relative to, where that is not the job's own root.
+    `root` is the base of file names, if it differs from the job's root.
     """
     folder = ReportFolder(job.folder)
     folder.prepare()
@@ -100,10 +100,10 @@ def report_files(
 
 
 def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
-    """Hold result files against a baseline, judge them, and write nothing. Raises InputError."""
+    """Compare result files with a baseline and judge them; write nothing. Raises InputError."""
     compare = job.settings.compare.model_copy(update={"baseline": base})
     settings = job.settings.model_copy(update={"compare": compare})
-    # Two sets of results are held against each other, not against what the suite has to run.
+    # Results are compared with each other, not with the suite's manifest.
     job = replace(job, settings=settings, manifest=None)
     found = find_baseline(job, is_own=False)
     if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
@@ -121,17 +121,17 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
 
 
 def _list_suites(found: FoundBaseline | None) -> tuple[str, ...]:
-    """Return the suites that the runs of a baseline say they are of."""
+    """Return the suites named by a baseline's runs."""
     if found is None or isinstance(found.baseline, NoBaseline):
         return ()
     return tuple(sorted({suite for run in found.baseline.runs for suite in run.suites}))
 
 
 def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
-    """Return the baseline that the settings ask for; None: they ask for none.
+    """Load the configured baseline; None if none is configured.
 
-    `is_own`: the report folder is that of the run that is compared. Raises InputError for
-    a setting that cannot mean anything, and where what comparing needs is not installed.
+    `is_own` says that the report folder belongs to the compared run. Raises InputError for an
+    invalid setting, or if a package that comparing needs is missing.
     """
     compare = job.settings.compare
     if compare.baseline is None:
@@ -148,7 +148,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
         runs=compare.runs,
         redact=Redactor.from_environ(job.environ).text,
         search_path=job.environ.get("PATH", os.defpath),
-        # What is compared by hand is held against each other, not against the settings.
+        # `compare` takes two sets of results of any suite, not of the configured one.
         suite=job.settings.suite if is_own else None,
         own=job.folder if is_own else None,
     )
@@ -171,12 +171,12 @@ def _judge_results(job: Job, loaded: LoadedResults, base: FoundBaseline | None) 
         manifest=job.manifest,
     )
     report = build(replace(loaded, findings=findings))
-    doubts = tuple(job.find_extra(report))
-    return build(replace(loaded, findings=(*findings, *doubts))) if doubts else report
+    extra = tuple(job.find_extra(report))
+    return build(replace(loaded, findings=(*findings, *extra))) if extra else report
 
 
 def _settings_for(job: Job, loaded: LoadedResults) -> Settings:
-    """Return what this is judged by: a shard by its scenarios, for it is no whole suite."""
+    """Return the settings for judging; a shard has no requirements of the whole suite."""
     is_part = any(session.shard is not None for session in loaded.sessions)
     return job.settings.for_shard() if is_part else job.settings
 
@@ -184,7 +184,7 @@ def _settings_for(job: Job, loaded: LoadedResults) -> Settings:
 def _check_baseline(
     baseline: Baseline | NoBaseline, loaded: LoadedResults
 ) -> Baseline | NoBaseline:
-    """Return the baseline, or why this run is not to be held against it."""
+    """Return the baseline, or the reason why this run cannot be compared with it."""
     if not loaded.episodes:
         return NoBaseline("there is no episode to compare")
     for session in loaded.sessions:
@@ -212,7 +212,7 @@ def _write_report(
 
 
 def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> None:
-    """Write the evaluations of what was loaded; a run's own stay where there are none."""
+    """Write the loaded evaluations; without any, a run's own file is kept."""
     if any(facts.evaluation for facts in loaded.episodes):
         write_evaluation(job.folder, build_report_from_lines(spool.lines()))
     elif not _has_own_results(job.folder):
@@ -222,7 +222,7 @@ def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> 
 def report_loaded(
     job: Job, loaded: LoadedResults, lines: Iterable[str] = (), base: FoundBaseline | None = None
 ) -> Report:
-    """Judge what was loaded and write the report folder.
+    """Judge loaded results and write the report folder.
 
     `lines` are the canonical JSON of the loaded episodes, in their order.
     """
@@ -236,17 +236,17 @@ def report_loaded(
 
 
 def _with_foreign_commits(loaded: LoadedResults, commit: str | None) -> LoadedResults:
-    """Add a finding for each other commit that results say they are about."""
-    said = {session.commit for session in loaded.sessions} - {None, commit}
-    if commit is None or not said:
+    """Add a finding for each other commit that the results name."""
+    others = {session.commit for session in loaded.sessions} - {None, commit}
+    if commit is None or not others:
         return loaded
     message = f"these results are about another commit, this run is about {commit}; run them anew"
-    found = [Finding("disagreement", f"commit {other}", message) for other in said]
+    found = [Finding("disagreement", f"commit {other}", message) for other in others]
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
 def _with_foreign_suites(loaded: LoadedResults, suite: str) -> LoadedResults:
-    """Add a finding for each other suite that results say they are of."""
+    """Add a finding for each other suite that the results name."""
     others = [other for other in loaded.suites if other != suite]
     advice = "give each suite a report of its own, or set `suite` to the results' own"
     found = [
@@ -257,7 +257,7 @@ def _with_foreign_suites(loaded: LoadedResults, suite: str) -> LoadedResults:
 
 
 def _get_samples(base: FoundBaseline | None) -> Sequence[ConversationSample]:
-    """Return the conversations that the latest run of the base lends to the page."""
+    """Return the baseline's latest conversations for the page."""
     found = None if base is None else base.baseline
     return found.runs[0].samples if isinstance(found, Baseline) and found.runs else ()
 
@@ -279,7 +279,7 @@ def _write_page(
 
 
 def _has_own_results(folder: Path) -> bool:
-    """Say whether a run wrote its results into this very folder; those stay as they are."""
+    """Say whether a run wrote its results to this folder; these are kept."""
     return (folder / SESSION_NAME).exists() and (folder / RESULTS_NAME).exists()
 
 
@@ -318,7 +318,7 @@ def run_and_report(
 def _run_and_report(
     job: Job, command: SuiteCommand, echo: Echo, on_progress: Callable[[RunProgress], None]
 ) -> tuple[SuiteRun, Report]:
-    # Before the suite runs: what it does to the workspace is not to change what it is held against.
+    # Before the suite runs, as it may change the baseline's files in the workspace.
     base = find_baseline(job)
     claim_report_folder(job.folder)
     clear_report_folder(job.folder)
@@ -348,11 +348,11 @@ _NEVER_STARTED = {
     4: "it could not use its arguments or paths",
     5: "it found no test",
 }
-"""What pytest's exit status says where it left no session (pytest's `ExitCode`)."""
+"""Meaning of pytest's exit status without a session (pytest's `ExitCode`)."""
 
 
 def _describe_missing_session(run: SuiteRun) -> Finding:
-    """Say so where pytest gave up before its session: no file of it could say it."""
+    """Return a finding for a pytest run that ended before its session began."""
     if ended_by := run.interrupted_by or run.killed_by:
         return Finding("interrupted", "pytest", f"{ended_by.name} ended it before it had begun")
     if run.usage_error is not None:

@@ -1,4 +1,4 @@
-"""The progress of a run as one line: rewritten on a terminal, repeated sparsely elsewhere."""
+"""A run's progress as one line: updated on a terminal, repeated at intervals elsewhere."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from ci_agent_eval.runner import RunProgress
 
 PLAIN_SECONDS = 10.0
-"""Least time between two plain lines, so that a job's log stays short."""
+"""Minimum time between two plain lines, so that a job's log stays short."""
 
 _CLEAR = "\r\x1b[2K"
 
 
 class ProgressLine:
-    """Shows progress below what the suite prints; `clock` gives seconds."""
+    """Shows progress below the suite's output; `clock` returns seconds."""
 
     def __init__(
         self, out: TextIO, stream: TextIO, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Show progress on `stream`, and what the suite prints on `out`."""
+        """Show progress on `stream` and the suite's output on `out`."""
         self._out = out
         self._stream = stream
         self._clock = clock
@@ -30,14 +30,14 @@ class ProgressLine:
         self._next = clock() + PLAIN_SECONDS
 
     def echo(self, line: str) -> None:
-        """Print a line of the suite's above the progress line."""
+        """Print a line of the suite's output above the progress line."""
         self._erase()
         self._out.write(line if line.endswith("\n") else f"{line}\n")
         self._out.flush()
         self._draw()
 
     def show(self, progress: RunProgress) -> None:
-        """Show how far the run is."""
+        """Show the current progress."""
         self._erase()
         self._shown = format_progress(progress)
         if self._live:
@@ -48,7 +48,7 @@ class ProgressLine:
             self._stream.flush()
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._erase()
         self._shown = ""
 

@@ -1,4 +1,4 @@
-"""The report folder: what a report leaves on disk, and how a report is read from it again."""
+"""The report folder: writing a report's files, and loading the report from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OURS = {
     CTRF_NAME: (CTRF_BEGINNING,),
     SARIF_NAME: (SARIF_BEGINNING,),
 }
-"""How each file begins when this program wrote it."""
+"""The beginning of each file that this program writes."""
 
 
 def _render_ctrf(view: ReportView) -> str:
@@ -57,14 +57,11 @@ _FORMATS: dict[str, tuple[str, Callable[[ReportView], str]]] = {
     "ctrf": (CTRF_NAME, _render_ctrf),
     "sarif": (SARIF_NAME, _render_sarif),
 }
-"""The file and the renderer of each optional format."""
+"""File name and renderer of each optional format."""
 
 
 def claim_report_folder(folder: Path) -> None:
-    """Make sure that nothing of others would be overwritten; touches nothing.
-
-    Raises InputError naming the file that is in the way.
-    """
+    """Raise InputError if a foreign file would be overwritten; changes nothing."""
     for name, beginnings in _OURS.items():
         if not _begins_with(folder / name, beginnings):
             raise InputError(
@@ -75,7 +72,7 @@ def claim_report_folder(folder: Path) -> None:
 
 
 def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
-    """Say whether a file begins so, or is not there."""
+    """Say whether a file has one of the beginnings, or does not exist."""
     try:
         with open_regular(path, follow=True) as file:
             first = file.read(64).decode("utf-8", "replace")
@@ -87,7 +84,7 @@ def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
 
 
 def write_report_folder(report: Report, view: ReportView, folder: Path) -> None:
-    """Write verdict, comment, step summary and annotations; raises InputError if it cannot."""
+    """Write verdict, comment, step summary and annotations; raises InputError on failure."""
     texts = {
         VERDICT_NAME: render_verdict(report),
         COMMENT_NAME: render_comment(view),
@@ -104,9 +101,9 @@ def write_report_folder(report: Report, view: ReportView, folder: Path) -> None:
 
 
 def write_formats(view: ReportView, folder: Path, formats: Collection[str]) -> None:
-    """Write the report in these formats of others; remove what a former one left in the rest.
+    """Write the requested optional formats; delete earlier files of the others.
 
-    Raises InputError if it cannot.
+    Raises InputError on failure.
     """
     claim_report_folder(folder)
     try:
@@ -120,7 +117,7 @@ def write_formats(view: ReportView, folder: Path, formats: Collection[str]) -> N
 
 
 def write_page(folder: Path, pieces: Iterable[str]) -> None:
-    """Write `report.html` piece by piece, whole or not at all; raises InputError if it cannot."""
+    """Write `report.html` from its pieces, atomically; raises InputError on failure."""
     claim_report_folder(folder)
     try:
         with replace_file(folder / PAGE_NAME) as file:
@@ -130,7 +127,7 @@ def write_page(folder: Path, pieces: Iterable[str]) -> None:
 
 
 def write_evaluation(folder: Path, found: EvaluationReport | None) -> None:
-    """Write `eval-results.json`, or remove a former one; raises InputError if it cannot."""
+    """Write `eval-results.json`, or delete an earlier one; raises InputError on failure."""
     claim_report_folder(folder)
     path = folder / EVAL_RESULTS_NAME
     try:
@@ -149,7 +146,7 @@ def _write_error(folder: Path, error: OSError) -> InputError:
 
 
 def clear_report_folder(folder: Path) -> None:
-    """Remove a former report's files, so that none of them is taken for the next one's."""
+    """Delete an earlier report's files, so that they are not read as the next one's."""
     texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
     others = (name for name, _ in _FORMATS.values())
     for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, *others):
@@ -157,7 +154,7 @@ def clear_report_folder(folder: Path) -> None:
 
 
 def load_report(folder: Path) -> Report:
-    """Read the report of a folder; raises InputError naming the file and what is wrong."""
+    """Load a folder's report; raises InputError with the file and the problem."""
     path = folder / VERDICT_NAME
     try:
         text = path.read_text(encoding="utf-8")
@@ -172,7 +169,7 @@ def load_report(folder: Path) -> Report:
 
 
 def require_commit(report: Report, commit: str, folder: Path) -> None:
-    """Raise InputError if the report of a folder is about another commit, where it names one."""
+    """Raise InputError if the folder's report names another commit."""
     if report.commit not in {None, commit}:
         raise InputError(
             f"{folder / VERDICT_NAME}: is about commit {report.commit}, but this run is about "
@@ -181,10 +178,10 @@ def require_commit(report: Report, commit: str, folder: Path) -> None:
 
 
 def require_whole_suite(report: Report, folder: Path) -> None:
-    """Raise InputError if the report of a folder is of a run that was restricted on purpose."""
+    """Raise InputError if the folder's report is of a deliberately restricted run."""
     if report.summary.restrictions:
-        told = ", ".join(report.summary.restrictions)
+        arguments = ", ".join(report.summary.restrictions)
         raise InputError(
-            f"{folder / VERDICT_NAME}: is of a run that was restricted on purpose ({told}); a "
+            f"{folder / VERDICT_NAME}: is of a run that was restricted on purpose ({arguments}); a "
             "required check is about the whole suite: run it without that"
         )

@@ -1,4 +1,4 @@
-"""From a report to GitHub: what is published of it, and the call that does so."""
+"""Publication of a report on GitHub: its rendered content, and the call that sends it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Echo = Callable[[str], None]
 
 
 def build_links(event: Event) -> Links:
-    """Return where the links of an event's report lead."""
+    """Return the link targets of an event's report."""
     return Links(
         server_url=event.server_url,
         repository=event.repository,
@@ -51,7 +51,7 @@ def build_links(event: Event) -> Links:
 def build_publication(
     report: Report, links: Links, settings: Settings, folder: Path
 ) -> Publication:
-    """Render everything that a report puts on GitHub."""
+    """Render a report's content for GitHub."""
     view = build_report_view(report, links)
     found, most = list_by_importance(view), settings.publish.max_annotations
     left_out = describe_left_out_annotations(len(found), most)
@@ -75,7 +75,7 @@ def build_publication(
 
 
 def build_outputs(report: Report, folder: Path) -> dict[str, str]:
-    """Return the action's outputs, but for the addresses that only publishing finds out."""
+    """Return the action's outputs, except the addresses that are known only after publishing."""
     required = report.required_scenarios
     violations = sum(1 for _ in report.violations()) + len(report.summary.suite_violations)
     return {
@@ -93,7 +93,7 @@ def build_outputs(report: Report, folder: Path) -> dict[str, str]:
 
 
 def _format_score(value: float | None) -> str:
-    """Write a score as `eval-results.json` has it; empty where nothing was measured."""
+    """Format a score as in `eval-results.json`; empty if not measured."""
     return "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".")
 
 
@@ -108,7 +108,7 @@ def publish_report(
     echo: Echo,
     dry_run: bool = False,
 ) -> PublishResult:
-    """Publish a report, say what became of each part, and set the outputs with addresses."""
+    """Publish a report, print the result of each part, and set the outputs with addresses."""
     in_workflow = _in_workflow(environ)
     files = RunnerFiles() if dry_run else _find_runner_files(environ)
     log = create_log(echo, environ)
@@ -133,7 +133,7 @@ def publish_report(
 def _build_publish_options(
     report: Report, settings: Settings, *, in_workflow: bool
 ) -> PublishOptions:
-    """Return what is published: of a shard nothing but files, for it speaks for no suite."""
+    """Return the requested publications; a shard publishes only files."""
     if report.summary.shard is not None:
         return PublishOptions(comment="off", check_run=False, in_workflow=False)
     return PublishOptions(
@@ -149,7 +149,7 @@ def _in_workflow(environ: Mapping[str, str]) -> bool:
 
 
 def create_log(echo: Echo, environ: Mapping[str, str]) -> Log:
-    """Return what says a sentence as a workflow command, or as text outside of a workflow."""
+    """Return a log that prints workflow commands, or plain text outside of a workflow."""
     in_workflow = _in_workflow(environ)
 
     def log(level: Level, sentence: str) -> None:
@@ -178,13 +178,13 @@ def _create_connector(
 def create_github_connector(
     event: Event, token: str, log: Log
 ) -> Callable[[], AbstractContextManager[RunsApi]] | None:
-    """Return what opens GitHub for an event's repository; None without a token."""
+    """Return a function that opens GitHub for an event's repository; None without a token."""
     if not token:
         return None
 
     def connect() -> AbstractContextManager[RunsApi]:
-        # PyGithub is imported only by those who publish: it takes a third of a second.
-        from ci_agent_eval.github import client  # noqa: PLC0415 - as said
+        # Importing PyGithub takes a third of a second, so only publishing does it.
+        from ci_agent_eval.github import client  # noqa: PLC0415 - see above
 
         connection = client.Connection(event.repository, token, event.api_url)
         return client.open_api(connection, sleep=time.sleep, clock=time.time, log=log)
@@ -193,7 +193,7 @@ def create_github_connector(
 
 
 def _write_addresses(result: PublishResult, files: RunnerFiles) -> None:
-    """Set the outputs that are known only once everything is published."""
+    """Set the outputs with the addresses of published parts."""
     parts = {"comment-url": result.comment, "check-run-url": result.check_run}
     found = {name: part.url for name, part in parts.items() if part is not None and part.url}
     if files.outputs is not None and found:

@@ -1,4 +1,4 @@
-"""`agent-eval scenarios`: hold the manifest against a collection or results, and update it."""
+"""`agent-eval scenarios`: compare the manifest with a collection or results, and update it."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from ci_agent_eval.storage.regular_file import replace_file
 
 @dataclass(frozen=True, slots=True)
 class FoundScenarios:
-    """The scenarios of a suite, and what keeps them from being all of them."""
+    """The scenarios found in a suite, with the restrictions of the search."""
 
     scenarios: Mapping[str, KnownScenario]
     sessions: tuple[Session, ...]
     run_time_files: tuple[str, ...] = ()
-    """Files of tests that name their scenarios while they run."""
+    """Files of tests that name their scenarios at run time."""
 
     def is_removed(self, entry: ManifestEntry) -> bool:
-        """Say whether an entry that was not found is no scenario of the suite any more."""
+        """Say whether a missing entry is certainly no longer a scenario of the suite."""
         return all(_is_decisive(session, entry) for session in self.sessions) and not _is_in_files(
             entry, self.run_time_files
         )
 
     def notes(self, manifest: ScenarioManifest) -> Iterator[str]:
-        """Yield why entries are kept that were not found."""
+        """Yield the reasons for keeping missing entries."""
         restrictions = [each for session in self.sessions for each in session.restrictions]
         for restriction in (*restrictions, *find_restricting_paths(manifest, self.sessions)):
             yield f"restricted by {restriction}: other entries are kept"
@@ -68,7 +68,7 @@ def _is_in_files(entry: ManifestEntry, files: Sequence[str]) -> bool:
 
 
 def find_listed_scenarios(listing: ScenarioListing) -> FoundScenarios:
-    """Return the scenarios of a collection; raises InputError where not all was collected."""
+    """Return the scenarios of a collection; raises InputError if a file was not collected."""
     for error in listing.session.collection_errors:
         raise InputError(f"{error.nodeid}: cannot be collected: {error.message}")
     named = [one for one in listing.scenarios if not one.named_at_run_time]
@@ -81,7 +81,7 @@ def find_listed_scenarios(listing: ScenarioListing) -> FoundScenarios:
 
 
 def find_result_scenarios(loaded: LoadedResults) -> FoundScenarios:
-    """Return the scenarios that results hold; raises InputError where the results are not whole."""
+    """Return the scenarios of results; raises InputError if the results are incomplete."""
     for finding in loaded.findings:
         if finding.blocking:
             where = f"{finding.where}: " if finding.where else ""
@@ -91,17 +91,17 @@ def find_result_scenarios(loaded: LoadedResults) -> FoundScenarios:
 
 @dataclass(frozen=True, slots=True)
 class ManifestUpdate:
-    """A manifest as it is, and as the suite would have it."""
+    """A manifest before and after an update."""
 
     before: ScenarioManifest
     after: ScenarioManifest
     former: Mapping[str, str]
-    """The entry that each renamed scenario stands for."""
+    """The former id of each renamed scenario."""
     notes: tuple[str, ...] = ()
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """A line for each entry that is removed, and one for each that is added."""
+        """One line per removed or added entry."""
         return tuple(self._changes())
 
     def _changes(self) -> Iterator[str]:
@@ -118,7 +118,7 @@ class ManifestUpdate:
 
 
 def plan_update(manifest: ScenarioManifest, found: FoundScenarios) -> ManifestUpdate:
-    """Return what is to change; raises InputError where there is no scenario at all."""
+    """Return the update; raises InputError if there is no scenario at all."""
     if not found.scenarios and not manifest.entries:
         raise InputError("no scenario was found; name the folder of the suite")
     former = find_former_ids(manifest, found.scenarios)
@@ -135,9 +135,9 @@ def _build_keep_filter(
 
 
 def write_manifest(update: ManifestUpdate, path: Path) -> bool:
-    """Write the manifest where it differs from the file; return whether it did.
+    """Write the manifest if it differs from the file; return whether it was written.
 
-    Raises InputError where it cannot be written.
+    Raises InputError if it cannot be written.
     """
     text = render_manifest(update.after)
     try:

@@ -1,9 +1,9 @@
-"""The command line: parse, build, call. This room is the only home of click.
+"""The command line: parse, build, call. The only package that imports click.
 
-Each command imports what it needs when it runs, so that `--help` and `schema` start at once.
+Commands import lazily, so that `--help` and `schema` start fast.
 """
 
-# ruff: noqa: PLC0415 - as said above
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Exit codes:
   0    the gate passed
   1    the gate failed
   2    usage, configuration or input error
-  3    unexpected error, or what was asked for could not be published
+  3    unexpected error, or a requested publication failed
   130  interrupted
   143  ended by SIGTERM
 """
@@ -60,7 +60,7 @@ def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings
 
 
 def _get_today() -> dt.date:
-    """Return the day in UTC, whatever the zone of the machine."""
+    """Return the day in UTC."""
     return dt.datetime.now(dt.UTC).date()
 
 
@@ -82,7 +82,7 @@ def _build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
 
 
 def _build_links() -> Links:
-    """Return where links lead: into the repository inside a workflow, nowhere on a laptop."""
+    """Return the link targets: the repository inside a workflow, none on a laptop."""
     from ci_agent_eval.render.links import Links
 
     if os.environ.get("GITHUB_ACTIONS") != "true":
@@ -98,7 +98,7 @@ def _build_links() -> Links:
 @add_settings_options(publishing=False)
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
 @click.option(
-    "--shard", help="Run one part of the suite, such as 2/4; all parts are reported later."
+    "--shard", help="Run one shard of the suite, such as 2/4; report on all of them later."
 )
 @click.pass_obj
 def run(
@@ -110,13 +110,13 @@ def run(
     shard: str | None,
     **flags: object,
 ) -> int:
-    """Run the suite at PATHS with pytest, judge it, and leave a report.
+    """Run the suite at PATHS with pytest, judge it, and write a report.
 
     \b
     agent-eval run tests/episodes
     agent-eval run tests/episodes -- -k refund -n 4
 
-    Everything after -- goes to pytest as it is. The exit code is the gate's, not pytest's.
+    Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.action import stop_workflow_commands
     from ci_agent_eval.app.pipeline import run_and_report
@@ -151,7 +151,7 @@ def run(
 @click.option(
     "--results",
     multiple=True,
-    help="Report folder, file or glob, of our JSON or of what another runner wrote.",
+    help="Report folder, file or glob, in our JSON format or another supported runner's.",
 )
 @click.option("--junit", multiple=True, help="File or glob of JUnit XML from any producer.")
 @click.option(
@@ -159,7 +159,7 @@ def run(
     "format_",
     type=click.Choice(["text", "json", "markdown", "html"]),
     default="text",
-    help="What to print.",
+    help="Output format.",
 )
 @add_settings_options(publishing=False)
 def report(
@@ -169,7 +169,7 @@ def report(
     config: Path | None,
     **flags: object,
 ) -> int:
-    """Judge result files that are there already, and leave a report.
+    """Judge existing result files, and write a report.
 
     \b
     agent-eval report --results agent-eval-report
@@ -196,20 +196,20 @@ def report(
     "format_",
     type=click.Choice(["text", "json", "markdown"]),
     default="text",
-    help="What to print.",
+    help="Output format.",
 )
 @add_settings_options(
     publishing=False,
     without=("report-dir", "formats", "baseline", "baseline-artifact", "scenario-manifest"),
 )
 def compare(base: str, results: str, format_: str, config: Path | None, **flags: object) -> int:
-    """Hold the results B against the baseline A, and judge them; nothing is written.
+    """Compare the results B with the baseline A, and judge them; nothing is written.
 
     \b
     agent-eval compare baseline/ agent-eval-report
     agent-eval compare git:main:evals/results.json agent-eval-report
 
-    A is what the setting `baseline` takes, B a report folder, a file or a pattern.
+    A accepts the values of the setting `baseline`; B is a report folder, a file or a pattern.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.pipeline import compare_files
 
@@ -220,7 +220,7 @@ def compare(base: str, results: str, format_: str, config: Path | None, **flags:
 
 
 def _print_page(job: Job) -> None:
-    """Print the page that was written, a piece at a time: it may be large."""
+    """Print the written page in chunks, as it may be large."""
     from ci_agent_eval.app.report_folder import PAGE_NAME
 
     with (job.folder / PAGE_NAME).open("rb") as page:
@@ -238,7 +238,7 @@ def _print_report(built: Report, format_: str, links: Links) -> None:
         from ci_agent_eval.render.escape import without_commands
         from ci_agent_eval.render.markdown.report import render_comment
 
-        # A fenced line of a test's output is no command on GitHub's page, but is one in its log.
+        # In GitHub's log, unlike on its page, a fenced line of output could be a command.
         text = without_commands(render_comment(build_report_view(built, links)))
     else:
         from ci_agent_eval.render.terminal.report import render_terminal
@@ -255,12 +255,12 @@ def _wants_color() -> bool:
 @cli.command(epilog=EXIT_CODES)
 @click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
 @add_settings_options(publishing=True)
-@click.option("--dry-run", is_flag=True, help="Print the requests, send nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the requests without sending them.")
 def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: object) -> int:
     """Publish the report in REPORT_DIR to GitHub: comment, check run, step summary, outputs.
 
-    The token is read from GITHUB_TOKEN, the rest from what GitHub's runner sets. The exit
-    code is the gate's, or 3 if what was asked for could not be published.
+    Reads the token from GITHUB_TOKEN, and the event from the variables of GitHub's runner. The exit
+    code is the gate's, or 3 if publishing failed.
     """
     from ci_agent_eval.app.action import compute_exit_code
     from ci_agent_eval.app.report_folder import load_report, require_commit, require_whole_suite
@@ -287,7 +287,7 @@ def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: ob
 
 @cli.command()
 def schema() -> int:
-    """Print the JSON Schema of the files that hold episodes."""
+    """Print the JSON Schema of the result files."""
     from ci_agent_eval.contract.schema import render_schema
 
     click.echo(render_schema(), nl=False)
@@ -296,7 +296,7 @@ def schema() -> int:
 
 @cli.command()
 def init() -> int:
-    """Write a workflow and a first episode test into the repository you are in."""
+    """Write a workflow and a first episode test into the current repository."""
     from ci_agent_eval.app.init import write_first_files
 
     for path in write_first_files(Path.cwd()):
@@ -312,7 +312,7 @@ def init() -> int:
 
 @cli.command(epilog=EXIT_CODES)
 def action() -> int:
-    """Be the GitHub Action: read its inputs from the environment and do the whole job."""
+    """Run the GitHub Action: read its inputs from the environment and do the whole job."""
     from ci_agent_eval.app.action import run_action
 
     progress = ProgressLine(sys.stdout, sys.stderr)
@@ -330,9 +330,9 @@ cli.add_command(steer)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code: the one boundary where errors end."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    before, after = _split_at_dashes(given)
+    """Run the command line and return the exit code; the only place that handles all errors."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    before, after = _split_at_dashes(words)
     try:
         status = cli.main(before, prog_name="agent-eval", standalone_mode=False, obj=after)
     except click.ClickException as error:
@@ -348,13 +348,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AgentEvalError as error:
         _print_error(str(error))
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the boundary: nothing ends in a traceback by default
+    except Exception as error:  # noqa: BLE001 - no traceback by default
         return _handle_unexpected(error)
     return int(status or 0)
 
 
 def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Cut the arguments at the first `--` of `run` or `scenarios`: what follows is pytest's."""
+    """Split the arguments at the first `--` of `run` or `scenarios`; the rest is for pytest."""
     if argv[:1] not in (["run"], ["scenarios"]) or "--" not in argv:
         return list(argv), ()
     at = list(argv).index("--")
@@ -362,7 +362,7 @@ def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _print_error(sentence: str) -> None:
-    """Say it on stderr; inside a workflow as a command, so that it is seen on the run's page."""
+    """Print an error to stderr; inside a workflow also as a command, for the run's page."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         from ci_agent_eval.render.formats.workflow_commands import format_workflow_command
 

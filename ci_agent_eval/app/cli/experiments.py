@@ -1,6 +1,6 @@
-"""`agent-eval experiments …`: what tests with @llm_unit left behind."""
+"""`agent-eval experiments …`: the recorded experiments of tests with @llm_unit."""
 
-# ruff: noqa: PLC0415 - each command imports what it needs when it runs
+# ruff: noqa: PLC0415 - commands import lazily
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 @click.group()
 def experiments() -> None:
-    """Look at the experiments that tests with @llm_unit left behind."""
+    """Show the recorded experiments of tests with @llm_unit."""
 
 
 _store_option = click.option(
@@ -20,14 +20,14 @@ _store_option = click.option(
     type=click.Path(path_type=Path),
     default=".agent-eval/experiments.sqlite3",
     show_default=True,
-    help="File that holds the experiments.",
+    help="File of the experiments.",
 )
 _json_option = click.option(
     "--format",
     "format_",
     type=click.Choice(["text", "json"]),
     default="text",
-    help="What to print.",
+    help="Output format.",
 )
 
 
@@ -35,7 +35,7 @@ _json_option = click.option(
 @_store_option
 @_json_option
 def list_experiments(store: Path, format_: str) -> int:
-    """List all experiments, the latest first."""
+    """List all experiments, latest first."""
     from ci_agent_eval.opik.experiments.commands import run_list_command
 
     click.echo(run_list_command(store, as_json=format_ == "json"), nl=False)
@@ -47,7 +47,7 @@ def list_experiments(store: Path, format_: str) -> int:
 @_store_option
 @_json_option
 def show_experiment(experiment: str, store: Path, format_: str) -> int:
-    """Show EXPERIMENT and its results: a name, an id or its beginning, or `latest`."""
+    """Show EXPERIMENT and its results: a name, an id or its prefix, or `latest`."""
     from ci_agent_eval.opik.experiments.commands import run_show_command
 
     click.echo(run_show_command(store, experiment, as_json=format_ == "json"), nl=False)
@@ -60,7 +60,7 @@ def show_experiment(experiment: str, store: Path, format_: str) -> int:
 @_store_option
 @_json_option
 def compare_experiments(base: str, other: str, store: Path, format_: str) -> int:
-    """Show what differs in OTHER from BASE, test by test."""
+    """Show the differences of OTHER from BASE, by test."""
     from ci_agent_eval.opik.experiments.commands import run_compare_command
 
     click.echo(run_compare_command(store, base, other, as_json=format_ == "json"), nl=False)
@@ -71,7 +71,7 @@ def compare_experiments(base: str, other: str, store: Path, format_: str) -> int
 @click.argument("named", nargs=-1, metavar="[EXPERIMENT]...")
 @_store_option
 def push_experiments(named: tuple[str, ...], store: Path) -> int:
-    """Send to Opik what was meant for it and could not be sent, or each EXPERIMENT."""
+    """Send each EXPERIMENT to Opik; default: all that could not be sent before."""
     from ci_agent_eval.opik.experiments.commands import run_push_command
 
     click.echo(run_push_command(store, named, environ=os.environ, home=Path.home()), nl=False)

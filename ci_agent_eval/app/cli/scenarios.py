@@ -1,6 +1,6 @@
-"""`agent-eval scenarios`: which scenarios a run of the suite has to contain."""
+"""`agent-eval scenarios`: the scenarios that every run of the suite must contain."""
 
-# ruff: noqa: PLC0415 - each command imports what it needs when it runs
+# ruff: noqa: PLC0415 - commands import lazily
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ Exit codes:
 @click.option(
     "--results",
     multiple=True,
-    help="Report folder, file or glob of results to take the scenarios from; default: pytest "
-    "collects the suite. For scenarios that are named while tests run.",
+    help="Report folder, file or glob of results to read the scenarios from; default: pytest "
+    "collects the suite. Required for scenarios that tests name at run time.",
 )
 @click.option(
     "--scenario-manifest",
-    help="File of the scenarios; default: agent-eval-scenarios.toml. "
-    "[AGENT_EVAL_SCENARIO_MANIFEST]",
+    help="Scenario manifest; default: agent-eval-scenarios.toml. [AGENT_EVAL_SCENARIO_MANIFEST]",
 )
 @click.option(
     "--config",
@@ -66,8 +65,8 @@ def scenarios(
     agent-eval scenarios --write tests/episodes
     agent-eval scenarios --write --results agent-eval-report
 
-    The manifest is a reviewed file. A run fails the gate that does not contain a required
-    scenario of it. No test runs. Everything after -- goes to pytest as it is.
+    The manifest is a reviewed file; a run that lacks a required scenario fails the gate. No test is
+    run. Arguments after -- are passed to pytest.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.scenario_update import plan_update, write_manifest
     from ci_agent_eval.config.settings import load_manifest_or_empty, load_settings

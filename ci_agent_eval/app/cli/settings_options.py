@@ -1,4 +1,4 @@
-"""The options that every command shares, made of the one table."""
+"""Click options of the commands, generated from the option table."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _TYPES: dict[OptionKind, type] = {"number": float, "count": int}
 def add_settings_options(
     *, publishing: bool, without: Collection[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options of the one table: those about publishing, or all the others.
+    """Return a decorator that adds the publishing options, or all other options.
 
-    `without` names options that mean nothing to the command.
+    `without` names options that do not apply to the command.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,9 +1,9 @@
-"""`agent-eval steer …`: keep agents from running a whole pytest suite by accident.
+"""`agent-eval steer …`: prevent agents from running a whole pytest suite by accident.
 
-The hook is a process for each command of a coding agent: each command imports what it needs.
+The hook starts a process per command of a coding agent, so imports are lazy.
 """
 
-# ruff: noqa: PLC0415 - as said above
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 CHECK_EXIT_CODES = """\b
 Exit codes of a check of one command:
   0    no full-suite run
-  1    a full-suite run, which would be held back
+  1    a full-suite run, which would be blocked
   2    usage, configuration or input error
-With --jsonl: 0 when all lines were answered, whatever the answers, and 2 as above.
+With --jsonl: 0 if all lines were answered, and 2 as above.
 """
 
 
 @click.group()
 def steer() -> None:
-    """Keep agents from running a whole pytest suite by accident."""
+    """Prevent agents from running a whole pytest suite by accident."""
 
 
 steer.add_command(proxy)
@@ -64,9 +64,9 @@ def _load_rules(config: Path | None) -> Rules:
     type=click.Choice(["bash", "powershell", "cmd"]),
     default="bash",
     show_default=True,
-    help="Whose language COMMAND is in.",
+    help="Shell syntax of COMMAND.",
 )
-@click.option("--jsonl", is_flag=True, help="Answer tool calls from standard input, by the line.")
+@click.option("--jsonl", is_flag=True, help="Answer tool calls from standard input, one per line.")
 @config_option
 def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) -> int:
     """Say whether COMMAND would run a whole pytest suite, and why.
@@ -75,9 +75,9 @@ def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) 
     agent-eval steer check 'cd app && pytest -q | tail'
     printf '%s\\n' '{"tool": "bash", "arguments": "pytest"}' | agent-eval steer check --jsonl
 
-    With --jsonl each line {"tool": …, "arguments": …} is answered at once, in order and without
-    memory, with {"pytest": …, "full_suite": …, "command": …, "reason": …}, or with {"error": …}
-    where it cannot be read.
+    With --jsonl, each line {"tool": …, "arguments": …} is answered immediately and in order with
+    {"pytest": …, "full_suite": …, "command": …, "reason": …}, or with {"error": …} if it is
+    invalid.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     if jsonl is (command is not None):
         raise InputError("steer check: give either COMMAND or --jsonl")
@@ -101,23 +101,23 @@ def _answer_lines(rules: Rules) -> int:
             sys.stdout.write(answer)
             sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody reads on. Python's own flush at the end would complain once more.
+        # The reader is gone. Redirect stdout, as Python's final flush would raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 HOOK_OPTIONS = """\b
 Options of the hook:
-  --for AGENT     The agent that asks: claude-code, codex, gemini, cursor or
-                  copilot; default: recognised from the event.
-  --store FILE    File that remembers sessions; default:
+  --for AGENT     The calling agent: claude-code, codex, gemini, cursor or
+                  copilot; default: detected from the event.
+  --store FILE    File of sessions; default:
                   agent-eval/steering.sqlite3 in $XDG_STATE_HOME or
                   ~/.local/state.
   --config FILE   YAML file with a section `session`; default:
-                  agent-eval-steering.yaml, if it is there.
+                  agent-eval-steering.yaml, if it exists.
   --enable-pytest-full-suite-steering / --disable-pytest-full-suite-steering
-                  Hold full-suite runs back once in each session, or do not;
-                  default: off. [PYTEST_FULL_SUITE_STEERING_ENABLED]
+                  Block full-suite runs once in each session; default: off.
+                  [PYTEST_FULL_SUITE_STEERING_ENABLED]
 """
 
 
@@ -130,7 +130,7 @@ Options of the hook:
 def hook(words: tuple[str, ...]) -> int:
     """Answer one hook event of a coding agent on standard input.
 
-    Ends with 0 always: if anything goes wrong, the call goes through, and stderr says why.
+    Always exits with 0: on any error the call is allowed, and stderr has the reason.
     """
     from ci_agent_eval.steering.hook.command import main
 
@@ -143,14 +143,14 @@ _where_options = (
         "agent",
         type=click.Choice(["claude-code"]),
         required=True,
-        help="The agent whose settings are changed.",
+        help="Agent to configure.",
     ),
     click.option(
         "--project/--user",
         "project",
         default=True,
         show_default=True,
-        help="The settings that this project shares, or your own.",
+        help="Shared settings of this project, or your user settings.",
     ),
 )
 
@@ -179,18 +179,17 @@ def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="YAML file that the hook reads; default: none is named.",
+    help="YAML configuration file of the hook; default: none.",
 )
 def install(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: ARG001 - one so far
-    """Put the hook into a coding agent's settings, beside all that is there."""
-    from ci_agent_eval.steering.hook.install import build_hook_command
-    from ci_agent_eval.steering.hook.install import install_hook as put_in
+    """Add the hook to a coding agent's settings; everything else stays."""
+    from ci_agent_eval.steering.hook.install import build_hook_command, install_hook
 
     path = _settings_file(project, os.environ)
-    # The settings of a project travel to other machines, where our own path means nothing.
+    # Project settings are shared with other machines, which have other paths.
     program = "agent-eval" if project else _own_program()
     options = {} if config is None else {"config": str(config if project else config.resolve())}
-    changed = put_in(path, build_hook_command(program, options))
+    changed = install_hook(path, build_hook_command(program, options))
     click.echo(f"{path}: {'the hook is in it now' if changed else 'the hook is in it already'}")
     return 0
 
@@ -198,15 +197,15 @@ def install(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: 
 @steer.command()
 @_add_location_options
 def uninstall(agent: str, *, project: bool) -> int:  # noqa: ARG001 - one so far
-    """Take the hook out of a coding agent's settings, and nothing else."""
-    from ci_agent_eval.steering.hook.install import uninstall_hook as take_out
+    """Remove the hook, and nothing else, from a coding agent's settings."""
+    from ci_agent_eval.steering.hook.install import uninstall_hook
 
     path = _settings_file(project, os.environ)
-    changed = take_out(path)
+    changed = uninstall_hook(path)
     click.echo(f"{path}: {'the hook is out of it' if changed else 'there was no hook of ours'}")
     return 0
 
 
 def _own_program() -> str:
-    beside = Path(sys.executable).with_name("agent-eval")
-    return str(beside) if beside.exists() else "agent-eval"
+    program = Path(sys.executable).with_name("agent-eval")
+    return str(program) if program.exists() else "agent-eval"

@@ -1,4 +1,4 @@
-"""What the commands that steer share: the options that tell it what to do, what it needs."""
+"""Shared options and package checks of the steering commands."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 config_option = click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="YAML file with a section `session`; default: agent-eval-steering.yaml, if it is there.",
+    help="YAML file with a section `session`; default: agent-eval-steering.yaml, if it exists.",
 )
 
 enabled_option = click.option(
     "--enable-pytest-full-suite-steering/--disable-pytest-full-suite-steering",
     "enabled",
     default=None,
-    help="Hold full-suite runs back once in each session, or do not; default: off. "
+    help="Block full-suite runs once in each session; default: off. "
     "[PYTEST_FULL_SUITE_STEERING_ENABLED]",
 )
 
@@ -33,8 +33,8 @@ def add_steering_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return config_option(enabled_option(command))
 
 
-def require_packages(what: str, extra: str, *modules: str) -> None:
-    """Raise InputError where a package that `what` needs is not installed."""
+def require_packages(user: str, extra: str, *modules: str) -> None:
+    """Raise InputError if a package that `user` needs is not installed."""
     for module in modules:
         if find_spec(module) is None:
-            raise missing_package_error(what, f"the package {module}", extra)
+            raise missing_package_error(user, f"the package {module}", extra)

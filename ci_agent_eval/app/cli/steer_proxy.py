@@ -1,9 +1,9 @@
-"""`agent-eval steer proxy`: the command that starts the proxy in front of a model.
+"""`agent-eval steer proxy`: start the steering proxy for a model API.
 
-It imports the server when it runs, so that the hook beside it starts at once.
+The server is imported lazily, so that the hook starts fast.
 """
 
-# ruff: noqa: PLC0415 - as said above
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ _MIB = 1024 * 1024
 _PACKAGES = ("httpx2", "starlette", "tree_sitter", "tree_sitter_bash", "uvicorn")
 
 
-def _bytes_option(flag: str, says: str) -> Decorator:
+def _bytes_option(flag: str, help_text: str) -> Decorator:
     return click.option(
-        flag, type=click.IntRange(min=1), default=64 * _MIB, show_default=True, help=says
+        flag, type=click.IntRange(min=1), default=64 * _MIB, show_default=True, help=help_text
     )
 
 
-def _seconds_option(flag: str, default: float, says: str) -> Decorator:
-    above_0 = click.FloatRange(min=0, min_open=True)
-    return click.option(flag, type=above_0, default=default, show_default=True, help=says)
+def _seconds_option(flag: str, default: float, help_text: str) -> Decorator:
+    positive = click.FloatRange(min=0, min_open=True)
+    return click.option(flag, type=positive, default=default, show_default=True, help=help_text)
 
 
 @click.command(epilog=EXIT_CODES)
 @click.option(
     "--upstream",
     required=True,
-    help="Address of the provider, before the paths of requests: https://api.openai.com",
+    help="Base address of the provider, without a request path: https://api.openai.com",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -57,34 +57,36 @@ def _seconds_option(flag: str, default: float, says: str) -> Decorator:
     type=click.IntRange(0, 65535),
     default=8787,
     show_default=True,
-    help="Port to listen on; 0 takes a free one.",
+    help="Port to listen on; 0: any free port.",
 )
 @click.option(
     "--session-header",
     default="x-session-id",
     show_default=True,
-    help="Request header that names the session; without it the conversation does.",
+    help="Request header with the session id; without it, sessions are told apart by conversation.",
 )
 @click.option(
     "--store",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File that remembers sessions beyond the end of the process; default: none.",
+    help="File that keeps sessions after the process ends; default: none.",
 )
-@_bytes_option("--max-request-bytes", "Larger requests to a model are refused.")
-@_bytes_option("--max-response-bytes", "Larger answers pass without review.")
-@_seconds_option("--connect-timeout", 10.0, "Seconds to reach the provider.")
-@_seconds_option("--timeout", 600.0, "Seconds that the provider may say nothing.")
+@_bytes_option("--max-request-bytes", "Size limit of requests to a model; larger ones are refused.")
+@_bytes_option(
+    "--max-response-bytes", "Size limit of reviewed responses; larger ones pass without review."
+)
+@_seconds_option("--connect-timeout", 10.0, "Timeout for connecting to the provider, in seconds.")
+@_seconds_option("--timeout", 600.0, "Timeout for the provider's next data, in seconds.")
 @add_steering_options
 def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **flags: Any) -> int:
-    """Stand in front of a model, and hold back calls of tools in its answers.
+    """Proxy a model API, and block tool calls in its responses.
 
     \b
     agent-eval steer proxy --upstream https://api.openai.com \\
         --enable-pytest-full-suite-steering
     OPENAI_BASE_URL=http://127.0.0.1:8787/v1 your-agent
 
-    Answers of Chat Completions, Responses and Anthropic's Messages are reviewed, whole or
-    streamed; all else passes as it is. Keys are passed on and never logged.
+    Reviews Chat Completions, Responses and Anthropic's Messages, complete or streamed; all other
+    traffic passes unchanged. Keys are passed on and never logged.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     require_packages("the proxy", "proxy", *_PACKAGES)
     from ci_agent_eval.steering.proxy import server
