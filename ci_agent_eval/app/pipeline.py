@@ -200,7 +200,7 @@ def _write_report(
     redactor = Redactor.from_environ(job.environ)
     with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
-        report = report_loaded(job, loaded, spool.lines(), base)
+        report = report_loaded(job, loaded, spool.iterate_lines(), base)
         _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):
             complete = not any(
@@ -214,7 +214,7 @@ def _write_report(
 def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> None:
     """Write the loaded evaluations; without any, a run's own file is kept."""
     if any(facts.evaluation for facts in loaded.episodes):
-        write_evaluation(job.folder, build_report_from_lines(spool.lines()))
+        write_evaluation(job.folder, build_report_from_lines(spool.iterate_lines()))
     elif not _has_own_results(job.folder):
         write_evaluation(job.folder, None)
 

@@ -77,7 +77,7 @@ def build_publication(
 def build_outputs(report: Report, folder: Path) -> dict[str, str]:
     """Return the action's outputs, except the addresses that are known only after publishing."""
     required = report.required_scenarios
-    violations = sum(1 for _ in report.violations()) + len(report.summary.suite_violations)
+    violations = sum(1 for _ in report.list_violations()) + len(report.summary.suite_violations)
     return {
         "conclusion": report.verdict.conclusion,
         "headline": render_headline(report),

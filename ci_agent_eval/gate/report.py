@@ -105,7 +105,7 @@ class Report:
         """Whether the evaluations miss a threshold of the suite."""
         return any(reason.kind == "evaluation" for reason in self.verdict.reasons)
 
-    def violations(self) -> Iterator[tuple[ScenarioSummary, ScenarioViolation]]:
+    def list_violations(self) -> Iterator[tuple[ScenarioSummary, ScenarioViolation]]:
         """Yield every budget violation with its scenario."""
         for scenario in self.summary.scenarios:
             for violation in scenario.violations:

@@ -267,7 +267,7 @@ def _describe_budgets(report: Report, *, gating: bool) -> Iterator[str]:
     suite = [v for v in report.summary.suite_violations if v.hard is gating]
     scenario = [
         item.violation
-        for summary, item in report.violations()
+        for summary, item in report.list_violations()
         if (item.violation.hard and summary.gate == "required") is gating
     ]
     yield from _count_exceeded(scenario, f"{kind}budget")

@@ -253,7 +253,7 @@ def import_episodes(
     from ci_agent_eval.results.importers.protocol import ImportProblem  # noqa: PLC0415 - as above
 
     found = False
-    for number, item in enumerate(importer.episodes(document)):
+    for number, item in enumerate(importer.iterate_episodes(document)):
         found = True
         if isinstance(item, ImportProblem):
             message = f"it is a file of {importer.tool} and {item.message}"

@@ -153,7 +153,7 @@ class _ResultsLoader:
         )
         cut_short = {number for number, loaded in self.runs.items() if loaded.was_cut_short}
         joined = join_cases(
-            self.episodes(), tests.joined, complete=tests.complete, cut_short=cut_short
+            self.list_episodes(), tests.joined, complete=tests.complete, cut_short=cut_short
         )
         by_path = {file.path: source for file, source in zip(files, tests.sources, strict=True)}
         self._judge_runs(by_path)
@@ -175,7 +175,7 @@ class _ResultsLoader:
                 addresses[self.junit_of[run]].add(build_pytest_address(nodeid))
         return addresses
 
-    def episodes(self) -> list[tuple[int, EpisodeRecord]]:
+    def list_episodes(self) -> list[tuple[int, EpisodeRecord]]:
         """Return every episode with the number of its run, by key."""
         return [
             (run, entry.record) for _, (run, entry) in sorted(self.entries.items(), key=_get_key)
@@ -196,7 +196,7 @@ class _ResultsLoader:
         self.findings += find_shared_scenarios(entry.record for _, entry in self.entries.values())
         self.findings += list_incomplete_runs(self.runs)
         return LoadedResults(
-            episodes=tuple(record for _, record in self.episodes()),
+            episodes=tuple(record for _, record in self.list_episodes()),
             tests=self.tests,
             sessions=tuple(self.sessions) if self.is_part else merge_sessions(self.sessions),
             sources=tuple(sorted(self._merge_sources())),

@@ -35,7 +35,7 @@ class RedactedNames:
     nodeids: Mapping[str, str]
 
     @classmethod
-    def of(cls, keys: Iterable[EpisodeKey], redact: Redact) -> RedactedNames:
+    def build(cls, keys: Iterable[EpisodeKey], redact: Redact) -> RedactedNames:
         """Redact the names in the keys of episodes."""
         keys = list(keys)
         return cls(
@@ -53,7 +53,7 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
 
     Episodes that differ only in a secret are numbered.
     """
-    names = RedactedNames.of(map(_get_episode_key, loaded.episodes), redact)
+    names = RedactedNames.build(map(_get_episode_key, loaded.episodes), redact)
     # Files, agents and models are the same in thousands of episodes.
     redact = functools.lru_cache(_CACHE_SIZE)(_redact_secret_pairs(redact))
 

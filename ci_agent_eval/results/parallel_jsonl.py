@@ -66,7 +66,7 @@ class ParallelLineReader:
         start = self.file.tell()
         bounds = self._find_bounds(start)
         processes = self.processes or (count_processors() if len(bounds) > MIN_ITEMS else 1)
-        writers = self._writers(min(processes, len(bounds) - 1))
+        writers = self._get_writers(min(processes, len(bounds) - 1))
         if not writers:
             return self._give_up(start)
         pieces = [
@@ -91,7 +91,7 @@ class ParallelLineReader:
         self.file.seek(start)
         return LineBlock((), 0)
 
-    def _writers(self, processes: int) -> Sequence[EpisodeWriter | None]:
+    def _get_writers(self, processes: int) -> Sequence[EpisodeWriter | None]:
         """Return each process's writer of episodes; none if one process has to read."""
         if processes <= 1:
             return ()

@@ -258,14 +258,14 @@ class _EpisodeMerger:
         """Add an episode that this process has read."""
         parsed = self._number_repeat(parsed)
         head = identify_episode(parsed)
-        if self._counts(head):
+        if self._is_counted(head):
             position = None if self.spool is None else self.spool.put(parsed.episode)
-            self._enter(head, build_episode_record(parsed.episode), position)
+            self._add_entry(head, build_episode_record(parsed.episode), position)
 
     def add_line(self, line: ParsedLine) -> None:
         """Add an episode that another process has read."""
-        if self._counts(line.head):
-            self._enter(line.head, line.record, line.position)
+        if self._is_counted(line.head):
+            self._add_entry(line.head, line.record, line.position)
 
     def _number_repeat(self, parsed: ParsedEpisode) -> ParsedEpisode:
         """Set the iteration of an episode without one to its position among its scenario's."""
@@ -276,7 +276,7 @@ class _EpisodeMerger:
         episode = parsed.episode.model_copy(update={"iteration": self._seen[scenario]})
         return parsed._replace(episode=episode)
 
-    def _counts(self, head: EpisodeIdentity) -> bool:
+    def _is_counted(self, head: EpisodeIdentity) -> bool:
         """Return whether an episode counts: only the first that ended does."""
         loaded = self.loaded
         if head.suite is not None:
@@ -292,7 +292,7 @@ class _EpisodeMerger:
             )
         return False
 
-    def _enter(
+    def _add_entry(
         self, head: EpisodeIdentity, record: EpisodeRecord, position: SpoolPosition | None
     ) -> None:
         self.loaded.entries[head.key] = LoadedEpisode(

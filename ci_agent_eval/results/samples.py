@@ -46,10 +46,10 @@ class SampleCollector:
         position = SpoolPosition(self._count, 0)
         if episode.outcome in ("passed", "failed") and episode.trajectory is not None:
             kind = (episode.scenario_id, episode.agent, episode.outcome)
-            self._take(self._candidates.setdefault(kind, {}), episode, position)
+            self._keep_candidate(self._candidates.setdefault(kind, {}), episode, position)
         return position
 
-    def _take(
+    def _keep_candidate(
         self, known: dict[_ToolPath, _Candidate], episode: Episode, position: SpoolPosition
     ) -> None:
         tool_path = _list_tool_path(episode)
@@ -60,9 +60,9 @@ class SampleCollector:
             if known[last].key < episode.key:
                 return
             del known[last]
-        known[tool_path] = _Candidate(episode.key, position, episode, self._turns(episode))
+        known[tool_path] = _Candidate(episode.key, position, episode, self._format_turns(episode))
 
-    def _turns(self, episode: Episode) -> str | None:
+    def _format_turns(self, episode: Episode) -> str | None:
         assert episode.trajectory is not None, "put() requires one"  # noqa: S101 - see put()
         text = json.dumps(json.loads(canonical_json(episode.trajectory)).get("turns", []))
         if len(text) > MAX_CONVERSATION or self._size + len(text) > MAX_TOTAL:
@@ -80,7 +80,7 @@ class SampleCollector:
 
     def list_samples(self, redact: Redact | None) -> tuple[ConversationSample, ...]:
         """Return the redacted conversations by scenario, agent, outcome and iteration."""
-        names = RedactedNames.of(self._kept.values(), redact or str)
+        names = RedactedNames.build(self._kept.values(), redact or str)
         candidates = [one for by_path in self._candidates.values() for one in by_path.values()]
         found = [
             _build_sample(one, names, redact) for one in candidates if one.position in self._kept

@@ -145,12 +145,12 @@ class EpisodeSpool:
         self._kept.append((key, position))
         self._ordered = None
 
-    def lines(self) -> Iterator[str]:
+    def iterate_lines(self) -> Iterator[str]:
         """Yield the kept lines in the order of their redacted keys."""
         for file in self._files:
             file.flush()
         if self._ordered is None:
-            names = RedactedNames.of((key for key, _ in self._kept), self._redact or str)
+            names = RedactedNames.build((key for key, _ in self._kept), self._redact or str)
             self._ordered = sorted(
                 (names.rename_key(key), position, key) for key, position in self._kept
             )
@@ -169,4 +169,4 @@ def _apply_names(line: str, key: EpisodeKey) -> str:
 def write_results(path: Path, suite: str, spool: EpisodeSpool, *, complete: bool = True) -> None:
     """Write `results.json` atomically. Raises OSError."""
     with replace_file(path) as file:
-        file.writelines(render_results(suite, spool.lines(), complete=complete))
+        file.writelines(render_results(suite, spool.iterate_lines(), complete=complete))

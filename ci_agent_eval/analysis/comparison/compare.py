@@ -69,7 +69,7 @@ def compare_runs(
     runs = [_RunScenarios(summarize_baseline_run(run.episodes)) for run in baseline.runs]
     counted = [runs[place] for place in find_distinct_runs(baseline.runs)]
     paired = _ScenarioPairing(counted, after, is_passing, required_share, policy)
-    scenarios = decide_regressions(paired.all(), policy)
+    scenarios = decide_regressions(paired.compare_all(), policy)
     lost = sum(1 for s in scenarios if s.change == "newly_failing")
     won = sum(1 for s in scenarios if s.change == "fixed")
     return Comparison(
@@ -133,15 +133,15 @@ class _ScenarioPairing:
     pools: dict[ScenarioKey, PoolPair] = field(default_factory=dict)
     """The iterations of each compared scenario, in the baseline and in the head."""
 
-    def all(self) -> Sequence[ScenarioComparison]:
+    def compare_all(self) -> Sequence[ScenarioComparison]:
         """Compare every scenario of the head, and list those only in the latest baseline run."""
         present: list[ScenarioComparison] = []
         matched: set[ScenarioKey] = set()
         for key, run in self.after.sides.items():
-            names = self._names(key, run)
-            known = [(found, self._before(found, key, names)) for found in self.runs]
+            names = self._list_names(key, run)
+            known = [(found, self._find_before(found, key, names)) for found in self.runs]
             past = [(before, found.sides[before]) for found, before in known if before]
-            compared = self._scenario(key, run, [before for _, before in past])
+            compared = self._compare_scenario(key, run, [before for _, before in past])
             latest = past[0][0][0] if past else key[0]
             renamed = latest if latest != key[0] else None
             # Names in older runs do not count: only the latest run's scenarios can vanish.
@@ -158,7 +158,7 @@ class _ScenarioPairing:
             )
         return [*present, *self._iterate_vanished(matched)]
 
-    def _names(self, key: ScenarioKey, run: ScenarioRun) -> tuple[str, ...]:
+    def _list_names(self, key: ScenarioKey, run: ScenarioRun) -> tuple[str, ...]:
         """Return the present name of a scenario, then its former names.
 
         A former name that still exists, or that was in one run with the present name, belongs to
@@ -173,7 +173,7 @@ class _ScenarioPairing:
             former in agents and present in agents for agents in past_agents
         )
 
-    def _before(
+    def _find_before(
         self, found: _RunScenarios, key: ScenarioKey, names: Sequence[str]
     ) -> ScenarioKey | None:
         """Return the key of a scenario in a baseline run; None: the run does not have it."""
@@ -190,7 +190,7 @@ class _ScenarioPairing:
         now, before = self.after.agents[key[0]], found.agents.get(name, ())
         return before[0] if len(now) == len(before) == 1 else key
 
-    def _scenario(
+    def _compare_scenario(
         self, key: ScenarioKey, run: ScenarioRun, past: Sequence[ScenarioRun]
     ) -> ScenarioComparison:
         after = build_scenario_metrics([run], _pool_runs([run]), self.is_passing)
@@ -221,7 +221,7 @@ class _ScenarioPairing:
             before=before,
             after=after,
             newly_over=_find_newly_over(comparable[0], run),
-            differences=self._set_aside(comparable[0], now),
+            differences=self._list_differences(comparable[0], now),
             divergence=self._find_divergence(comparable[0], now),
         )
 
@@ -235,7 +235,7 @@ class _ScenarioPairing:
         narrow = [keep_comparable(run, condition_sets, self.policy.across) for run in past]
         return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.incomparable)]
 
-    def _set_aside(
+    def _list_differences(
         self, before: ScenarioRun, after: ScenarioRun
     ) -> tuple[ConditionDifference, ...]:
         """Return the conditions that differ between incomparable iterations and the other side."""

@@ -93,7 +93,7 @@ def _count_items(report: Report) -> dict[str, Any]:
         "evaluations": asdict(report.summary.evaluations.tally),
         "tests": asdict(report.summary.tests.tally),
         "scenarios": {status: statuses[status] for status in get_args(Status)},
-        "budget_violations": sum(1 for _ in report.violations())
+        "budget_violations": sum(1 for _ in report.list_violations())
         + len(report.summary.suite_violations),
         "findings": len(report.summary.findings),
     }

@@ -36,7 +36,7 @@ class DeepEvalImporter:
         """Return whether the document has both lists of test cases."""
         return "testCases" in document and "conversationalTestCases" in document
 
-    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each test case, in the order of the run."""
         agent = _build_agent_fields(document)
         seen: dict[str, int] = defaultdict(int)

@@ -73,7 +73,7 @@ class InspectAIImporter:
         spec = as_mapping(document.get("eval"))
         return "status" in document and "task" in spec and "model" in spec
 
-    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each sample of each epoch, by sample and epoch."""
         if document.get("version") != VERSION:
             shown_version = format_name(document.get("version"))

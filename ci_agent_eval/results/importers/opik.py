@@ -42,7 +42,7 @@ class OpikExperimentImporter:
         """Return whether the document has an experiment with items."""
         return "items" in document and "dataset_name" in as_mapping(document.get("experiment"))
 
-    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each trial of each item of the data set."""
         items = sorted(iterate_objects(document.get("items")), key=_item_sort_key)
         scores = [list(_iterate_scores(item)) for item in items]
@@ -100,7 +100,7 @@ class OpikArtifactImporter:
         """Return whether the document has counts and results."""
         return "episodes_total" in document and "results" in document
 
-    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield the episodes; an episode of a failed test is failed, whatever its own outcome."""
         records = list(iterate_objects(document.get("results")))
         for record in records:

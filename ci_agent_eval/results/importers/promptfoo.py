@@ -41,7 +41,7 @@ class PromptfooImporter:
         results = as_mapping(document.get("results"))
         return "stats" in results and "results" in results
 
-    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each result, by test, prompt and scenario."""
         summary = as_mapping(document.get("results"))
         if summary.get("version") != _VERSION:

@@ -34,6 +34,6 @@ class Importer(Protocol):
         """Return whether a document's keys are this tool's, in any version."""
         ...
 
-    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield the episodes and problems of a document, independent of its internal order."""
         ...

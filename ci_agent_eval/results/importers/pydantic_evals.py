@@ -35,7 +35,7 @@ class PydanticEvalsImporter:
         """Return whether the document has the lists of cases and failures."""
         return isinstance(document.get("cases"), list) and "failures" in document
 
-    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each case, finished ones first."""
         data_set = as_text(document.get("dataset_name"))
         agent = as_text(document.get("name"))

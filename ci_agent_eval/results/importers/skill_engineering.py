@@ -56,7 +56,7 @@ class SkillEngineeringImporter:
             "models_without_pricing" in document or "eval_result" in first
         )
 
-    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each run, by test and iteration; a test may make several."""
         if document.get("schema_version") != VERSION:
             shown_version = format_name(document.get("schema_version"))

@@ -180,19 +180,19 @@ class _JUnitListener:
     def attach(self, parser: expat.XMLParserType) -> None:
         """Set the handlers of the parser."""
         self._parser = parser
-        parser.StartElementHandler = self._start_root
-        parser.EndElementHandler = self._end
-        parser.CommentHandler = self._comment
+        parser.StartElementHandler = self._handle_root
+        parser.EndElementHandler = self._handle_end
+        parser.CommentHandler = self._handle_comment
 
-    def _start_root(self, tag: str, attributes: dict[str, str]) -> None:
+    def _handle_root(self, tag: str, attributes: dict[str, str]) -> None:
         if _strip_namespace(tag) not in _ROOTS:
             raise NotReadableError(
                 f"its root element {tag[:40]!r} is neither 'testsuites' nor 'testsuite'"
             )
-        self._parser.StartElementHandler = self._start
-        self._start(tag, attributes)
+        self._parser.StartElementHandler = self._handle_start
+        self._handle_start(tag, attributes)
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+    def _handle_start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag not in _KNOWN:
             tag = _strip_namespace(tag)
         if self._case is not None:
@@ -229,7 +229,7 @@ class _JUnitListener:
             self.go.start_suite()
             suite.retries = self.go
 
-    def _comment(self, text: str) -> None:
+    def _handle_comment(self, text: str) -> None:
         found = _NODE_TOTALS.fullmatch(text)
         if found is not None and len(self._suites) == 1 and self._case is None:
             self._node_failures += int(found[1])
@@ -243,13 +243,13 @@ class _JUnitListener:
         if self._children is None:
             self._children = _CaseBuilder(self._case or {})
         wants_text = self._children.start(tag, attributes)
-        self._parser.CharacterDataHandler = self._text if wants_text else None
+        self._parser.CharacterDataHandler = self._handle_text if wants_text else None
 
-    def _text(self, text: str) -> None:
+    def _handle_text(self, text: str) -> None:
         if self._children is not None:
             self._children.add_text(text)
 
-    def _end(self, tag: str) -> None:
+    def _handle_end(self, tag: str) -> None:
         if tag not in _KNOWN:
             tag = _strip_namespace(tag)
         if self._case is None:

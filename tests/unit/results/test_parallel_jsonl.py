@@ -40,7 +40,7 @@ def as_line(
     """Return what is known of an episode, however it was read."""
     if isinstance(item, ParsedEpisode):
         return ParsedLine(identify_episode(item), build_episode_record(item.episode), None)
-    return item._replace(place=None) if isinstance(item, ParsedLine) else item
+    return item._replace(position=None) if isinstance(item, ParsedLine) else item
 
 
 def by_one(path: Path) -> list[ParsedLine | EpisodeFileProblem]:
@@ -165,8 +165,8 @@ def test_a_spool_has_the_lines_of_all_processes(tmp_path: Path, monkeypatch, kil
             (tmp_path / name).write_text(results(*lines))
             with (tmp_path / name).open("rb") as file:
                 spooled(file, spool, name)
-        assert sorted(spool.lines()) == sorted(EPISODES)
-        assert sorted(spool.lines()) == sorted(EPISODES)
+        assert sorted(spool.iterate_lines()) == sorted(EPISODES)
+        assert sorted(spool.iterate_lines()) == sorted(EPISODES)
 
 
 def test_secrets_are_gone_whoever_wrote_a_line(tmp_path: Path):
@@ -174,6 +174,6 @@ def test_secrets_are_gone_whoever_wrote_a_line(tmp_path: Path):
     path.write_text(results(*EPISODES))
     with EpisodeSpool(lambda text: text.replace("refund", "***")) as spool, path.open("rb") as file:
         spooled(file, spool, path.name)
-        clean = list(spool.lines())
+        clean = list(spool.iterate_lines())
     assert len(clean) == len(EPISODES)
     assert not any("refund" in line for line in clean)

@@ -105,7 +105,7 @@ def test_any_value_at_any_place_raises_nothing(name, data):
 def test_any_object_is_read_by_any_reader_without_raising(name, document):
     importer = IMPORTERS[name]
     importer.can_import(document)
-    list(importer.episodes(document))
+    list(importer.iterate_episodes(document))
 
 
 @pytest.mark.parametrize("name", IMPORTERS)

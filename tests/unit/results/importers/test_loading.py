@@ -117,7 +117,7 @@ def test_any_order_of_files_gives_the_same(folder):
     for order in (names, names[::-1], names[3:] + names[:3]):
         with EpisodeSpool() as spool:
             loaded = load_results(order, [], root=root, spool=spool)
-            written.append((loaded, tuple(spool.lines())))
+            written.append((loaded, tuple(spool.iterate_lines())))
     assert not written[0][0].findings
     assert written[0] == written[1] == written[2]
 
@@ -126,6 +126,6 @@ def test_secrets_are_taken_out(folder):
     root = folder("promptfoo/once.json")
     with EpisodeSpool(lambda text: text.replace("weather", "***")) as spool:
         load_results(["promptfoo-once.json"], [], root=root, spool=spool)
-        text = "".join(spool.lines())
+        text = "".join(spool.iterate_lines())
     assert "***" in text
     assert "weather" not in text
