@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from ci_agent_eval.steering.located_value import InvalidSetting, LocatedValue
+from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.settings import GENERAL_PRIORITY, GeneralRule, SteeringSettings
 
@@ -18,7 +18,7 @@ NESTED = "tool_call_reactor"
 
 
 def parse_settings(document: LocatedValue) -> SteeringSettings:
-    """Parse the file's content. Raises InvalidSetting."""
+    """Parse the file's content. Raises LocatedProblem."""
     root = _read_mapping(document, "the file")
     _refuse_unknown(root, (SECTION,), "")
     session = _read_mapping(root[SECTION], SECTION) if SECTION in root else {}
@@ -36,20 +36,12 @@ def _merge_tables(
 ) -> Iterator[tuple[str, LocatedValue]]:
     for name in KEYS:
         found = [table[name] for table in (session, nested) if name in table]
-        if len(found) == 2 and _to_plain_value(found[0]) != _to_plain_value(found[1]):
-            raise InvalidSetting(
+        if len(found) == 2 and found[0].to_plain() != found[1].to_plain():
+            raise LocatedProblem(
                 found[1].line, f"{name}: differs from line {found[0].line}; keep one"
             )
         for located in found[:1]:
             yield name, located
-
-
-def _to_plain_value(located: LocatedValue) -> object:
-    if isinstance(located.value, dict):
-        return {key: _to_plain_value(value) for key, value in located.value.items()}
-    if isinstance(located.value, tuple):
-        return [_to_plain_value(value) for value in located.value]
-    return located.value
 
 
 def _refuse_unknown(table: Mapping[str, LocatedValue], known: tuple[str, ...], prefix: str) -> None:
@@ -57,13 +49,13 @@ def _refuse_unknown(table: Mapping[str, LocatedValue], known: tuple[str, ...], p
         if key not in known:
             nearest = get_close_matches(key, known, n=1)
             hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
-            raise InvalidSetting(located.line, f"unknown key {prefix + key!r}; {hint}")
+            raise LocatedProblem(located.line, f"unknown key {prefix + key!r}; {hint}")
 
 
-def _build_error(located: LocatedValue, name: str, requirement: str) -> InvalidSetting:
-    shown = repr(_to_plain_value(located))
+def _build_error(located: LocatedValue, name: str, requirement: str) -> LocatedProblem:
+    shown = repr(located.to_plain())
     shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
-    return InvalidSetting(located.line, f"{name}: must be {requirement} (given: {shown})")
+    return LocatedProblem(located.line, f"{name}: must be {requirement} (given: {shown})")
 
 
 def _read_mapping(located: LocatedValue, name: str) -> dict[str, LocatedValue]:
@@ -112,7 +104,7 @@ def _read_dangerous_sets(located: LocatedValue, name: str) -> tuple[str, ...]:
     names = _read_texts(located, name)
     for each in names:
         if each not in DANGEROUS_SETS:
-            raise InvalidSetting(
+            raise LocatedProblem(
                 located.line, f"{name}: unknown {each!r}; known: {', '.join(DANGEROUS_SETS)}"
             )
     return names
@@ -124,7 +116,7 @@ def _read_rules(located: LocatedValue, name: str) -> tuple[GeneralRule, ...]:
     rules = tuple(_read_rule(item, f"{name}[{at}]") for at, item in enumerate(located.value))
     for at, rule in enumerate(rules):
         if rule.name in {earlier.name for earlier in rules[:at]}:
-            raise InvalidSetting(
+            raise LocatedProblem(
                 located.line, f"{name}: two rules are called {rule.name!r}; rename one"
             )
     return rules
@@ -138,7 +130,7 @@ def _read_rule(located: LocatedValue, name: str) -> GeneralRule:
     _refuse_unknown(fields, _RULE_KEYS, f"{name}.")
     for required in ("name", "pattern", "message"):
         if required not in fields:
-            raise InvalidSetting(located.line, f"{name}.{required}: is required")
+            raise LocatedProblem(located.line, f"{name}.{required}: is required")
     tools, priority, once = (fields.get(key) for key in ("tools", "priority", "once"))
     return GeneralRule(
         name=_read_text(fields["name"], f"{name}.name"),
@@ -157,7 +149,7 @@ def _read_pattern(located: LocatedValue, name: str) -> str:
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise InvalidSetting(located.line, f"{name}: is no regular expression ({error})") from None
+        raise LocatedProblem(located.line, f"{name}: is no regular expression ({error})") from None
     return text
 
 

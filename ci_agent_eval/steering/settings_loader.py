@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.located_value import InvalidSetting
+from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
+from ci_agent_eval.errors import InputError, missing_package_error
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 CONFIG_NAME = "agent-eval-steering.yaml"
@@ -54,11 +54,16 @@ def parse_steering_settings(text: str, name: str) -> SteeringSettings:
     """Parse settings in YAML; `name` is the file's name in errors. Raises InputError."""
     # Both are slow to import, and a hook without a file does not need them.
     from ci_agent_eval.steering.settings_keys import parse_settings  # noqa: PLC0415 - as said
-    from ci_agent_eval.steering.settings_yaml import parse_settings_yaml  # noqa: PLC0415 - as said
 
     try:
-        return parse_settings(parse_settings_yaml(text))
-    except InvalidSetting as error:
+        from ci_agent_eval.contract.located_yaml import parse_located_yaml  # noqa: PLC0415 - as said
+    except ModuleNotFoundError as error:  # pragma: no cover - the tests' environment has it
+        user = "a configuration file of steering"
+        raise missing_package_error(user, "PyYAML", "steering") from error
+
+    try:
+        return parse_settings(parse_located_yaml(text) or LocatedValue({}, 1))
+    except LocatedProblem as error:
         raise InputError(f"{name}:{error.line}: {error}") from None
 
 

@@ -6,11 +6,11 @@ import codecs
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ci_agent_eval.authoring.scenarios.reading.file_value import FileProblem, FileValue
-from ci_agent_eval.authoring.scenarios.reading.located_csv import parse_located_csv
-from ci_agent_eval.authoring.scenarios.reading.located_json import parse_located_json
+from ci_agent_eval.authoring.scenarios.located_csv import parse_located_csv
 from ci_agent_eval.authoring.scenarios.scenario import Scenario
 from ci_agent_eval.authoring.scenarios.validation import validate_scenarios
+from ci_agent_eval.contract.located_json import parse_located_json
+from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -21,13 +21,13 @@ _MAX_PROBLEMS = 20
 """Problems of one file in an error message."""
 
 
-def _parse_yaml(text: str) -> FileValue | None:
-    from ci_agent_eval.authoring.scenarios.reading.located_yaml import parse_located_yaml  # noqa: PLC0415 - an extra
+def _parse_yaml(text: str) -> LocatedValue | None:
+    from ci_agent_eval.contract.located_yaml import parse_located_yaml  # noqa: PLC0415 - an extra
 
     return parse_located_yaml(text)
 
 
-PARSERS: Mapping[str, Callable[[str], FileValue | None]] = {
+PARSERS: Mapping[str, Callable[[str], LocatedValue | None]] = {
     ".yaml": _parse_yaml,
     ".yml": _parse_yaml,
     ".json": parse_located_json,
@@ -55,7 +55,7 @@ def parse_scenarios(data: bytes, name: str) -> tuple[Scenario, ...]:
         raise InputError(f"{name}: its format is not known by its name; end it in {known}")
     try:
         entries, problems = validate_scenarios(parse(_decode_text(data, name)))
-    except FileProblem as problem:
+    except LocatedProblem as problem:
         raise InputError(_format_problem(name, problem)) from None
     if problems:
         raise InputError(_format_problems(name, problems))
@@ -89,12 +89,12 @@ def _decode_text(data: bytes, name: str) -> str:
         raise InputError(f"{name}:{line}: is not UTF-8; save it as UTF-8") from None
 
 
-def _format_problem(name: str, problem: FileProblem) -> str:
+def _format_problem(name: str, problem: LocatedProblem) -> str:
     column = f"column {problem.column!r}: " if problem.column else ""
     return f"{name}:{problem.line}: {column}{problem.message}"
 
 
-def _format_problems(name: str, problems: list[FileProblem]) -> str:
+def _format_problems(name: str, problems: list[LocatedProblem]) -> str:
     lines = [_format_problem(name, problem) for problem in problems[:_MAX_PROBLEMS]]
     more = len(problems) - _MAX_PROBLEMS
     return "\n".join(lines + ([f"{name}: and {more} more problems"] if more > 0 else []))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ci_agent_eval.authoring.scenarios.reading.file_value import FileProblem, FileValue
 from ci_agent_eval.contract.base import describe_unknown_key
+from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 from ci_agent_eval.contract.scenario import ScenarioEntry
 from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
 
@@ -34,63 +34,65 @@ class LocatedEntry(NamedTuple):
 
 
 def validate_scenarios(
-    document: FileValue | None,
-) -> tuple[list[LocatedEntry], list[FileProblem]]:
+    document: LocatedValue | None,
+) -> tuple[list[LocatedEntry], list[LocatedProblem]]:
     """Return the valid scenarios of a file, and the problems of the others.
 
     Raises FileProblem if the file as a whole is invalid.
     """
     items, defaults = _split_document(document)
     entries: list[LocatedEntry] = []
-    problems: list[FileProblem] = []
+    problems: list[LocatedProblem] = []
     for item in items:
         try:
             entries.append(_build_entry(item, defaults))
-        except FileProblem as problem:
+        except LocatedProblem as problem:
             problems.append(problem)
     problems += _find_duplicate_ids(entries)
     return entries, sorted(problems, key=lambda problem: problem.line)
 
 
 def _split_document(
-    document: FileValue | None,
-) -> tuple[tuple[FileValue, ...], Mapping[str, FileValue]]:
+    document: LocatedValue | None,
+) -> tuple[tuple[LocatedValue, ...], Mapping[str, LocatedValue]]:
     """Return the scenarios and the defaults of a file: a list, or `scenarios` and `defaults`."""
     if document is None:
-        raise FileProblem(
+        raise LocatedProblem(
             1, "is empty; write a list of scenarios, each with id and fixed_responses"
         )
-    defaults: Mapping[str, FileValue] = {}
+    defaults: Mapping[str, LocatedValue] = {}
     items = document
     if isinstance(document.value, Mapping):
         for key, item in document.value.items():
             if key not in _DOCUMENT:
-                raise FileProblem(item.line, describe_unknown_key(key, _DOCUMENT))
+                raise LocatedProblem(item.line, describe_unknown_key(key, _DOCUMENT))
         defaults = _get_defaults(document.value.get("defaults"))
-        items = document.value.get("scenarios", FileValue((), document.line))
+        items = document.value.get("scenarios", LocatedValue((), document.line))
     if not isinstance(items.value, tuple):
-        raise FileProblem(items.line, "must be a list of scenarios, or a table with `scenarios`")
+        raise LocatedProblem(items.line, "must be a list of scenarios, or a table with `scenarios`")
     if not items.value:
-        raise FileProblem(
+        raise LocatedProblem(
             items.line, "holds no scenario; write at least one, or take the file away"
         )
     return items.value, defaults
 
 
-def _get_defaults(given: FileValue | None) -> Mapping[str, FileValue]:
+def _get_defaults(given: LocatedValue | None) -> Mapping[str, LocatedValue]:
     if given is None or given.value is None:
         return {}
     if not isinstance(given.value, Mapping):
-        raise FileProblem(given.line, "defaults: must be a table (keys with values)")
+        raise LocatedProblem(given.line, "defaults: must be a table (keys with values)")
     if "id" in given.value:
-        raise FileProblem(given.value["id"].line, "defaults: each scenario needs an id of its own")
+        raise LocatedProblem(
+            given.value["id"].line, "defaults: each scenario needs an id of its own"
+        )
     return given.value
 
 
-def _build_entry(item: FileValue, defaults: Mapping[str, FileValue]) -> LocatedEntry:
+def _build_entry(item: LocatedValue, defaults: Mapping[str, LocatedValue]) -> LocatedEntry:
     if not isinstance(item.value, Mapping):
-        raise FileProblem(item.line, "a scenario must be a table (keys with values)")
-    merged = FileValue(_merge_defaults(defaults, item.value), item.line)
+        raise LocatedProblem(item.line, "a scenario must be a table (keys with values)")
+    merged = LocatedValue(_merge_defaults(defaults, item.value), item.line)
     try:
         return LocatedEntry(ScenarioEntry.model_validate(merged.to_plain()), item.line)
     except ValueError as error:
@@ -98,8 +100,8 @@ def _build_entry(item: FileValue, defaults: Mapping[str, FileValue]) -> LocatedE
 
 
 def _merge_defaults(
-    defaults: Mapping[str, FileValue], own: Mapping[str, FileValue]
-) -> dict[str, FileValue]:
+    defaults: Mapping[str, LocatedValue], own: Mapping[str, LocatedValue]
+) -> dict[str, LocatedValue]:
     """Merge the entry's keys over the defaults, one level deep in tables.
 
     An empty check of the entry removes the default one.
@@ -110,15 +112,15 @@ def _merge_defaults(
         if default and isinstance(default.value, Mapping) and isinstance(item.value, Mapping):
             inner = {**default.value, **item.value}
             kept = _remove_disabled_defaults(inner, default.value) if key == "checks" else inner
-            merged[key] = FileValue(kept, item.line, item.column)
+            merged[key] = LocatedValue(kept, item.line, item.column)
             if inner and not kept:
                 del merged[key]
     return merged
 
 
 def _remove_disabled_defaults(
-    checks: Mapping[str, FileValue], defaults: Mapping[str, FileValue]
-) -> dict[str, FileValue]:
+    checks: Mapping[str, LocatedValue], defaults: Mapping[str, LocatedValue]
+) -> dict[str, LocatedValue]:
     """Return the checks without the defaults that the scenario sets to an empty value."""
     disabled = {
         n for n, default in defaults.items() if default.value and checks[n].value in ((), {})
@@ -126,11 +128,11 @@ def _remove_disabled_defaults(
     return {name: check for name, check in checks.items() if name not in disabled}
 
 
-def _build_problem(error: ValueError, merged: FileValue) -> FileProblem:
+def _build_problem(error: ValueError, merged: LocatedValue) -> LocatedProblem:
     """Return the first problem of a validation error, with its location."""
     errors: Any = getattr(error, "errors", None)
     if errors is None:
-        return FileProblem(merged.line, str(error))
+        return LocatedProblem(merged.line, str(error))
     first = errors(include_url=False)[0]
     path = [part for part in first["loc"] if not str(part).startswith(("function-", "constrained"))]
     message = _MESSAGES.get(first["type"]) or get_plain_message(first)
@@ -140,7 +142,7 @@ def _build_problem(error: ValueError, merged: FileValue) -> FileProblem:
     found = merged.find(path if unknown is None else [*path, unknown])
     where = "" if found.column else ".".join(map(str, path))
     shown = f"{where}: {message}" if where else message
-    return FileProblem(found.line, f"{shown}{_quote_input(first)}", found.column)
+    return LocatedProblem(found.line, f"{shown}{_quote_input(first)}", found.column)
 
 
 def _quote_input(first: Mapping[str, Any]) -> str:
@@ -150,11 +152,11 @@ def _quote_input(first: Mapping[str, Any]) -> str:
     return f" (got {given if len(given) <= _LONGEST else given[:_LONGEST] + '…'})"
 
 
-def _find_duplicate_ids(entries: list[LocatedEntry]) -> Iterator[FileProblem]:
+def _find_duplicate_ids(entries: list[LocatedEntry]) -> Iterator[LocatedProblem]:
     lines: dict[str, int] = {}
     for entry, line in entries:
         first = lines.setdefault(entry.id, line)
         if first != line:
-            yield FileProblem(
+            yield LocatedProblem(
                 line, f"id {entry.id!r} is that of line {first} already; give it another one"
             )

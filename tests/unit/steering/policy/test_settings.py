@@ -175,15 +175,15 @@ BAD = {
     "pytest_full_suite_steering_message: must be a text that is not empty (given: '  ')",
     "session:\n  session_state_ttl: 0\n": "steer.yaml:2: session_state_ttl: "
     "must be a number of seconds above 0 (given: 0)",
-    "session:\n  session_state_ttl: .inf\n": "steer.yaml:2: session_state_ttl: "
-    "must be a number of seconds above 0 (given: inf)",
+    "session:\n  session_state_ttl: .inf\n": "steer.yaml:2: '.inf' is not finite; "
+    "write a number",
     "session:\n  session_state_ttl: true\n": "steer.yaml:2: session_state_ttl: "
     "must be a number of seconds above 0 (given: True)",
     "session:\n  tool_call_reactor:\n    pytest_full_suite_handler_priority: high\n": "steer.yaml:3: "
     "pytest_full_suite_handler_priority: must be a whole number from -1000000 to 1000000 "
     "(given: 'high')",
-    "session:\n  session_state_ttl: 1\n  session_state_ttl: 2\n": "steer.yaml:3: the key "
-    "'session_state_ttl' stands here twice; keep one",
+    "session:\n  session_state_ttl: 1\n  session_state_ttl: 2\n": "steer.yaml:3: key "
+    "'session_state_ttl' is there twice (first in line 2); keep one of them",
     "session:\n  session_state_ttl: 1\n  tool_call_reactor:\n    session_state_ttl: 2\n": "steer.yaml:4: "
     "session_state_ttl: differs from line 2; keep one",
     "session:\n  pytest_full_suite_aliases: tox\n": "steer.yaml:2: pytest_full_suite_aliases: "
@@ -204,8 +204,8 @@ BAD = {
     "session: &a {session_state_ttl: 1}\nother: *a\n": "steer.yaml:2: the alias *a is not read; "
     "write the value out",
     "a: b: c\n": "steer.yaml:1: is no YAML: mapping values are not allowed here",
-    "session: !!python/object/apply:os.system [id]\n": "steer.yaml:1: session: must be a mapping "
-    "of keys to values (given: ['id'])",
+    "session: !!python/object/apply:os.system [id]\n": "steer.yaml:1: the tag "
+    "'tag:yaml.org,2002:python/object/apply:os.system' is not read; write plain values without `!`",
 }  # fmt: skip
 
 

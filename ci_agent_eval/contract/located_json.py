@@ -8,11 +8,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ci_agent_eval.authoring.scenarios.reading.file_value import (
+from ci_agent_eval.contract.located_value import (
     MAX_DEPTH,
-    FileKey,
-    FileProblem,
-    FileValue,
+    LocatedKey,
+    LocatedProblem,
+    LocatedValue,
     build_mapping,
     require_utf8_text,
 )
@@ -20,20 +20,20 @@ from ci_agent_eval.authoring.scenarios.reading.file_value import (
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
-def parse_located_json(text: str) -> FileValue | None:
+def parse_located_json(text: str) -> LocatedValue | None:
     """Parse JSON; None if it is empty. Raises FileProblem."""
     if not text.strip():
         return None
     try:
         json.loads(text, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
-        raise FileProblem(
+        raise LocatedProblem(
             error.lineno, f"is no JSON: {error.msg} (character {error.colno})"
         ) from None
     except RecursionError:
-        raise FileProblem(1, "is nested too deep; write it flat") from None
+        raise LocatedProblem(1, "is nested too deep; write it flat") from None
     except ValueError as error:
-        raise FileProblem(1, f"is no JSON that can be read: {error}") from None
+        raise LocatedProblem(1, f"is no JSON that can be read: {error}") from None
     return _LocatingParser(text).parse_document()
 
 
@@ -50,33 +50,33 @@ class _LocatingParser:
         self._decode: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().raw_decode
         self._position = 0
 
-    def parse_document(self) -> FileValue:
+    def parse_document(self) -> LocatedValue:
         return self._parse_value(0)
 
-    def _parse_value(self, depth: int) -> FileValue:
+    def _parse_value(self, depth: int) -> LocatedValue:
         line = self._skip_space()
         if depth > MAX_DEPTH:
-            raise FileProblem(line, "is nested too deep; write it flat")
+            raise LocatedProblem(line, "is nested too deep; write it flat")
         first = self._text[self._position]
         if first == "{":
-            return FileValue(self._parse_object(depth), line)
+            return LocatedValue(self._parse_object(depth), line)
         if first == "[":
-            return FileValue(self._parse_array(depth), line)
-        return FileValue(self._parse_scalar(line), line)
+            return LocatedValue(self._parse_array(depth), line)
+        return LocatedValue(self._parse_scalar(line), line)
 
-    def _parse_object(self, depth: int) -> dict[str, FileValue]:
-        pairs: list[tuple[FileKey, FileValue]] = []
+    def _parse_object(self, depth: int) -> dict[str, LocatedValue]:
+        pairs: list[tuple[LocatedKey, LocatedValue]] = []
         self._position += 1
         while not self._ends_with("}"):
             line = self._skip_space()
-            key = FileKey(self._parse_scalar(line), line)
+            key = LocatedKey(self._parse_scalar(line), line)
             self._skip_space()
             self._position += 1  # the colon
             pairs.append((key, self._parse_value(depth + 1)))
         return build_mapping(pairs)
 
-    def _parse_array(self, depth: int) -> tuple[FileValue, ...]:
-        items: list[FileValue] = []
+    def _parse_array(self, depth: int) -> tuple[LocatedValue, ...]:
+        items: list[LocatedValue] = []
         self._position += 1
         while not self._ends_with("]"):
             items.append(self._parse_value(depth + 1))

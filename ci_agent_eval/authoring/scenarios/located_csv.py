@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ci_agent_eval.authoring.scenarios.reading.file_value import FileProblem, FileValue
+from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 
 TABLES = ("budgets", "checks", "goal", "metadata")
 """Keys with nested keys."""
@@ -34,14 +34,14 @@ _NUMBER_TABLES = ("budgets.", "checks.tool_limits.")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
 
 
-def parse_located_csv(text: str) -> FileValue | None:
+def parse_located_csv(text: str) -> LocatedValue | None:
     """Parse CSV as a list of scenarios; None if it is empty. Raises FileProblem."""
     rows = _read_rows(text)
     header = next(rows, None)
     if header is None:
         return None
     names = _parse_header(*header)
-    return FileValue(tuple(_parse_row(names, line, cells) for line, cells in rows), header[0])
+    return LocatedValue(tuple(_parse_row(names, line, cells) for line, cells in rows), header[0])
 
 
 def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -52,7 +52,7 @@ def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise FileProblem(max(reader.line_num, line), f"is no CSV: {error}") from None
+            raise LocatedProblem(max(reader.line_num, line), f"is no CSV: {error}") from None
         if cells is None:
             return
         if any(cell.strip() for cell in cells):
@@ -63,41 +63,41 @@ def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
 def _parse_header(line: int, header: list[str]) -> list[str]:
     names = [name.strip() for name in header]
     if len(names) == 1 and re.search(r"[;\t]", names[0]):
-        raise FileProblem(line, "its columns are not separated by commas; save it with commas")
+        raise LocatedProblem(line, "its columns are not separated by commas; save it with commas")
     for index, name in enumerate(names):
         if not name:
-            raise FileProblem(line, f"column {index + 1} has no name; name it, or take it away")
+            raise LocatedProblem(line, f"column {index + 1} has no name; name it, or take it away")
         if name in names[:index]:
-            raise FileProblem(line, f"column {name!r} is there twice; keep one of them", name)
+            raise LocatedProblem(line, f"column {name!r} is there twice; keep one of them", name)
     return names
 
 
-def _parse_row(names: list[str], line: int, cells: list[str]) -> FileValue:
+def _parse_row(names: list[str], line: int, cells: list[str]) -> LocatedValue:
     if len(cells) != len(names):
-        raise FileProblem(
+        raise LocatedProblem(
             line,
             f"the row has {len(cells)} cells, the header {len(names)}; put a cell that holds "
             "a comma in double quotes",
         )
-    row: dict[str, FileValue] = {}
+    row: dict[str, LocatedValue] = {}
     for name, cell in zip(names, cells, strict=True):
         if cell.strip():
-            _insert_cell(row, name, FileValue(_parse_cell(name, cell, line), line, name))
-    return FileValue(row, line)
+            _insert_cell(row, name, LocatedValue(_parse_cell(name, cell, line), line, name))
+    return LocatedValue(row, line)
 
 
-def _insert_cell(row: dict[str, FileValue], name: str, item: FileValue) -> None:
+def _insert_cell(row: dict[str, LocatedValue], name: str, item: LocatedValue) -> None:
     """Insert a cell at the path of its column, creating the tables on the way."""
     parent = row
     *tables, last = _split_column_name(name)
     for table_name in tables:
-        inner = parent.setdefault(table_name, FileValue({}, item.line, item.column))
+        inner = parent.setdefault(table_name, LocatedValue({}, item.line, item.column))
         if not isinstance(inner.value, dict):
             message = f"{table_name!r} has a column of its own already"
-            raise FileProblem(item.line, message, item.column)
+            raise LocatedProblem(item.line, message, item.column)
         parent = inner.value
     if last in parent:
-        raise FileProblem(item.line, f"{last!r} has columns of its own already", item.column)
+        raise LocatedProblem(item.line, f"{last!r} has columns of its own already", item.column)
     parent[last] = item
 
 
@@ -119,7 +119,7 @@ def _parse_cell(name: str, cell: str, line: int) -> Any:
         return _parse_json_cell(name, cell, line)
     if is_list:
         texts = (text.strip() for text in cell.split("|"))
-        return tuple(FileValue(text, line, name) for text in texts if text)
+        return tuple(LocatedValue(text, line, name) for text in texts if text)
     if name in NUMBERS or name.startswith(_NUMBER_TABLES):
         return _parse_number(name, cell.strip(), line)
     return cell.strip()
@@ -129,20 +129,20 @@ def _parse_json_cell(name: str, cell: str, line: int) -> Any:
     try:
         return _locate_value(json.loads(cell), name, line).value
     except (ValueError, RecursionError) as error:
-        raise FileProblem(line, f"the cell is no JSON: {error}", name) from None
+        raise LocatedProblem(line, f"the cell is no JSON: {error}", name) from None
 
 
-def _locate_value(value: Any, name: str, line: int) -> FileValue:
+def _locate_value(value: Any, name: str, line: int) -> LocatedValue:
     if isinstance(value, dict):
         inner = {key: _locate_value(item, name, line) for key, item in value.items()}
-        return FileValue(inner, line, name)
+        return LocatedValue(inner, line, name)
     if isinstance(value, list):
-        return FileValue(tuple(_locate_value(item, name, line) for item in value), line, name)
-    return FileValue(value, line, name)
+        return LocatedValue(tuple(_locate_value(item, name, line) for item in value), line, name)
+    return LocatedValue(value, line, name)
 
 
 def _parse_number(name: str, cell: str, line: int) -> int | float:
     try:
         return int(cell) if _WHOLE.fullmatch(cell) else float(cell)
     except ValueError:
-        raise FileProblem(line, f"must be a number (got {cell[:40]!r})", name) from None
+        raise LocatedProblem(line, f"must be a number (got {cell[:40]!r})", name) from None

@@ -1,4 +1,4 @@
-"""YAML with the line of every value: plain values only, typed as in YAML 1.2.
+"""Parser of YAML with the line of every value: plain values only, typed as in YAML 1.2.
 
 PyYAML reads YAML 1.1, where `yes`, `no` and `on` are booleans and `1:30` is a number: in a
 script of messages they are texts. Aliases are refused, because a few lines of them can expand
@@ -11,23 +11,16 @@ import math
 import re
 from typing import Any
 
-from ci_agent_eval.authoring.scenarios.reading.file_value import (
+import yaml
+
+from ci_agent_eval.contract.located_value import (
     MAX_DEPTH,
-    FileKey,
-    FileProblem,
-    FileValue,
+    LocatedKey,
+    LocatedProblem,
+    LocatedValue,
     build_mapping,
     require_utf8_text,
 )
-from ci_agent_eval.errors import InputError
-
-try:
-    import yaml
-except ModuleNotFoundError as error:  # pragma: no cover - the tests' environment has it
-    raise InputError(
-        "scenario files in YAML need PyYAML, which is not installed; "
-        "run: pip install 'ci-agent-eval[checks]', or write the file as JSON or CSV"
-    ) from error
 
 _CORE = "tag:yaml.org,2002:"
 
@@ -41,10 +34,9 @@ class _Yaml12Loader(yaml.SafeLoader):
         """Compose a node. Raises FileProblem for an alias."""
         if self.check_event(yaml.AliasEvent):
             event: yaml.AliasEvent = self.peek_event()  # type: ignore[no-untyped-call]
-            raise FileProblem(
+            raise LocatedProblem(
                 1 if event.start_mark is None else event.start_mark.line + 1,
-                f"the alias *{event.anchor} is not read; write the value out, or put what "
-                "all scenarios share under `defaults`",
+                f"the alias *{event.anchor} is not read; write the value out",
             )
         return super().compose_node(parent, index)
 
@@ -62,22 +54,24 @@ for _tag, _pattern, _first in (
     )
 
 
-def parse_located_yaml(text: str) -> FileValue | None:
+def parse_located_yaml(text: str) -> LocatedValue | None:
     """Parse YAML; None if it is empty. Raises FileProblem."""
     try:
         node = yaml.compose(text, Loader=_Yaml12Loader)
         return None if node is None else _convert_node(node, 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise FileProblem(1 if mark is None else mark.line + 1, _format_error(error)) from None
+        raise LocatedProblem(1 if mark is None else mark.line + 1, _format_error(error)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise FileProblem(line, f"holds a character that YAML forbids ({error.reason})") from None
+        raise LocatedProblem(
+            line, f"holds a character that YAML forbids ({error.reason})"
+        ) from None
     except RecursionError:
-        raise FileProblem(1, "is nested too deep; write it flat") from None
+        raise LocatedProblem(1, "is nested too deep; write it flat") from None
     except (yaml.YAMLError, ValueError, IndexError, OverflowError) as error:
         # PyYAML's scanner leaks Python's own errors for some broken escapes.
-        raise FileProblem(1, f"is no YAML that can be read: {error}") from None
+        raise LocatedProblem(1, f"is no YAML that can be read: {error}") from None
 
 
 def _format_error(error: yaml.MarkedYAMLError) -> str:
@@ -85,25 +79,25 @@ def _format_error(error: yaml.MarkedYAMLError) -> str:
     return f"is no YAML: {', '.join(parts)}"
 
 
-def _convert_node(node: yaml.Node, depth: int) -> FileValue:
+def _convert_node(node: yaml.Node, depth: int) -> LocatedValue:
     line = node.start_mark.line + 1
     if depth > MAX_DEPTH:
-        raise FileProblem(line, "is nested too deep; write it flat")
+        raise LocatedProblem(line, "is nested too deep; write it flat")
     if isinstance(node, yaml.MappingNode):
         _refuse_tag(node, "map")
         pairs = ((_convert_key(key), _convert_node(value, depth + 1)) for key, value in node.value)
-        return FileValue(build_mapping(pairs), line)
+        return LocatedValue(build_mapping(pairs), line)
     if isinstance(node, yaml.SequenceNode):
         _refuse_tag(node, "seq")
-        return FileValue(tuple(_convert_node(item, depth + 1) for item in node.value), line)
-    return FileValue(_convert_scalar(node, line), line)
+        return LocatedValue(tuple(_convert_node(item, depth + 1) for item in node.value), line)
+    return LocatedValue(_convert_scalar(node, line), line)
 
 
-def _convert_key(node: yaml.Node) -> FileKey:
+def _convert_key(node: yaml.Node) -> LocatedKey:
     line = node.start_mark.line + 1
     if not isinstance(node, yaml.ScalarNode):
-        raise FileProblem(line, "a key must be a text")
-    return FileKey(require_utf8_text(node.value, line), line)
+        raise LocatedProblem(line, "a key must be a text")
+    return LocatedKey(require_utf8_text(node.value, line), line)
 
 
 def _convert_scalar(node: yaml.Node, line: int) -> Any:
@@ -124,15 +118,15 @@ def _parse_number(kind: str, text: str, line: int) -> int | float:
             return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
         number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:
-        raise FileProblem(line, f"{text[:40]!r} is no number; put a text in quotes") from None
+        raise LocatedProblem(line, f"{text[:40]!r} is no number; put a text in quotes") from None
     if not math.isfinite(number):
-        raise FileProblem(line, f"{text[:40]!r} is not finite; write a number")
+        raise LocatedProblem(line, f"{text[:40]!r} is not finite; write a number")
     return number
 
 
 def _refuse_tag(node: yaml.Node, *known: str) -> None:
     if node.tag.removeprefix(_CORE) not in known:
-        raise FileProblem(
+        raise LocatedProblem(
             node.start_mark.line + 1,
             f"the tag {node.tag!r} is not read; write plain values without `!`",
         )

@@ -10,7 +10,7 @@ MAX_DEPTH = 32
 """Limit of nested values; a scenario needs five."""
 
 
-class FileProblem(Exception):  # noqa: N818 - internal, converted to InputError
+class LocatedProblem(Exception):  # noqa: N818 - internal, converted to InputError
     """A problem of a file at a line (from 1) and, in a table, a column."""
 
     def __init__(self, line: int, message: str, column: str | None = None) -> None:
@@ -21,7 +21,7 @@ class FileProblem(Exception):  # noqa: N818 - internal, converted to InputError
 
 
 @dataclass(frozen=True, slots=True)
-class FileValue:
+class LocatedValue:
     """A mapping (dict[str, LocatedValue]), a list (tuple[LocatedValue, ...]) or a scalar."""
 
     value: Any
@@ -30,7 +30,7 @@ class FileValue:
     column: str | None = None
     """Name of the column in a table."""
 
-    def find(self, path: Iterable[str | int]) -> FileValue:
+    def find(self, path: Iterable[str | int]) -> LocatedValue:
         """Return the value at a path, or its closest existing ancestor."""
         found = self
         for part in path:
@@ -49,24 +49,24 @@ class FileValue:
         return self.value
 
 
-class FileKey(NamedTuple):
+class LocatedKey(NamedTuple):
     """A mapping's key and its line."""
 
     name: str
     line: int
 
 
-def build_mapping(pairs: Iterable[tuple[FileKey, FileValue]]) -> dict[str, FileValue]:
+def build_mapping(pairs: Iterable[tuple[LocatedKey, LocatedValue]]) -> dict[str, LocatedValue]:
     """Build a mapping. Raises FileProblem for a duplicate key."""
-    found: dict[str, FileValue] = {}
+    found: dict[str, LocatedValue] = {}
     for key, item in pairs:
         if key.name in found:
-            raise FileProblem(
+            raise LocatedProblem(
                 key.line,
                 f"key {key.name!r} is there twice (first in line {found[key.name].line}); "
                 "keep one of them",
             )
-        found[key.name] = FileValue(item.value, key.line)
+        found[key.name] = LocatedValue(item.value, key.line)
     return found
 
 
@@ -75,7 +75,7 @@ def require_utf8_text(text: str, line: int) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise FileProblem(
+        raise LocatedProblem(
             line, "holds half of a character (a lone surrogate); write it whole"
         ) from None
     return text

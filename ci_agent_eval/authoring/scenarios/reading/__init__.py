@@ -1,1 +1,0 @@
-"""Parsers of YAML, JSON and CSV that keep the line of every value."""
