@@ -10,17 +10,17 @@ from ci_agent_eval.steering.policy.command_extraction import detect_full_suite
 from ci_agent_eval.steering.policy.model import DetectionResult, Rules, ToolCallRequest
 
 
-def render_detection(finding: DetectionResult) -> str:
+def render_detection(result: DetectionResult) -> str:
     """Return a readable explanation of a result."""
-    if finding.full_suite:
+    if result.full_suite:
         effect = "full suite: it would be held back once in each session"
     else:
         effect = (
-            "targeted: it goes through" if finding.pytest else "no run of pytest: it goes through"
+            "targeted: it goes through" if result.pytest else "no run of pytest: it goes through"
         )
-    lines = [effect, f"reason:  {finding.reason}"]
-    if finding.command is not None:
-        lines.append(f"command: {finding.command}")
+    lines = [effect, f"reason:  {result.reason}"]
+    if result.command is not None:
+        lines.append(f"command: {result.command}")
     # A command may contain control characters, which must not reach the terminal.
     return "".join(f"{_escape_unprintable(line)}\n" for line in lines)
 
@@ -43,13 +43,13 @@ def _describe_error(error: Exception) -> str:
     return one_line(str(error))
 
 
-def build_json_answer(finding: DetectionResult) -> dict[str, object]:
+def build_json_answer(result: DetectionResult) -> dict[str, object]:
     """Return the JSON fields of a result."""
     return {
-        "pytest": finding.pytest,
-        "full_suite": finding.full_suite,
-        "command": finding.command,
-        "reason": finding.reason,
+        "pytest": result.pytest,
+        "full_suite": result.full_suite,
+        "command": result.command,
+        "reason": result.reason,
     }
 
 

@@ -16,6 +16,7 @@ from ci_agent_eval.steering.policy.wrappers import WRAPPERS, Wrapper
 
 FROM_STDIN = Word("{…}", known=False)
 """Words that are unknown until the command runs."""
+_PARALLEL = Wrapper(frozenset({"-j", "--jobs", "-a", "-n", "-N"}))
 
 
 def unwrap_xargs(command: ShellCommand, _: ShellScope) -> list[Layer]:
@@ -58,16 +59,14 @@ def unwrap_parallel(command: ShellCommand, _: ShellScope) -> list[Layer]:
     words = command.words[1:]
     separator = next((at for at, word in enumerate(words) if word.text.startswith(":::")), None)
     added = words[separator + 1 :] if separator is not None else (FROM_STDIN,)
-    parsed = parse_wrapper(
-        Wrapper(frozenset({"-j", "--jobs", "-a", "-n", "-N"})), "", words[:separator]
-    )
+    parsed = parse_wrapper(_PARALLEL, "", words[:separator])
     if parsed is None:
         return []
     if separator is not None and not parsed.rest:
         return [ShellScript(word.text) for word in added]
     text = " ".join(word.text for word in parsed.rest)
-    shown = " ".join(word.source_text for word in added)
-    return [ShellScript(text.replace("{}", shown) if "{}" in text else f"{text} {shown}")]
+    added_text = " ".join(word.source_text for word in added)
+    return [ShellScript(text.replace("{}", added_text) if "{}" in text else f"{text} {added_text}")]
 
 
 def unwrap_find(command: ShellCommand, _: ShellScope) -> list[Layer]:

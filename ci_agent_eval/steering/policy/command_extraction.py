@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ci_agent_eval.steering.policy.model import (
     DetectionResult,
@@ -85,10 +85,9 @@ def extract_commands(
 
 def runs_commands(tool: object, shell_tools: ShellTools) -> bool:
     """Return whether a tool of this name runs commands."""
-    return (
-        normalize_tool_name(tool) in SHELL_TOOLS
-        or _find_argument_names(tool, shell_tools) is not None
-    )
+    if normalize_tool_name(tool) in SHELL_TOOLS:
+        return True
+    return _find_argument_names(tool, shell_tools) is not None
 
 
 def _as_bash_call(call: ToolCallRequest, shell_tools: ShellTools) -> ToolCallRequest:
@@ -102,18 +101,17 @@ def _as_bash_call(call: ToolCallRequest, shell_tools: ShellTools) -> ToolCallReq
     if not argument_names or not isinstance(arguments, Mapping):
         return ToolCallRequest("bash", arguments)
     fields = _lower_keys(arguments)
-    return ToolCallRequest(
-        "bash", [fields[key.lower()] for key in argument_names if fields.get(key.lower())][:1]
-    )
+    values = [fields[key.lower()] for key in argument_names if fields.get(key.lower())]
+    return ToolCallRequest("bash", values[:1])
 
 
 def _find_argument_names(tool: object, shell_tools: ShellTools) -> tuple[str, ...] | None:
     """Return a tool's argument names from the settings; None if they do not name the tool."""
-    named = {name.strip().lower(): argument_names for name, argument_names in shell_tools.items()}
+    names_by_tool = {name.strip().lower(): keys for name, keys in shell_tools.items()}
     full_name = str(tool).strip().lower()
     short_name = full_name.rpartition("__")[2]
     candidates = (full_name, short_name, short_name.rpartition(".")[2])
-    return next((named[name] for name in candidates if name in named), None)
+    return next((names_by_tool[name] for name in candidates if name in names_by_tool), None)
 
 
 def _extract_limited(call: ToolCallRequest) -> tuple[tuple[ExtractedCommand, ...], bool]:
@@ -125,8 +123,8 @@ def _extract_limited(call: ToolCallRequest) -> tuple[tuple[ExtractedCommand, ...
         return (), False
     if tool == "python" and (code := _get_python_code(call.arguments)) is not None:
         return (Argv(("python", "-c", code)),), False
-    command = _ArgumentReader(_SHELLS.get(tool, "bash")).read(call.arguments, 0)
-    return _limit_commands(map(_prepend_python, command) if tool == "python" else command)
+    commands = _ArgumentReader(_SHELLS.get(tool, "bash")).read(call.arguments, 0)
+    return _limit_commands(map(_prepend_python, commands) if tool == "python" else commands)
 
 
 def _limit_commands(
@@ -149,11 +147,9 @@ def normalize_tool_name(name: object) -> str:
     """
     short_name = str(name).strip().lower().rpartition("__")[2]
     last_part = short_name.rpartition(".")[2]
-    return (
-        last_part
-        if short_name not in SHELL_TOOLS and last_part in {*SHELL_TOOLS, "pytest"}
-        else short_name
-    )
+    if short_name not in SHELL_TOOLS and last_part in {*SHELL_TOOLS, "pytest"}:
+        return last_part
+    return short_name
 
 
 def render_command(command: ExtractedCommand) -> str:
@@ -170,22 +166,18 @@ def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
     commands, is_truncated = _extract_limited(call)
     if not commands:
         return DetectionResult(pytest=False, full_suite=False, reason=_explain_no_command(call))
-    findings = [
+    results = [
         detect_in_text(command.text, shell=command.shell, rules=rules)
         if isinstance(command, CommandLine)
         else detect_in_argv(command.words, rules=rules)
         for command in commands
     ]
-    deciding = max(findings, key=lambda finding: (finding.full_suite, finding.pytest))
-    return DetectionResult(
-        pytest=deciding.pytest,
-        full_suite=deciding.full_suite,
-        reason=f"{deciding.reason}; the call holds more than is looked at"
-        if is_truncated
-        else deciding.reason,
-        command=deciding.command,
-        normal_form="\n".join(finding.normal_form for finding in findings),
-    )
+    deciding = max(results, key=lambda result: (result.full_suite, result.pytest))
+    reason = deciding.reason
+    if is_truncated:
+        reason += "; the call holds more than is looked at"
+    normal_form = "\n".join(result.normal_form for result in results)
+    return replace(deciding, reason=reason, normal_form=normal_form)
 
 
 def _explain_no_command(call: ToolCallRequest) -> str:

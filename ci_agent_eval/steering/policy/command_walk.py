@@ -30,9 +30,8 @@ def walk_commands(extracted: ExtractedCommand) -> Iterator[ShellCommand]:
         return
     layer: Layer
     if isinstance(extracted, CommandLine):
-        layer = ShellScript(
-            drop_invalid_characters(extracted.text), extracted.shell, same_shell=True
-        )
+        text = drop_invalid_characters(extracted.text)
+        layer = ShellScript(text, extracted.shell, same_shell=True)
     else:
         layer = ShellCommand(make_words(*map(drop_invalid_characters, extracted.words)))
     yield from _walk_layers([layer], ShellScope(), _MAX_LAYERS)
@@ -47,11 +46,9 @@ def _walk_layers(layers: Iterable[Layer], scope: ShellScope, depth: int) -> Iter
             yield from _walk_layers(unwrap_command(layer, scope) or (), scope, depth - 1)
 
 
-def _walk_script(text: ShellScript, scope: ShellScope, depth: int) -> Iterator[ShellCommand]:
-    effort = scope.limits
-    effort.calls -= 1
-    effort.characters -= len(text.text)
-    if effort.calls < 0 or effort.characters < 0:
+def _walk_script(script: ShellScript, scope: ShellScope, depth: int) -> Iterator[ShellCommand]:
+    if not scope.limits.spend(script.text):
         return
-    inner = scope if text.same_shell else scope.create_child(text)
-    yield from _walk_layers(get_command_parser(text.shell)(text.text, inner), inner, depth - 1)
+    inner = scope if script.same_shell else scope.create_child(script)
+    commands = get_command_parser(script.shell)(script.text, inner)
+    yield from _walk_layers(commands, inner, depth - 1)

@@ -73,10 +73,9 @@ def drop_invalid_characters(text: str) -> str:
 
 def _is_mostly_heredocs(text: str) -> bool:
     """Return whether a long bash text is short without its here-documents, such as new files."""
-    return (
-        len(text) <= _MAX_HEREDOC_CHARACTERS
-        and len(extract_heredocs(text)[0]) <= MAX_TEXT_CHARACTERS
-    )
+    if len(text) > _MAX_HEREDOC_CHARACTERS:
+        return False
+    return len(extract_heredocs(text)[0]) <= MAX_TEXT_CHARACTERS
 
 
 def _build_unread_result(text: str) -> DetectionResult:

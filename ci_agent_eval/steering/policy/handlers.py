@@ -35,15 +35,13 @@ class FullSuiteHandler:
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
         """Steer the first full run of a command in a session; each one without a session."""
-        finding = detect_full_suite(call, self.rules)
-        if not finding.full_suite:
+        result = detect_full_suite(call, self.rules)
+        if not result.full_suite:
             return None
-        if not _is_first_time(self.memory, session, f"{self.name}\n{finding.normal_form}", now):
+        if not _is_first_time(self.memory, session, f"{self.name}\n{result.normal_form}", now):
             return None
         message = self.message if session is not None else self.message.replace(RESEND, "")
-        return Steer(
-            message, _explain_steering(finding.reason, session), self.name, finding.command
-        )
+        return Steer(message, _explain_steering(result.reason, session), self.name, result.command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,22 +53,16 @@ def find_pytest_runs(
             yield from _find_in_code(layer, scope, rules)
 
 
-def _spend_limits(text: str, scope: ShellScope) -> bool:
-    scope.limits.calls -= 1
-    scope.limits.characters -= len(text)
-    return scope.limits.calls >= 0 and scope.limits.characters >= 0
-
-
-def _find_in_script(text: ShellScript, scope: ShellScope, rules: Rules) -> Iterator[PytestRun]:
-    if not _spend_limits(text.text, scope):
+def _find_in_script(script: ShellScript, scope: ShellScope, rules: Rules) -> Iterator[PytestRun]:
+    if not scope.limits.spend(script.text):
         return
-    inner = scope if text.same_shell else scope.create_child(text)
-    for command in get_command_parser(text.shell)(text.text, inner):
+    inner = scope if script.same_shell else scope.create_child(script)
+    for command in get_command_parser(script.shell)(script.text, inner):
         yield from _find_in_command(command, inner, rules)
 
 
 def _find_in_code(code: PythonCode, scope: ShellScope, rules: Rules) -> Iterator[PytestRun]:
-    if _spend_limits(code.text, scope):
+    if scope.limits.spend(code.text):
         from ci_agent_eval.steering.policy.python_code import unwrap_python  # noqa: PLC0415 - seldom
 
         yield from find_pytest_runs(unwrap_python(code), scope, rules)
@@ -106,9 +100,8 @@ def _classify_command(
             return selection
     if not _is_pytest(command.words[0]):
         return None
-    return classify_pytest_arguments(
-        (*_get_addopts(command, scope), *command.words[1:]), scope.directory, rules
-    )
+    words = (*_get_addopts(command, scope), *command.words[1:])
+    return classify_pytest_arguments(words, scope.directory, rules)
 
 
 def _is_pytest(word: Word) -> bool:
@@ -128,7 +121,7 @@ def _find_in_alias(
     """Return the runs of a shell alias; None if the command is no alias."""
     name = command.words[0].text if command.words else ""
     text = scope.aliases.get(name)
-    if text is None or not _spend_limits(text, scope):
+    if text is None or not scope.limits.spend(text):
         return None
     rest = " ".join(word.source_text for word in command.words[1:])
     layer = ShellScript(f"{text} {rest}", same_shell=True, stdin=command.stdin)

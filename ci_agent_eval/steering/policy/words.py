@@ -82,6 +82,12 @@ class ReadingLimits:
     is_incomplete: bool = False
     """Whether a text was too long for its grammar."""
 
+    def spend(self, text: str) -> bool:
+        """Count a nested text; return whether the limits allow reading it."""
+        self.calls -= 1
+        self.characters -= len(text)
+        return self.calls >= 0 and self.characters >= 0
+
     @property
     def is_spent(self) -> bool:
         """Whether some text was not read."""
@@ -120,7 +126,7 @@ class ShellScope:
         self.limits.characters -= sum(len(word.text) + 1 for word in found or ())
         return found if self.limits.characters > 0 else None
 
-    def create_child(self, text: ShellScript) -> ShellScope:
+    def create_child(self, script: ShellScript) -> ShellScope:
         """Return the scope of a shell that this shell starts."""
         return ShellScope(
             self.limits,
@@ -128,9 +134,9 @@ class ShellScope:
             dict(self.functions),
             dict(self.aliases),
             self.files,
-            text.parameters,
+            script.parameters,
             self.directory,
-            text.stdin,
+            script.stdin,
         )
 
 

@@ -42,8 +42,8 @@ class ProxyReview:
         except Exception as error:  # noqa: BLE001 - an error of steering must not stop the agent
             # Only log texts of own errors; others may contain the model's answer.
             is_own = isinstance(error, AgentEvalError)
-            what = str(error) if is_own else f"unexpected {type(error).__name__}"
-            logger.warning("a call goes through unreviewed: %s", what)
+            description = str(error) if is_own else f"unexpected {type(error).__name__}"
+            logger.warning("a call goes through unreviewed: %s", description)
             return Allow("the review failed")
         if isinstance(decision, Steer):
             _log_steered(decision, call, session)
@@ -53,6 +53,8 @@ class ProxyReview:
 def _log_steered(decision: Steer, call: ToolCallRequest, session: str | None) -> None:
     """Log a steered call without its command, which may contain secrets."""
     is_full_suite = decision.handler == FULL_SUITE
-    what = "full-suite pytest command" if is_full_suite else f"call ({decision.handler})"
+    description = "full-suite pytest command" if is_full_suite else f"call ({decision.handler})"
     name, session_prefix = call.tool[:_NAME_LENGTH], "unknown" if session is None else session[:8]
-    logger.info("Steering %s: held back a call of %r, session %s", what, name, session_prefix)
+    logger.info(
+        "Steering %s: held back a call of %r, session %s", description, name, session_prefix
+    )
