@@ -62,23 +62,19 @@ def _classify_targets(
 ) -> SuiteSelection:
     root = next((word for word in arguments.targets if _is_root(word, directory)), None)
     if root is not None:
-        return SuiteSelection(
-            "full", f"{root.source_text} is the whole project, so every test runs"
-        )
+        reason = f"{root.source_text} is the whole project, so every test runs"
+        return SuiteSelection("full", reason)
     if not arguments.targets:
-        return SuiteSelection(
-            "full", "no path, node id, -k, -m or --lf narrows it, so every test runs"
-        )
+        reason = "no path, node id, -k, -m or --lf narrows it, so every test runs"
+        return SuiteSelection("full", reason)
     if rules.bare_directory_is_full and all(map(_is_directory, arguments.targets)):
         name = arguments.targets[0].source_text
-        return SuiteSelection(
-            "full", f"{name} is a bare directory, which counts as a full run here"
-        )
+        reason = f"{name} is a bare directory, which counts as a full run here"
+        return SuiteSelection("full", reason)
     target = next((word for word in arguments.targets if word.known), arguments.targets[0])
     suffix = "names what to run" if target.known else "is taken to name what to run"
-    return _apply_collect_limit(
-        SuiteSelection("targeted", f"{target.source_text} {suffix}"), words, rules
-    )
+    selection = SuiteSelection("targeted", f"{target.source_text} {suffix}")
+    return _apply_collect_limit(selection, words, rules)
 
 
 def _apply_collect_limit(

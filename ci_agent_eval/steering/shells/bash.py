@@ -128,9 +128,8 @@ class _BashWalker:
     def _visit_command(self, visit: _NodeVisit) -> None:
         expander = self._create_expander()
         command = self._read_command(visit, expander)
-        self._push_steps(
-            [*(_NodeVisit(node) for node in expander.substitutions), *self._resolve_call(command)]
-        )
+        substitutions = [_NodeVisit(node) for node in expander.substitutions]
+        self._push_steps([*substitutions, *self._resolve_call(command)])
 
     def _create_expander(self) -> WordExpander:
         return WordExpander(self.scope, self._predict_substitution)
@@ -142,15 +141,15 @@ class _BashWalker:
         for child in visit.node.children:
             match child.type:
                 case "command_name":
-                    words.extend(expander.expand_words(child.children[0]) if child.children else ())
+                    words.extend(expander.expand(child.children[0]) if child.children else ())
                 case "variable_assignment":
                     environment.append(_read_assignment(child, expander))
                 case "herestring_redirect":
-                    stdin = expander.expand_to_one(child.children[-1]).text
+                    stdin = expander.expand_one(child.children[-1]).text
                 case "file_redirect":
                     words.extend(_read_extra_words(child, expander))
                 case _ if child.is_named:
-                    words.extend(expander.expand_words(child))
+                    words.extend(expander.expand(child))
         return ShellCommand((*words, *visit.extra), tuple(environment), stdin)
 
     def _resolve_call(self, command: ShellCommand) -> list[_WalkStep]:
@@ -180,7 +179,7 @@ class _BashWalker:
         expander = self._create_expander()
         extra = [word for each in redirects for word in _read_extra_words(each, expander)]
         strings = [each for each in redirects if each.type == "herestring_redirect"]
-        stdin = expander.expand_to_one(strings[-1].children[-1]).text if strings else visit.stdin
+        stdin = expander.expand_one(strings[-1].children[-1]).text if strings else visit.stdin
         self._push_steps([_NodeVisit(node) for node in expander.substitutions])
         if body is not None:
             inner = _NodeVisit(body, stdin, (*extra, *visit.extra))
@@ -204,9 +203,8 @@ class _BashWalker:
         reparsed = self.parse(decode_from_grammar(line))
         steps: list[_WalkStep] = [_NodeVisit(child) for child in body.children if child.is_named]
         if reparsed is not None:
-            steps.append(
-                _NodeVisit(reparsed, self._find_heredoc_text(visit.node, None), visit.extra)
-            )
+            stdin = self._find_heredoc_text(visit.node, None)
+            steps.append(_NodeVisit(reparsed, stdin, visit.extra))
         self._push_steps(steps)
 
     def _record_writes(self, visit: _NodeVisit, redirects: Sequence[Node]) -> None:
@@ -218,13 +216,11 @@ class _BashWalker:
             if redirect.type != "file_redirect" or target is None:
                 continue
             if redirect.children[0].type in {">", ">>", ">|"}:
-                output = predict_output(
-                    self._read_command(visit, self._create_expander()), self.scope.files
-                )
+                command = self._read_command(visit, self._create_expander())
+                output = predict_output(command, self.scope.files)
                 if output is not None:
-                    self.scope.record_file(
-                        self._create_expander().expand_to_one(target).text, output
-                    )
+                    path = self._create_expander().expand_one(target).text
+                    self.scope.record_file(path, output)
 
     def _visit_pipeline(self, visit: _NodeVisit) -> None:
         children = [child for child in visit.node.children if child.is_named]
@@ -239,16 +235,13 @@ class _BashWalker:
     def _predict_node_output(self, node: Node, stdin: str | None) -> str | None:
         if node.type == "redirected_statement":
             body = node.child_by_field_name("body")
-            return (
-                self._predict_node_output(body, self._find_heredoc_text(node, stdin))
-                if body is not None
-                else None
-            )
+            if body is None:
+                return None
+            return self._predict_node_output(body, self._find_heredoc_text(node, stdin))
         if node.type != "command":
             return None
-        return predict_output(
-            self._read_command(_NodeVisit(node, stdin), self._create_expander()), self.scope.files
-        )
+        command = self._read_command(_NodeVisit(node, stdin), self._create_expander())
+        return predict_output(command, self.scope.files)
 
     def _find_heredoc_text(self, node: Node, stdin: str | None) -> str | None:
         """Return the text of a here-document, which replaces other input."""
@@ -287,7 +280,7 @@ class _BashWalker:
         expander = self._create_expander()
         name = visit.node.child_by_field_name("variable")
         values = visit.node.children_by_field_name("value")
-        words = tuple(word for value in values for word in expander.expand_words(value))
+        words = tuple(word for value in values for word in expander.expand(value))
         body = visit.node.child_by_field_name("body")
         steps: list[_WalkStep] = [_NodeVisit(each) for each in expander.substitutions]
         if name is not None and body is not None:
@@ -304,7 +297,7 @@ class _BashWalker:
 
 def _read_assignment(node: Node, expander: WordExpander) -> tuple[str, Word]:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-    word = expander.expand_to_one(value) if value is not None else Word("")
+    word = expander.expand_one(value) if value is not None else Word("")
     return (decode_node(name) if name is not None else ""), word
 
 
@@ -312,13 +305,8 @@ def _read_values(node: Node | None, expander: WordExpander) -> tuple[Word, ...]:
     if node is None:
         return (Word(""),)
     if node.type == "array":
-        return tuple(
-            word
-            for child in node.children
-            if child.is_named
-            for word in expander.expand_words(child)
-        )
-    return (expander.expand_to_one(node),)
+        return tuple(word for child in node.named_children for word in expander.expand(child))
+    return (expander.expand_one(node),)
 
 
 def _read_extra_words(node: Node, expander: WordExpander) -> list[Word]:
@@ -327,5 +315,5 @@ def _read_extra_words(node: Node, expander: WordExpander) -> list[Word]:
         return []
     destinations = node.children_by_field_name("destination")
     if destinations:
-        expander.expand_to_one(destinations[0])  # records its substitutions
-    return [word for each in destinations[1:] for word in expander.expand_words(each)]
+        expander.expand_one(destinations[0])  # records its substitutions
+    return [word for each in destinations[1:] for word in expander.expand(each)]

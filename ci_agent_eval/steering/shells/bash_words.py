@@ -33,7 +33,7 @@ class WordExpander:
         self.substitutions: list[Node] = []
         self.depth = 0
 
-    def expand_words(self, node: Node) -> list[Word]:
+    def expand(self, node: Node) -> list[Word]:
         """Return the expanded words of a node: none, one, or many."""
         self.scope.limits.steps -= 1
         if self.depth > _MAX_DEPTH or self.scope.limits.steps < 0:
@@ -55,9 +55,9 @@ class WordExpander:
             return _split_word(self._expand_substitution(node))
         return self._expand_quoted(node)
 
-    def expand_to_one(self, node: Node) -> Word:
+    def expand_one(self, node: Node) -> Word:
         """Return the words of a node joined into one, as in an assignment."""
-        return _join_words(self.expand_words(node), " ")
+        return _join_words(self.expand(node), " ")
 
     def _expand_quoted(self, node: Node) -> list[Word]:
         kind, text = node.type, decode_node(node)
@@ -68,7 +68,7 @@ class WordExpander:
         if kind == "ansi_c_string":
             return [Word(_ANSI.sub(_decode_ansi_escape, text[2:-1]))]
         if kind == "translated_string":
-            return [word for child in node.named_children for word in self.expand_words(child)]
+            return [word for child in node.named_children for word in self.expand(child)]
         self._note_substitution(node)
         return [Word(text, known=not node.child_count)]
 
@@ -77,7 +77,7 @@ class WordExpander:
             self.substitutions.append(node)
 
     def _expand_concatenation(self, node: Node) -> list[Word]:
-        parts = [self.expand_words(child) for child in node.children]
+        parts = [self.expand(child) for child in node.children]
         choices = islice(product(*(part for part in parts)), _MAX_WORDS)
         words = [_join_words(choice, "") for choice in choices]
         has_bare_brace = any(decode_node(child) == "{" for child in node.children)
@@ -110,7 +110,7 @@ class WordExpander:
             return _join_words(self._expand_variable(node), " ")
         if node.type == "command_substitution":
             return self._expand_substitution(node)
-        return self.expand_to_one(node)
+        return self.expand_one(node)
 
     def _expand_substitution(self, node: Node) -> Word:
         self.substitutions.append(node)
@@ -139,7 +139,7 @@ class WordExpander:
         following = operator.next_sibling
         if following is None or not following.is_named:
             return []
-        return self.expand_words(following)
+        return self.expand(following)
 
     def _look_up_variable(self, name: str) -> tuple[Word, ...] | None:
         if name in {"@", "*"}:
