@@ -39,7 +39,7 @@ async def ask_judge(rubric: Rubric, episode: Episode, models: JudgeModels) -> Ju
     tally = RateLimitTally()
     try:
         async with asyncio.timeout(rubric.timeout_s) as deadline:
-            tally.waited = PausableDeadline(deadline).waiting
+            tally.on_wait = PausableDeadline(deadline).set_waiting
             grading = await _ask_model(rubric, episode, models, tally)
     except InputError:
         raise

@@ -36,8 +36,8 @@ class JudgeModels:
     async def _open_model(self, judge: Provider | Model, tally: RateLimitTally) -> Model:
         if isinstance(judge, Provider):
             agent = Agent(judge, name="judge")
-            self.session.learn(agent)
-            return await self.session.model_for(agent, self.episode_id, tally)
+            self.session.register_secrets(agent)
+            return await self.session.build_run_model(agent, self.episode_id, tally)
         cassette_session = self.session.get_cassette_session(self.episode_id)
         return judge if cassette_session is None else CassetteModel(judge, cassette_session)
 
@@ -48,7 +48,7 @@ class JudgeModels:
             input=usage.input_tokens, output=usage.output_tokens, cached=usage.cache_read_tokens
         )
         # The counts of the cassette cover all requests of the episode.
-        misses = self.session.cassette_counts(self.episode_id).misses - recorder.cassette_misses
+        misses = self.session.get_cassette_counts(self.episode_id).misses - recorder.cassette_misses
         cost = compute_cost(response)
         recorder.record_judge(tokens, cost, cassette_misses=misses)
         if cost is not None:

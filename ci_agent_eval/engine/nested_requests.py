@@ -1,9 +1,9 @@
-"""Requests to models from inside of a run or an episode: of sub-agents, and of any other code.
+"""Nested model requests in a run or an episode: of sub-agents and of other code.
 
-PydanticAI has no hook that all agents share, so `Agent.iter`, through which all their runs
-go, is wrapped once. Inside of a run it gives every further agent a capability that puts its
-model on the episode's cassette and counts what its answers took. A request that goes past
-agents is stopped in replay by `ALLOW_MODEL_REQUESTS`, which every model reads before it sends.
+PydanticAI has no hook for all agents, so `Agent.iter`, which starts all their runs, is wrapped
+once. In a run it gives each nested agent a capability that records its model on the episode's
+cassette and counts its usage. Model requests without an agent are refused in replay by
+`ALLOW_MODEL_REQUESTS`, which every model checks before it sends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
 
 FIXTURE = "aitest_run"
-"""The fixture that has an episode's engine and cassette."""
+"""The fixture with an episode's engine and cassette."""
 
 _LIVE_REQUEST = (
     "a live request to a model in replay, past agents or in a thread without their context; "
@@ -42,25 +42,25 @@ _LIVE_REQUEST = (
 
 @dataclass(frozen=True)
 class RunScope:
-    """Where the requests go that are made inside of one run of an agent."""
+    """Cassette and counters for the nested requests of one run."""
 
     cassette_session: CassetteSession | None
     record: RunRecord | None = None
     spent: RunUsage | None = None
 
     @property
-    def replays(self) -> bool:
-        """Whether nothing may be asked live."""
+    def is_replay(self) -> bool:
+        """Whether live requests are refused."""
         return self.cassette_session is not None and self.cassette_session.mode == "replay"
 
-    def recorded(self, model: Model) -> Model:
-        """Return a sub-agent's model on the cassette; scripts, and what is on one, stay."""
+    def wrap_model(self, model: Model) -> Model:
+        """Put a model on the cassette, except for scripts and models on a cassette."""
         if self.cassette_session is None or is_scripted(model) or _is_on_cassette(model):
             return model
         return CassetteModel(model, self.cassette_session)
 
-    def count(self, response: ModelResponse) -> None:
-        """Count an answer that a sub-agent got."""
+    def add_response(self, response: ModelResponse) -> None:
+        """Add the usage of a nested response to the run."""
         if self.record is not None:
             self.record.delegated.setdefault(self.record.answers or 1, []).append(response)
         if self.spent is not None:
@@ -69,15 +69,15 @@ class RunScope:
 
 _scope: ContextVar[RunScope | None] = ContextVar("ci_agent_eval_run", default=None)
 _replaying: list[RunScope] = []
-"""Runs in replay, for threads that were started without a context."""
+"""Runs in replay, for threads without a context."""
 
 
 @contextmanager
 def enter_run_scope(scope: RunScope) -> Iterator[None]:
-    """Take what is asked of models from here on as asked inside of a run."""
+    """Treat the model requests in the block as nested in a run."""
     _wrap_agents()
     token = _scope.set(scope)
-    replaying = [scope] if scope.replays else []
+    replaying = [scope] if scope.is_replay else []
     _replaying.extend(replaying)
     try:
         yield
@@ -88,24 +88,24 @@ def enter_run_scope(scope: RunScope) -> Iterator[None]:
 
 
 def build_refusal_check(cassette_session: CassetteSession | None) -> Callable[[Stop], Stop]:
-    """Return how a run ends whose requests the cassette refuses from now on.
+    """Return a function that turns a stop into a model error if the cassette refused a request.
 
-    A tool may catch the error and go on; the run is none of the agent's all the same.
+    A tool may catch the error and go on, but the run is then not the agent's.
     """
     before = 0 if cassette_session is None else len(cassette_session.refusals)
 
-    def ended(stop: Stop) -> Stop:
+    def check_refusals(stop: Stop) -> Stop:
         refused = [] if cassette_session is None else cassette_session.refusals[before:]
         if not refused or stop.reason == "model_error":
             return stop
         return Stop("model_error", f"the cassette did not answer a request: {refused[0]}")
 
-    return ended
+    return check_refusals
 
 
 @functools.cache
 def record_episode_requests() -> None:
-    """Put what an episode's own code asks of models on its cassette, too."""
+    """Record model requests of an episode's code outside of runs."""
     _wrap_agents()
     _outside_runs.append(_get_episode_scope)
 
@@ -119,7 +119,7 @@ def _get_scope() -> RunScope | None:
 
 
 def _get_episode_scope() -> RunScope | None:
-    """Return where the code of the running episode asks; None without a cassette."""
+    """Return the scope of the active episode; None without a cassette."""
     running = get_active_episode()
     if running is None or running.fixture is None:
         return None
@@ -129,12 +129,12 @@ def _get_episode_scope() -> RunScope | None:
 
 
 class OuterRun(AbstractCapability[Any]):
-    """Marks the run of the agent itself: its requests are recorded and counted already."""
+    """Marks the run of the agent under test, which is already recorded and counted."""
 
 
 @dataclass
 class RecordedRun(OuterRun):
-    """Marks the run of a PydanticAI agent, and notes what its tools do."""
+    """Marks the run of a PydanticAI agent and records its tool calls."""
 
     record: RunRecord
 
@@ -150,7 +150,7 @@ class NestedRun(AbstractCapability[Any]):
     scope: RunScope
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Come last before the model is asked: others may have chosen it."""
+        """Run last before the request, after capabilities that select the model."""
         return CapabilityOrdering(position="innermost")
 
     async def before_model_request(
@@ -158,7 +158,7 @@ class NestedRun(AbstractCapability[Any]):
     ) -> ModelRequestContext:
         """Put the model on the cassette."""
         del ctx
-        return replace(request_context, model=self.scope.recorded(request_context.model))
+        return replace(request_context, model=self.scope.wrap_model(request_context.model))
 
     async def after_model_request(
         self,
@@ -167,19 +167,19 @@ class NestedRun(AbstractCapability[Any]):
         request_context: ModelRequestContext,
         response: ModelResponse,
     ) -> ModelResponse:
-        """Count the answer."""
+        """Count the response."""
         del ctx, request_context
-        self.scope.count(response)
+        self.scope.add_response(response)
         return response
 
 
 class ReplayedNestedRun(NestedRun):
-    """As `NestedRun`; a model that is known by its name needs no key."""
+    """A `NestedRun` in replay, where a model given by name needs no key."""
 
     async def resolve_model_id(
         self, ctx: ModelResolutionContext[Any], *, model_id: str
     ) -> Model | None:
-        """Return a model that is never asked; None where only PydanticAI knows the name."""
+        """Build a model that is never called; None if only PydanticAI knows the name."""
         del ctx
         try:
             return build_model(Provider(model_id), {}, offline=True)
@@ -188,36 +188,36 @@ class ReplayedNestedRun(NestedRun):
 
 
 class _RequestPermission:
-    """Stands for `ALLOW_MODEL_REQUESTS`: false inside of a run in replay."""
+    """A replacement for `ALLOW_MODEL_REQUESTS` that refuses requests in replay."""
 
-    def __init__(self, otherwise: bool) -> None:
-        self.otherwise = otherwise
+    def __init__(self, default: bool) -> None:
+        self.default = default
 
     def __bool__(self) -> bool:
-        """Raise CassetteMissError in replay, where nobody may be asked."""
+        """Raise CassetteMissError in replay; else return PydanticAI's setting."""
         scope = _get_scope() or next(iter(_replaying), None)
         cassette_session = None if scope is None else scope.cassette_session
         if cassette_session is not None and cassette_session.mode == "replay":
             raise cassette_session.refuse(_LIVE_REQUEST)
-        return self.otherwise
+        return self.default
 
 
 @functools.cache
 def _wrap_agents() -> None:
-    """Let all agents of this process look whether they run inside of another's run."""
+    """Wrap `Agent.iter`, so that all agents of this process detect nested runs."""
     begin = Agent.iter
 
     @functools.wraps(begin)
     def iter_in_scope(self: Agent[Any, Any], *args: Any, **options: Any) -> Any:
         given = options.get("capabilities") or ()
-        is_own = any(isinstance(one, OuterRun) for one in given)
-        scope = None if is_own else _get_scope()
+        is_outer = any(isinstance(one, OuterRun) for one in given)
+        scope = None if is_outer else _get_scope()
         if scope is not None:
-            kind = ReplayedNestedRun if scope.replays else NestedRun
+            kind = ReplayedNestedRun if scope.is_replay else NestedRun
             options["capabilities"] = [*given, kind(scope)]
         return begin(self, *args, **options)
 
-    Agent.iter = iter_in_scope  # type: ignore[method-assign] # the one way to all agents
+    Agent.iter = iter_in_scope  # type: ignore[method-assign] # the only hook for all agents
     allowed: Any = _RequestPermission(models.ALLOW_MODEL_REQUESTS)
     models.ALLOW_MODEL_REQUESTS = allowed
 

@@ -1,4 +1,4 @@
-"""A deadline that stands still while a run waits for what is not its own doing."""
+"""A deadline that is paused while a run waits for rate limits."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 @dataclass
 class PausableDeadline:
-    """Stops a deadline while the run waits for a rate limit."""
+    """Pauses a deadline while the run waits for a rate limit."""
 
     deadline: asyncio.Timeout
-    _left: float | None = None
+    _remaining_s: float | None = None
 
-    def waiting(self, begins: bool) -> None:
-        """Hold the deadline, or let it run on with the time that was left."""
+    def set_waiting(self, is_waiting: bool) -> None:
+        """Pause the deadline, or resume it with the remaining time."""
         now = asyncio.get_running_loop().time()
         when = self.deadline.when()
         if self.deadline.expired():
             return
-        if begins and when is not None:
-            self._left = when - now
+        if is_waiting and when is not None:
+            self._remaining_s = when - now
             self.deadline.reschedule(None)
-        elif not begins and self._left is not None:
-            self.deadline.reschedule(now + self._left)
-            self._left = None
+        elif not is_waiting and self._remaining_s is not None:
+            self.deadline.reschedule(now + self._remaining_s)
+            self._remaining_s = None

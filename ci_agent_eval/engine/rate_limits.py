@@ -1,7 +1,6 @@
-"""Rate limits of a provider, kept by every episode that asks it.
+"""Rate limits of a provider, shared by all episodes.
 
-The provider's own library would retry as well, out of sight of the limiter and of the
-count; it is told not to.
+The retries of the provider's library are disabled, because the limiter could not count them.
 """
 
 from __future__ import annotations
@@ -30,23 +29,23 @@ from ci_agent_eval.engine.run_record import Clock
 from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows, RateWindows, WindowEntry
 
 Sleep = Callable[[float], Awaitable[object]]
-"""Waits so many seconds."""
+"""Sleeps for a number of seconds."""
 
 MAX_RATE_LIMIT_RETRIES = 8
-"""How often a request that was answered 429 is sent again."""
+"""Retries of a request after status 429."""
 MAX_TRANSIENT_RETRIES = 2
-"""How often after a 5xx or a broken connection, as the providers' own libraries do."""
+"""Retries after a 5xx or a broken connection, as in the providers' libraries."""
 MAX_RETRY_AFTER_S = 120.0
-"""A server that asks for a longer wait has said no."""
+"""A longer wait counts as a refusal."""
 FIRST_BACKOFF_S = 0.5
 MAX_BACKOFF_S = 20.0
 MIN_WAIT_S = 0.001
-"""Shorter waits may be lost in the clock's rounding, and would be waited for again and again."""
+"""Shorter waits may be lost in the clock's rounding and would be repeated."""
 CHARACTERS_PER_TOKEN = 4
 
 
 def compute_backoff_s(attempt: int, retry_after: float | None) -> float:
-    """Return the wait before the next attempt (the first that failed is 1)."""
+    """Return the seconds before the next attempt; the first failed attempt is 1."""
     if retry_after is not None:
         return retry_after
     return min(FIRST_BACKOFF_S * 2.0 ** (attempt - 1), MAX_BACKOFF_S)
@@ -54,30 +53,30 @@ def compute_backoff_s(attempt: int, retry_after: float | None) -> float:
 
 @dataclass
 class RateLimitTally:
-    """What one run saw of the limits."""
+    """The effects of rate limits on one run."""
 
     rate_limited: int = 0
-    """Answers that said: too many."""
+    """Responses with status 429."""
     retried: int = 0
-    """Requests sent again for any other reason."""
-    waited: Callable[[bool], None] | None = None
-    """Called with True when the run begins to wait for a limit, and with False when it ends."""
+    """Requests repeated for any other reason."""
+    on_wait: Callable[[bool], None] | None = None
+    """Called with True when a wait for a limit begins, and with False when it ends."""
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Say that the time within is not the agent's."""
-        if self.waited is not None:
-            self.waited(True)
+    def exclude_wait(self) -> Iterator[None]:
+        """Exclude the time of the block from the agent's time."""
+        if self.on_wait is not None:
+            self.on_wait(True)
         try:
             yield
         finally:
-            if self.waited is not None:
-                self.waited(False)
+            if self.on_wait is not None:
+                self.on_wait(False)
 
 
 @dataclass
 class Concurrency:
-    """How many requests may be open: halved when told "too many", grown one by one after.
+    """The limit of open requests: halved after status 429, then increased step by step.
 
     PydanticAI's ConcurrencyLimiter has a fixed number.
     """
@@ -87,18 +86,18 @@ class Concurrency:
     _shrunk_at: float = float("-inf")
 
     def has_capacity(self, open_requests: int) -> bool:
-        """Say whether one more may be opened."""
+        """Return whether another request may be opened."""
         return open_requests < max(int(self.allowed), 1)
 
-    def too_many(self, now: float, started: float, open_requests: int) -> None:
-        """Halve what is allowed, once for all the requests that were open at the time."""
+    def shrink(self, now: float, started: float, open_requests: int) -> None:
+        """Halve the limit, once for all requests that were open at the time."""
         if started < self._shrunk_at:
             return
         self._shrunk_at = now
         self.allowed = max(min(self.allowed, open_requests) / 2, 1)
 
-    def answered(self) -> None:
-        """Grow by one for each round of answers."""
+    def grow(self) -> None:
+        """Increase the limit by one for each round of responses."""
         self.allowed = min(self.allowed + 1 / max(self.allowed, 1), self.ceiling)
 
 
@@ -116,7 +115,7 @@ class Limiter:
     _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
-    def of(
+    def create(
         cls,
         clock: Clock,
         sleep: Sleep,
@@ -124,20 +123,20 @@ class Limiter:
         tpm: int | None = None,
         windows: RateWindows | None = None,
     ) -> Limiter:
-        """Return a limiter for so many requests and tokens a minute.
+        """Create a limiter of requests and tokens per minute.
 
-        `windows` are those that other processes know of; unset: this process's own.
+        `windows` may be shared with other processes; unset: only this process's.
         """
         windows = windows or ProcessRateWindows(clock)
         windows.lower_limits(rpm, tpm)
         return cls(clock, sleep, windows)
 
     @asynccontextmanager
-    async def turn(
+    async def hold(
         self, estimated_tokens: float, tally: RateLimitTally
     ) -> AsyncIterator[WindowEntry]:
-        """Wait for room, and hold it; set the entry's amount to the tokens really used."""
-        entry = await self._enter(estimated_tokens, tally)
+        """Hold a slot for a request; set the entry's amount to the used tokens."""
+        entry = await self._acquire(estimated_tokens, tally)
         try:
             yield entry
         except BaseException:
@@ -149,51 +148,51 @@ class Limiter:
             if entry.amount != estimated_tokens:
                 self.windows.correct(entry)
 
-    def too_many(self, started: float, pause_s: float) -> None:
-        """Hold every request for a while, and let fewer through after it."""
+    def back_off(self, started: float, pause_s: float) -> None:
+        """Pause all requests and reduce the concurrency."""
         now = self.clock()
         self.rate_limited += 1
         self.windows.pause(pause_s)
-        self.concurrency.too_many(now, started, self.open_requests)
+        self.concurrency.shrink(now, started, self.open_requests)
 
-    async def _enter(self, amount: float, tally: RateLimitTally) -> WindowEntry:
-        if not self._queue.locked() and isinstance(entry := self._taken(amount), WindowEntry):
+    async def _acquire(self, amount: float, tally: RateLimitTally) -> WindowEntry:
+        if not self._queue.locked() and isinstance(entry := self._try_acquire(amount), WindowEntry):
             return entry
-        with tally.waiting():
-            return await self._queued(amount)
+        with tally.exclude_wait():
+            return await self._acquire_in_order(amount)
 
-    async def _queued(self, amount: float) -> WindowEntry:
+    async def _acquire_in_order(self, amount: float) -> WindowEntry:
         async with self._queue:
             try:
-                while not isinstance(taken := self._taken(amount), WindowEntry):
-                    await self._wait(taken)
+                while not isinstance(entry_or_wait := self._try_acquire(amount), WindowEntry):
+                    await self._wait_for_capacity(entry_or_wait)
             except BaseException:
                 self.windows.cancel_wait()
                 raise
-            return taken
+            return entry_or_wait
 
-    async def _wait(self, wait_s: float) -> None:
+    async def _wait_for_capacity(self, wait_s: float) -> None:
         if wait_s == _UNTIL_FREED:
             self._freed.clear()
             await self._freed.wait()
         else:
             await self.sleep(max(wait_s, MIN_WAIT_S))
 
-    def _taken(self, amount: float) -> WindowEntry | float:
-        """Open a request, or return seconds to wait: `_FOR_ROOM` until an open one ends."""
+    def _try_acquire(self, amount: float) -> WindowEntry | float:
+        """Open a request, or return the seconds to wait: `_UNTIL_FREED` until another ends."""
         if not self.concurrency.has_capacity(self.open_requests):
             return _UNTIL_FREED
-        taken = self.windows.take(amount)
-        if isinstance(taken, WindowEntry):
+        entry_or_wait = self.windows.take(amount)
+        if isinstance(entry_or_wait, WindowEntry):
             self.open_requests += 1
-        return taken
+        return entry_or_wait
 
 
 _UNTIL_FREED = float("inf")
 
 
 class RateLimitedModel(WrapperModel):
-    """A model whose requests keep a provider's limits; made for one run, it counts in `tally`."""
+    """A model within a provider's limits, for one run; counts in `tally`."""
 
     def __init__(self, wrapped: Model, limiter: Limiter, tally: RateLimitTally) -> None:
         super().__init__(wrapped)
@@ -206,54 +205,54 @@ class RateLimitedModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask the model, waiting for the limits and trying again where that can help."""
-        settings = self._unretried(model_settings or ModelSettings())
-        tried = _FailureCounts()
+        """Send the request within the limits; retry temporary failures."""
+        settings = self._disable_retries(model_settings or ModelSettings())
+        failures = _FailureCounts()
         while True:
             try:
-                return await self._once(messages, settings, model_request_parameters)
+                return await self._request_once(messages, settings, model_request_parameters)
             except ModelAPIError as error:
-                if not tried.may_go_on(error):
+                if not failures.should_retry(error):
                     raise
-                await self._before_next(error, tried)
+                await self._wait_before_retry(error, failures)
 
-    async def _once(
+    async def _request_once(
         self,
         messages: list[ModelMessage],
         settings: ModelSettings,
         parameters: ModelRequestParameters,
     ) -> ModelResponse:
         limiter = self.limiter
-        async with limiter.turn(self._estimate(messages, settings), self.tally) as entry:
+        async with limiter.hold(self._estimate_tokens(messages, settings), self.tally) as entry:
             started = limiter.clock()
             try:
                 response = await self.wrapped.request(messages, settings, parameters)
             except ModelRateLimitError as error:
                 self.tally.rate_limited += 1
-                limiter.too_many(started, compute_backoff_s(1, _cap_retry_after(error.retry_after)))
+                limiter.back_off(started, compute_backoff_s(1, _cap_retry_after(error.retry_after)))
                 raise
             stamp_response(response, latency_ms=convert_to_ms(limiter.clock() - started))
-            limiter.concurrency.answered()
+            limiter.concurrency.grow()
             if not response.usage.unmeasured_requests:
                 entry.amount = response.usage.total_tokens
             return response
 
-    def _unretried(self, settings: ModelSettings) -> ModelSettings:
-        """Return settings under which the provider's library does not retry."""
+    def _disable_retries(self, settings: ModelSettings) -> ModelSettings:
+        """Return the settings with disabled retries of the provider's library."""
         client = getattr(self.wrapped, "client", None)
         if getattr(client, "max_retries", None) == 0:
             return settings
         return ModelSettings(**{**settings, "max_retries": 0})
 
-    async def _before_next(self, error: ModelAPIError, tried: _FailureCounts) -> None:
-        """Wait; after a 429 at least the limiter's pause, and longer each time without a hint."""
+    async def _wait_before_retry(self, error: ModelAPIError, failures: _FailureCounts) -> None:
+        """Wait before a retry; without a hint of the server, longer after each failure."""
         if not isinstance(error, ModelRateLimitError):
             self.tally.retried += 1
-        with self.tally.waiting():
-            await self.limiter.sleep(compute_backoff_s(tried.failed, error.retry_after))
+        with self.tally.exclude_wait():
+            await self.limiter.sleep(compute_backoff_s(failures.total, error.retry_after))
 
-    def _estimate(self, messages: list[ModelMessage], settings: ModelSettings) -> float:
-        """Guess the tokens of a request; corrected once the response says."""
+    def _estimate_tokens(self, messages: list[ModelMessage], settings: ModelSettings) -> float:
+        """Estimate the tokens of a request; corrected after the response."""
         if not self.limiter.windows.counts_tokens:
             return 0
         return _count_characters(messages) / CHARACTERS_PER_TOKEN + settings.get("max_tokens", 0)
@@ -261,22 +260,22 @@ class RateLimitedModel(WrapperModel):
 
 @dataclass
 class _FailureCounts:
-    """How often one request failed, by kind."""
+    """Failed attempts of one request, by kind."""
 
-    too_many: int = 0
+    rate_limited: int = 0
     transient: int = 0
 
     @property
-    def failed(self) -> int:
-        return self.too_many + self.transient
+    def total(self) -> int:
+        return self.rate_limited + self.transient
 
-    def may_go_on(self, error: ModelAPIError) -> bool:
-        """Count the failure, and say whether another attempt can help."""
+    def should_retry(self, error: ModelAPIError) -> bool:
+        """Count a failure; return whether to retry."""
         if (error.retry_after or 0) > MAX_RETRY_AFTER_S:
             return False
         if isinstance(error, ModelRateLimitError):
-            self.too_many += 1
-            return self.too_many <= MAX_RATE_LIMIT_RETRIES
+            self.rate_limited += 1
+            return self.rate_limited <= MAX_RATE_LIMIT_RETRIES
         if not _is_transient(error):
             return False
         self.transient += 1
@@ -284,7 +283,7 @@ class _FailureCounts:
 
 
 def _is_transient(error: ModelAPIError) -> bool:
-    """Say whether asking again can help; the provider's own word (`x-should-retry`) counts most."""
+    """Return whether a retry can help; the provider's hint (`x-should-retry`) has priority."""
     if isinstance(error, ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
     return isinstance(error, ModelServerError | ModelUnavailableError | ModelConnectionError)

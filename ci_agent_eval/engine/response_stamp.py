@@ -1,8 +1,8 @@
-"""Figures of ours on a model's response: how long it took, and where it came from.
+"""Our metadata of a model response: its latency and source.
 
-They travel in the response's `metadata`, which PydanticAI keeps with the message and
-never sends to a model. The layer that knows a figure sets it: the rate layer the latency
-of the request itself, the cassette that an answer was replayed.
+They are stored in the response's `metadata`, which PydanticAI keeps with the message and
+never sends to a model. The rate limiter sets the latency of the request, the cassette the
+source of a replayed response.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEY = "ci_agent_eval"
 def stamp_response(
     response: ModelResponse, *, latency_ms: float | None = None, source: CallSource | None = None
 ) -> None:
-    """Set what is given; what stands there already stays where nothing is given."""
+    """Set the given values; None keeps the old value."""
     metadata = response.metadata = dict(response.metadata or {})
     given = {"latency_ms": latency_ms, "source": source}
     metadata[KEY] = {
@@ -29,13 +29,13 @@ def stamp_response(
 
 
 def get_latency_ms(response: ModelResponse) -> float | None:
-    """Return the milliseconds the request took, if they were stamped on it."""
+    """Return the latency in milliseconds, if it was set."""
     value = _get_stamp(response).get("latency_ms")
     return value if isinstance(value, int | float) else None
 
 
 def get_source(response: ModelResponse) -> CallSource:
-    """Return where the response came from; `live` where nobody says otherwise."""
+    """Return the source of the response; `live` by default."""
     value = _get_stamp(response).get("source", "live")
     return value if value in ("replayed", "scripted") else "live"
 

@@ -1,4 +1,4 @@
-"""What a run of an agent left behind."""
+"""The result of an agent's run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, 
 
 @dataclass(frozen=True, slots=True)
 class CassetteCounts:
-    """How often a recording answered, did not, and how often a model was really asked."""
+    """Numbers of cassette hits, misses and live requests."""
 
     hits: int = 0
     misses: int = 0
@@ -22,26 +22,26 @@ class CassetteCounts:
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """A run from the prompt to its end, whichever way it ended; nothing of it is lost."""
+    """A run from the prompt to its end, for every kind of end."""
 
     trajectory: Trajectory
     """The turns of this run, the prompt first; earlier messages are not repeated."""
     stop_reason: StopReason
     error: str | None = None
-    """What happened, unless the run was completed."""
+    """Description of an end other than `completed`."""
     duration_ms: float = 0.0
-    """The whole run, waiting for rate limits included."""
+    """Duration of the run, including waits for rate limits."""
     messages: Sequence[Any] = field(default=(), repr=False)
     """The whole conversation, for `messages=` of the next run."""
     rate_limited: int = 0
-    """How often the model's API said: too many requests."""
+    """Number of 429 responses of the model's API."""
     available_tools: tuple[str, ...] = ()
-    """The tools the model was offered, as it was last asked."""
+    """The tools in the last request to the model."""
     cassette: CassetteCounts = CassetteCounts()
     agent: str | None = None
     model: str | None = None
     needs_turn: bool = False
-    """Whether it was cut off when it needed one more turn than it was given."""
+    """Whether the run needed one more turn than allowed."""
     allowed_stops: frozenset[AgentStop] = frozenset()
     """Ends without an answer that the test allows this run."""
 
@@ -52,15 +52,15 @@ class AgentResult:
 
     @property
     def success(self) -> bool:
-        """Whether the agent came to an answer of its own."""
+        """Whether the agent answered."""
         return self.stop_reason == "completed"
 
     @property
     def outcome(self) -> Outcome:
-        """The episode's outcome by how the run ended, before any check.
+        """The outcome of the run, before any check.
 
-        An end that the test allows passes. A run that timed out before its model answered
-        even once is an infrastructure error: there the API hung.
+        An end that the test allows passes. A timeout before the first response is an
+        infrastructure error: the API did not answer.
         """
         if self.success or self.stop_reason in self.allowed_stops:
             return "passed"
@@ -69,13 +69,13 @@ class AgentResult:
 
     @property
     def final_response(self) -> str:
-        """The last text the model wrote; empty where it wrote none."""
+        """The last text of the model; empty if there is none."""
         written = (turn.content for turn in reversed(self.trajectory.agent_turns) if turn.content)
         return next(written, "")
 
     @property
     def token_usage(self) -> TokenUsage | None:
-        """Tokens of all turns; None where any turn's were not measured."""
+        """Tokens of all turns; None if a turn was not measured."""
         usages = [turn.tokens for turn in self.trajectory.agent_turns]
         measured = [usage for usage in usages if usage is not None]
         if not measured or len(measured) != len(usages):
@@ -88,7 +88,7 @@ class AgentResult:
 
     @property
     def cost_usd(self) -> float | None:
-        """Cost of all turns; None where any turn is unpriced."""
+        """Cost of all turns; None if a turn has no price."""
         return self.trajectory.cost_usd
 
     @property
@@ -101,15 +101,15 @@ class AgentResult:
         return tuple(call for call in self.all_tool_calls if call.name == name)
 
     def tool_was_called(self, name: str) -> bool:
-        """Say whether a tool was called at all."""
+        """Return whether a tool was called."""
         return bool(self.tool_calls_for(name))
 
     def tool_call_count(self, name: str) -> int:
-        """Return how often a tool was called."""
+        """Return the number of calls of a tool."""
         return len(self.tool_calls_for(name))
 
     def tool_call_arg(self, name: str, arg: str) -> Any:
-        """Return an argument of the first call of a tool; None where there is none."""
+        """Return an argument of the first call of a tool; None if it is missing."""
         calls = self.tool_calls_for(name)
         arguments = calls[0].arguments if calls else None
         return arguments.get(arg) if isinstance(arguments, dict) else None

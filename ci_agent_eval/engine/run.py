@@ -1,4 +1,4 @@
-"""One run of an agent: PydanticAI does the loop, this keeps all of it whichever way it ends."""
+"""One run of a declared agent: PydanticAI runs the loop, this module records it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 Observer = Callable[[AgentResult], None]
-"""Called once with the result, also where the run was cancelled and nothing is returned."""
+"""Called once with the result, even if the run was cancelled."""
 
 COMPLETED = Stop("completed", "")
 _numbers = itertools.count(1)
@@ -63,30 +63,29 @@ async def aitest_run(
     steering: SteeringSettings | None = None,
     allowed_stops: str | Collection[str] = (),
 ) -> AgentResult:
-    """Run an agent on a prompt until it answers, or is stopped; return all that happened.
+    """Run an agent on a prompt until it answers or is stopped; return the recorded run.
 
-    Beside a declared `Agent` it may be one of any other making (`adapters`): a PydanticAI
-    agent, a function, an HTTPAgent, a CommandAgent.
+    `agent` is a declared `Agent` or your own agent (`adapters`): a PydanticAI agent, a
+    function, an HTTPAgent, a CommandAgent.
 
-    `messages` are those of an earlier result, to go on from it. `max_turns` stands in
-    place of the agent's own, `timeout_s` (or `timeout_ms`) is the time it may take,
-    waiting for rate limits and the start of servers not counted; None sets no limit.
-    `steering` says which tool calls are held back, in place of what the agent or the session
-    says; declared agents and those of PydanticAI can be steered.
+    `messages` of an earlier result continue its conversation. `max_turns` replaces the
+    agent's, `timeout_s` (or `timeout_ms`) limits the run without waits for rate limits and
+    starts of servers; None: no limit. `steering` replaces the rules of the agent or the
+    session for held-back tool calls, of declared and PydanticAI agents.
 
-    A run that ends without an answer is a failure of the agent (`AgentResult.outcome`), unless
-    `allowed_stops` names its end: `{"refusal"}`. It may end otherwise all the same.
+    A run without an answer is an agent failure (`AgentResult.outcome`), unless
+    `allowed_stops` contains its end: `{"refusal"}`.
 
-    Whatever the agent, a server or the model does ends in a result; InputError is raised
-    for what the test itself declares wrongly, and a cancelled task stays cancelled.
+    Every end gives a result. Raises InputError for wrong arguments of the test; a cancelled
+    task stays cancelled.
     """
     deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
     if deadline is not None:
         fields.require_seconds("aitest_run", "timeout_s", deadline, most=fields.LONGEST_RUN_S)
     allowed = fields.parse_stops("aitest_run", "allowed_stops", allowed_stops)
     episode_id = episode_id or f"run-{next(_numbers)}"
-    session.learn(agent)
-    guard = session.guard(_select_steering(agent, steering), episode_id)
+    session.register_secrets(agent)
+    guard = session.get_guard(_select_steering(agent, steering), episode_id)
     if not isinstance(agent, Agent):
         return await run_adapter(
             agent,
@@ -113,13 +112,13 @@ async def aitest_run(
         guard=guard,
         allowed_stops=allowed,
     )
-    return await run.until_it_ends(observer or (lambda _: None))
+    return await run.run_to_end(observer or (lambda _: None))
 
 
-def _select_steering(agent: object, asked: SteeringSettings | None) -> SteeringSettings | None:
-    """Return how this run is steered, if it or its agent says so. Raises InputError."""
-    check_steering("aitest_run", asked)
-    if asked is None:
+def _select_steering(agent: object, requested: SteeringSettings | None) -> SteeringSettings | None:
+    """Return the steering of this run or its agent, if any. Raises InputError."""
+    check_steering("aitest_run", requested)
+    if requested is None:
         return agent.steering if isinstance(agent, Agent) else None
     if not isinstance(agent, Agent | AbstractAgent | LoopAgent):
         raise fields.field_error(
@@ -128,7 +127,7 @@ def _select_steering(agent: object, asked: SteeringSettings | None) -> SteeringS
             f"cannot hold back calls of {type(agent).__name__}, which makes them on its own; "
             "use the hook or the proxy",
         )
-    return asked
+    return requested
 
 
 def _clean_prompt(prompt: object) -> str:
@@ -138,7 +137,7 @@ def _clean_prompt(prompt: object) -> str:
 
 
 def _apply_agent_limit(agent: Agent, max_turns: int | None, limits: RunLimits) -> RunLimits:
-    """Return the limits with the turns that hold: asked for here, or the agent's; never more."""
+    """Limit the turns to `max_turns`, by default the agent's."""
     return _tighten_turns(agent.max_turns if max_turns is None else max_turns, limits)
 
 
@@ -165,79 +164,81 @@ class _DeclaredAgentRun:
     tally: RateLimitTally = field(default_factory=RateLimitTally)
     spent: RunUsage = field(default_factory=RunUsage)
     live: AgentRun[Any, Any] | None = None
-    asked: ModelRequestNode[Any, Any] | None = None
-    """The last request to the model, done or not."""
+    request: ModelRequestNode[Any, Any] | None = None
+    """The last request to the model, complete or not."""
 
-    async def until_it_ends(self, observer: Observer) -> AgentResult:
-        """Run, and make a result of any end; one that nobody waits for goes to the observer."""
+    async def run_to_end(self, observer: Observer) -> AgentResult:
+        """Run to any end; return the result and pass it to the observer."""
         started = self.session.clock()
-        unanswered = build_refusal_check(self.session.get_cassette_session(self.episode_id))
+        check_refusals = build_refusal_check(self.session.get_cassette_session(self.episode_id))
         try:
-            stop = unanswered(await self._stop())
+            stop = check_refusals(await self._run_to_stop())
         except InputError:
             raise
         except BaseException as error:
             stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
-            observer(self._result(stop, started))
+            observer(self._build_result(stop, started))
             raise
-        result = self._result(stop, started)
+        result = self._build_result(stop, started)
         observer(result)
         return result
 
-    async def _stop(self) -> Stop:
-        """Run to the end, and say which it was."""
+    async def _run_to_stop(self) -> Stop:
+        """Run to the end; return its stop."""
         try:
             async with self.session.toolsets(self.agent, self.episode_id) as toolsets:
-                return await self._in_time(toolsets)
+                return await self._run_in_time(toolsets)
         except UserError as error:
             raise InputError(f"agent {self.agent.label!r}: {error}") from error
         except InputError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever broke, the episode is kept
-            return self._broken(error)
+            return self._classify_error(error)
         finally:
-            # The observer is told next, and what it records counts from there on.
-            self.session.note_spent(self.episode_id, self, None)
+            # The observer is called next, and its records count from there on.
+            self.session.report_usage(self.episode_id, self, None)
 
-    async def _in_time(self, toolsets: Sequence[Toolset]) -> Stop:
+    async def _run_in_time(self, toolsets: Sequence[Toolset]) -> Stop:
         deadline = asyncio.timeout(self.timeout_s)
         cassette_session = self.session.get_cassette_session(self.episode_id)
         try:
             async with deadline:
-                self.tally.waited = PausableDeadline(deadline).waiting
+                self.tally.on_wait = PausableDeadline(deadline).set_waiting
                 with enter_run_scope(RunScope(cassette_session, self.record, self.spent)):
-                    return await self._loop(toolsets)
+                    return await self._iterate(toolsets)
         except TimeoutError:
             if not deadline.expired():
                 raise
-        return Stop("timeout", f"it was not done after {self.timeout_s:g} s; {self._doing()}")
+        return Stop(
+            "timeout", f"it was not done after {self.timeout_s:g} s; {self._describe_progress()}"
+        )
 
-    async def _loop(self, toolsets: Sequence[Toolset]) -> Stop:
-        """Go from answer to answer; a node is seen before it runs."""
-        async with self._started(toolsets) as live:
+    async def _iterate(self, toolsets: Sequence[Toolset]) -> Stop:
+        """Iterate over the nodes of the run; each node is visited before it runs."""
+        async with self._open_loop(toolsets) as live:
             async for node in live:
                 if Loop.is_model_request_node(node):
-                    self.asked, self.record.asking = node, True
+                    self.request, self.record.is_requesting = node, True
                 elif Loop.is_call_tools_node(node):
-                    self.record.answered(node.model_response)
-                    stop = self._stop_at(node.model_response)
+                    self.record.add_response(node.model_response)
+                    stop = self._check_response(node.model_response)
                     if stop is not None:
                         return stop
-        return find_unfinished_stop(self._turns()) or COMPLETED
+        return find_unfinished_stop(self._build_turns()) or COMPLETED
 
-    def _stop_at(self, response: ModelResponse) -> Stop | None:
+    def _check_response(self, response: ModelResponse) -> Stop | None:
         usage, spent = response.usage, self.spent
         spent.tool_calls += len(response.tool_calls)
         spent.add(usage.total_tokens, float(usage.cost or 0))
-        self.session.note_spent(self.episode_id, self, spent)
+        self.session.report_usage(self.episode_id, self, spent)
         return find_filter_stop(response) or find_exceeded_limit(self.limits, spent)
 
     @asynccontextmanager
-    async def _started(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
+    async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
         agent = self.agent
-        async with self.session.loop_of(agent).iter(
+        async with self.session.get_loop(agent).iter(
             self.prompt,
-            model=await self.session.model_for(agent, self.episode_id, self.tally),
+            model=await self.session.build_run_model(agent, self.episode_id, self.tally),
             toolsets=restrict_toolsets(agent, toolsets, _build_skill_toolsets(agent), self.record),
             message_history=list(self.history) or None,
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
@@ -247,8 +248,8 @@ class _DeclaredAgentRun:
             self.live = live
             yield live
 
-    def _broken(self, error: Exception) -> Stop:
-        """Say which end an error is, with what else is known of it."""
+    def _classify_error(self, error: Exception) -> Stop:
+        """Return the stop of an error, with details of this run."""
         stop = classify_error(error, self.record)
         if stop.reason == "max_turns":
             return replace(stop, error=f"it was not done after {self.limits.max_turns} turns")
@@ -257,36 +258,36 @@ class _DeclaredAgentRun:
             return Stop("model_error", f"{stop.error} (429, too many requests: {times} times)")
         return stop
 
-    def _doing(self) -> str:
+    def _describe_progress(self) -> str:
         answers = self.record.answers
-        if self.record.asking:
+        if self.record.is_requesting:
             return f"request {answers + 1} to the model was open"
         return f"it was at work on the model's answer {answers}" if answers else "it had not begun"
 
     def _new_messages(self) -> Sequence[ModelMessage]:
         return () if self.live is None else self.live.new_messages()
 
-    def _turns(self) -> tuple[Turn, ...]:
+    def _build_turns(self) -> tuple[Turn, ...]:
         turns = convert_to_turns(self._new_messages(), self.record)
         return turns or (Turn(role="user", content=self.prompt),)
 
-    def _tools(self) -> tuple[str, ...]:
-        """Return the names of the tools the model was last offered."""
-        context = self.asked.last_request_context if self.asked else None
+    def _list_tools(self) -> tuple[str, ...]:
+        """Return the names of the tools in the last request."""
+        context = self.request.last_request_context if self.request else None
         if context is None:
             return ()
         return tuple(tool.name for tool in context.model_request_parameters.function_tools)
 
-    def _result(self, stop: Stop, started: float) -> AgentResult:
+    def _build_result(self, stop: Stop, started: float) -> AgentResult:
         return AgentResult(
-            trajectory=Trajectory(turns=self._turns()),
+            trajectory=Trajectory(turns=self._build_turns()),
             stop_reason=stop.reason,
             error=clean_text(stop.error) or None,
             duration_ms=convert_to_ms(self.session.clock() - started),
             messages=tuple(self.live.all_messages()) if self.live else tuple(self.history),
             rate_limited=self.tally.rate_limited,
-            available_tools=self._tools(),
-            cassette=self.session.cassette_counts(self.episode_id),
+            available_tools=self._list_tools(),
+            cassette=self.session.get_cassette_counts(self.episode_id),
             agent=self.agent.label,
             model=self.agent.provider.model_id,
             needs_turn=stop.needs_turn,
@@ -295,7 +296,7 @@ class _DeclaredAgentRun:
 
 
 def _build_skill_toolsets(agent: Agent) -> Sequence[Toolset]:
-    """Return the tool that reads a skill's files; the agent's allowed tools do not take it away."""
+    """Build the tool that reads a skill's files, which is always allowed."""
     if agent.skill is None:
         return ()
     from ci_agent_eval.engine.skill_files import build_skill_toolset  # noqa: PLC0415 - most have none

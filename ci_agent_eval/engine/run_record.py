@@ -1,4 +1,4 @@
-"""What is seen of a run while it goes: how far it came, and how long its tool calls take."""
+"""The record of a run: its progress, tool calls and their durations."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.turns import CallNote, RunNotes
 
 Clock = Callable[[], float]
-"""Seconds from any fixed point, never going back."""
+"""Monotonic seconds from any fixed point."""
 
 
 @dataclass(kw_only=True)
 class RunRecord(RunNotes):
-    """What the messages of a run do not hold, and how far it came."""
+    """The progress of a run and the data that its messages lack."""
 
     clock: Clock
     answers: int = 0
-    """How many responses the model has given."""
-    asking: bool = False
+    """Number of responses of the model."""
+    is_requesting: bool = False
     """Whether a model request is open."""
     last_answer: ModelResponse | None = None
     broken_tool: str | None = None
-    """The tool whose call raised what PydanticAI does not hand to the model."""
+    """The tool whose call raised an error that PydanticAI does not pass to the model."""
     is_own_tool: bool = False
-    """Whether that tool is the agent's own code, and no tool server's."""
+    """Whether that tool is the agent's code, not a tool server's."""
     has_servers: bool = True
     """Whether the agent has tool servers."""
 
-    def answered(self, response: ModelResponse) -> None:
-        """Keep that the model has answered."""
-        self.asking, self.last_answer = False, response
+    def add_response(self, response: ModelResponse) -> None:
+        """Record a response of the model."""
+        self.is_requesting, self.last_answer = False, response
         self.answers += 1
 
-    def note(
+    def add_call(
         self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None
     ) -> None:
-        """Keep what came of a call, and how long it took."""
+        """Record the result and duration of a call."""
         self.calls[self.answers, clean_text(call_id or "")] = CallNote(
             duration_ms=convert_to_ms(self.clock() - started),
             result=to_jsonable(result),
             error=error,
         )
 
-    def held(self, call_id: str | None, message: str, handler: str) -> None:
-        """Keep that a call was held back, and what the agent was told in place of a result."""
+    def add_held_call(self, call_id: str | None, message: str, handler: str) -> None:
+        """Record a held-back call and the message that the agent got as its result."""
         self.calls[self.answers, clean_text(call_id or "")] = CallNote(
             result=clean_text(message), steered_by=handler
         )
@@ -63,15 +63,15 @@ class RunRecord(RunNotes):
 
 @dataclass
 class OfferedTools:
-    """The tools that are offered to an agent, held against those it declares."""
+    """The tools offered to an agent, compared with its allowed tools."""
 
     agent: Agent
     expected: int
-    """How many toolsets list theirs before the model is first asked."""
+    """Number of toolsets that list their tools before the first request."""
     listed: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def note(self, place: int, names: Iterable[str]) -> None:
-        """Keep what a toolset lists. Raises InputError, with the last, for what none has."""
+    def add_tools(self, place: int, names: Iterable[str]) -> None:
+        """Add the tools of a toolset; check them after the last one. Raises InputError."""
         if place in self.listed:
             return
         self.listed[place] = tuple(names)
@@ -79,7 +79,7 @@ class OfferedTools:
             self.check()
 
     def check(self) -> None:
-        """Raise InputError for an allowed tool that nobody offers: a slip of the pen."""
+        """Raise InputError for an allowed tool that no toolset offers, such as a typo."""
         offered = sorted({name for names in self.listed.values() for name in names})
         missing = [name for name in self.agent.allowed_tools or () if name not in offered]
         if missing:
@@ -93,61 +93,61 @@ class OfferedTools:
 
 @dataclass
 class RecordedToolset(WrapperToolset[Any]):
-    """A toolset each call of which is noted."""
+    """A toolset whose calls are recorded."""
 
     record: RunRecord
 
-    def is_own(self, tool: ToolsetTool[Any]) -> bool:
-        """Say whether the agent's own code is the tool, and no tool server."""
+    def is_own_code(self, tool: ToolsetTool[Any]) -> bool:
+        """Return whether the tool is the agent's code, not a tool server's."""
         return not is_mcp_toolset(tool.toolset)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Call the tool; keep what came of it should the run end before the model is told."""
+        """Call the tool and record its result, in case the run ends before the next request."""
         record, started, call_id = self.record, self.record.clock(), ctx.tool_call_id
         try:
             result = await self.wrapped.call_tool(name, tool_args, ctx, tool)
-        except (ModelRetry, ToolFailed) as told:
-            record.note(call_id, started, error=clean_text(str(told)))
+        except (ModelRetry, ToolFailed) as feedback:
+            record.add_call(call_id, started, error=clean_text(str(feedback)))
             raise
         except Exception as error:
             if record.broken_tool is None:
-                record.broken_tool, record.is_own_tool = name, self.is_own(tool)
-            record.note(call_id, started, error=describe_error(error))
+                record.broken_tool, record.is_own_tool = name, self.is_own_code(tool)
+            record.add_call(call_id, started, error=describe_error(error))
             raise
         except BaseException:
-            record.note(call_id, started, error="it was stopped before it answered")
+            record.add_call(call_id, started, error="it was stopped before it answered")
             raise
-        record.note(call_id, started, result=result)
+        record.add_call(call_id, started, result=result)
         return result
 
 
 def is_mcp_toolset(toolset: AbstractToolset[Any]) -> bool:
-    """Say whether an MCP server of PydanticAI brings the tools."""
+    """Return whether the tools come from an MCP server of PydanticAI."""
     while isinstance(toolset, WrapperToolset):
         toolset = toolset.wrapped
-    mcp = sys.modules.get("pydantic_ai.mcp")  # what nobody has imported, nobody uses
+    mcp = sys.modules.get("pydantic_ai.mcp")  # not imported: not used
     return mcp is not None and isinstance(toolset, mcp.MCPToolset)
 
 
 @dataclass
 class AgentToolset(RecordedToolset):
-    """A toolset as a declared agent sees it in one run: the tools it is allowed."""
+    """The allowed tools of a toolset in one run of a declared agent."""
 
     offers: OfferedTools
     place: int
     allowed: frozenset[str] | None = None
 
-    def is_own(self, tool: ToolsetTool[Any]) -> bool:
-        """Say no: a declared agent has no code of its own."""
+    def is_own_code(self, tool: ToolsetTool[Any]) -> bool:
+        """Return False: a declared agent has no code."""
         del tool
         return False
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the tools the agent is allowed. Raises InputError, as `Offers`."""
+        """Return the allowed tools. Raises InputError, as `OfferedTools`."""
         tools = await self.wrapped.get_tools(ctx)
-        self.offers.note(self.place, tools)
+        self.offers.add_tools(self.place, tools)
         if self.allowed is None:
             return tools
         return {name: tool for name, tool in tools.items() if name in self.allowed}
@@ -159,13 +159,15 @@ def restrict_toolsets(
     always: Sequence[AbstractToolset[Any]],
     record: RunRecord,
 ) -> list[AgentToolset]:
-    """Return the toolsets as an agent sees them; of those that are `always` there it sees all.
+    """Restrict the toolsets to the agent's allowed tools; toolsets in `always` stay complete.
 
-    Raises InputError where there is none, and the agent names tools it is allowed.
+    Raises InputError if there is no toolset and the agent names allowed tools.
     """
     allowed = None if agent.allowed_tools is None else frozenset(agent.allowed_tools)
     offers = OfferedTools(agent, len(toolsets) + len(always))
     if not offers.expected:
         offers.check()
-    seen = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
-    return [AgentToolset(tools, record, offers, at, of) for at, (tools, of) in enumerate(seen)]
+    pairs = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
+    return [
+        AgentToolset(tools, record, offers, at, names) for at, (tools, names) in enumerate(pairs)
+    ]

@@ -1,4 +1,4 @@
-"""The secrets that a test declares: they need not stand in the environment of the process."""
+"""Secrets in declarations of tests, which may be missing in the environment."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from ci_agent_eval.redaction import find_header_secrets, find_secrets
 
 
 def find_declared_secrets(agent: Any, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is secret in an agent's declaration, and the key of its model.
+    """Yield the secrets of an agent's declaration, including the key of its model.
 
-    Of an agent of another making (`adapters`) that is what it has of `env`, `headers`,
-    `url` and `command`.
+    An agent adapter may have them in `env`, `headers`, `url` and `command`.
     """
     if not isinstance(agent, Agent):
         yield from find_server_secrets(agent)
@@ -25,7 +24,7 @@ def find_declared_secrets(agent: Any, environ: Mapping[str, str]) -> Iterator[st
 
 
 def find_server_secrets(declared: Any) -> Iterator[str]:
-    """Yield what is secret in what is declared of one server."""
+    """Yield the secrets in the declaration of one server."""
     for name, value in _get_mapping(declared, "env").items():
         yield from find_secrets(name, value)
     for name, value in _get_mapping(declared, "headers").items():
@@ -39,7 +38,7 @@ def find_server_secrets(declared: Any) -> Iterator[str]:
 
 
 def _find_provider_secrets(provider: Provider, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the key, whatever its variable is called, and the password of the address."""
+    """Yield the key, for any name of its variable, and the password of the address."""
     if provider.api_key_env is not None and provider.api_key_env in environ:
         yield from find_secrets("API_KEY", environ[provider.api_key_env])
     yield from find_secrets("url", provider.base_url or "")

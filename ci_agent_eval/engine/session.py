@@ -1,4 +1,4 @@
-"""What the episodes of one process share: models, their limits, tool servers, cassettes."""
+"""The session of a process: models, rate limits, tool servers and cassettes."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.steering import Guard
 
 MAX_LOOPS = 256
-"""Declarations whose agent of PydanticAI is kept; each takes a few kilobytes."""
+"""Number of cached PydanticAI agents; each takes a few kilobytes."""
 
 Toolset = AbstractToolset[Any]
 Server = MCPServer | CLIServer
 
 
 class Servers(Protocol):
-    """Tool servers that start once and are shared; opened and closed with the session."""
+    """Shared tool servers, opened and closed with the session."""
 
     async def __aenter__(self) -> Self:
-        """Open the pool; servers start when they are first needed."""
+        """Open the pool; servers start at their first use."""
 
     async def __aexit__(
         self,
@@ -48,65 +48,67 @@ class Servers(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        """Stop every server and its children."""
+        """Stop all servers and their children."""
 
     def toolsets(
         self, servers: Sequence[Server], episode_id: str
     ) -> AbstractAsyncContextManager[Sequence[Toolset]]:
-        """Hold the tools of some servers for one run, in order; raises ServerError."""
+        """Open the toolsets of servers for one run, in order. Raises ServerError."""
 
 
 class Cassettes(Protocol):
-    """Recordings of models' answers."""
+    """The cassettes of all episodes."""
 
     def wrap_model(self, model: Model, agent: Agent, episode_id: str) -> Model:
-        """Return the model for one run, answering from the recording or keeping it."""
+        """Wrap a model for one run, to replay or record its responses."""
 
     def get_counts(self, episode_id: str) -> CassetteCounts:
-        """Return what the recording did for one run."""
+        """Return the counts of an episode."""
 
     def get_session(self, episode_id: str) -> CassetteSession:
-        """Return an episode's recording, for agents that are not declared here."""
+        """Return the session of an episode."""
 
     def add_secrets(self, secrets: frozenset[str]) -> None:
-        """Keep these values out of what is written from now on."""
+        """Redact these values in all recordings."""
 
 
 @dataclass
 class _EpisodeResources:
-    """What an episode of several runs holds: servers, and what it was warned of."""
+    """The servers and guards of an episode, shared by its runs."""
 
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    held: list[tuple[Server, Toolset]] = field(default_factory=list)
+    opened: list[tuple[Server, Toolset]] = field(default_factory=list)
     guards: dict[SteeringSettings, Guard | None] = field(default_factory=dict)
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def toolsets(
         self, servers: Servers, wanted: Sequence[Server], episode_id: str
     ) -> Sequence[Toolset]:
-        """Return the tools of the servers, in order; take those that are not held yet."""
-        if any(self._of(server) is None for server in wanted):
-            # Of two runs at once that need the same server, the second finds it held.
-            async with self.asking:
-                await self._take(servers, wanted, episode_id)
-        return [toolset for server in wanted if (toolset := self._of(server)) is not None]
+        """Return the toolsets of the servers, in order; opens the missing ones."""
+        if any(self._find_toolset(server) is None for server in wanted):
+            # Of two concurrent runs that need the same server, the second finds it open.
+            async with self.lock:
+                await self._open_missing(servers, wanted, episode_id)
+        return [toolset for server in wanted if (toolset := self._find_toolset(server)) is not None]
 
-    async def _take(self, servers: Servers, wanted: Sequence[Server], episode_id: str) -> None:
-        missing = [server for server in wanted if self._of(server) is None]
+    async def _open_missing(
+        self, servers: Servers, wanted: Sequence[Server], episode_id: str
+    ) -> None:
+        missing = [server for server in wanted if self._find_toolset(server) is None]
         if missing:
             entered = await self.stack.enter_async_context(servers.toolsets(missing, episode_id))
-            self.held += zip(missing, entered, strict=True)
+            self.opened += zip(missing, entered, strict=True)
 
-    def _of(self, server: Server) -> Toolset | None:
-        return next((toolset for known, toolset in self.held if known == server), None)
+    def _find_toolset(self, server: Server) -> Toolset | None:
+        return next((toolset for known, toolset in self.opened if known == server), None)
 
 
 @dataclass
 class EngineSession:
-    """One per process, on one event loop; `async with` it.
+    """The engine of a process, on one event loop; use it with `async with`.
 
-    `environ` holds the models' keys, `clock` counts seconds; `cassette_mode` is what
-    `cassettes` was made for: in `replay` no model needs a key.
+    `environ` holds the models' keys, `clock` counts seconds; `cassette_mode` is the mode of
+    `cassettes`: in `replay` no model needs a key.
     """
 
     environ: Mapping[str, str] = field(repr=False)
@@ -115,28 +117,28 @@ class EngineSession:
     cassette_mode: CassetteMode = "off"
     cassettes: Cassettes | None = None
     servers: Servers | None = None
-    """Unset: a pool of the session's own, made when an agent with servers comes."""
+    """Unset: a new pool, created for the first agent with servers."""
     on_secrets: Callable[[frozenset[str]], None] | None = None
-    """Told of the secrets that agents declare, before they run; for those who write reports."""
+    """Called with the secrets of agents before they run, for the redaction of reports."""
     steering: SteeringSettings | None = None
-    """Which calls are held back of agents that do not say it themselves; unset: none."""
+    """Rules for held-back calls, for agents without rules; unset: none."""
     windows: Callable[[str], RateWindows] | None = None
-    """Gives a provider, by what stands for it, windows that other processes know of."""
-    on_spent: Callable[[str, object, RunUsage | None], None] | None = None
-    """Told of an episode's run what it has spent, after each answer; None: the run has ended."""
+    """Returns the rate-limit windows of a provider's key, shared between processes."""
+    on_usage: Callable[[str, object, RunUsage | None], None] | None = None
+    """Called with the usage of an episode's run after each response; None: the run ended."""
     _secrets: set[str] = field(default_factory=set, init=False, repr=False)
     _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
     _limits: set[object] = field(default_factory=set, init=False)
     _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
     connections: ModelConnections = field(default_factory=ModelConnections, init=False, repr=False)
-    """Of the models that agents of PydanticAI bring with them."""
+    """Connections of the models of PydanticAI agents."""
     _stack: AsyncExitStack | None = field(default=None, init=False)
     _episodes: dict[str, _EpisodeResources] = field(default_factory=dict, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def open(self) -> None:
-        """Open it where nothing can be awaited; a pool of `servers` needs `async with`."""
+        """Open the session without `await`; a pool of `servers` needs `async with`."""
         self._stack = AsyncExitStack()
         self._stack.push_async_callback(self.connections.close)
 
@@ -158,37 +160,37 @@ class EngineSession:
         if stack is not None:
             await stack.__aexit__(kind, error, trace)
 
-    async def model_for(self, agent: Agent, episode_id: str, tally: RateLimitTally) -> Model:
-        """Return the agent's model for one run: within its limits, and from a cassette if any.
+    async def build_run_model(self, agent: Agent, episode_id: str, tally: RateLimitTally) -> Model:
+        """Build the agent's model for one run: rate-limited, and on the cassette if any.
 
-        Raises InputError where the model cannot be built.
+        Raises InputError if the model cannot be built.
         """
-        model = await self._open(agent.provider)
-        limited = RateLimitedModel(model, self.limiter(agent.provider), tally)
+        model = await self._open_model(agent.provider)
+        limited = RateLimitedModel(model, self.get_limiter(agent.provider), tally)
         if self.cassettes is None:
             return limited
         return self.cassettes.wrap_model(limited, agent, episode_id)
 
-    def loop_of(self, agent: Agent) -> Loop[Any, str]:
-        """Return PydanticAI's agent for a declaration: made once, it holds nothing of a run."""
+    def get_loop(self, agent: Agent) -> Loop[Any, str]:
+        """Return the PydanticAI agent of a declaration, cached because it has no state of runs."""
         if id(agent) not in self._loops:
             loop: Loop[Any, str] = Loop(
                 instructions=agent.instructions,
                 model_settings=build_model_settings(agent.provider),
                 retries=agent.retries,
             )
-            if len(self._loops) >= MAX_LOOPS:  # tests that declare their agents themselves
+            if len(self._loops) >= MAX_LOOPS:  # for tests that declare their agents
                 del self._loops[next(iter(self._loops))]
-            # The declaration is kept with it, so that its id stays its own.
+            # The declaration is cached too, so that its id stays unique.
             self._loops[id(agent)] = (agent, loop)
         return self._loops[id(agent)][1]
 
-    def limiter(self, provider: Provider) -> Limiter:
-        """Return the provider's limiter; of two declarations the tighter limits hold."""
+    def get_limiter(self, provider: Provider) -> Limiter:
+        """Return the provider's limiter, with the tightest limits of all declarations."""
         key, limits = _build_provider_key(provider), (provider.rpm, provider.tpm)
         if key not in self._limiters:
             shared = None if self.windows is None else self.windows(repr(key))
-            self._limiters[key] = Limiter.of(self.clock, self.sleep, windows=shared)
+            self._limiters[key] = Limiter.create(self.clock, self.sleep, windows=shared)
         if (key, *limits) not in self._limits:
             self._limits.add((key, *limits))
             self._limiters[key].windows.lower_limits(*limits)
@@ -196,20 +198,20 @@ class EngineSession:
 
     @asynccontextmanager
     async def toolsets(self, agent: Agent, episode_id: str) -> AsyncIterator[Sequence[Toolset]]:
-        """Hold the tools of the agent's servers for one run; raises ServerError."""
+        """Open the toolsets of the agent's servers for one run. Raises ServerError."""
         servers: list[Server] = [*agent.mcp_servers, *agent.cli_servers]
         if not servers:
             yield ()
             return
-        pool, held = await self._pool(), self._episodes.get(episode_id)
+        pool, held = await self._get_pool(), self._episodes.get(episode_id)
         if held is None:
             async with pool.toolsets(servers, episode_id) as toolsets:
                 yield toolsets
         else:
             yield await held.toolsets(pool, servers, episode_id)
 
-    def learn(self, agent: object) -> None:
-        """Tell the cassettes and `on_secrets` what an agent declares that is secret."""
+    def register_secrets(self, agent: object) -> None:
+        """Pass an agent's secrets to the cassettes and `on_secrets`."""
         fresh = frozenset(find_declared_secrets(agent, self.environ)) - self._secrets
         if not fresh:
             return
@@ -220,22 +222,22 @@ class EngineSession:
             self.on_secrets(fresh)
 
     def begin_episode(self, episode_id: str) -> None:
-        """Let the runs of an episode share its servers' state, until `end_episode`.
+        """Share servers between the runs of an episode, until `end_episode`.
 
-        Without it each run is an episode of its own: a server that is reset between
-        episodes is then reset between two runs.
+        Without it each run counts as an episode: a server that is reset between episodes is
+        then reset between two runs.
         """
         self._episodes[episode_id] = _EpisodeResources()
 
     async def end_episode(self, episode_id: str) -> None:
-        """Give back the servers the episode held, for the next one to have them."""
+        """Release the servers of an episode."""
         await self._episodes.pop(episode_id).stack.aclose()
 
-    def guard(self, settings: SteeringSettings | None, episode_id: str) -> Guard | None:
-        """Return who reviews the calls of a run; None where none is held back.
+    def get_guard(self, settings: SteeringSettings | None, episode_id: str) -> Guard | None:
+        """Return the guard that reviews the calls of a run; None without steering.
 
-        `settings` are the run's own, or its agent's. The runs of an episode that was begun
-        share what it was warned of. Raises InputError where steering cannot work.
+        `settings` are those of the run or its agent. The runs of an episode share a guard and
+        its warnings. Raises InputError if steering cannot work.
         """
         settings = self.steering if settings is None else settings
         if settings is None:
@@ -248,22 +250,22 @@ class EngineSession:
         return held.guards[settings]
 
     def get_cassette_session(self, episode_id: str) -> CassetteSession | None:
-        """Return an episode's recording; None where nothing is recorded or replayed."""
+        """Return the cassette session of an episode; None without a cassette."""
         if self.cassettes is None or self.cassette_mode == "off":
             return None
         return self.cassettes.get_session(episode_id)
 
-    def note_spent(self, episode_id: str, run: object, spent: RunUsage | None) -> None:
-        """Tell `on_spent` what a run of an episode has spent so far; None: it has ended."""
-        if self.on_spent is not None:
-            self.on_spent(episode_id, run, spent)
+    def report_usage(self, episode_id: str, run: object, spent: RunUsage | None) -> None:
+        """Pass the usage of a run to `on_usage`; None: the run ended."""
+        if self.on_usage is not None:
+            self.on_usage(episode_id, run, spent)
 
-    def cassette_counts(self, episode_id: str) -> CassetteCounts:
-        """Return what the cassette did for one run; nothing without one."""
+    def get_cassette_counts(self, episode_id: str) -> CassetteCounts:
+        """Return the cassette counts of an episode; zeros without a cassette."""
         return self.cassettes.get_counts(episode_id) if self.cassettes else CassetteCounts()
 
-    async def _pool(self) -> Servers:
-        """Return the pool, opened when the first agent with servers comes."""
+    async def _get_pool(self) -> Servers:
+        """Return the pool, opened at the first use."""
         async with self._opening:
             if self.servers is not None:
                 return self.servers
@@ -271,21 +273,21 @@ class EngineSession:
                 ServerPool,
             )
 
-            pool: Servers = await self._opened.enter_async_context(
+            pool: Servers = await self._exit_stack.enter_async_context(
                 ServerPool(self.environ, self.sleep)
             )
             self.servers = pool
             return pool
 
     @property
-    def _opened(self) -> AsyncExitStack:
+    def _exit_stack(self) -> AsyncExitStack:
         if self._stack is None:
             raise InputError("the engine session is not open; use it as `async with`")
         return self._stack
 
-    async def _open(self, provider: Provider) -> Model:
+    async def _open_model(self, provider: Provider) -> Model:
         """Return the provider's model, opened once and closed with the session."""
-        opened, key = self._opened, _build_provider_key(provider)
+        opened, key = self._exit_stack, _build_provider_key(provider)
         async with self._opening:
             if key not in self._models:
                 offline = self.cassette_mode == "replay"

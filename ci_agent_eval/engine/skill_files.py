@@ -1,4 +1,4 @@
-"""The tool by which an agent reads what its skill brings along, when it needs it."""
+"""The tool by which an agent reads the files of its skill."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ci_agent_eval.engine.skills import Skill
 READ_TOOL = "read_skill_reference"
 
 CAP_BYTES = 65_536
-"""What of a file a model is given; more is cut, and said."""
+"""Size limit of a file for the model; the rest is cut with a note."""
 
 
 def build_skill_toolset(skill: Skill) -> AbstractToolset[Any] | None:
-    """Return the toolset with `read_skill_reference(name)`; None where there is nothing to read."""
+    """Build the toolset with `read_skill_reference(name)`; None for a skill without files."""
     if not skill.files:
         return None
 
@@ -38,9 +38,9 @@ def build_skill_toolset(skill: Skill) -> AbstractToolset[Any] | None:
 
 
 def read_skill_file(skill: Skill, name: str) -> str:
-    """Return the text of one of the skill's files; `references/` may be left out.
+    """Read one of the skill's files; `references/` may be omitted.
 
-    Raises ModelRetry for any other name, and for a file that now leads out of the folder.
+    Raises ModelRetry for any other name, and for a file outside of the folder.
     """
     wanted = str(PurePosixPath(name))
     found = next((file for file in (wanted, f"references/{wanted}") if file in skill.files), None)

@@ -17,13 +17,13 @@ from ci_agent_eval.errors import InputError
 
 SKILL_FILE = "SKILL.md"
 FOLDERS = ("references", "scripts", "assets")
-"""What a skill may bring along for the agent to read when it needs it."""
+"""Folders of files that the agent may read on demand."""
 
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1_024, 500
-"""Characters, by the specification."""
+"""Maximum characters, by the specification."""
 
 MAX_FILE_BYTES = 1_048_576
-"""A SKILL.md goes into every request; one of this size is a mistake."""
+"""Size limit of a SKILL.md, which is part of every request."""
 
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What an agent is taught: instructions, and files it may read on demand."""
+    """Instructions for an agent, with files that it may read on demand."""
 
     name: str
     description: str
@@ -46,14 +46,14 @@ class Skill:
     allowed_tools: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     files: tuple[str, ...] = ()
-    """What it brings along, as paths from its folder: `references/rates.md`."""
+    """Paths of its files from the folder: `references/rates.md`."""
 
     @classmethod
     def from_path(cls, path: str | Path, *, extra_fields: Collection[str] = ()) -> Skill:
         """Read a skill's folder (or its SKILL.md).
 
-        `extra_fields` are front matter fields of some other program, beyond the format's, to
-        let pass. Raises InputError, which names the file and the line.
+        `extra_fields` are allowed front matter fields of other programs. Raises InputError,
+        which names the file and the line.
         """
         folder = Path(path)
         folder = folder.parent if folder.name == SKILL_FILE else folder
@@ -65,7 +65,7 @@ class Skill:
 
     @property
     def content(self) -> str:
-        """The instructions, as they go before the system prompt: the body, and what can be read."""
+        """The instructions before the system prompt: the body and a list of the files."""
         if not self.files:
             return self.body
         listed = "\n".join(f"- {name}" for name in self.files)
@@ -74,14 +74,14 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class FrontMatterField:
-    """A field of the front matter and the line it stands on."""
+    """A field of the front matter and its line."""
 
     value: str | Mapping[str, str]
     line: int
 
 
 def split_front_matter(text: str, file: str) -> tuple[str, str]:
-    """Return the YAML between the two `---` lines, and what follows them.
+    """Return the YAML between the two `---` lines, and the text after them.
 
     Raises InputError, which names `file` and the line.
     """
@@ -97,7 +97,7 @@ def split_front_matter(text: str, file: str) -> tuple[str, str]:
 def parse_front_matter(
     yaml_text: str, file: str, known: Collection[str]
 ) -> dict[str, FrontMatterField]:
-    """Return the fields of a front matter by name. Raises InputError with file and line."""
+    """Parse the fields of a front matter. Raises InputError with file and line."""
     try:
         root = yaml.compose(yaml_text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
@@ -226,7 +226,7 @@ def _read_skill_file(file: Path) -> str:
 
 
 def _list_files(folder: Path) -> Iterator[str]:
-    """Yield what the skill brings along, in a fixed order; hidden files are not for agents."""
+    """Yield the skill's files in a fixed order, without hidden files."""
     inside = folder.resolve()
     for path in sorted(path for name in FOLDERS for path in (folder / name).rglob("*")):
         relative = PurePosixPath(path.relative_to(folder).as_posix())
@@ -237,5 +237,5 @@ def _list_files(folder: Path) -> Iterator[str]:
         yield str(relative)
 
 
-def _build_error(file: str | Path, line: int, what: str) -> InputError:
-    return InputError(f"{file}:{line}: {what}.")
+def _build_error(file: str | Path, line: int, problem: str) -> InputError:
+    return InputError(f"{file}:{line}: {problem}.")

@@ -1,4 +1,4 @@
-"""Steering in episodes: a call that is held back is not executed, and the agent gets a message."""
+"""Steering in episodes: a held-back call is not executed, and the agent gets a message."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _GRAMMAR_MODULES = ("tree_sitter", "tree_sitter_bash")
 
 @dataclass
 class AnswerWarnedCommands:
-    """Warned commands; one counts as met only when the agent has had time to read the message.
+    """Warned commands that count as known only after the response with the warning.
 
-    A model may ask for the same call twice in one response: neither is a second thought.
+    A model may request the same call twice in one response, before it reads the warning.
     """
 
     memory: WarnedCommands
     answer: object = None
     _fresh: set[str] = field(default_factory=set)
 
-    def hear(self, answer: object) -> None:
-        """Take note of which response asks now."""
+    def set_answer(self, answer: object) -> None:
+        """Set the response that requests the current calls."""
         if answer != self.answer:
             self.answer = answer
             self._fresh.clear()
 
     def record_command(self, session: str, normal: str, now: float) -> bool:
-        """As `WarnedCommands`; True also for what the same response asked for already."""
+        """As `WarnedCommands`; True also for a repetition in the same response."""
         if self.memory.record_command(session, normal, now):
             self._fresh.add(normal)
         return normal in self._fresh
@@ -50,7 +50,7 @@ class AnswerWarnedCommands:
 
 @dataclass(frozen=True)
 class Guard:
-    """Who reviews the calls of one episode, over all of its runs."""
+    """Reviews the calls of one episode over all of its runs."""
 
     reactor: Reactor
     warned: AnswerWarnedCommands
@@ -58,16 +58,16 @@ class Guard:
     clock: Clock
 
     def review(self, call: ToolCallRequest, answer: object) -> Steer | None:
-        """Say whether a call is held back; `answer` tells the response that asks for it."""
-        self.warned.hear(answer)
+        """Return the steer of a held-back call, or None; `answer` identifies its response."""
+        self.warned.set_answer(answer)
         decision = self.reactor.review(call, self.session, self.clock())
         return decision if isinstance(decision, Steer) else None
 
 
 def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guard | None:
-    """Return who reviews an episode's calls; None where nothing is to be held back.
+    """Build the guard of an episode; None if the settings hold back nothing.
 
-    Raises InputError where the shells' grammar is not installed.
+    Raises InputError if the shells' grammar is not installed.
     """
     if not (settings.enabled or settings.dangerous or settings.general):
         return None
@@ -82,7 +82,7 @@ def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Gu
 
 @dataclass
 class SteeredToolset(WrapperToolset[Any]):
-    """A toolset whose calls are reviewed first."""
+    """A toolset whose calls are reviewed before they run."""
 
     guard: Guard
     record: RunRecord
@@ -92,18 +92,18 @@ class SteeredToolset(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Call the tool, or return the message in place of its result."""
+        """Call the tool, or return the message of a held-back call."""
         call = build_policy_call(name, tool_args, self.programs)
         steer = self.guard.review(call, (id(self.record), self.record.answers))
         if steer is None:
             return await super().call_tool(name, tool_args, ctx, tool)
-        self.record.held(ctx.tool_call_id, steer.message, steer.handler)
+        self.record.add_held_call(ctx.tool_call_id, steer.message, steer.handler)
         return steer.message
 
 
 @dataclass
 class SteeringCapability(AbstractCapability[Any]):
-    """Puts the review around all tools of one run, whoever brings them."""
+    """Reviews the calls of all tools of one run."""
 
     guard: Guard
     record: RunRecord
@@ -117,7 +117,7 @@ class SteeringCapability(AbstractCapability[Any]):
 def build_steering(
     guard: Guard | None, record: RunRecord, agent: object
 ) -> list[SteeringCapability]:
-    """Return what a run is given beside its tools: the review, if there is one."""
+    """Build the steering capability of a run, if it has a guard."""
     if guard is None:
         return []
     servers = agent.cli_servers if isinstance(agent, Agent) else ()
@@ -129,7 +129,7 @@ def build_steering(
 def build_policy_call(
     name: str, args: Mapping[str, Any], programs: Mapping[str, str]
 ) -> ToolCallRequest:
-    """Return a call as steering knows it; of a command-line server, the program it starts."""
+    """Convert a call for the policy; a call of a command-line server becomes its command."""
     if name not in programs:
         return ToolCallRequest(name, dict(args))
     try:

@@ -1,4 +1,4 @@
-"""Which end an error, or the model's last answer, is; errors by one table, top to bottom."""
+"""Stops of errors, by a table in order of priority, and of the model's last response."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ _STOPS_BY_ERROR: tuple[tuple[type[Exception], StopReason, str], ...] = (
 )
 
 CONTEXT_WINDOW = "context_length_exceeded"
-"""The code of OpenAI's API, and of those made like it, for a request that does not fit."""
+"""Code of OpenAI-compatible APIs for a request that does not fit the model."""
 
 
 def classify_error(error: Exception, record: RunRecord) -> Stop:
-    """Return the end that an error of the loop, of a model or of a server makes."""
+    """Return the stop of an error of the loop, a model or a server."""
     if isinstance(error, Warning):
         return Stop("model_error", f"a warning that was made an error (-W error): {error}")
     if _is_tool_retry_exhausted(error):
-        said = str(error).partition(" Consider ")[0]
-        return Stop("tool_call_limit", f"{said} The last time: {error.__cause__}")
+        message = str(error).partition(" Consider ")[0]
+        return Stop("tool_call_limit", f"{message} The last time: {error.__cause__}")
     known = _find_unusable_answer(error, record) or look_up_error(error)
     if known is not None:
         return known
-    reason, what = _classify_unknown_error(record)
-    return Stop(reason, f"{what}: {describe_error(error)}")
+    reason, description = _classify_unknown_error(record)
+    return Stop(reason, f"{description}: {describe_error(error)}")
 
 
 def _classify_unknown_error(record: RunRecord) -> tuple[StopReason, str]:
-    """Return the end that an error makes which is not in the table, by what was going on."""
+    """Return the stop of an error outside the table, by the state of the run."""
     if record.broken_tool is not None:
         reason: StopReason = "agent_error" if record.is_own_tool else "server_error"
         return reason, f"tool {record.broken_tool!r} broke"
-    if record.asking:
+    if record.is_requesting:
         return "model_error", "the model's answer could not be read"
     if not record.has_servers:
         return "agent_error", "the agent's own code raised"
@@ -70,7 +70,7 @@ def _classify_unknown_error(record: RunRecord) -> tuple[StopReason, str]:
 
 
 def look_up_error(error: BaseException) -> Stop | None:
-    """Return the end that the table has for an error; of a group, the one all of it has."""
+    """Return the stop of an error in the table; of a group, the stop common to all."""
     if isinstance(error, BaseExceptionGroup):
         ends = [look_up_error(one) for one in error.exceptions]
         return ends[-1] if len({end and end.reason for end in ends}) == 1 else None
@@ -78,35 +78,41 @@ def look_up_error(error: BaseException) -> Stop | None:
         return Stop(
             "context_window", f"the request no longer fits the model: {describe_error(error)}"
         )
-    for kind, reason, what in _STOPS_BY_ERROR:
+    for kind, reason, description in _STOPS_BY_ERROR:
         if isinstance(error, kind):
             is_cut_off = reason == "max_turns"
-            return Stop(reason, f"{what}: {_describe_without_advice(error)}", needs_turn=is_cut_off)
+            return Stop(
+                reason, f"{description}: {_describe_without_advice(error)}", needs_turn=is_cut_off
+            )
     return None
 
 
 def find_unfinished_stop(turns: Sequence[Turn]) -> Stop | None:
-    """Return why the last answer among the turns is none; None where it is one."""
+    """Return the stop of a last answer that is empty, refused or cut; else None."""
     answers = [turn for turn in turns if turn.role == "assistant"]
     found = find_stop_cause(answers[-1]) if answers else None
     return found and Stop(found.reason, found.error or "")
 
 
 def find_filter_stop(response: ModelResponse) -> Stop | None:
-    """Return the end that a response makes which was refused or filtered."""
+    """Return the stop of a refused or filtered response; else None."""
     is_filtered = response.finish_reason == "content_filter"
     return find_unfinished_stop(convert_to_turns([response])) if is_filtered else None
 
 
 def _find_unusable_answer(error: Exception, record: RunRecord) -> Stop | None:
-    """Return why the model's last answer is none, where the loop could not use it."""
-    if not isinstance(error, UnexpectedModelBehavior) or record.asking or not record.last_answer:
+    """Return the stop of a last response that the loop could not use; else None."""
+    if (
+        not isinstance(error, UnexpectedModelBehavior)
+        or record.is_requesting
+        or not record.last_answer
+    ):
         return None
     return find_unfinished_stop(convert_to_turns([record.last_answer]))
 
 
 def _is_tool_retry_exhausted(error: Exception) -> bool:
-    """Tell a tool that was called wrongly too often from answers that were of no use."""
+    """Return whether the error means that a tool's retries are exhausted."""
     if not isinstance(error, UnexpectedModelBehavior) or isinstance(error, ContentFilterError):
         return False
     cause = error.__cause__
@@ -117,5 +123,5 @@ def _is_tool_retry_exhausted(error: Exception) -> bool:
 
 
 def _describe_without_advice(error: BaseException) -> str:
-    """Return what an error says, without PydanticAI's hints at its own documentation."""
+    """Describe an error without PydanticAI's hints at its documentation."""
     return describe_error(error).partition(" Consider raising the limit")[0]

@@ -1,4 +1,4 @@
-"""PydanticAI's messages as the contract's turns."""
+"""Conversion of PydanticAI's messages to turns."""
 
 from __future__ import annotations
 
@@ -28,52 +28,52 @@ from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine import response_stamp
 
 CallKey = tuple[int, str]
-"""Which of the run's responses asked for the call (from 1), and the call's id.
+"""Number of the response that requested the call (from 1), and the call's id.
 
-Ids alone do not tell calls apart: some models begin anew with each response.
+Ids alone are not unique: some models restart them in each response.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CallNote:
-    """What was seen of a tool call while it ran; all the messages may lack of it."""
+    """Data of a tool call that the messages may lack."""
 
     duration_ms: float | None = None
     result: Any = None
     error: str | None = None
     steered_by: str | None = None
-    """The handler that held the call back; it did not run."""
+    """The handler that held back the call."""
 
 
 @dataclass
 class RunNotes:
-    """What was seen of a run while it went; all that its messages lack."""
+    """Data of a run that its messages lack."""
 
     calls: dict[CallKey, CallNote] = field(default_factory=dict)
     delegated: dict[int, list[ModelResponse]] = field(default_factory=dict)
-    """What other agents were answered while the tools of a response ran, by its number."""
+    """Responses of nested agents, by the number of the response whose tools called them."""
     output_tools: set[str] = field(default_factory=set)
-    """Tools that only carry the agent's typed output."""
+    """Tools that carry the agent's typed output."""
     output: str | None = None
-    """The typed output as text, once the run is completed."""
+    """The typed output as text, set at the end of the run."""
 
 
 def convert_to_turns(
     messages: Sequence[ModelMessage], notes: RunNotes | None = None
 ) -> tuple[Turn, ...]:
-    """Return one turn for each prompt and each response, with the calls and what came of them.
+    """Convert each prompt and response to a turn, with tool calls and results.
 
-    What other agents took counts in the turn whose tools asked them. A typed output is the
-    text of its turn, and its tool is no call.
+    The usage of nested agents counts in the turn whose tools called them. A typed output is
+    the text of its turn, and its tool is not a tool call.
     """
     notes = notes or RunNotes()
     turns: list[Turn] = []
     last = -1
-    asked = itertools.count(1)
+    counter = itertools.count(1)
     for message in messages:
         if isinstance(message, ModelResponse):
             last = len(turns)
-            turns.append(_build_agent_turn(message, notes, next(asked)))
+            turns.append(_build_agent_turn(message, notes, next(counter)))
             turns[last] = _add_results(turns[last], message.parts)
             continue
         if last >= 0:
@@ -81,15 +81,15 @@ def convert_to_turns(
         turns.extend(_build_prompt_turns(message, notes.output_tools))
     if notes.output is not None and last >= 0:
         turns[last] = turns[last].model_copy(update={"content": notes.output})
-    answers = itertools.count(1)
+    numbers = itertools.count(1)
     return tuple(
-        _add_notes(turn, notes.calls, next(answers)) if turn.role == "assistant" else turn
+        _add_notes(turn, notes.calls, next(numbers)) if turn.role == "assistant" else turn
         for turn in turns
     )
 
 
 def _build_prompt_turns(message: ModelRequest, output_tools: Collection[str]) -> Iterable[Turn]:
-    """Yield what the model was told: by the user, or by the loop asking it to try again."""
+    """Yield the prompts of the user and the retry requests of the loop."""
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             yield _build_prompt_turn("user", part.content)
@@ -100,7 +100,7 @@ def _build_prompt_turns(message: ModelRequest, output_tools: Collection[str]) ->
 
 
 def _build_feedback_turns(part: ToolReturnPart) -> Iterable[Turn]:
-    """Yield what the model was told about a typed output that does not fit."""
+    """Yield the feedback on an invalid typed output."""
     if part.outcome != "success":
         yield _build_prompt_turn("system", part.content)
 
@@ -118,7 +118,7 @@ def _render_text(content: object) -> str:
 
 
 def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> Turn:
-    answers = [response, *notes.delegated.get(number, ())]
+    responses = [response, *notes.delegated.get(number, ())]
     calls = [part for part in response.parts if isinstance(part, BaseToolCallPart)]
     outputs = [part for part in calls if part.tool_name in notes.output_tools]
     written = "\n".join(part.args_as_json_str() for part in outputs)
@@ -127,15 +127,15 @@ def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> 
         content=clean_text(written or _get_response_text(response)),
         tool_calls=tuple(_convert_call(part) for part in calls if part not in outputs),
         latency_ms=response_stamp.get_latency_ms(response),
-        tokens=_sum_tokens(answers),
-        cost_usd=_sum_cost(answers),
+        tokens=_sum_tokens(responses),
+        cost_usd=_sum_cost(responses),
         source=response_stamp.get_source(response),
         finish_reason=_get_finish_reason(response),
     )
 
 
 def _sum_tokens(responses: Sequence[ModelResponse]) -> TokenUsage | None:
-    """Return the tokens of all; None where any of them was not measured."""
+    """Sum the tokens; None if a response was not measured."""
     usages = [response.usage for response in responses]
     if any(usage.unmeasured_requests for usage in usages):
         return None
@@ -147,7 +147,7 @@ def _sum_tokens(responses: Sequence[ModelResponse]) -> TokenUsage | None:
 
 
 def _sum_cost(responses: Sequence[ModelResponse]) -> float | None:
-    """Return the cost of all; None where any of them is unpriced or was not measured."""
+    """Sum the cost; None if a response has no price or was not measured."""
     usages = [response.usage for response in responses]
     costs = [None if usage.unmeasured_requests else usage.cost for usage in usages]
     known = [float(cost) for cost in costs if cost is not None]
@@ -155,7 +155,7 @@ def _sum_cost(responses: Sequence[ModelResponse]) -> float | None:
 
 
 def _get_response_text(response: ModelResponse) -> str:
-    """Return the response's text and attachments; a refusal's text is not among its parts."""
+    """Return the response's text and attachments, or the text of a refusal."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     attached = [_render_text(part.content) for part in response.parts if isinstance(part, FilePart)]
     refusal = (response.provider_details or {}).get("refusal")
@@ -164,7 +164,7 @@ def _get_response_text(response: ModelResponse) -> str:
 
 
 def _get_finish_reason(response: ModelResponse) -> str | None:
-    """Return why the model stopped; a word that PydanticAI does not know as the provider has it."""
+    """Return the finish reason; a value unknown to PydanticAI as the provider gave it."""
     own = (response.provider_details or {}).get("finish_reason")
     return response.finish_reason or (clean_text(own) if isinstance(own, str) else None)
 
@@ -178,7 +178,7 @@ def _convert_call(part: BaseToolCallPart) -> ToolCall:
 
 
 def _parse_arguments(args: str | Mapping[str, Any] | None) -> Any:
-    """Return arguments parsed; what is no JSON is kept as the model wrote it."""
+    """Parse arguments; a text that is not JSON stays as the model wrote it."""
     if not isinstance(args, str):
         return to_jsonable(args)
     try:
@@ -188,7 +188,7 @@ def _parse_arguments(args: str | Mapping[str, Any] | None) -> Any:
 
 
 def _add_results(turn: Turn, parts: Iterable[object]) -> Turn:
-    """Return the turn with the results among `parts`, by call id and, within one id, in order."""
+    """Add the results in `parts` to a turn, by call id and in order."""
     calls = list(turn.tool_calls)
     waiting = list(range(len(calls)))
     for part in parts:
@@ -210,7 +210,7 @@ def _convert_result(part: BaseToolReturnPart[Any]) -> dict[str, Any]:
 
 
 def _convert_content(content: object) -> Any:
-    """Return content as JSON; a file is named by its kind and size, not written out."""
+    """Convert content to JSON; a file becomes a note of its type and size."""
     if isinstance(content, BinaryContent):
         return f"<{content.media_type}, {len(content.data)} bytes>"
     if isinstance(content, list | tuple):
@@ -219,7 +219,7 @@ def _convert_content(content: object) -> Any:
 
 
 def _add_notes(turn: Turn, notes: Mapping[CallKey, CallNote], answer: int) -> Turn:
-    """Return the turn with durations, and with results that no message holds."""
+    """Add durations, and results that no message has, to a turn."""
     if not turn.tool_calls or not notes:
         return turn
     calls = tuple(_add_note(call, notes.get((answer, call.id or ""))) for call in turn.tool_calls)
@@ -229,7 +229,7 @@ def _add_notes(turn: Turn, notes: Mapping[CallKey, CallNote], answer: int) -> Tu
 def _add_note(call: ToolCall, note: CallNote | None) -> ToolCall:
     if note is None:
         return call
-    seen: dict[str, Any] = {"duration_ms": note.duration_ms, "steered_by": note.steered_by}
+    fields: dict[str, Any] = {"duration_ms": note.duration_ms, "steered_by": note.steered_by}
     if call.result is None and call.error is None:
-        seen |= {"result": note.result, "error": note.error}
-    return call.model_copy(update=seen)
+        fields |= {"result": note.result, "error": note.error}
+    return call.model_copy(update=fields)

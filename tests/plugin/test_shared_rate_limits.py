@@ -32,7 +32,7 @@ async def until(name):
         await asyncio.sleep(0.05)
 
 async def ask_until_it_waits(aitest_run, question):
-    limiter = aitest_run.engine.limiter(agent.provider)
+    limiter = aitest_run.engine.get_limiter(agent.provider)
     waits, sleep = asyncio.Event(), limiter.sleep
     async def note_and_sleep(seconds):
         waits.set()

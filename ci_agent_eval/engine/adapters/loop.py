@@ -121,10 +121,10 @@ async def _iterate_run(
     asked: ModelRequestNode[Any, Any] | None = None
     async for node in run:
         if Agent.is_model_request_node(node):
-            asked, record.asking = node, True
+            asked, record.is_requesting = node, True
         elif Agent.is_call_tools_node(node):
             response = node.model_response
-            record.answered(response)
+            record.add_response(response)
             record.output_tools |= _list_output_tools(asked)
             names = [part.tool_name for part in response.tool_calls]
             spent.tool_calls += sum(name not in record.output_tools for name in names)

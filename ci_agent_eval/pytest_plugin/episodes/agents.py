@@ -135,7 +135,7 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> SharedEngine:
             enabled=config.option.pytest_full_suite_steering,
         ),
         windows=shared_ledger.get_rate_window_factory(config),
-        on_spent=suite_budgets.get_spending_listener(config),
+        on_usage=suite_budgets.get_spending_listener(config),
     )
     # The first user of the engine may be a test that already runs on the loop.
     session.open()

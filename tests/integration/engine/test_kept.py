@@ -16,10 +16,10 @@ def test_declarations_that_tests_make_themselves_are_not_all_kept():
     session = EngineSession({}, time.monotonic)
     provider = Provider("openai:m", base_url="http://localhost")
     first = Agent(provider)
-    loop = weakref.ref(session.loop_of(first))
-    assert session.loop_of(first) is loop()
+    loop = weakref.ref(session.get_loop(first))
+    assert session.get_loop(first) is loop()
     for _ in range(MAX_LOOPS):
-        session.loop_of(Agent(provider))
+        session.get_loop(Agent(provider))
     gc.collect()
     assert loop() is None
 

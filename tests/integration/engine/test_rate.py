@@ -127,7 +127,7 @@ def test_a_refusal_holds_everybody_and_lets_fewer_through():
             given = agent(server)
             work = (aitest_run(given, f"episode {n:03}", session=opened) for n in range(24))
             results = await asyncio.gather(*work)
-            return results, opened.limiter(given.provider)
+            return results, opened.get_limiter(given.provider)
 
     with ModelServer(script) as server:
         results, limiter = go(many(server))
@@ -139,12 +139,12 @@ def test_a_refusal_holds_everybody_and_lets_fewer_through():
 
 def test_of_two_declarations_of_one_provider_the_tighter_holds():
     opened = session()
-    first = opened.limiter(Provider("openai:m", rpm=10))
-    second = opened.limiter(Provider("openai/m", rpm=5, tpm=100))
+    first = opened.get_limiter(Provider("openai:m", rpm=10))
+    second = opened.get_limiter(Provider("openai/m", rpm=5, tpm=100))
     assert first is second
     assert (first.windows.requests.limit, first.windows.tokens.limit) == (5, 100)
-    assert opened.limiter(Provider("openai:m", rpm=50)).windows.requests.limit == 5
-    assert opened.limiter(Provider("openai:other")) is not first
+    assert opened.get_limiter(Provider("openai:m", rpm=50)).windows.requests.limit == 5
+    assert opened.get_limiter(Provider("openai:other")) is not first
 
 
 def test_waiting_for_a_limit_does_not_use_up_the_agents_time():
@@ -153,9 +153,9 @@ def test_waiting_for_a_limit_does_not_use_up_the_agents_time():
         async with asyncio.timeout(100) as deadline:
             await asyncio.sleep(0)
             watch = PausableDeadline(deadline)
-            watch.waiting(True)
+            watch.set_waiting(True)
             held = deadline.when()
-            watch.waiting(False)
+            watch.set_waiting(False)
             return held, deadline.when() - now()
 
     held, left = go(watch())
@@ -190,11 +190,11 @@ def test_a_run_that_waits_can_be_cancelled_and_frees_its_place():
 
 def test_one_episodes_refusal_holds_the_next_ones_request_too():
     clock = Clock()
-    limiter = Limiter.of(clock, clock.sleep)
+    limiter = Limiter.create(clock, clock.sleep)
 
     async def next_one():
-        limiter.too_many(started=clock(), pause_s=30)
-        async with limiter.turn(0, RateLimitTally()):
+        limiter.back_off(started=clock(), pause_s=30)
+        async with limiter.hold(0, RateLimitTally()):
             return clock.now
 
     assert go(next_one()) == 1030
