@@ -404,9 +404,9 @@ def _sum_totals(
     spent = math.fsum([*costs, judge.cost_usd, user.cost_usd])
     tokens = _sum_if_all_known([record.tokens for record in ran], sum)
     unpriced = sum(1 for record in ran if record.cost_usd is None)
-    walls = [session.wall_time_s for session in loaded.sessions]
+    wall_times = [session.wall_time_s for session in loaded.sessions]
     # Wall time differs in each run, so only reports with a budget for it contain it.
-    wall_time_s = _sum_if_all_known(walls, math.fsum) if budgets.total_wall_time_s else None
+    wall_time_s = _sum_if_all_known(wall_times, math.fsum) if budgets.total_wall_time_s else None
     return Totals(
         tokens=None if tokens is None or user.untold else tokens + judge.tokens + user.tokens,
         cost_usd=spent if costs and not (unpriced or judge.unpriced or user.unpriced) else None,

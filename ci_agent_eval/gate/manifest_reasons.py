@@ -49,13 +49,13 @@ def _describe_restriction(summary: Summary, policy: GatePolicy) -> str:
 
 
 def _describe_missing(missing: MissingScenario, found: KnownScenarios) -> str:
-    why = {
+    cause = {
         "removed": f": removed by {missing.detail or 'a hook'}",
         "file_skipped": f": its file was skipped ({missing.detail})",
         "unknown": "",
     }[missing.cause]
     advice = f"bring it back, or remove it with `{UPDATE_COMMAND}`"
-    return f"{found.name}:{missing.line} knows it, and it did not run{why}; {advice}"
+    return f"{found.name}:{missing.line} knows it, and it did not run{cause}; {advice}"
 
 
 def _list_new_scenario_reasons(found: KnownScenarios) -> Iterator[Reason]:

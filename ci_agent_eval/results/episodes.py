@@ -127,7 +127,7 @@ class BlockReader(Protocol[_Item]):
 
 
 def read_episodes(
-    file: LineFile, name: str, ahead: BlockReader[_Item] = _read_no_block
+    file: LineFile, name: str, read_block: BlockReader[_Item] = _read_no_block
 ) -> Iterator[ParsedEpisode | EpisodeFileProblem | _Item]:
     """Read every episode of a file; its first line and its name determine the layout."""
     first = file.readline(MAX_LINE_BYTES).removeprefix(_BOM)
@@ -138,15 +138,15 @@ def read_episodes(
             return
         first += rest
     if first.rstrip().endswith(HEADER_END.encode()):
-        yield from _read_canonical(first, file, ahead)
+        yield from _read_canonical(first, file, read_block)
     elif name.lower().endswith(_LINES_SUFFIXES):
-        yield from _read_lines(first, file, ahead)
+        yield from _read_lines(first, file, read_block)
     else:
         yield from _read_whole(first, file)
 
 
 def _read_canonical(
-    header: bytes, file: LineFile, ahead: BlockReader[_Item]
+    header: bytes, file: LineFile, read_block: BlockReader[_Item]
 ) -> Iterator[ParsedEpisode | EpisodeFileProblem | _Item]:
     try:
         results = _validate_model(Results, parse_json(header.rstrip() + b"]}"))
@@ -155,7 +155,7 @@ def _read_canonical(
         return
     if not results.complete:
         yield INCOMPLETE
-    part = ahead(results.suite, is_list=True)
+    part = read_block(results.suite, is_list=True)
     yield from part.found
     number, closed = 1 + part.lines, False
     for number, line in iterate_lines(file, 2 + part.lines):
@@ -180,10 +180,10 @@ def parse_list_line(
 
 
 def _read_lines(
-    first: bytes, file: LineFile, ahead: BlockReader[_Item]
+    first: bytes, file: LineFile, read_block: BlockReader[_Item]
 ) -> Iterator[ParsedEpisode | EpisodeFileProblem | _Item]:
     yield from parse_line(first, 1)
-    part = ahead(None, is_list=False)
+    part = read_block(None, is_list=False)
     yield from part.found
     for number, line in iterate_lines(file, 2 + part.lines):
         yield from parse_line(line, number)

@@ -59,7 +59,7 @@ def join_cases(
     but every failure in them must be in both.
     """
     by_nodeid = _group_attempts(episodes)
-    unsure = {record.nodeid for run, record in episodes if run in cut_short}
+    stopped_nodeids = {record.nodeid for run, record in episodes if run in cut_short}
     claims, plain = _assign_cases(by_nodeid, cases)
     findings = [
         _build_missing_episode_finding(case.nodeid) for case in plain if case.nodeid is not None
@@ -67,7 +67,11 @@ def join_cases(
     findings += [
         finding
         for nodeid, claimed in claims.items()
-        if (finding := _compare_cases(nodeid, by_nodeid[nodeid], claimed, unsure=nodeid in unsure))
+        if (
+            finding := _compare_cases(
+                nodeid, by_nodeid[nodeid], claimed, was_stopped=nodeid in stopped_nodeids
+            )
+        )
     ]
     if complete:
         ended = [(run, record) for run, record in episodes if run not in cut_short]
@@ -113,11 +117,11 @@ def _assign_cases(
 
 
 def _compare_cases(
-    nodeid: str, group: AttemptGroup, cases: Sequence[JUnitCase], *, unsure: bool
+    nodeid: str, group: AttemptGroup, cases: Sequence[JUnitCase], *, was_stopped: bool
 ) -> Finding | None:
     last = [tries[-1] for tries in group]
     found = _find_case_state(group, cases)
-    if not unsure and found not in _list_possible_states(last):
+    if not was_stopped and found not in _list_possible_states(last):
         message = f"{_describe_episodes(last)} in the JSON, and its JUnit case is {found}"
     elif _has_unexplained_cases(cases, group):
         message = f"it has {_count_cases(cases)}, more than its episodes in the JSON explain"

@@ -56,7 +56,7 @@ class ParallelLineReader:
     """Reads a file in pieces; the `BlockReader` of `read_episodes`."""
 
     file: BinaryIO
-    keeper: EpisodeSink | None
+    sink: EpisodeSink | None
     processes: int | None = None
     """Number of processes; None: as many as possible."""
     piece: int = PIECE_BYTES
@@ -95,7 +95,7 @@ class ParallelLineReader:
         """Return each process's writer of episodes; none if one process has to read."""
         if processes <= 1:
             return ()
-        return [None] * processes if self.keeper is None else self.keeper.get_writers(processes)
+        return [None] * processes if self.sink is None else self.sink.get_writers(processes)
 
     def _find_bounds(self, start: int) -> list[int]:
         """Return the offsets between pieces: after line ends, and well before the file's end."""

@@ -147,13 +147,13 @@ class _ScenarioPairing:
             # Names in older runs do not count: only the latest run's scenarios can vanish.
             own = {before for _, before in known[:1] if before}
             matched |= own
-            demanded = [compute_demand(self.runs[0].sides[key], self.required_share) for key in own]
+            demands = [compute_demand(self.runs[0].sides[key], self.required_share) for key in own]
             present.append(
                 replace(
                     compared,
                     renamed_from=renamed,
                     demand=compute_demand(run, self.required_share),
-                    demand_before=demanded[0] if demanded else None,
+                    demand_before=demands[0] if demands else None,
                 )
             )
         return [*present, *self._iterate_vanished(matched)]
@@ -232,25 +232,25 @@ class _ScenarioPairing:
 
         An older run without such iterations is left out; the latest run always stays.
         """
-        narrow = [keep_comparable(run, condition_sets, self.policy.across) for run in past]
-        return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.incomparable)]
+        kept = [keep_comparable(run, condition_sets, self.policy.across) for run in past]
+        return [kept[0], *(run for run in kept[1:] if run.tally.judged or not run.incomparable)]
 
     def _list_differences(
         self, before: ScenarioRun, after: ScenarioRun
     ) -> tuple[ConditionDifference, ...]:
         """Return the conditions that differ between incomparable iterations and the other side."""
         if after.incomparable:
-            kept, aside = (
+            kept, incomparable = (
                 collect_conditions(before.episodes),
                 collect_conditions(after.incomparable),
             )
-            return list_condition_differences(kept, aside, self.policy.across)
+            return list_condition_differences(kept, incomparable, self.policy.across)
         if before.incomparable:
-            kept, aside = (
+            kept, incomparable = (
                 collect_conditions(after.episodes),
                 collect_conditions(before.incomparable),
             )
-            return list_condition_differences(aside, kept, self.policy.across)
+            return list_condition_differences(incomparable, kept, self.policy.across)
         return ()
 
     def _find_divergence(self, before: ScenarioRun, after: ScenarioRun) -> Divergence | None:

@@ -56,7 +56,7 @@ def _is_thinned(
     most half as many iterations.
     """
     passed_before, judged_before, _, judged = counts
-    usual = 0 if scenario.before is None else scenario.before.latest_judged
+    before = 0 if scenario.before is None else scenario.before.latest_judged
     rate = max(passed_before / judged_before - min_drop, 0.0)
 
     def shows(iterations: int) -> bool:
@@ -64,7 +64,7 @@ def _is_thinned(
         p_value = statistics.compute_drop_p_value(passed_before, judged_before, passed, iterations)
         return p_value < level
 
-    return judged < usual and not shows(judged) and (judged * 2 <= usual or shows(usual))
+    return judged < before and not shows(judged) and (judged * 2 <= before or shows(before))
 
 
 def _is_flakier(scenario: ScenarioComparison, level: float) -> bool:

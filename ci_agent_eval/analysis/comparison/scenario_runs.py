@@ -78,18 +78,18 @@ def keep_comparable(
     for record in sorted(run.episodes, key=lambda record: record.attempt):
         iterations[record.nodeid or "", record.iteration].append(record)
     kept: list[EpisodeRecord] = []
-    aside: list[EpisodeRecord] = []
+    incomparable: list[EpisodeRecord] = []
     tally = OutcomeTally()
     for attempts in iterations.values():
         final = get_decisive_attempt(attempts)
         if final.outcome in {"passed", "failed"} and not matches_any(
             read_conditions(final), condition_sets, across
         ):
-            aside.append(final)
+            incomparable.append(final)
         else:
             kept += attempts
             tally += tally_outcome(final.outcome)
-    return replace(run, episodes=tuple(kept), tally=tally, incomparable=tuple(aside))
+    return replace(run, episodes=tuple(kept), tally=tally, incomparable=tuple(incomparable))
 
 
 def summarize_baseline_run(episodes: Sequence[EpisodeRecord]) -> dict[ScenarioKey, ScenarioRun]:

@@ -52,9 +52,9 @@ def compute_losses_p_value(lost: int, won: int) -> float:
     Q. McNemar, Psychometrika 12 (1947), 153-157, by the binomial distribution. 1 if nothing
     was lost or won.
     """
-    tossed = lost + won
-    ways = sum(math.comb(tossed, heads) for heads in range(lost, tossed + 1))
-    return round_significant(ways / 2**tossed)
+    changed = lost + won
+    ways = sum(math.comb(changed, losses) for losses in range(lost, changed + 1))
+    return round_significant(ways / 2**changed)
 
 
 def round_significant(value: float, digits: int = 10) -> float:

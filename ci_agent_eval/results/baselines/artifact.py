@@ -220,20 +220,22 @@ def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> 
         suite=request.suite,
         require_complete=True,
     )
-    where = tuple(replace(finding, where=f"{label}, {finding.where}") for finding in found.findings)
+    findings = tuple(
+        replace(finding, where=f"{label}, {finding.where}") for finding in found.findings
+    )
     if not isinstance(found.baseline, Baseline):
-        blocking = next((finding for finding in where if finding.blocking), None)
-        why = (
+        blocking = next((finding for finding in findings if finding.blocking), None)
+        reason = (
             f"{blocking.where}: {describe_finding(blocking)}" if blocking else found.baseline.reason
         )
-        return _RunAttempt(refused=f"{label}: {why}" if blocking is None else why)
+        return _RunAttempt(refused=f"{label}: {reason}" if blocking is None else reason)
     (loaded,) = found.baseline.runs
     if loaded.commit not in {None, run.head_sha}:
         return _RunAttempt(
             refused=f"{label}: its results are about commit {loaded.commit}, "
             f"but the run is about {run.head_sha}"
         )
-    return _RunAttempt(replace(loaded, commit=run.head_sha), findings=where)
+    return _RunAttempt(replace(loaded, commit=run.head_sha), findings=findings)
 
 
 def _build_baseline(tries: Sequence[_RunAttempt], branch: str, name: str) -> FoundBaseline:
@@ -241,8 +243,8 @@ def _build_baseline(tries: Sequence[_RunAttempt], branch: str, name: str) -> Fou
     refused = [one.refused for one in tries if one.refused is not None]
     findings = [finding for one in tries for finding in one.findings]
     findings += [
-        Finding("baseline", "artifact", f"{why}; this run is left out", blocking=False)
-        for why in refused
+        Finding("baseline", "artifact", f"{reason}; this run is left out", blocking=False)
+        for reason in refused
     ]
     if not runs:
         return replace(

@@ -83,11 +83,11 @@ class InspectAIImporter:
         scores = [list(_iterate_scores(sample)) for sample in samples]
         ended = [s for s, sample in zip(scores, samples, strict=True) if not sample.get("error")]
         verdicts = find_verdict_names(ended)
-        who = _build_agent_fields(as_mapping(document.get("eval")))
+        agent_fields = _build_agent_fields(as_mapping(document.get("eval")))
         for sample, found in zip(samples, scores, strict=True):
             fields = build_judged_fields(found, verdicts)
             yield {
-                **who,
+                **agent_fields,
                 **_build_identity(sample, document),
                 **fields,
                 **_build_outcome(sample),
