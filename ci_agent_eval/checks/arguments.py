@@ -128,21 +128,16 @@ class ArgumentsHold(BaseCheck):
         selected = {"first": made[:1], "last": made[-1:]}.get(self.which, made)
         wrong = [format_call(call) for call in selected if not self._is_expected(call)]
         passed = len(wrong) < len(selected) if self.which == "any" else not wrong
-        reason = (
-            f"not in {format_list(wrong)}"
-            if wrong
-            else f"in {format_list(map(format_call, selected))}"
-        )
+        found = f"in {format_list(map(format_call, selected))}"
+        reason = f"not in {format_list(wrong)}" if wrong else found
         score = 1.0 if passed else compute_share(len(selected) - len(wrong), len(selected))
         return (self._build_assertion(statement, passed, reason, score=score),)
 
     def _describe_expected(self) -> str:
         if isinstance(self.expected, Mapping):
-            return format_list(
-                f"{name}={format_value(value)}" for name, value in self.expected.items()
-            )
-        named = getattr(self.expected, "__name__", "<lambda>")
-        return "the arguments asked for" if named == "<lambda>" else f"arguments that {named}"
+            return format_list(f"{key}={format_value(item)}" for key, item in self.expected.items())
+        name = getattr(self.expected, "__name__", "<lambda>")
+        return "the arguments asked for" if name == "<lambda>" else f"arguments that {name}"
 
     def _is_expected(self, call: ToolCall) -> bool:
         if isinstance(self.expected, Mapping):

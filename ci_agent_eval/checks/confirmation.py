@@ -106,12 +106,11 @@ class ConfirmedTools(BaseCheck):
         self, judge: Check, episode: Episode, calls: Sequence[_GuardedCall]
     ) -> tuple[Assertion, ...]:
         """Ask the judge about each unclear call."""
-        return self._summarize(
-            [
-                await _ask_judge(judge, episode, call) if call.status == "unclear" else call
-                for call in calls
-            ]
-        )
+        judged = [
+            await _ask_judge(judge, episode, call) if call.status == "unclear" else call
+            for call in calls
+        ]
+        return self._summarize(judged)
 
     def _summarize(self, calls: Sequence[_GuardedCall]) -> tuple[Assertion, ...]:
         wrong = [str(call) for call in calls if call.status != "confirmed"]

@@ -61,11 +61,8 @@ class StepRatio(BaseCheck):
             return (self._build_assertion(statement, False, reason, score=0.0),)
         reason = f"it took {pluralize(taken, unit)}, {taken / self.reference:.3g} times as many"
         passed = taken <= self.reference * self.at_most
-        return (
-            self._build_assertion(
-                statement, passed, reason, score=min(1.0, compute_share(self.reference, taken))
-            ),
-        )
+        score = min(1.0, compute_share(self.reference, taken))
+        return (self._build_assertion(statement, passed, reason, score=score),)
 
 
 def _count_steps(trajectory: Trajectory, of: StepKind) -> int:
@@ -99,20 +96,18 @@ class CallsAfterAnswer(BaseCheck):
         limit = f"at most {pluralize(self.at_most, 'call')}" if self.at_most else "no call"
         statement = f"makes {limit} after the answer is known"
         for exchange in split_exchanges(episode):
-            made = exchange.calls
-            known = next((at for at, call in enumerate(made) if self._has_answer(call)), None)
+            calls = exchange.calls
+            known = next((i for i, call in enumerate(calls) if self._has_answer(call)), None)
             if known is not None:
-                return (self._assert_later_calls(statement, made, known),)
+                return (self._assert_limit(statement, calls, known),)
         return (self._build_assertion(statement, False, "no tool told the answer", score=0.0),)
 
-    def _assert_later_calls(
-        self, statement: str, made: Sequence[ToolCall], known: int
-    ) -> Assertion:
-        after = made[known + 1 :]
-        later = format_list(map(format_call, after)) or "none"
-        reason = f"{format_call(made[known])} told it; after it: {later}"
-        score = compute_share(len(made) - len(after), len(made))
-        return self._build_assertion(statement, len(after) <= self.at_most, reason, score=score)
+    def _assert_limit(self, statement: str, calls: Sequence[ToolCall], known: int) -> Assertion:
+        later = calls[known + 1 :]
+        listed = format_list(map(format_call, later)) or "none"
+        reason = f"{format_call(calls[known])} told it; after it: {listed}"
+        score = compute_share(len(calls) - len(later), len(calls))
+        return self._build_assertion(statement, len(later) <= self.at_most, reason, score=score)
 
     def _has_answer(self, call: ToolCall) -> bool:
         if call.has_failed or call.result is None:

@@ -53,11 +53,9 @@ class ErrorRecovery(BaseCheck):
         unrecovered = [
             f"{format_call(call)}: {format_value(call.error)}" for call, good in failed if not good
         ]
-        reason = (
-            f"made good: {pluralize(len(failed), 'error')}"
-            if failed
-            else "no tool reported an error"
-        )
+        reason = "no tool reported an error"
+        if failed:
+            reason = f"made good: {pluralize(len(failed), 'error')}"
         if unrecovered:
             reason = f"never made good, nor told: {format_list(unrecovered)}"
         score = compute_share(len(failed) - len(unrecovered), len(failed))

@@ -47,16 +47,10 @@ class RepeatedCalls(BaseCheck):
             if before is not None and not before.has_failed:
                 repeats.append(format_call(call))
             seen[_build_call_key(call)] = call
-        reason = (
-            f"made again: {format_list(repeats)}"
-            if repeats
-            else f"{pluralize(len(calls), 'call')}, none again"
-        )
-        statement = (
-            f"repeats calls at most {format_times(self.at_most)}"
-            if self.at_most
-            else "repeats no call"
-        )
+        none_again = f"{pluralize(len(calls), 'call')}, none again"
+        reason = f"made again: {format_list(repeats)}" if repeats else none_again
+        limit = f"calls at most {format_times(self.at_most)}" if self.at_most else "no call"
+        statement = f"repeats {limit}"
         score = compute_share(len(calls) - len(repeats), len(calls))
         passed = len(repeats) <= self.at_most
         return (self._build_assertion(statement, passed, reason, score=score),)

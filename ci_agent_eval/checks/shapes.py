@@ -53,12 +53,10 @@ class ReplyShape(BaseCheck):
         if isinstance(self.which, int):
             selected = replies[self.which - 1 : self.which]
         if not selected:
-            given = (
-                f"the agent replied {format_times(len(replies))}"
-                if replies
-                else "the agent never replied"
-            )
-            return (self._build_assertion(statement, False, given),)
+            reason = f"the agent replied {format_times(len(replies))}"
+            if not replies:
+                reason = "the agent never replied"
+            return (self._build_assertion(statement, False, reason),)
         found = {number: self._find_problem(text) for number, text in selected}
         wrong = [f"reply {number}: {problem}" for number, problem in found.items() if problem]
         reason = "; ".join(wrong[:3]) if wrong else "it conforms"

@@ -81,9 +81,8 @@ class OrderedTools(BaseCheck):
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         names = _get_tool_names(episode)
-        ordered = {
-            index for _, index in pair_in_order(names, list(self.tools), lambda a, b: a == b)
-        }
+        pairs = pair_in_order(names, list(self.tools), lambda a, b: a == b)
+        ordered = {index for _, index in pairs}
         missing = [tool for index, tool in enumerate(self.tools) if index not in ordered]
         reason = f"it called {format_list(names) or 'no tools'}"
         if missing:
@@ -129,9 +128,8 @@ class ToolCallLimits(BaseCheck):
         reason = f"{made}, the limit is {limit}"
         if self.name is not None:
             reason = f"{statement}: {reason}"
-        return self._build_assertion(
-            statement, count <= limit, reason, score=min(1.0, compute_share(limit, count))
-        )
+        score = min(1.0, compute_share(limit, count))
+        return self._build_assertion(statement, count <= limit, reason, score=score)
 
 
 def _describe_limit(tool: str, limit: int) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial, wraps
 from inspect import Parameter
 from typing import Any, TypeVar
 
@@ -159,43 +159,28 @@ def _build_signature(test: Callable[..., Any], factory: AgentFactory) -> inspect
 
 
 def _wrap_sync_test(declared_test: ConversationTest) -> Callable[..., Any]:
-    @functools.wraps(declared_test.test)
+    @wraps(declared_test.test)
     def converse(*args: Any, **kwargs: Any) -> Any:
-        call_arguments = declared_test.sort_arguments(args, kwargs)
-        run = SingleTaskRunner(run_awaitable)
-        runner = ConversationRunner(
-            declared_test.factory, call_arguments.fixtures, call_arguments.context
-        )
-        agent = AgentUnderTest(runner, run)
-        arguments = {**call_arguments.kwargs, ARGUMENT: agent}
-        return _run_sync_test(
-            runner, run, lambda: declared_test.test(*call_arguments.args, **arguments)
-        )
+        given, task = declared_test.sort_arguments(args, kwargs), SingleTaskRunner(run_awaitable)
+        runner = ConversationRunner(declared_test.factory, given.fixtures, given.context)
+        arguments = {**given.kwargs, ARGUMENT: AgentUnderTest(runner, task)}
+        call = partial(declared_test.test, *given.args, **arguments)
+        try:
+            return run_steps(_run_conversation(runner, call, is_async=False), task)
+        finally:
+            task.end()
 
     return converse
 
 
-def _run_sync_test(
-    runner: ConversationRunner, run: SingleTaskRunner, call: Callable[[], Any]
-) -> Any:
-    try:
-        return run_steps(_run_conversation(runner, call, is_async=False), run)
-    finally:
-        run.end()
-
-
 def _wrap_async_test(declared_test: ConversationTest) -> Callable[..., Any]:
-    @functools.wraps(declared_test.test)
+    @wraps(declared_test.test)
     async def converse(*args: Any, **kwargs: Any) -> Any:
-        call_arguments = declared_test.sort_arguments(args, kwargs)
-        runner = ConversationRunner(
-            declared_test.factory, call_arguments.fixtures, call_arguments.context
-        )
-        agent = AsyncAgentUnderTest(runner)
-        arguments = {**call_arguments.kwargs, ARGUMENT: agent}
-        return await await_steps(
-            _run_conversation(runner, lambda: declared_test.test(*call_arguments.args, **arguments))
-        )
+        given = declared_test.sort_arguments(args, kwargs)
+        runner = ConversationRunner(declared_test.factory, given.fixtures, given.context)
+        arguments = {**given.kwargs, ARGUMENT: AsyncAgentUnderTest(runner)}
+        call = partial(declared_test.test, *given.args, **arguments)
+        return await await_steps(_run_conversation(runner, call))
 
     return converse
 

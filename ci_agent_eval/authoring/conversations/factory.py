@@ -72,9 +72,8 @@ def _find_fixture_names(where: str, factory: Callable[..., Any]) -> tuple[str, .
 def _open_agent(returned: Any) -> Steps[OpenedAgent]:
     """Open the agent that a factory returned. A generator closes its agent itself."""
     if inspect.isgenerator(returned):
-        return OpenedAgent(
-            _require_yielded_agent(next(returned, _EXHAUSTED)), lambda: _end_generator(returned)
-        )
+        agent = _require_yielded_agent(next(returned, _EXHAUSTED))
+        return OpenedAgent(agent, lambda: _end_generator(returned))
     if inspect.isasyncgen(returned):
         agent = _require_yielded_agent((yield _get_next(returned)))
         return OpenedAgent(agent, lambda: _end_async_generator(returned))
@@ -89,22 +88,15 @@ def _require_yielded_agent(agent: Any) -> Any:
 
 def _enter_agent(returned: Any) -> Steps[OpenedAgent]:
     """Enter an agent that is a context manager; others may have `aclose` or `close`."""
-    kind = type(returned)
+    kind, nothing = type(returned), (None, None, None)
     if hasattr(kind, "__aenter__"):
-        entered = yield returned.__aenter__()
-        return OpenedAgent(
-            _choose_agent(entered, returned),
-            lambda: _call_and_await(returned.__aexit__, None, None, None),
-        )
+        agent = _choose_agent((yield returned.__aenter__()), returned)
+        return OpenedAgent(agent, lambda: _call_and_await(returned.__aexit__, *nothing))
     if hasattr(kind, "__enter__"):
-        entered = returned.__enter__()
-        return OpenedAgent(
-            _choose_agent(entered, returned),
-            lambda: _call_and_await(returned.__exit__, None, None, None),
-        )
-    for name in (
-        () if inspect.isroutine(returned) or isinstance(returned, type) else ("aclose", "close")
-    ):
+        agent = _choose_agent(returned.__enter__(), returned)
+        return OpenedAgent(agent, lambda: _call_and_await(returned.__exit__, *nothing))
+    is_function = inspect.isroutine(returned) or isinstance(returned, type)
+    for name in () if is_function else ("aclose", "close"):
         if _needs_no_arguments(close := getattr(returned, name, None)):
             return OpenedAgent(returned, partial(_call_and_await, close))
     return OpenedAgent(returned, lambda: _call_and_await(lambda: None))

@@ -27,22 +27,21 @@ from ci_agent_eval.opik.experiments.store import ExperimentStore
 def run_list_command(path: Path, *, as_json: bool) -> str:
     """Render all experiments, the latest first."""
     with ExperimentStore.open(path) as store:
-        found = store.experiments()
-    return (
-        format_json([encode_experiment(e) for e in found]) if as_json else render_experiments(found)
-    )
+        experiments = store.experiments()
+    if as_json:
+        return format_json([encode_experiment(experiment) for experiment in experiments])
+    return render_experiments(experiments)
 
 
-def run_show_command(path: Path, named: str, *, as_json: bool) -> str:
+def run_show_command(path: Path, name: str, *, as_json: bool) -> str:
     """Render an experiment with its results."""
     with ExperimentStore.open(path) as store:
-        experiment = find_experiment(store.experiments(), named)
+        experiment = find_experiment(store.experiments(), name)
         results = store.results(experiment.uid)
     if not as_json:
         return render_experiment(experiment, results)
-    return format_json(
-        {**encode_experiment(experiment), "results": [encode_result(result) for result in results]}
-    )
+    encoded = [encode_result(result) for result in results]
+    return format_json({**encode_experiment(experiment), "results": encoded})
 
 
 def run_compare_command(path: Path, base: str, other: str, *, as_json: bool) -> str:
@@ -50,33 +49,31 @@ def run_compare_command(path: Path, base: str, other: str, *, as_json: bool) -> 
     with ExperimentStore.open(path) as store:
         experiments = store.experiments()
         first, second = find_experiment(experiments, base), find_experiment(experiments, other)
-        comparison = compare_results(
-            first, second, store.results(first.uid), store.results(second.uid)
-        )
+        before, after = store.results(first.uid), store.results(second.uid)
+    comparison = compare_results(first, second, before, after)
     return format_json(encode_comparison(comparison)) if as_json else render_comparison(comparison)
 
 
 def run_push_command(
-    path: Path, named: Sequence[str], *, environ: Mapping[str, str], home: Path
+    path: Path, names: Sequence[str], *, environ: Mapping[str, str], home: Path
 ) -> str:
-    """Send the named experiments to Opik, by default all that are unsent.
+    """Send experiments by name to Opik, by default all that are unsent.
 
     Raises PublishError if not all of them arrived; they stay in the store.
     """
     if not is_installed():
         raise InputError("the package opik is not installed here; install it beside this program")
-    target = find_server(environ, load_opik_file(environ, home))
-    if target is None:
+    server = find_server(environ, load_opik_file(environ, home))
+    if server is None:
         raise InputError("Opik is not configured; set OPIK_URL_OVERRIDE or OPIK_API_KEY")
     with ExperimentStore.open(path) as store:
         experiments = store.experiments()
-        uids = [find_experiment(experiments, name).uid for name in named]
+        uids = [find_experiment(experiments, name).uid for name in names]
         for uid in uids:
             store.set_sink(uid, SINK)
         uids = uids or [experiment.uid for experiment in store.find_unsent(SINK)]
-    result = push_to_opik(path, uids, target, environ)
+    result = push_to_opik(path, uids, server, environ)
     if result.problem is not None:
-        raise PublishError(
-            f"{result.problem}; {len(result.sent)} of {len(uids)} sent; try again later"
-        )
-    return f"sent to Opik at {target.host}: {len(result.sent)} of {len(uids)}\n"
+        sent = f"{len(result.sent)} of {len(uids)} sent"
+        raise PublishError(f"{result.problem}; {sent}; try again later")
+    return f"sent to Opik at {server.host}: {len(result.sent)} of {len(uids)}\n"

@@ -74,11 +74,11 @@ def _decode_address(key: str) -> str | None:
         return None
 
 
-def find_connection_problem(target: OpikServer, timeout_s: float = PING_S) -> str | None:
+def find_connection_problem(server: OpikServer, timeout_s: float = PING_S) -> str | None:
     """Return why the server does not answer, or None if it sends any answer."""
-    if urlsplit(target.url).scheme not in {"http", "https"}:
+    if urlsplit(server.url).scheme not in {"http", "https"}:
         return "its address is neither http nor https"
-    url = urljoin(target.url.rstrip("/") + "/", PING)
+    url = urljoin(server.url.rstrip("/") + "/", PING)
     try:
         with urlopen(Request(url), timeout=timeout_s):  # noqa: S310 - the scheme is checked above
             return None

@@ -44,7 +44,7 @@ def find_usable_server(environ: Mapping[str, str], file: Mapping[str, str]) -> O
 
 
 def push_to_opik(
-    store: Path, uids: Sequence[str], target: OpikServer, environ: Mapping[str, str]
+    store: Path, uids: Sequence[str], server: OpikServer, environ: Mapping[str, str]
 ) -> PushResult:
     """Send experiments to Opik in a separate process, which is killed if the server hangs.
 
@@ -52,8 +52,8 @@ def push_to_opik(
     """
     if not uids:
         return PushResult()
-    if (problem := find_connection_problem(target)) is not None:
-        return PushResult(problem=f"Opik at {target.host} does not answer ({problem})")
+    if (problem := find_connection_problem(server)) is not None:
+        return PushResult(problem=f"Opik at {server.host} does not answer ({problem})")
     command = [
         sys.executable,
         "-m",
@@ -72,12 +72,12 @@ def push_to_opik(
         start_new_session=True,
     )
     try:
-        return _follow_process(process, target)
+        return _follow_process(process, server)
     finally:
         _kill_process(process)
 
 
-def _follow_process(process: subprocess.Popen[str], target: OpikServer) -> PushResult:
+def _follow_process(process: subprocess.Popen[str], server: OpikServer) -> PushResult:
     """Read the process's output until it ends, or no line arrives in time."""
     lines: queue.Queue[str | None] = queue.Queue()
     assert process.stdout is not None  # noqa: S101 - it was asked for
@@ -88,11 +88,11 @@ def _follow_process(process: subprocess.Popen[str], target: OpikServer) -> PushR
         try:
             line = lines.get(timeout=wait_s)
         except queue.Empty:
-            return PushResult(tuple(sent), f"Opik at {target.host} stopped answering")
+            return PushResult(tuple(sent), f"Opik at {server.host} stopped answering")
         if line is None:
             return PushResult(tuple(sent))
         if line.startswith(PROBLEM):
-            return PushResult(tuple(sent), f"Opik at {target.host}: {line.removeprefix(PROBLEM)}")
+            return PushResult(tuple(sent), f"Opik at {server.host}: {line.removeprefix(PROBLEM)}")
         if line.startswith(SENT):
             sent.append(line.removeprefix(SENT))
         wait_s = STALL_S
