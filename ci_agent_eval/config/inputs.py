@@ -26,7 +26,7 @@ class ActionInput:
 ACTION_INPUTS = (
     ActionInput(
         "mode",
-        'What the job does: "run" runs the suite and reports; "report" reports on the result '
+        'Task of the job: "run" runs the suite and reports; "report" reports on the result '
         'files of earlier steps; "publish" reports on the artifact of the workflow run that '
         "triggered a workflow_run event.",
         default="run",

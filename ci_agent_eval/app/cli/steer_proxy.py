@@ -63,7 +63,7 @@ def _seconds_option(flag: str, default: float, help_text: str) -> Decorator:
     "--session-header",
     default="x-session-id",
     show_default=True,
-    help="Request header with the session id; without it, sessions are told apart by conversation.",
+    help="Request header with the session id; without it, each conversation is a session.",
 )
 @click.option(
     "--store",
