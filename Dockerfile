@@ -28,7 +28,7 @@ RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation --no-index --whe
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt \
     && find /opt/agent-eval/lib/python3*/site-packages/ci_agent_eval/render/html/assets -maxdepth 0 -execdir mkdir assets/compiled ';' \
-    && /opt/agent-eval/bin/python -I -c 'from ci_agent_eval.render.html import assets; assets.template()'
+    && /opt/agent-eval/bin/python -I -c 'from ci_agent_eval.render.html import assets; assets.load_template()'
 
 # A baseline may be in the history (git:REF:PATH), and `install` may clone what the suite needs.
 # Debian's package of git brings Perl with it, a hundred megabytes in all: this takes what those

@@ -42,7 +42,7 @@ def differs_from_baseline(view: ReportView) -> bool | None:
     """Say whether anything fails or is not as in the baseline; None: there is none."""
     if view.comparison is None:
         return None
-    return not view.passed or any(map(_is_news, view.comparison.scenarios))
+    return not view.has_passed or any(map(_is_news, view.comparison.scenarios))
 
 
 def _list_state_parts(view: ReportView) -> Iterator[Any]:

@@ -15,8 +15,21 @@ from ci_agent_eval.analysis.comparison.model import (
     TrendPoint,
 )
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render import numbers
-from ci_agent_eval.render.numbers import ABSENT, count_noun
+from ci_agent_eval.render.numbers import (
+    ABSENT,
+    count_noun,
+    format_allowed,
+    format_amount,
+    format_change,
+    format_count,
+    format_difference,
+    format_milliseconds,
+    format_money,
+    format_p_value,
+    format_part,
+    format_percent,
+    format_points,
+)
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.suite_figures import FigureKind, SuiteFigure, list_figures
 from ci_agent_eval.render.trajectory_diff import TrajectoryDiff, build_diff
@@ -68,7 +81,7 @@ class ComparisonRow:
     """In our own words; of an unchanged scenario that it still passes."""
     call: str
     """That its pass rate fell, or may have fallen; empty: neither."""
-    sureness: str
+    certainty: str
     """The adjusted p-value; empty where it says nothing."""
     set_aside: str
     """How many iterations are not comparable; empty: all are."""
@@ -85,7 +98,7 @@ class ComparisonRow:
         """ScenarioChange, call and p-value, for a row that is about something else."""
         # "Still passing" beside a regression would contradict it.
         change = "" if self.call and self.scenario.change == "unchanged" else self.change
-        return ", ".join(part for part in (change, self.call, self.sureness) if part)
+        return ", ".join(part for part in (change, self.call, self.certainty) if part)
 
     @property
     def is_changed(self) -> bool:
@@ -114,17 +127,17 @@ class ComparisonView:
     trend: Sequence[TrendPoint]
 
     @property
-    def changed(self) -> Sequence[ComparisonRow]:
+    def changed_scenarios(self) -> Sequence[ComparisonRow]:
         """Scenarios that changed and whose trajectory differs, the worst first."""
         return sorted((r for r in self.scenarios if r.diff and r.is_changed), key=_rank_row)
 
     @property
-    def detours(self) -> Sequence[ComparisonRow]:
+    def detoured_scenarios(self) -> Sequence[ComparisonRow]:
         """Scenarios that did not change, but whose trajectory differs."""
         return [row for row in self.scenarios if row.diff and not row.is_changed]
 
     @property
-    def unlisted(self) -> Sequence[ComparisonRow]:
+    def unlisted_scenarios(self) -> Sequence[ComparisonRow]:
         """Scenarios that changed and that no list of failures has."""
         return [row for row in self.scenarios if row.is_unlisted]
 
@@ -140,7 +153,7 @@ def build_comparison(report: Report) -> ComparisonView | None:
 
 def _build_row(scenario: ScenarioComparison) -> ComparisonRow:
     sides = (scenario.before, scenario.after)
-    before, now = (ABSENT if s is None else numbers.format_part(s.passed, s.judged) for s in sides)
+    before, now = (ABSENT if s is None else format_part(s.passed, s.judged) for s in sides)
     return ComparisonRow(
         scenario=scenario,
         name=ScenarioName(scenario.scenario_id, scenario.agent),
@@ -148,7 +161,7 @@ def _build_row(scenario: ScenarioComparison) -> ComparisonRow:
         now=now,
         change=describe_change(scenario),
         call=describe_call(scenario),
-        sureness=describe_certainty(scenario),
+        certainty=describe_certainty(scenario),
         set_aside=describe_set_aside(scenario) if scenario.differences else "",
         diff=None if scenario.divergence is None else build_diff(scenario.divergence),
     )
@@ -195,7 +208,7 @@ def _describe_limit(report: Report, kind: FigureKind) -> str:
     increases = report.verdict.increases
     limits = {"cost_usd": increases.cost, "p95_latency_ms": increases.latency}
     share = limits.get(kind)
-    return "" if share is None else numbers.format_allowed(share)
+    return "" if share is None else format_allowed(share)
 
 
 def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> Iterator[FigureRow]:
@@ -204,9 +217,7 @@ def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> I
         yield _compare_passing(row, found)
     elif figure.kind == "pass_rate":
         whole = replace(row, before=_format_raw_rate(found))
-        yield from _build_changed_rows(
-            figure, whole, found.pass_rate, numbers.format_percent, points=True
-        )
+        yield from _build_changed_rows(figure, whole, found.pass_rate, format_percent, points=True)
     elif figure.kind == "total_usd":
         yield _compare_total_cost(row, found)
     elif figure.kind in _FIGURES:
@@ -220,24 +231,24 @@ def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> I
 
 
 _FIGURES: dict[FigureKind, tuple[Callable[[Comparison], MetricChange], Callable[[float], str]]] = {
-    "cost_usd": (lambda found: found.cost_usd, numbers.format_money),
-    "tokens": (lambda found: found.tokens, numbers.format_count),
-    "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.format_milliseconds),
+    "cost_usd": (lambda found: found.cost_usd, format_money),
+    "tokens": (lambda found: found.tokens, format_count),
+    "p95_latency_ms": (lambda found: found.p95_latency_ms, format_milliseconds),
 }
 
 
 def _compare_passing(row: FigureRow, found: Comparison) -> FigureRow:
     before = [s.before.passing for s in found.scenarios if s.before is not None]
     after = [s.after.passing for s in found.scenarios if s.after is not None]
-    change = numbers.format_difference(after.count(True) - before.count(True))
-    return replace(row, before=numbers.format_part(before.count(True), len(before)), change=change)
+    change = format_difference(after.count(True) - before.count(True))
+    return replace(row, before=format_part(before.count(True), len(before)), change=change)
 
 
 def _format_raw_rate(found: Comparison) -> str:
     """Write the share of all iterations of the baseline that passed, whatever scenario's."""
     sides = [s.before for s in found.scenarios if s.before is not None]
     judged = sum(side.judged for side in sides)
-    return numbers.format_percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
+    return format_percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
 
 
 def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
@@ -246,9 +257,9 @@ def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
     Nothing where what is said of this run is another figure: without what judging took.
     """
     before, now = ([None, None, *(p.cost_usd for p in found.trend)])[-2:]
-    if before is None or now is None or numbers.format_money(now) != row.value:
+    if before is None or now is None or format_money(now) != row.value:
         return ABSENT
-    return numbers.format_money(before)
+    return format_money(before)
 
 
 def _compare_total_cost(row: FigureRow, found: Comparison) -> FigureRow:
@@ -256,19 +267,13 @@ def _compare_total_cost(row: FigureRow, found: Comparison) -> FigureRow:
     before, now = ([None, None, *(p.total_usd for p in found.trend)])[-2:]
     if before is None or now is None:
         return row
-    return replace(
-        row, before=numbers.format_money(before), change=numbers.format_change(before, now, None)
-    )
+    return replace(row, before=format_money(before), change=format_change(before, now, None))
 
 
 def _compare_tool_calls(moved: MetricChange) -> Iterator[FigureRow]:
     if moved.before is not None and moved.after is not None and moved.before + moved.after:
-        figure = SuiteFigure(
-            "tool_calls", "tool calls per episode", numbers.format_amount(moved.after)
-        )
-        yield from _build_changed_rows(
-            figure, _build_figure_row(figure), moved, numbers.format_amount
-        )
+        figure = SuiteFigure("tool_calls", "tool calls per episode", format_amount(moved.after))
+        yield from _build_changed_rows(figure, _build_figure_row(figure), moved, format_amount)
 
 
 def _build_changed_rows(
@@ -285,9 +290,9 @@ def _build_changed_rows(
         yield row
         return
     if points:
-        change = numbers.format_points(moved.after - moved.before)
+        change = format_points(moved.after - moved.before)
     else:
-        change = numbers.format_change(moved.before, moved.after, moved.interval)
+        change = format_change(moved.before, moved.after, moved.interval)
         if moved.interval is None and moved.before and moved.after != moved.before:
             change = f"{change} (too few iterations)"
     change = f"{change}, {limit}" if limit else change
@@ -313,7 +318,7 @@ def _describe_repeats(found: Comparison) -> str:
 def describe_method(found: Comparison) -> str:
     """Say what the figures of the baseline are, and how a drop is told from chance."""
     both = count_noun(found.pass_rate.compared, "scenario")
-    level = numbers.format_percent(found.level).replace(".0 ", " ")
+    level = format_percent(found.level).replace(".0 ", " ")
     copies = f" ({repeated})" if (repeated := _describe_repeats(found)) else ""
     told = (
         f"Baseline of {count_noun(found.runs, 'run')}{copies}; its figures and the changes are means "
@@ -323,8 +328,8 @@ def describe_method(found: Comparison) -> str:
     )
     if found.suite_p_value is None:
         return told
-    lost, won = len(found.filter_by_change("newly_failing")), len(found.filter_by_change("fixed"))
-    p_value = numbers.format_p_value(found.suite_p_value)
+    lost, won = len(found.with_change("newly_failing")), len(found.with_change("fixed"))
+    p_value = format_p_value(found.suite_p_value)
     suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
     return f"{told} Suite: {suite}."
 
@@ -344,19 +349,12 @@ def describe_call(scenario: ScenarioComparison) -> str:
     return "not enough iterations to tell" if scenario.call == "undecided" else ""
 
 
-def _note(scenario: ScenarioComparison) -> str:
-    called = describe_call(scenario)
-    # "Still passing" beside a regression would contradict it.
-    change = "" if called and scenario.change == "unchanged" else describe_change(scenario)
-    return ", ".join(part for part in (change, called, describe_certainty(scenario)) if part)
-
-
 def describe_certainty(scenario: ScenarioComparison) -> str:
     """Write the p-value of a regression, and of what began or went on to fail."""
     p_value, is_told = scenario.p_value, scenario.change in _SHIFTED
     if p_value is None or (scenario.call != "regression" and (p_value == 1 or not is_told)):
         return ""
-    return f"adjusted {numbers.format_p_value(p_value)}"
+    return f"adjusted {format_p_value(p_value)}"
 
 
 def describe_baseline(report: Report) -> tuple[str, str] | None:

@@ -35,11 +35,6 @@ def build_manifest_differences(report: Report, links: Links) -> Sequence[Manifes
     return tuple(sorted(rows, key=lambda row: not row.gates))
 
 
-def is_gating(rows: Sequence[ManifestDifference]) -> bool:
-    """Say whether the gate fails by any of the differences."""
-    return any(row.gates for row in rows)
-
-
 def describe_update(report: Report) -> str:
     """Say how the manifest is updated; nothing where there is none."""
     found = report.summary.known

@@ -133,14 +133,14 @@ class ReportView:
     """The gating ones first, the suite's (None) before the scenarios'."""
     tests: PlainTests
     failing_tests: Sequence[FailingTest]
-    flaky: Sequence[FlakyRow]
+    flaky_rows: Sequence[FlakyRow]
     quarantined: Sequence[QuarantineRow]
     quarantine_title: str
     acknowledged: Sequence[ReasonRow]
     """What is accepted, then the entries that accept nothing."""
     acknowledged_title: str
-    known: Sequence[ManifestDifference]
-    known_advice: str
+    manifest_differences: Sequence[ManifestDifference]
+    manifest_advice: str
     """How the manifest is updated; empty: there is none."""
     evaluations_title: str
     misses_thresholds: bool
@@ -151,32 +151,32 @@ class ReportView:
     warnings: Sequence[ReasonRow]
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether the gate passed."""
         return self.conclusion == "success"
 
     @property
-    def failing(self) -> Sequence[ScenarioRow]:
+    def failing_scenarios(self) -> Sequence[ScenarioRow]:
         """Required scenarios below their pass rate."""
         return [row for row in self.scenarios if row.is_required and row.status == "failing"]
 
     @property
-    def failing_advisory(self) -> Sequence[ScenarioRow]:
+    def failing_advisory_scenarios(self) -> Sequence[ScenarioRow]:
         """Advisory scenarios below their pass rate."""
         return [row for row in self.scenarios if row.is_advisory and row.status == "failing"]
 
     @property
-    def errored(self) -> Sequence[ScenarioRow]:
+    def errored_scenarios(self) -> Sequence[ScenarioRow]:
         """Scenarios with iterations that ended in an infrastructure error."""
         return [row for row in self.scenarios if row.scenario.tally.error]
 
     @property
-    def skipped(self) -> Sequence[ScenarioRow]:
+    def skipped_scenarios(self) -> Sequence[ScenarioRow]:
         """Scenarios with iterations that were skipped or never ran, and none that failed."""
         return [row for row in self.scenarios if row.status in {"skipped", "incomplete"}]
 
     @property
-    def repeated(self) -> Sequence[ScenarioRow]:
+    def repeated_scenarios(self) -> Sequence[ScenarioRow]:
         """Scenarios that ran more than once and were judged."""
         tallies = ((row, row.scenario.tally) for row in self.scenarios)
         return [row for row, tally in tallies if tally.ran > 1 and tally.judged]
@@ -230,7 +230,7 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         failing_tests=tuple(
             FailingTest(case, links.place(case.file, case.line)) for case in summary.tests.failing
         ),
-        flaky=(
+        flaky_rows=(
             *(FlakyRow(row.name.title, row) for row in scenarios if row.scenario.flaky),
             *(FlakyRow(title, None) for title in summary.tests.flaky),
         ),
@@ -238,8 +238,8 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         quarantine_title=_title_quarantine(quarantined),
         acknowledged=acknowledged,
         acknowledged_title=_title_acknowledged(acknowledged),
-        known=build_manifest_differences(report, links),
-        known_advice=describe_update(report),
+        manifest_differences=build_manifest_differences(report, links),
+        manifest_advice=describe_update(report),
         evaluations_title=title_evaluations(report),
         misses_thresholds=report.misses_thresholds,
         findings=build_finding_rows(report),

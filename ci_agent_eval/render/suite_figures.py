@@ -11,8 +11,18 @@ from ci_agent_eval.analysis.evaluation_totals import EvaluationTally, SideTotals
 from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
 from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render import numbers
-from ci_agent_eval.render.numbers import count_noun, format_count
+from ci_agent_eval.render.numbers import (
+    count_noun,
+    format_count,
+    format_milliseconds,
+    format_money,
+    format_part,
+    format_percent,
+    format_percent_range,
+    format_required_score,
+    format_score,
+    format_score_below,
+)
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
 
 FigureKind = Literal[
@@ -71,7 +81,7 @@ def list_figures(report: Report) -> Iterator[SuiteFigure]:
             "total_tokens", "total tokens", format_count(totals.tokens), of_which, shares
         )
     if totals.p95_latency_ms is not None:
-        latency = numbers.format_milliseconds(totals.p95_latency_ms)
+        latency = format_milliseconds(totals.p95_latency_ms)
         yield SuiteFigure("p95_latency_ms", LIMITED_FIGURES["p95_latency_ms"], latency)
 
 
@@ -79,16 +89,16 @@ def _list_cost_figures(totals: Totals, ran: int) -> Iterator[SuiteFigure]:
     """Tell costs: an episode's is its agent's, judging is in the total."""
     sides = _list_sides(totals)
     of_which = _name_sides(sides)
-    shares = ", ".join(numbers.format_money(side.cost_usd) for _, side in sides)
+    shares = ", ".join(format_money(side.cost_usd) for _, side in sides)
     if totals.cost_usd is not None and ran:
         beside = math.fsum(side.cost_usd for _, side in sides)
-        cost = numbers.format_money(max(totals.cost_usd - beside, 0.0) / ran)
+        cost = format_money(max(totals.cost_usd - beside, 0.0) / ran)
         yield SuiteFigure("cost_usd", LIMITED_FIGURES["cost_usd"], cost)
         yield SuiteFigure(
-            "total_usd", "total cost", numbers.format_money(totals.cost_usd), of_which, shares
+            "total_usd", "total cost", format_money(totals.cost_usd), of_which, shares
         )
     elif totals.priced_usd is not None:
-        least = f"at least {numbers.format_money(totals.priced_usd)}"
+        least = f"at least {format_money(totals.priced_usd)}"
         yield SuiteFigure("total_usd", "total cost", least, of_which, shares)
 
 
@@ -99,27 +109,25 @@ def _list_pass_figures(report: Report) -> Iterator[SuiteFigure]:
     tally = sum((item.scenario.tally for item in items), OutcomeTally())
     if items:
         passing = sum(1 for item in items if item.is_passing)
-        yield SuiteFigure(
-            "scenarios", "scenarios passing", numbers.format_part(passing, len(items))
-        )
+        yield SuiteFigure("scenarios", "scenarios passing", format_part(passing, len(items)))
     if tally.pass_rate is not None:
         rate, episodes = (
-            numbers.format_percent(tally.pass_rate),
+            format_percent(tally.pass_rate),
             count_noun(tally.judged, "episode"),
         )
         interval = compute_pass_interval(tally)
-        within = "" if interval is None else numbers.format_percent_range(interval)
+        within = "" if interval is None else format_percent_range(interval)
         yield SuiteFigure("pass_rate", "pass rate", rate, episodes, within)
     if tests.total:
-        yield SuiteFigure("tests", "tests passing", numbers.format_part(tests.passed, tests.total))
+        yield SuiteFigure("tests", "tests passing", format_part(tests.passed, tests.total))
 
 
 def _list_evaluation_figures(found: EvaluationTally) -> Iterator[SuiteFigure]:
     if found.conversations:
-        passed = numbers.format_part(found.passed, found.conversations)
+        passed = format_part(found.passed, found.conversations)
         yield SuiteFigure("evaluations", "evaluation conversations passed", passed)
     if found.mean_score is not None:
-        mean = numbers.format_score(found.mean_score)
+        mean = format_score(found.mean_score)
         yield SuiteFigure("evaluation_score", "average evaluation score", mean)
 
 
@@ -130,7 +138,7 @@ def title_evaluations(report: Report) -> str:
         f"{format_count(found.passed)} of {count_noun(found.conversations, 'conversation')} passed"
     )
     rate, least = thresholds.min_pass_rate, thresholds.min_score
-    required = "" if rate is None else f" ({numbers.format_percent(rate)} required)"
+    required = "" if rate is None else f" ({format_percent(rate)} required)"
     parts = [f"{passed}{required}", *_describe_average(found.mean_score, least)]
     if found.tally.error:
         parts.append(f"{format_count(found.tally.error)} ended in an error")
@@ -141,11 +149,11 @@ def title_evaluations(report: Report) -> str:
 
 def _describe_average(mean: float | None, least: float | None) -> Iterator[str]:
     if mean is not None and least is not None and mean < least:
-        shown = numbers.format_score_below(mean, least)
-        yield f"average score {shown} ({numbers.format_required_score(least)} required)"
+        shown = format_score_below(mean, least)
+        yield f"average score {shown} ({format_required_score(least)} required)"
     elif mean is not None:
-        required = "" if least is None else f" ({numbers.format_required_score(least)} required)"
-        yield f"average score {numbers.format_score(mean)}{required}"
+        required = "" if least is None else f" ({format_required_score(least)} required)"
+        yield f"average score {format_score(mean)}{required}"
 
 
 def _list_sides(totals: Totals) -> tuple[tuple[str, SideTotals], ...]:

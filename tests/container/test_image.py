@@ -101,7 +101,7 @@ def test_the_template_of_the_page_is_compiled(image):
         "from pathlib import Path; from ci_agent_eval.render.html import assets\n"
         "folder = Path(assets.__file__).with_name('assets') / 'compiled'\n"
         "before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}\n"
-        "assets.template()\n"
+        "assets.load_template()\n"
         "after = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}\n"
         "print(len(before), before == after)"
     )

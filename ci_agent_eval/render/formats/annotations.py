@@ -160,7 +160,7 @@ def _build_finding_problem(finding: BaselineFinding) -> _Problem:
 
 def _list_manifest_problems(view: ReportView) -> Iterator[_Problem]:
     """Yield the differences of the run from lines of the scenario manifest, at those lines."""
-    for row in view.known:
+    for row in view.manifest_differences:
         if row.place.file:
             yield _Problem(
                 place=row.place,

@@ -175,7 +175,7 @@ def _build_case(test: FailingTest) -> dict[str, Any]:
 def _build_gate(view: ReportView) -> dict[str, Any]:
     return {
         "name": "agent-eval gate",
-        "status": "passed" if view.passed else "failed",
+        "status": "passed" if view.has_passed else "failed",
         "rawStatus": view.conclusion,
         "duration": 0,
         "tags": ["gate"],

@@ -7,23 +7,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import ConditionDifference, ScenarioMetrics
-from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow, FigureRow
 from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
 from ci_agent_eval.render.html.page_limits import PageText
-from ci_agent_eval.render.numbers import format_cell
+from ci_agent_eval.render.numbers import (
+    format_amount,
+    format_cell,
+    format_count,
+    format_milliseconds,
+    format_money,
+    format_percent,
+)
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_name import ScenarioKey
 
 _FIGURES: tuple[
     tuple[str, Callable[[ScenarioMetrics], float | None], Callable[[float], str]], ...
 ] = (
-    ("pass rate", lambda side: side.pass_rate, numbers.format_percent),
-    ("cost per episode", lambda side: side.cost_usd, numbers.format_money),
-    ("tokens per episode", lambda side: side.tokens, numbers.format_count),
-    ("tool calls per episode", lambda side: side.tool_calls, numbers.format_amount),
-    ("p95 turn latency", lambda side: side.p95_latency_ms, numbers.format_milliseconds),
+    ("pass rate", lambda side: side.pass_rate, format_percent),
+    ("cost per episode", lambda side: side.cost_usd, format_money),
+    ("tokens per episode", lambda side: side.tokens, format_count),
+    ("tool calls per episode", lambda side: side.tool_calls, format_amount),
+    ("p95 turn latency", lambda side: side.p95_latency_ms, format_milliseconds),
 )
 
 _CHIPS = {"newly_failing": "failed", "vanished": "failed", "still_failing": "failed"}
@@ -45,7 +51,7 @@ class ComparisonPair:
     agent: str | None
     chips: Sequence[tuple[str, str]]
     """What became of it, and whether its pass rate fell: the kind of chip, and its words."""
-    sureness: str
+    certainty: str
     passes: tuple[str, str]
     figures: Sequence[tuple[str, str, str]]
     """What it is, before, now."""
@@ -153,7 +159,7 @@ def _build_pair(
         name=shown.name(scenario.scenario_id),
         agent=shown.name(scenario.agent) if scenario.agent else None,
         chips=list(_list_chips(row, against)),
-        sureness=row.sureness,
+        certainty=row.certainty,
         passes=(row.before, row.now),
         figures=_list_figures(row),
         incomparable=_describe_incomparable(row),

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ci_agent_eval.analysis.reliability import Reliability
-from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.html.embed import drop_empty
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import PageText
-from ci_agent_eval.render.numbers import Cell
+from ci_agent_eval.render.numbers import Cell, count_noun, format_percent
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
@@ -97,9 +96,9 @@ def _describe_requirement(row: ScenarioRow) -> str:
     """Write what the scenario needs, where that is not that every iteration passes."""
     judgement = row.judgement
     if judgement.required_passes is not None:
-        return f"{numbers.count_noun(judgement.required_passes, 'pass', 'passes')} required"
+        return f"{count_noun(judgement.required_passes, 'pass', 'passes')} required"
     if judgement.required_pass_rate != 1:
-        return f"{numbers.format_percent(judgement.required_pass_rate)} required"
+        return f"{format_percent(judgement.required_pass_rate)} required"
     return ""
 
 
@@ -119,13 +118,13 @@ def _list_totals(row: ScenarioRow) -> list[str]:
         ("tool call", scenario.tool_calls),
         ("token", scenario.tokens or 0),
     )
-    totals = [numbers.count_noun(number, noun) for noun, number in written if number]
+    totals = [count_noun(number, noun) for noun, number in written if number]
     return [*totals, *(cell.text for cell in (row.duration, row.cost) if cell.value is not None)]
 
 
 def _format_tries(found: Reliability) -> str:
     """Write the chances of k tries: pass@k, then pass^k."""
-    once, always = numbers.format_percent(found.pass_at_k), numbers.format_percent(found.pass_hat_k)
+    once, always = format_percent(found.pass_at_k), format_percent(found.pass_hat_k)
     return f"pass@{found.k} {once}, pass^{found.k} {always}"
 
 

@@ -152,7 +152,7 @@ def _join_differences(row: ComparisonRow) -> str:
 
 def build_changed_diffs_section(view: ReportView) -> Section:
     """Return the trajectory diff of each scenario that changed."""
-    changed = view.comparison.changed if view.comparison else ()
+    changed = view.comparison.changed_scenarios if view.comparison else ()
     return Section(
         "ways",
         f"What changed in {count_noun(len(changed), 'scenario')}",
@@ -164,7 +164,7 @@ def build_changed_diffs_section(view: ReportView) -> Section:
 
 def build_detours_section(view: ReportView) -> Section:
     """Return the trajectory diffs of the first scenarios that did not change otherwise."""
-    passing = view.comparison.detours if view.comparison else ()
+    passing = view.comparison.detoured_scenarios if view.comparison else ()
     takes = "takes" if len(passing) == 1 else "take"
     return Section(
         "detours",

@@ -85,7 +85,7 @@ def _render_output(test: FailingTest) -> str:
 
 def build_advisory_section(view: ReportView) -> Section:
     """Return advisory scenarios that fail."""
-    found = view.failing_advisory
+    found = view.failing_advisory_scenarios
     return Section(
         "advisory",
         f"Advisory, not gating: {count_noun(len(found), 'failing scenario')}",
@@ -111,9 +111,9 @@ def build_flaky_section(view: ReportView) -> Section:
     """Return the scenarios and tests that passed only on a retry."""
     return Section(
         "flaky",
-        f"{format_count(len(view.flaky))} flaky: passed only on a retry",
+        f"{format_count(len(view.flaky_rows))} flaky: passed only on a retry",
         ("flaky scenario or test", "flaky scenarios or tests"),
-        list_body(view.flaky, _flaky_line),
+        list_body(view.flaky_rows, _flaky_line),
         folded=True,
     )
 
@@ -170,7 +170,7 @@ def _passing_row(row: ScenarioRow, *, rated: bool) -> Sequence[str]:
 
 def build_iterations_section(view: ReportView) -> Section:
     """Return the totals of each scenario's iterations: passes, tries, and usage."""
-    found = view.repeated
+    found = view.repeated_scenarios
     titles = ("`pass@k`", "`pass^k`", "duration", "tokens", "cost")
     columns = (
         SCENARIO,

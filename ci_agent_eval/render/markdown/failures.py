@@ -40,7 +40,7 @@ def build_failing_section(view: ReportView) -> Section:
         "failing",
         "Failing",
         ("failing scenario", "failing scenarios"),
-        failing_table(view.failing),
+        failing_table(view.failing_scenarios),
     )
 
 
@@ -72,7 +72,7 @@ def build_errors_section(view: ReportView) -> Section:
         "errors",
         "Ended in an error, not judged",
         ("scenario with errors", "scenarios with errors"),
-        table_body(columns, view.errored, _error_row),
+        table_body(columns, view.errored_scenarios, _error_row),
     )
 
 
@@ -95,7 +95,7 @@ def build_skipped_section(view: ReportView) -> Section:
         "skipped",
         "Skipped",
         ("skipped scenario", "skipped scenarios"),
-        table_body(columns, view.skipped, _skipped_row),
+        table_body(columns, view.skipped_scenarios, _skipped_row),
         folded=not gating,
     )
 
@@ -111,15 +111,17 @@ def _skipped_row(row: ScenarioRow) -> Sequence[str]:
 
 def build_manifest_section(view: ReportView) -> Section:
     """Return how the run differs from the scenario manifest."""
-    table = table_body((SCENARIO, TableColumn("difference"), WHERE), view.known, _known_row)
+    table = table_body(
+        (SCENARIO, TableColumn("difference"), WHERE), view.manifest_differences, _known_row
+    )
     return Section(
         "known",
         "Known scenarios",
         ("difference from the known scenarios", "differences from the known scenarios"),
         SectionBody(
-            table.total, lambda lines: f"{table.write(lines)}\n\n{view.known_advice}".rstrip()
+            table.total, lambda lines: f"{table.write(lines)}\n\n{view.manifest_advice}".rstrip()
         ),
-        folded=not any(row.gates for row in view.known),
+        folded=not any(row.gates for row in view.manifest_differences),
     )
 
 

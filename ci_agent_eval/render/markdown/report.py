@@ -85,7 +85,7 @@ def render_headline_comment(view: ReportView) -> str:
 
 
 def _render_heading(view: ReportView) -> str:
-    return f"### {'✅' if view.passed else '❌'} {view.headline}"
+    return f"### {'✅' if view.has_passed else '❌'} {view.headline}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _render_report(view: ReportView, head: str, most: int, *, limit: int, note: 
         raise ValueError(f"a report does not fit into {limit} bytes; give it {MIN_LIMIT} or more")
     frame = _ReportFrame(head, _render_evidence(view, view.links), view.links, limit)
     built = build_sections(view)
-    body = _render_collapsed if view.passed else _render_open
+    body = _render_collapsed if view.has_passed else _render_open
 
     def compose(lines: Lines) -> str:
         shown = body(built, lines, _describe_full_report(view.links))

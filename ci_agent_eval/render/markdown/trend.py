@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ci_agent_eval.analysis.comparison.model import TrendPoint
-from ci_agent_eval.render import numbers
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.markdown.blocks import TableColumn, render_table
 from ci_agent_eval.render.markdown.section import ID_LIMIT, Section, SectionBody
-from ci_agent_eval.render.numbers import count_noun, format_cell
+from ci_agent_eval.render.numbers import count_noun, format_cell, format_money, format_percent
 from ci_agent_eval.render.report_view import ReportView
 
 FEWEST = 2
@@ -127,6 +126,6 @@ def _render_table(points: Sequence[TrendPoint]) -> str:
 
 def _format_figures(point: TrendPoint) -> tuple[str, str]:
     return (
-        format_cell(point.pass_rate, numbers.format_percent).text,
-        format_cell(point.cost_usd, numbers.format_money).text,
+        format_cell(point.pass_rate, format_percent).text,
+        format_cell(point.cost_usd, format_money).text,
     )

@@ -37,11 +37,18 @@ def render_changes(view: ReportView, paper: TerminalStyle) -> Iterator[str]:
     """Yield the trajectory diffs, and the scenarios that changed otherwise."""
     found = view.comparison
     if found is not None:
-        yield render_block("What changed", found.changed, _build_diff, paper, DIM)
+        yield render_block("What changed", found.changed_scenarios, _build_diff, paper, DIM)
         yield render_block(
-            "Pass by another way", found.detours, _build_diff, paper, DIM, most=MOST_DETOURS
+            "Pass by another way",
+            found.detoured_scenarios,
+            _build_diff,
+            paper,
+            DIM,
+            most=MOST_DETOURS,
         )
-        yield render_block("Since the baseline", found.unlisted, _build_change, paper, DIM)
+        yield render_block(
+            "Since the baseline", found.unlisted_scenarios, _build_change, paper, DIM
+        )
 
 
 def _build_diff(row: ComparisonRow) -> TerminalEntry:

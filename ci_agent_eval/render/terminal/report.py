@@ -40,21 +40,23 @@ def _list_blocks(view: ReportView, paper: TerminalStyle) -> Iterator[str]:
     unproven = [row for row in view.scenarios if not row.scenario.needs_evidence]
     gating = [pair for pair in view.overruns if pair[1].gates]
     soft = [pair for pair in view.overruns if not pair[1].gates]
-    yield render_block("Failing scenarios", view.failing, entry.build_failing, paper, RED)
+    yield render_block("Failing scenarios", view.failing_scenarios, entry.build_failing, paper, RED)
     yield comparison.render_findings(view, paper)
     yield render_block("Failing tests", view.failing_tests, entry.build_test, paper, RED)
     yield render_block("Over budget", gating, entry.build_overrun_entry, paper, RED)
     yield render_block(
-        "Ended in an error, not judged", view.errored, entry.build_errored, paper, RED
+        "Ended in an error, not judged", view.errored_scenarios, entry.build_errored, paper, RED
     )
-    yield render_block("Skipped scenarios", view.skipped, entry.build_skipped, paper, YELLOW)
+    yield render_block(
+        "Skipped scenarios", view.skipped_scenarios, entry.build_skipped, paper, YELLOW
+    )
     yield _render_differences(view, paper)
     yield render_block(
         "Over a budget that does not gate", soft, entry.build_overrun_entry, paper, YELLOW
     )
     yield _render_evaluations(view, paper)
     yield render_block(
-        "Failing, but advisory", view.failing_advisory, entry.build_failing, paper, YELLOW
+        "Failing, but advisory", view.failing_advisory_scenarios, entry.build_failing, paper, YELLOW
     )
     yield _render_quarantine(view, paper)
     yield render_titled_block(
@@ -66,10 +68,15 @@ def _list_blocks(view: ReportView, paper: TerminalStyle) -> Iterator[str]:
         "Passed, and need no evidence", unproven, entry.build_unproven, paper, YELLOW
     )
     yield render_block(
-        "Flaky: passed only on a retry", view.flaky, entry.build_flaky, paper, YELLOW
+        "Flaky: passed only on a retry", view.flaky_rows, entry.build_flaky, paper, YELLOW
     )
     yield render_block(
-        "Iterations", view.repeated, entry.build_iterations, paper, DIM, heading=entry.USED
+        "Iterations",
+        view.repeated_scenarios,
+        entry.build_iterations,
+        paper,
+        DIM,
+        heading=entry.USED,
     )
 
 
@@ -81,9 +88,11 @@ def _render_quarantine(view: ReportView, paper: TerminalStyle) -> str:
 
 
 def _render_differences(view: ReportView, paper: TerminalStyle) -> str:
-    code = RED if any(row.gates for row in view.known) else YELLOW
-    shown = render_block("Known scenarios", view.known, entry.build_difference, paper, code)
-    advice = view.known_advice.replace("`", "")
+    code = RED if any(row.gates for row in view.manifest_differences) else YELLOW
+    shown = render_block(
+        "Known scenarios", view.manifest_differences, entry.build_difference, paper, code
+    )
+    advice = view.manifest_advice.replace("`", "")
     return f"{shown}\n  {advice}" if shown and advice else shown
 
 
@@ -129,4 +138,4 @@ def _list_ending(view: ReportView, paper: TerminalStyle) -> Iterator[str]:
     if view.comparison is not None:
         yield from wrap_text(view.comparison.method, paper.width)
     for line in wrap_text(view.headline, paper.width):
-        yield paper.paint(line, f"{BOLD};{GREEN if view.passed else RED}")
+        yield paper.paint(line, f"{BOLD};{GREEN if view.has_passed else RED}")

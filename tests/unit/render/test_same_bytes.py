@@ -1,6 +1,6 @@
 """The same report is the same bytes, whatever surrounds the process."""
 
-from __future__ import annotations
+from __future__ import list_annotations
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import sys
 
 RENDER = """
 import hashlib
-from ci_agent_eval.render.formats.annotations import annotations
+from ci_agent_eval.render.formats.annotations import list_annotations
 from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.markdown.report import render_comment
@@ -24,7 +24,7 @@ for build in REPORTS.values():
         render_comment(view),
         render_verdict(report),
         render_terminal(view, color=True, width=80),
-        render_commands(annotations(view)),
+        render_commands(list_annotations(view)),
     ):
         digest.update(text.encode())
 print(digest.hexdigest())
