@@ -111,10 +111,7 @@ def _list_pass_figures(report: Report) -> Iterator[SuiteFigure]:
         passing = sum(1 for item in items if item.is_passing)
         yield SuiteFigure("scenarios", "scenarios passing", format_part(passing, len(items)))
     if tally.pass_rate is not None:
-        rate, episodes = (
-            format_percent(tally.pass_rate),
-            count_noun(tally.judged, "episode"),
-        )
+        rate, episodes = (format_percent(tally.pass_rate), count_noun(tally.judged, "episode"))
         interval = compute_pass_interval(tally)
         within = "" if interval is None else format_percent_range(interval)
         yield SuiteFigure("pass_rate", "pass rate", rate, episodes, within)

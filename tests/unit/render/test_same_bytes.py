@@ -1,6 +1,6 @@
 """The same report is the same bytes, whatever surrounds the process."""
 
-from __future__ import list_annotations
+from __future__ import annotations
 
 import os
 import subprocess
