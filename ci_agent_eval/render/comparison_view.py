@@ -328,7 +328,7 @@ def describe_method(found: Comparison) -> str:
     )
     if found.suite_p_value is None:
         return told
-    lost, won = len(found.with_change("newly_failing")), len(found.with_change("fixed"))
+    lost, won = len(found.filter_by_change("newly_failing")), len(found.filter_by_change("fixed"))
     p_value = format_p_value(found.suite_p_value)
     suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
     return f"{told} Suite: {suite}."
