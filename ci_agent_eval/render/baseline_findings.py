@@ -24,18 +24,10 @@ from ci_agent_eval.analysis.comparison.model import ScenarioComparison
 from ci_agent_eval.analysis.waivers import find_waiver
 from ci_agent_eval.gate import Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render import numbers
 from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
-from ci_agent_eval.render.numbers import (
-    ABSENT,
-    count_noun,
-    format_allowed,
-    format_cell,
-    format_count,
-    format_milliseconds,
-    format_money,
-    format_rise,
-)
+from ci_agent_eval.render.numbers import ABSENT
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.sentences import LIMITED_FIGURES, describe_reason
 
@@ -167,8 +159,8 @@ def _describe_acknowledgement(scenario: ScenarioComparison, report: Report) -> s
 
 
 _WRITERS: dict[LimitedMetric, Callable[[float], str]] = {
-    "cost_usd": format_money,
-    "p95_latency_ms": format_milliseconds,
+    "cost_usd": numbers.format_money,
+    "p95_latency_ms": numbers.format_milliseconds,
 }
 
 
@@ -177,8 +169,8 @@ def _build_figure_finding(
 ) -> BaselineFinding:
     """Return the finding of a figure of the suite that rose by more than is allowed."""
     write, moved = _WRITERS[increase.figure], increase.change
-    before, now = (format_cell(value, write).text for value in (moved.before, moved.after))
-    figure, limit = LIMITED_FIGURES[increase.figure], format_allowed(increase.allowed)
+    before, now = (numbers.format_cell(value, write).text for value in (moved.before, moved.after))
+    figure, limit = LIMITED_FIGURES[increase.figure], numbers.format_allowed(increase.allowed)
     text = f"{figure} {_describe_rise(increase)}, {limit}"
     return BaselineFinding(reason.kind, None, gates, text, before=before, now=now)
 
@@ -186,12 +178,12 @@ def _build_figure_finding(
 def _describe_rise(increase: MetricIncrease) -> str:
     moved = increase.change
     if increase.kind == "not_measured":
-        missing = format_count(moved.compared - moved.scenarios)
-        scenarios = count_noun(moved.compared, "scenario")
+        missing = numbers.format_count(moved.compared - moved.scenarios)
+        scenarios = numbers.count_noun(moved.compared, "scenario")
         return f"is not measured on both sides in {missing} of {scenarios}"
     rise = compute_increase(moved) if increase.kind == "possible" else compute_least_increase(moved)
     if rise is None or math.isinf(rise):
         return "rose from nothing"
     if increase.kind == "possible":
-        return f"rose {format_rise(rise)}, which may be chance"
-    return f"rose {format_rise(rise)}{'' if moved.interval is None else ' or more'}"
+        return f"rose {numbers.format_rise(rise)}, which may be chance"
+    return f"rose {numbers.format_rise(rise)}{'' if moved.interval is None else ' or more'}"

@@ -13,16 +13,8 @@ from ci_agent_eval.contract.budget_kinds import (
     SuiteBudgetKind,
 )
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.render.numbers import (
-    NOT_MEASURED,
-    SIGNIFICANT,
-    format_amount,
-    format_distinct,
-    format_milliseconds,
-    format_money,
-    format_overshoot,
-    format_seconds,
-)
+from ci_agent_eval.render import numbers
+from ci_agent_eval.render.numbers import NOT_MEASURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +50,7 @@ def build_overrun(
         gates=violation.hard and is_required,
         limit=limit,
         observed=observed,
-        over_by=format_overshoot(violation.over_by),
+        over_by=numbers.format_overshoot(violation.over_by),
         is_measured=violation.observed is not None,
         iterations=iterations,
     )
@@ -70,10 +62,10 @@ _KINDS: dict[str, BudgetKind | SuiteBudgetKind] = {
 }
 
 _WRITERS: dict[BudgetFormat, tuple[Callable[[float, int], str], int]] = {
-    "count": (format_amount, SIGNIFICANT),
-    "money": (format_money, SIGNIFICANT),
-    "milliseconds": (format_milliseconds, 1),
-    "seconds": (format_seconds, 1),
+    "count": (numbers.format_amount, numbers.SIGNIFICANT),
+    "money": (numbers.format_money, numbers.SIGNIFICANT),
+    "milliseconds": (numbers.format_milliseconds, 1),
+    "seconds": (numbers.format_seconds, 1),
 }
 
 
@@ -91,4 +83,4 @@ def budget_figures(violation: BudgetViolation) -> tuple[str, str]:
     write, digits = _WRITERS["count" if kind is None else kind.format]
     if violation.observed is None:
         return write(violation.limit, digits), NOT_MEASURED
-    return format_distinct(write, violation.limit, violation.observed, digits)
+    return numbers.format_distinct(write, violation.limit, violation.observed, digits)

@@ -15,21 +15,8 @@ from ci_agent_eval.analysis.comparison.model import (
     TrendPoint,
 )
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.numbers import (
-    ABSENT,
-    count_noun,
-    format_allowed,
-    format_amount,
-    format_change,
-    format_count,
-    format_difference,
-    format_milliseconds,
-    format_money,
-    format_p_value,
-    format_part,
-    format_percent,
-    format_points,
-)
+from ci_agent_eval.render import numbers
+from ci_agent_eval.render.numbers import ABSENT
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.suite_figures import FigureKind, SuiteFigure, list_figures
 from ci_agent_eval.render.trajectory_diff import TrajectoryDiff, build_diff
@@ -153,7 +140,7 @@ def build_comparison(report: Report) -> ComparisonView | None:
 
 def _build_row(scenario: ScenarioComparison) -> ComparisonRow:
     sides = (scenario.before, scenario.after)
-    before, now = (ABSENT if s is None else format_part(s.passed, s.judged) for s in sides)
+    before, now = (ABSENT if s is None else numbers.format_part(s.passed, s.judged) for s in sides)
     return ComparisonRow(
         scenario=scenario,
         name=ScenarioName(scenario.scenario_id, scenario.agent),
@@ -208,7 +195,7 @@ def _describe_limit(report: Report, kind: FigureKind) -> str:
     increases = report.verdict.increases
     limits = {"cost_usd": increases.cost, "p95_latency_ms": increases.latency}
     share = limits.get(kind)
-    return "" if share is None else format_allowed(share)
+    return "" if share is None else numbers.format_allowed(share)
 
 
 def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> Iterator[FigureRow]:
@@ -217,7 +204,9 @@ def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> I
         yield _compare_passing(row, found)
     elif figure.kind == "pass_rate":
         whole = replace(row, before=_format_raw_rate(found))
-        yield from _build_changed_rows(figure, whole, found.pass_rate, format_percent, points=True)
+        yield from _build_changed_rows(
+            figure, whole, found.pass_rate, numbers.format_percent, points=True
+        )
     elif figure.kind == "total_usd":
         yield _compare_total_cost(row, found)
     elif figure.kind in _FIGURES:
@@ -231,24 +220,24 @@ def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> I
 
 
 _FIGURES: dict[FigureKind, tuple[Callable[[Comparison], MetricChange], Callable[[float], str]]] = {
-    "cost_usd": (lambda found: found.cost_usd, format_money),
-    "tokens": (lambda found: found.tokens, format_count),
-    "p95_latency_ms": (lambda found: found.p95_latency_ms, format_milliseconds),
+    "cost_usd": (lambda found: found.cost_usd, numbers.format_money),
+    "tokens": (lambda found: found.tokens, numbers.format_count),
+    "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.format_milliseconds),
 }
 
 
 def _compare_passing(row: FigureRow, found: Comparison) -> FigureRow:
     before = [s.before.passing for s in found.scenarios if s.before is not None]
     after = [s.after.passing for s in found.scenarios if s.after is not None]
-    change = format_difference(after.count(True) - before.count(True))
-    return replace(row, before=format_part(before.count(True), len(before)), change=change)
+    change = numbers.format_difference(after.count(True) - before.count(True))
+    return replace(row, before=numbers.format_part(before.count(True), len(before)), change=change)
 
 
 def _format_raw_rate(found: Comparison) -> str:
     """Write the share of all iterations of the baseline that passed, whatever scenario's."""
     sides = [s.before for s in found.scenarios if s.before is not None]
     judged = sum(side.judged for side in sides)
-    return format_percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
+    return numbers.format_percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
 
 
 def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
@@ -257,9 +246,9 @@ def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
     Nothing where what is said of this run is another figure: without what judging took.
     """
     before, now = ([None, None, *(p.cost_usd for p in found.trend)])[-2:]
-    if before is None or now is None or format_money(now) != row.value:
+    if before is None or now is None or numbers.format_money(now) != row.value:
         return ABSENT
-    return format_money(before)
+    return numbers.format_money(before)
 
 
 def _compare_total_cost(row: FigureRow, found: Comparison) -> FigureRow:
@@ -267,13 +256,19 @@ def _compare_total_cost(row: FigureRow, found: Comparison) -> FigureRow:
     before, now = ([None, None, *(p.total_usd for p in found.trend)])[-2:]
     if before is None or now is None:
         return row
-    return replace(row, before=format_money(before), change=format_change(before, now, None))
+    return replace(
+        row, before=numbers.format_money(before), change=numbers.format_change(before, now, None)
+    )
 
 
 def _compare_tool_calls(moved: MetricChange) -> Iterator[FigureRow]:
     if moved.before is not None and moved.after is not None and moved.before + moved.after:
-        figure = SuiteFigure("tool_calls", "tool calls per episode", format_amount(moved.after))
-        yield from _build_changed_rows(figure, _build_figure_row(figure), moved, format_amount)
+        figure = SuiteFigure(
+            "tool_calls", "tool calls per episode", numbers.format_amount(moved.after)
+        )
+        yield from _build_changed_rows(
+            figure, _build_figure_row(figure), moved, numbers.format_amount
+        )
 
 
 def _build_changed_rows(
@@ -290,9 +285,9 @@ def _build_changed_rows(
         yield row
         return
     if points:
-        change = format_points(moved.after - moved.before)
+        change = numbers.format_points(moved.after - moved.before)
     else:
-        change = format_change(moved.before, moved.after, moved.interval)
+        change = numbers.format_change(moved.before, moved.after, moved.interval)
         if moved.interval is None and moved.before and moved.after != moved.before:
             change = f"{change} (too few iterations)"
     change = f"{change}, {limit}" if limit else change
@@ -301,7 +296,7 @@ def _build_changed_rows(
         yield replace(row, before=before, change=change)
     else:
         yield replace(row, label=f"{row.label}, all")
-        which = f"the {count_noun(moved.scenarios, 'scenario')} compared"
+        which = f"the {numbers.count_noun(moved.scenarios, 'scenario')} compared"
         yield FigureRow(f"{figure.name}, {which}", now, before, change)
 
 
@@ -309,27 +304,27 @@ def _describe_repeats(found: Comparison) -> str:
     """Say what of the baseline does not count, because it is no evidence of its own."""
     told = []
     if found.copies:
-        told.append(count_noun(found.copies, "copy", "copies"))
+        told.append(numbers.count_noun(found.copies, "copy", "copies"))
     if found.replays:
-        told.append(count_noun(found.replays, "repeated replay"))
+        told.append(numbers.count_noun(found.replays, "repeated replay"))
     return f"{' and '.join(told)} not counted" if told else ""
 
 
 def describe_method(found: Comparison) -> str:
     """Say what the figures of the baseline are, and how a drop is told from chance."""
-    both = count_noun(found.pass_rate.compared, "scenario")
-    level = format_percent(found.level).replace(".0 ", " ")
+    both = numbers.count_noun(found.pass_rate.compared, "scenario")
+    level = numbers.format_percent(found.level).replace(".0 ", " ")
     copies = f" ({repeated})" if (repeated := _describe_repeats(found)) else ""
     told = (
-        f"Baseline of {count_noun(found.runs, 'run')}{copies}; its figures and the changes are means "
+        f"Baseline of {numbers.count_noun(found.runs, 'run')}{copies}; its figures and the changes are means "
         f"over the {both} compared, each counted once, changes with their 95 % bootstrap "
         f"interval; total cost: its latest run. Pass rates: Fisher's exact test, one-sided, "
-        f"p adjusted by Benjamini-Hochberg at {level} over {count_noun(found.tested_count, 'scenario')}."
+        f"p adjusted by Benjamini-Hochberg at {level} over {numbers.count_noun(found.tested_count, 'scenario')}."
     )
     if found.suite_p_value is None:
         return told
     lost, won = len(found.filter_by_change("newly_failing")), len(found.filter_by_change("fixed"))
-    p_value = format_p_value(found.suite_p_value)
+    p_value = numbers.format_p_value(found.suite_p_value)
     suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
     return f"{told} Suite: {suite}."
 
@@ -354,7 +349,7 @@ def describe_certainty(scenario: ScenarioComparison) -> str:
     p_value, is_told = scenario.p_value, scenario.change in _SHIFTED
     if p_value is None or (scenario.call != "regression" and (p_value == 1 or not is_told)):
         return ""
-    return f"adjusted {format_p_value(p_value)}"
+    return f"adjusted {numbers.format_p_value(p_value)}"
 
 
 def describe_baseline(report: Report) -> tuple[str, str] | None:
@@ -364,4 +359,4 @@ def describe_baseline(report: Report) -> tuple[str, str] | None:
     found = get_comparison(report)
     if found is None:
         return None
-    return f"compared with {count_noun(found.runs, 'run')} of", found.label
+    return f"compared with {numbers.count_noun(found.runs, 'run')} of", found.label

@@ -9,20 +9,12 @@ from ci_agent_eval.analysis.comparison.model import ScenarioChange
 from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary
 from ci_agent_eval.gate import Judgement, Status
 from ci_agent_eval.gate.report import JudgedScenario, Report
+from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
 from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import Links, Place
-from ci_agent_eval.render.numbers import (
-    Cell,
-    format_cell,
-    format_count,
-    format_milliseconds,
-    format_money,
-    format_part,
-    format_percent_within,
-    format_score,
-)
+from ci_agent_eval.render.numbers import Cell
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key, name_scenario
 
 NO_REASON = "no reason given"
@@ -172,9 +164,9 @@ def _build_row(
     skip = unjudged[-1] if tally.skipped else "removed from the run before it began"
     is_required = scenario.gate == "required"
     cost, ran = scenario.cost_usd, max(tally.ran, 1)
-    rate = format_cell(
+    rate = numbers.format_cell(
         tally.pass_rate if tally.judged > 1 else None,
-        lambda share: format_percent_within(share, scenario.pass_interval),
+        lambda share: numbers.format_percent_within(share, scenario.pass_interval),
     )
     return ScenarioRow(
         scenario=scenario,
@@ -187,15 +179,17 @@ def _build_row(
         error_cause=Cause(None, unjudged[0], place),
         skip_cause=Cause(None, skip, place),
         warnings=tuple(_build_cause(failed, place, links) for failed in scenario.warnings),
-        passes=format_part(tally.passed, tally.judged),
+        passes=numbers.format_part(tally.passed, tally.judged),
         unjudged=_count_unjudged(scenario),
         pass_rate=rate,
-        score=format_cell(scenario.evaluations.mean_score, format_score),
-        cost=format_cell(cost, format_money),
-        cost_per_episode=format_cell(None if cost is None else cost / ran, format_money),
-        tokens=format_cell(scenario.tokens, format_count),
-        duration=format_cell(scenario.duration_ms, format_milliseconds),
-        latency=format_cell(scenario.p95_latency_ms, format_milliseconds),
+        score=numbers.format_cell(scenario.evaluations.mean_score, numbers.format_score),
+        cost=numbers.format_cell(cost, numbers.format_money),
+        cost_per_episode=numbers.format_cell(
+            None if cost is None else cost / ran, numbers.format_money
+        ),
+        tokens=numbers.format_cell(scenario.tokens, numbers.format_count),
+        duration=numbers.format_cell(scenario.duration_ms, numbers.format_milliseconds),
+        latency=numbers.format_cell(scenario.p95_latency_ms, numbers.format_milliseconds),
         overruns=tuple(
             build_overrun(f.violation, is_required=is_required, iterations=f.iterations)
             for f in scenario.violations
@@ -232,7 +226,7 @@ def _list_remarks(scenario: ScenarioSummary) -> Iterator[str]:
 def _count_unjudged(scenario: ScenarioSummary) -> str:
     left_out, ran = scenario.unjudged_iterations, scenario.tally.ran
     return (
-        f"{format_count(left_out)} of {format_count(ran + left_out)} iterations not judged"
+        f"{numbers.format_count(left_out)} of {numbers.format_count(ran + left_out)} iterations not judged"
         if ran
         else ""
     )

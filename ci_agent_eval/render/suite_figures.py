@@ -11,18 +11,7 @@ from ci_agent_eval.analysis.evaluation_totals import EvaluationTally, SideTotals
 from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
 from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.numbers import (
-    count_noun,
-    format_count,
-    format_milliseconds,
-    format_money,
-    format_part,
-    format_percent,
-    format_percent_range,
-    format_required_score,
-    format_score,
-    format_score_below,
-)
+from ci_agent_eval.render import numbers
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
 
 FigureKind = Literal[
@@ -72,16 +61,16 @@ def list_figures(report: Report) -> Iterator[SuiteFigure]:
     if totals.tokens is not None and ran:
         beside = sum(side.tokens for _, side in _list_sides(totals))
         yield SuiteFigure(
-            "tokens", "tokens per episode", format_count((totals.tokens - beside) / ran)
+            "tokens", "tokens per episode", numbers.format_count((totals.tokens - beside) / ran)
         )
     if totals.tokens is not None and (sides := _list_sides(totals)):
-        shares = ", ".join(format_count(side.tokens) for _, side in sides)
+        shares = ", ".join(numbers.format_count(side.tokens) for _, side in sides)
         of_which = _name_sides(sides)
         yield SuiteFigure(
-            "total_tokens", "total tokens", format_count(totals.tokens), of_which, shares
+            "total_tokens", "total tokens", numbers.format_count(totals.tokens), of_which, shares
         )
     if totals.p95_latency_ms is not None:
-        latency = format_milliseconds(totals.p95_latency_ms)
+        latency = numbers.format_milliseconds(totals.p95_latency_ms)
         yield SuiteFigure("p95_latency_ms", LIMITED_FIGURES["p95_latency_ms"], latency)
 
 
@@ -89,16 +78,16 @@ def _list_cost_figures(totals: Totals, ran: int) -> Iterator[SuiteFigure]:
     """Tell costs: an episode's is its agent's, judging is in the total."""
     sides = _list_sides(totals)
     of_which = _name_sides(sides)
-    shares = ", ".join(format_money(side.cost_usd) for _, side in sides)
+    shares = ", ".join(numbers.format_money(side.cost_usd) for _, side in sides)
     if totals.cost_usd is not None and ran:
         beside = math.fsum(side.cost_usd for _, side in sides)
-        cost = format_money(max(totals.cost_usd - beside, 0.0) / ran)
+        cost = numbers.format_money(max(totals.cost_usd - beside, 0.0) / ran)
         yield SuiteFigure("cost_usd", LIMITED_FIGURES["cost_usd"], cost)
         yield SuiteFigure(
-            "total_usd", "total cost", format_money(totals.cost_usd), of_which, shares
+            "total_usd", "total cost", numbers.format_money(totals.cost_usd), of_which, shares
         )
     elif totals.priced_usd is not None:
-        least = f"at least {format_money(totals.priced_usd)}"
+        least = f"at least {numbers.format_money(totals.priced_usd)}"
         yield SuiteFigure("total_usd", "total cost", least, of_which, shares)
 
 
@@ -109,48 +98,51 @@ def _list_pass_figures(report: Report) -> Iterator[SuiteFigure]:
     tally = sum((item.scenario.tally for item in items), OutcomeTally())
     if items:
         passing = sum(1 for item in items if item.is_passing)
-        yield SuiteFigure("scenarios", "scenarios passing", format_part(passing, len(items)))
+        yield SuiteFigure(
+            "scenarios", "scenarios passing", numbers.format_part(passing, len(items))
+        )
     if tally.pass_rate is not None:
-        rate, episodes = (format_percent(tally.pass_rate), count_noun(tally.judged, "episode"))
+        rate, episodes = (
+            numbers.format_percent(tally.pass_rate),
+            numbers.count_noun(tally.judged, "episode"),
+        )
         interval = compute_pass_interval(tally)
-        within = "" if interval is None else format_percent_range(interval)
+        within = "" if interval is None else numbers.format_percent_range(interval)
         yield SuiteFigure("pass_rate", "pass rate", rate, episodes, within)
     if tests.total:
-        yield SuiteFigure("tests", "tests passing", format_part(tests.passed, tests.total))
+        yield SuiteFigure("tests", "tests passing", numbers.format_part(tests.passed, tests.total))
 
 
 def _list_evaluation_figures(found: EvaluationTally) -> Iterator[SuiteFigure]:
     if found.conversations:
-        passed = format_part(found.passed, found.conversations)
+        passed = numbers.format_part(found.passed, found.conversations)
         yield SuiteFigure("evaluations", "evaluation conversations passed", passed)
     if found.mean_score is not None:
-        mean = format_score(found.mean_score)
+        mean = numbers.format_score(found.mean_score)
         yield SuiteFigure("evaluation_score", "average evaluation score", mean)
 
 
 def title_evaluations(report: Report) -> str:
     """Say what the evaluations came to, and what is required of them where anything is."""
     found, thresholds = report.summary.evaluations, report.verdict.thresholds
-    passed = (
-        f"{format_count(found.passed)} of {count_noun(found.conversations, 'conversation')} passed"
-    )
+    passed = f"{numbers.format_count(found.passed)} of {numbers.count_noun(found.conversations, 'conversation')} passed"
     rate, least = thresholds.min_pass_rate, thresholds.min_score
-    required = "" if rate is None else f" ({format_percent(rate)} required)"
+    required = "" if rate is None else f" ({numbers.format_percent(rate)} required)"
     parts = [f"{passed}{required}", *_describe_average(found.mean_score, least)]
     if found.tally.error:
-        parts.append(f"{format_count(found.tally.error)} ended in an error")
+        parts.append(f"{numbers.format_count(found.tally.error)} ended in an error")
     if found.tally.skipped:
-        parts.append(f"{format_count(found.tally.skipped)} skipped")
+        parts.append(f"{numbers.format_count(found.tally.skipped)} skipped")
     return f"Evaluations: {', '.join(parts)}"
 
 
 def _describe_average(mean: float | None, least: float | None) -> Iterator[str]:
     if mean is not None and least is not None and mean < least:
-        shown = format_score_below(mean, least)
-        yield f"average score {shown} ({format_required_score(least)} required)"
+        shown = numbers.format_score_below(mean, least)
+        yield f"average score {shown} ({numbers.format_required_score(least)} required)"
     elif mean is not None:
-        required = "" if least is None else f" ({format_required_score(least)} required)"
-        yield f"average score {format_score(mean)}{required}"
+        required = "" if least is None else f" ({numbers.format_required_score(least)} required)"
+        yield f"average score {numbers.format_score(mean)}{required}"
 
 
 def _list_sides(totals: Totals) -> tuple[tuple[str, SideTotals], ...]:
@@ -170,44 +162,49 @@ def list_evidence(report: Report) -> tuple[str, ...]:
     calls = summary.calls
     parts = [_describe_episodes(summary.tally)]
     if summary.deselected:
-        parts.append(f"{format_count(summary.deselected)} deselected")
+        parts.append(f"{numbers.format_count(summary.deselected)} deselected")
     if summary.tests.tally.total:
         parts.append(_describe_tests(summary.tests.tally))
     parts.append(_describe_calls(calls))
     for name, side in _list_sides(summary.totals):
-        without = f" ({count_noun(side.unpriced, 'episode')} without a price)"
-        told = count_noun(side.calls, f"{name} call")
+        without = f" ({numbers.count_noun(side.unpriced, 'episode')} without a price)"
+        told = numbers.count_noun(side.calls, f"{name} call")
         parts.append(f"{told}{without}" if side.unpriced else told)
     if calls.rate_limited:
-        parts.append(f"rate limited {count_noun(calls.rate_limited, 'time')}")
+        parts.append(f"rate limited {numbers.count_noun(calls.rate_limited, 'time')}")
     if summary.stops:
-        stops = (f"{format_count(s.episodes)} {s.reason.replace('_', ' ')}" for s in summary.stops)
+        stops = (
+            f"{numbers.format_count(s.episodes)} {s.reason.replace('_', ' ')}"
+            for s in summary.stops
+        )
         parts.append(f"stopped: {', '.join(stops)}")
     # A script or a recording costs nothing; only a live reply without a price is a gap.
     if calls.live and (unpriced := summary.totals.unpriced):
-        parts.append(f"{count_noun(unpriced, 'episode')} without a cost")
+        parts.append(f"{numbers.count_noun(unpriced, 'episode')} without a cost")
     return tuple(parts)
 
 
 def _describe_calls(calls: ModelCallCounts) -> str:
     told = (
-        f"calls: {format_count(calls.live)} live, {format_count(calls.replayed)} replayed, "
-        f"{format_count(calls.scripted)} scripted"
+        f"calls: {numbers.format_count(calls.live)} live, {numbers.format_count(calls.replayed)} replayed, "
+        f"{numbers.format_count(calls.scripted)} scripted"
     )
-    misses = count_noun(calls.misses, "cassette miss", "cassette misses")
+    misses = numbers.count_noun(calls.misses, "cassette miss", "cassette misses")
     return f"{told}, {misses}" if calls.misses else told
 
 
 def _describe_episodes(tally: OutcomeTally) -> str:
     if not tally.total:
         return "no episodes ran"
-    ended = f"{count_noun(tally.error, 'error')}, {format_count(tally.skipped)} skipped"
-    return f"{count_noun(tally.ran, 'episode')} ran: {format_count(tally.judged)} judged, {ended}"
+    ended = (
+        f"{numbers.count_noun(tally.error, 'error')}, {numbers.format_count(tally.skipped)} skipped"
+    )
+    return f"{numbers.count_noun(tally.ran, 'episode')} ran: {numbers.format_count(tally.judged)} judged, {ended}"
 
 
 def _describe_tests(tally: OutcomeTally) -> str:
     return (
-        f"{count_noun(tally.ran, 'test')} ran: {format_count(tally.passed)} passed, "
-        f"{format_count(tally.failed)} failed, {count_noun(tally.error, 'error')}, "
-        f"{format_count(tally.skipped)} skipped"
+        f"{numbers.count_noun(tally.ran, 'test')} ran: {numbers.format_count(tally.passed)} passed, "
+        f"{numbers.format_count(tally.failed)} failed, {numbers.count_noun(tally.error, 'error')}, "
+        f"{numbers.format_count(tally.skipped)} skipped"
     )

@@ -7,29 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import ConditionDifference, ScenarioMetrics
+from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow, FigureRow
 from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
 from ci_agent_eval.render.html.page_limits import PageText
-from ci_agent_eval.render.numbers import (
-    format_amount,
-    format_cell,
-    format_count,
-    format_milliseconds,
-    format_money,
-    format_percent,
-)
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_name import ScenarioKey
 
 _FIGURES: tuple[
     tuple[str, Callable[[ScenarioMetrics], float | None], Callable[[float], str]], ...
 ] = (
-    ("pass rate", lambda side: side.pass_rate, format_percent),
-    ("cost per episode", lambda side: side.cost_usd, format_money),
-    ("tokens per episode", lambda side: side.tokens, format_count),
-    ("tool calls per episode", lambda side: side.tool_calls, format_amount),
-    ("p95 turn latency", lambda side: side.p95_latency_ms, format_milliseconds),
+    ("pass rate", lambda side: side.pass_rate, numbers.format_percent),
+    ("cost per episode", lambda side: side.cost_usd, numbers.format_money),
+    ("tokens per episode", lambda side: side.tokens, numbers.format_count),
+    ("tool calls per episode", lambda side: side.tool_calls, numbers.format_amount),
+    ("p95 turn latency", lambda side: side.p95_latency_ms, numbers.format_milliseconds),
 )
 
 _CHIPS = {"newly_failing": "failed", "vanished": "failed", "still_failing": "failed"}
@@ -187,7 +180,9 @@ def _describe_incomparable(row: ComparisonRow) -> str:
 def _list_figures(row: ComparisonRow) -> list[tuple[str, str, str]]:
     rows, sides = [], (row.scenario.before, row.scenario.after)
     for name, figure, write in _FIGURES:
-        before, now = (format_cell(None if side is None else figure(side), write) for side in sides)
+        before, now = (
+            numbers.format_cell(None if side is None else figure(side), write) for side in sides
+        )
         if before.value is not None or now.value is not None:
             rows.append((name, before.text, now.text))
     return rows

@@ -13,18 +13,12 @@ from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.measurement import compute_latency_statistic
+from ci_agent_eval.render import numbers
 from ci_agent_eval.render.html.budget_bars import build_episode_bars
 from ci_agent_eval.render.html.conversation import ConversationWriter
 from ci_agent_eval.render.html.embed import drop_empty, embed_json
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import PageText
-from ci_agent_eval.render.numbers import (
-    count_noun,
-    format_amount,
-    format_count,
-    format_milliseconds,
-    format_money,
-)
 
 Row = dict[str, Any]
 
@@ -120,7 +114,7 @@ class EpisodeRows:
         if assertion.get("severity") == "warning":
             row["warning"] = True
         if score not in (None, float(passed)):
-            row["score"] = format_amount(score)
+            row["score"] = numbers.format_amount(score)
         if place := self.places.of(assertion.get("file"), assertion.get("line")):
             row["place"] = place
         return row
@@ -129,7 +123,7 @@ class EpisodeRows:
         return [
             {
                 "name": self.shown.name(score["name"]),
-                "value": format_amount(score["value"]),
+                "value": numbers.format_amount(score["value"]),
                 "reason": self.shown.text(score.get("reason") or ""),
             }
             for score in self.shown.first(scores)
@@ -144,18 +138,18 @@ class EpisodeRows:
 def _list_figures(facts: EpisodeRecord, said: Mapping[str, Any]) -> Iterator[str]:
     """Write what was measured of an episode, and how its replies came about."""
     if facts.turns:
-        yield count_noun(facts.turns, "turn")
+        yield numbers.count_noun(facts.turns, "turn")
     if facts.tool_calls:
-        yield count_noun(facts.tool_calls, "tool call")
+        yield numbers.count_noun(facts.tool_calls, "tool call")
     if facts.duration_ms is not None:
-        yield format_milliseconds(facts.duration_ms)
+        yield numbers.format_milliseconds(facts.duration_ms)
     if facts.tokens is not None:
-        yield f"{format_count(facts.tokens)} tokens"
+        yield f"{numbers.format_count(facts.tokens)} tokens"
     if facts.cost_usd is not None:
-        yield format_money(facts.cost_usd)
+        yield numbers.format_money(facts.cost_usd)
     if facts.calls.rate_limited:
-        yield f"rate limited {count_noun(facts.calls.rate_limited, 'time')}"
+        yield f"rate limited {numbers.count_noun(facts.calls.rate_limited, 'time')}"
     if facts.calls.misses:
-        yield count_noun(facts.calls.misses, "cassette miss", "cassette misses")
+        yield numbers.count_noun(facts.calls.misses, "cassette miss", "cassette misses")
     if (judge := said.get("judge")) is not None:
-        yield count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")
+        yield numbers.count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")
