@@ -21,7 +21,7 @@ from ci_agent_eval.gate.model import (
 from ci_agent_eval.gate.waivers import (
     ACKNOWLEDGEABLE,
     find_acknowledgement,
-    find_needless_acknowledgements,
+    find_needless_waivers,
 )
 
 
@@ -48,7 +48,7 @@ def weigh_findings(
             yield _weigh_finding(finding, name, policy, acknowledged)
     if isinstance(comparison, Comparison):
         acceptable = [r.scenario for r in found if r.scenario and r.kind in ACKNOWLEDGEABLE]
-        for message in find_needless_acknowledgements(acceptable, acknowledged):
+        for message in find_needless_waivers(acceptable, acknowledged):
             yield Reason("acknowledged", message), False
 
 

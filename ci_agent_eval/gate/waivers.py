@@ -49,7 +49,7 @@ def find_acknowledgement(
     return AcknowledgedFinding(f"{finding.message}; {note}", is_in_force=True)
 
 
-def find_needless_acknowledgements(
+def find_needless_waivers(
     compared: Collection[ScenarioComparison], waivers: Sequence[WaiverStatus]
 ) -> Iterator[str]:
     """Yield a sentence for each acknowledgement that matches no comparison finding."""

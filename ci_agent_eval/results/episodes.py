@@ -80,7 +80,7 @@ def identify_episode(parsed: ParsedEpisode) -> EpisodeIdentity:
     return EpisodeIdentity(parsed.episode.key, parsed.event, parsed.started_key, parsed.suite)
 
 
-class EpisodeFileProblem(NamedTuple):
+class ReadProblem(NamedTuple):
     """A problem of a file; reading continues after it if possible."""
 
     message: str
@@ -90,10 +90,10 @@ class EpisodeFileProblem(NamedTuple):
     kind: FindingKind = "unreadable_file"
 
 
-INCOMPLETE = EpisodeFileProblem(
+INCOMPLETE = ReadProblem(
     "it says that it is not complete: its run did not finish, or its files were not whole", 1
 )
-_TOO_LONG = EpisodeFileProblem("its episode is longer than 64 MiB")
+_TOO_LONG = ReadProblem("its episode is longer than 64 MiB")
 
 
 class MalformedError(ValueError):
@@ -107,7 +107,7 @@ class MalformedError(ValueError):
 class LineBlock(NamedTuple, Generic[_Item]):
     """Lines in the middle of a file, read in parallel."""
 
-    found: Sequence[_Item | EpisodeFileProblem]
+    found: Sequence[_Item | ReadProblem]
     lines: int
 
 
@@ -128,13 +128,13 @@ class BlockReader(Protocol[_Item]):
 
 def read_episodes(
     file: LineFile, name: str, read_block: BlockReader[_Item] = _read_no_block
-) -> Iterator[ParsedEpisode | EpisodeFileProblem | _Item]:
+) -> Iterator[ParsedEpisode | ReadProblem | _Item]:
     """Read every episode of a file; its first line and its name determine the layout."""
     first = file.readline(MAX_LINE_BYTES).removeprefix(_BOM)
     if not first.strip():
         rest = file.read(1)
         if not rest:
-            yield EpisodeFileProblem("it is empty")
+            yield ReadProblem("it is empty")
             return
         first += rest
     if first.rstrip().endswith(HEADER_END.encode()):
@@ -147,11 +147,11 @@ def read_episodes(
 
 def _read_canonical(
     header: bytes, file: LineFile, read_block: BlockReader[_Item]
-) -> Iterator[ParsedEpisode | EpisodeFileProblem | _Item]:
+) -> Iterator[ParsedEpisode | ReadProblem | _Item]:
     try:
         results = _validate_model(Results, parse_json(header.rstrip() + b"]}"))
     except MalformedError as error:
-        yield EpisodeFileProblem(str(error), 1)
+        yield ReadProblem(str(error), 1)
         return
     if not results.complete:
         yield INCOMPLETE
@@ -165,14 +165,14 @@ def _read_canonical(
         if line is None or line.endswith(b"\n"):  # else it is cut off, which is reported below
             yield parse_list_line(line, number, results.suite)
     if not closed:
-        yield EpisodeFileProblem("it is cut off before its list of episodes ends", number)
+        yield ReadProblem("it is cut off before its list of episodes ends", number)
     elif file.read(MAX_LINE_BYTES).strip():
-        yield EpisodeFileProblem("it goes on after its end", number + 1)
+        yield ReadProblem("it goes on after its end", number + 1)
 
 
 def parse_list_line(
     line: bytes | None, number: int, suite: str | None
-) -> ParsedEpisode | EpisodeFileProblem:
+) -> ParsedEpisode | ReadProblem:
     """Parse an entry of a list, optionally with a comma; None is a line that was too long."""
     if line is None:
         return _TOO_LONG._replace(line=number)
@@ -181,7 +181,7 @@ def parse_list_line(
 
 def _read_lines(
     first: bytes, file: LineFile, read_block: BlockReader[_Item]
-) -> Iterator[ParsedEpisode | EpisodeFileProblem | _Item]:
+) -> Iterator[ParsedEpisode | ReadProblem | _Item]:
     yield from parse_line(first, 1)
     part = read_block(None, is_list=False)
     yield from part.found
@@ -189,7 +189,7 @@ def _read_lines(
         yield from parse_line(line, number)
 
 
-def parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | EpisodeFileProblem]:
+def parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | ReadProblem]:
     """Parse a line that is an episode or blank; None is a line that was too long."""
     if line is None:
         yield _TOO_LONG._replace(line=number)
@@ -197,8 +197,8 @@ def parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | Epis
     if not line.strip():
         return
     found = _parse_line_text(line.strip(), number)
-    if isinstance(found, EpisodeFileProblem) and not line.endswith(b"\n"):
-        found = EpisodeFileProblem("its last line is cut off", number, cut=True)
+    if isinstance(found, ReadProblem) and not line.endswith(b"\n"):
+        found = ReadProblem("its last line is cut off", number, cut=True)
     yield found
 
 
@@ -215,10 +215,10 @@ def iterate_lines(file: LineFile, start: int) -> Iterator[tuple[int, bytes | Non
         number += 1
 
 
-def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | EpisodeFileProblem]:
+def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | ReadProblem]:
     data = first + file.read(MAX_LINE_BYTES + 1 - len(first))
     if len(data) > MAX_LINE_BYTES:
-        yield EpisodeFileProblem(
+        yield ReadProblem(
             "it is larger than 64 MiB and not in the layout of one episode a line; "
             "write its episodes as .jsonl"
         )
@@ -231,7 +231,7 @@ def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | Episod
         importer = find_importer(value)
         items = _find_items(value) if importer is None else []
     except MalformedError as error:
-        yield EpisodeFileProblem(str(error), error.line)
+        yield ReadProblem(str(error), error.line)
         return
     if importer is not None:
         yield from import_episodes(importer, value)
@@ -243,12 +243,12 @@ def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | Episod
         try:
             yield _build_parsed_episode(item)._replace(suite=suite)
         except MalformedError as error:
-            yield EpisodeFileProblem(f"{place}{error}")
+            yield ReadProblem(f"{place}{error}")
 
 
 def import_episodes(
     importer: Importer, document: dict[str, Any]
-) -> Iterator[ParsedEpisode | EpisodeFileProblem]:
+) -> Iterator[ParsedEpisode | ReadProblem]:
     """Read the results of another tool; a file without any is a problem."""
     from ci_agent_eval.results.importers.protocol import ImportProblem  # noqa: PLC0415 - as above
 
@@ -257,15 +257,15 @@ def import_episodes(
         found = True
         if isinstance(item, ImportProblem):
             message = f"it is a file of {importer.tool} and {item.message}"
-            yield EpisodeFileProblem(_limit_length(message), kind=item.kind)
+            yield ReadProblem(_limit_length(message), kind=item.kind)
             continue
         try:
             yield ParsedEpisode(_validate_model(Episode, item))
         except MalformedError as error:
-            yield EpisodeFileProblem(f"it is a file of {importer.tool}; result {number}: {error}")
+            yield ReadProblem(f"it is a file of {importer.tool}; result {number}: {error}")
     if not found:
         message = f"it is a file of {importer.tool} and holds no results; run the tool again"
-        yield EpisodeFileProblem(message, kind="no_results")
+        yield ReadProblem(message, kind="no_results")
 
 
 def _find_items(value: Any) -> list[tuple[str, Any]]:
@@ -289,11 +289,11 @@ def _find_items(value: Any) -> list[tuple[str, Any]]:
 
 def _parse_line_text(
     text: bytes, number: int, suite: str | None = None
-) -> ParsedEpisode | EpisodeFileProblem:
+) -> ParsedEpisode | ReadProblem:
     try:
         return _build_parsed_episode(parse_json(text), number)._replace(suite=suite)
     except MalformedError as error:
-        return EpisodeFileProblem(str(error), number)
+        return ReadProblem(str(error), number)
 
 
 def _build_parsed_episode(value: Any, line: int = 0) -> ParsedEpisode:

@@ -61,9 +61,7 @@ def join_cases(
     by_nodeid = _group_attempts(episodes)
     stopped_nodeids = {record.nodeid for run, record in episodes if run in cut_short}
     claims, plain = _assign_cases(by_nodeid, cases)
-    findings = [
-        _build_missing_episode_finding(case.nodeid) for case in plain if case.nodeid is not None
-    ]
+    findings = [_build_missing_episode(case.nodeid) for case in plain if case.nodeid is not None]
     findings += [
         finding
         for nodeid, claimed in claims.items()
@@ -193,7 +191,7 @@ def _find_case_state(group: AttemptGroup, cases: Sequence[JUnitCase]) -> CaseSta
     return "passing" if case.outcome == "passed" else "failing"
 
 
-def _build_missing_episode_finding(nodeid: str) -> Finding:
+def _build_missing_episode(nodeid: str) -> Finding:
     return Finding(
         "disagreement", nodeid, f"its JUnit case is an episode that the JSON lacks; {_ADVICE}"
     )

@@ -18,10 +18,10 @@ from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_r
 from ci_agent_eval.results.episodes import (
     LIST_END,
     MAX_LINE_BYTES,
-    EpisodeFileProblem,
     EpisodeIdentity,
     LineBlock,
     ParsedEpisode,
+    ReadProblem,
     identify_episode,
     iterate_lines,
     parse_line,
@@ -139,7 +139,7 @@ def _read_piece(
 
 def _parse_piece_line(
     line: bytes | None, number: int, suite: str | None, *, is_list: bool
-) -> Iterator[ParsedEpisode | EpisodeFileProblem]:
+) -> Iterator[ParsedEpisode | ReadProblem]:
     if is_list:
         yield parse_list_line(line, number, suite)
     else:
@@ -153,7 +153,7 @@ def _build_line(parsed: ParsedEpisode, writer: EpisodeWriter | None) -> ParsedLi
 
 def _join_blocks(parts: Sequence[LineBlock[ParsedLine]]) -> LineBlock[ParsedLine]:
     """Join the blocks, with line numbers of the file; the first block starts at line 2."""
-    found: list[ParsedLine | EpisodeFileProblem] = []
+    found: list[ParsedLine | ReadProblem] = []
     lines = 0
     for part in parts:
         found += (_shift_line(one, 2 + lines) for one in part.found)
@@ -161,5 +161,5 @@ def _join_blocks(parts: Sequence[LineBlock[ParsedLine]]) -> LineBlock[ParsedLine
     return LineBlock(found, lines)
 
 
-def _shift_line(one: ParsedLine | EpisodeFileProblem, by: int) -> ParsedLine | EpisodeFileProblem:
-    return one._replace(line=one.line + by) if isinstance(one, EpisodeFileProblem) else one
+def _shift_line(one: ParsedLine | ReadProblem, by: int) -> ParsedLine | ReadProblem:
+    return one._replace(line=one.line + by) if isinstance(one, ReadProblem) else one

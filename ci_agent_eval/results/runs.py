@@ -15,9 +15,9 @@ from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
-    EpisodeFileProblem,
     EpisodeIdentity,
     ParsedEpisode,
+    ReadProblem,
     identify_episode,
     parse_json,
     read_episodes,
@@ -130,7 +130,7 @@ def read_run(run: RunFolder, spool: EpisodeSink | None) -> LoadedRun:
     if loaded.session is not None:
         loaded.findings += check_exit_status(loaded.session)
     if run.lacks_junit and loaded.session is not None and loaded.session.state == "finished":
-        loaded.findings.append(_build_missing_junit_finding(loaded.where))
+        loaded.findings.append(_build_missing_junit(loaded.where))
     _count_sources(files, loaded)
     return loaded
 
@@ -158,7 +158,7 @@ def check_exit_status(session: Session) -> tuple[Finding, ...]:
     return (Finding("interrupted", "pytest", message),)
 
 
-def _build_missing_junit_finding(where: str) -> Finding:
+def _build_missing_junit(where: str) -> Finding:
     message = (
         f"pytest finished and left no {JUNIT_NAME} beside this file, although it was asked to; "
         "remove what takes the file away from the suite's conftest.py and options"
@@ -185,14 +185,10 @@ def _read_session(file: ResultFile, loaded: LoadedRun) -> Session | None:
         with open_regular(file.path, follow=True) as opened:
             session = Session.model_validate(parse_json(opened.read(_MAX_SESSION_BYTES)))
     except ValueError as error:  # includes pydantic's errors
-        loaded.findings.append(
-            _build_unreadable_finding(file, describe_validation_error(error)[:300])
-        )
+        loaded.findings.append(_build_unreadable(file, describe_validation_error(error)[:300]))
         return None
     except OSError as error:
-        loaded.findings.append(
-            _build_unreadable_finding(file, f"it cannot be read: {error.strerror}")
-        )
+        loaded.findings.append(_build_unreadable(file, f"it cannot be read: {error.strerror}"))
         return None
     loaded.findings += [
         Finding("collection_error", failure.nodeid, failure.message)
@@ -205,7 +201,7 @@ def _read_session(file: ResultFile, loaded: LoadedRun) -> Session | None:
 def _read_file(
     file: ResultFile, loaded: LoadedRun, spool: EpisodeSink | None, *, is_journal: bool
 ) -> None:
-    problems: list[EpisodeFileProblem] = []
+    problems: list[ReadProblem] = []
     merging = _EpisodeMerger(file, loaded, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
@@ -217,13 +213,13 @@ def _read_file(
                 elif not _is_reported_elsewhere(found, loaded.session, is_journal=is_journal):
                     problems.append(found)
     except OSError as error:
-        problems.append(EpisodeFileProblem(f"it cannot be read: {error.strerror}"))
+        problems.append(ReadProblem(f"it cannot be read: {error.strerror}"))
     loaded.findings += _build_problem_findings(file, problems)
 
 
 def _read_records(
     opened: BinaryIO, path: Path, spool: EpisodeSink | None
-) -> Iterator[ParsedEpisode | ParsedLine | EpisodeFileProblem]:
+) -> Iterator[ParsedEpisode | ParsedLine | ReadProblem]:
     is_archive = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     opened.seek(0)
     if is_archive:
@@ -236,7 +232,7 @@ def _read_records(
 
 
 def _is_reported_elsewhere(
-    problem: EpisodeFileProblem, session: Session | None, *, is_journal: bool
+    problem: ReadProblem, session: Session | None, *, is_journal: bool
 ) -> bool:
     """Return whether a finding of the session or of unfinished episodes covers the problem."""
     if problem != INCOMPLETE or session is None:
@@ -365,21 +361,19 @@ def _collect_iterations(loaded: LoadedRun, *, only_over: bool = False) -> set[tu
     return {key[:3] for key, entry in loaded.entries.items() if entry.is_over or not only_over}
 
 
-def _build_problem_findings(
-    file: ResultFile, problems: Iterable[EpisodeFileProblem]
-) -> list[Finding]:
+def _build_problem_findings(file: ResultFile, problems: Iterable[ReadProblem]) -> list[Finding]:
     listed = list(problems)
     findings = [
-        replace(_build_unreadable_finding(file, problem.message, problem.line), kind=problem.kind)
+        replace(_build_unreadable(file, problem.message, problem.line), kind=problem.kind)
         for problem in listed
     ]
     if len(findings) <= _MAX_PROBLEMS:
         return findings
     more = f"and {len(findings) - _MAX_PROBLEMS} more episodes that cannot be read"
-    return [*findings[:_MAX_PROBLEMS], _build_unreadable_finding(file, more)]
+    return [*findings[:_MAX_PROBLEMS], _build_unreadable(file, more)]
 
 
-def _build_unreadable_finding(file: ResultFile, message: str, line: int = 0) -> Finding:
+def _build_unreadable(file: ResultFile, message: str, line: int = 0) -> Finding:
     where = f"{file.where}:{line}" if line else file.where
     return Finding("unreadable_file", where, message)
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from ci_agent_eval.analysis.comparison.conditions import (
     ConditionSets,
     collect_conditions,
+    compare_conditions,
     find_common_conditions,
-    list_condition_differences,
 )
 from ci_agent_eval.analysis.comparison.divergence import find_divergence, find_typical_steps
 from ci_agent_eval.analysis.comparison.metric_changes import (
@@ -207,7 +207,7 @@ class _ScenarioPairing:
         across = self.policy.across
         old, new = find_common_conditions(past[0].conditions, run.conditions, across)
         if not new:
-            found = list_condition_differences(past[0].conditions, run.conditions, across)
+            found = compare_conditions(past[0].conditions, run.conditions, across)
             before = build_scenario_metrics(past[:1], _pool_runs(past[:1]), self.is_passing)
             return replace(compared, change="not_comparable", differences=found, before=before)
         now = keep_comparable(run, old, across)
@@ -244,13 +244,13 @@ class _ScenarioPairing:
                 collect_conditions(before.episodes),
                 collect_conditions(after.incomparable),
             )
-            return list_condition_differences(kept, incomparable, self.policy.across)
+            return compare_conditions(kept, incomparable, self.policy.across)
         if before.incomparable:
             kept, incomparable = (
                 collect_conditions(after.episodes),
                 collect_conditions(before.incomparable),
             )
-            return list_condition_differences(incomparable, kept, self.policy.across)
+            return compare_conditions(incomparable, kept, self.policy.across)
         return ()
 
     def _find_divergence(self, before: ScenarioRun, after: ScenarioRun) -> Divergence | None:

@@ -103,7 +103,7 @@ def _apply_mask(known: ConditionValues, mask: tuple[bool, ...]) -> ConditionValu
     return tuple(value if is_known else None for value, is_known in zip(known, mask, strict=True))
 
 
-def list_condition_differences(
+def compare_conditions(
     before: Iterable[ConditionValues], after: Iterable[ConditionValues], across: Collection[str]
 ) -> tuple[ConditionDifference, ...]:
     """Return the conditions that are known on both sides and differ, without `across`."""

@@ -15,13 +15,13 @@ from ci_agent_eval.results.importers.values import (
     as_amount,
     as_count,
     as_mapping,
+    as_milliseconds,
+    as_objects,
     as_share,
     as_text,
-    build_token_usage,
-    convert_seconds_to_ms,
+    build_usage,
     format_content,
     format_name,
-    iterate_objects,
 )
 
 Case = Mapping[str, Any]
@@ -38,10 +38,10 @@ class DeepEvalImporter:
 
     def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each test case, in the order of the run."""
-        agent = _build_agent_fields(document)
+        agent = _build_agent(document)
         seen: dict[str, int] = defaultdict(int)
         for key in ("testCases", "conversationalTestCases"):
-            for case in sorted(iterate_objects(document.get(key)), key=_case_sort_key):
+            for case in sorted(as_objects(document.get(key)), key=_case_sort_key):
                 name = format_name(as_text(case.get("name")) or case.get("input") or "(no name)")
                 seen[name] += 1
                 yield {
@@ -57,7 +57,7 @@ def _case_sort_key(case: Case) -> tuple[int, str]:
     return as_count(case.get("order")) or 0, format_content(case)
 
 
-def _build_agent_fields(document: ToolDocument) -> EpisodeData:
+def _build_agent(document: ToolDocument) -> EpisodeData:
     """Return the fields for the model among the hyperparameters, if the run logged one."""
     model = as_text(as_mapping(document.get("hyperparameters")).get("model"))
     if model is None:
@@ -67,11 +67,11 @@ def _build_agent_fields(document: ToolDocument) -> EpisodeData:
 
 
 def _build_case_fields(case: Case) -> EpisodeData:
-    metrics = list(iterate_objects(case.get("metricsData")))
+    metrics = list(as_objects(case.get("metricsData")))
     return {
         **_build_outcome(case, metrics),
         "trajectory": {"turns": _build_turns(case)},
-        "duration_ms": convert_seconds_to_ms(case.get("completionTime")),
+        "duration_ms": as_milliseconds(case.get("completionTime")),
         "judge": _build_judge_usage(metrics),
     }
 
@@ -105,15 +105,15 @@ def _build_assertion(metric: Case) -> EpisodeData:
 
 def _build_turns(case: Case) -> list[EpisodeData]:
     """Return the turns; a single exchange has the figures that were reported to DeepEval."""
-    turns = sorted(iterate_objects(case.get("turns")), key=_case_sort_key)
+    turns = sorted(as_objects(case.get("turns")), key=_case_sort_key)
     if turns:
         return [_build_turn(turn) for turn in turns]
     reply = {
         "role": "assistant",
         "content": format_content(case.get("actualOutput")),
-        "tool_calls": list(_iterate_tool_calls(case)),
-        "latency_ms": convert_seconds_to_ms(case.get("completionTime")),
-        "tokens": build_token_usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
+        "tool_calls": list(_iterate_calls(case)),
+        "latency_ms": as_milliseconds(case.get("completionTime")),
+        "tokens": build_usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
         "cost_usd": as_amount(case.get("tokenCost")),
     }
     return [{"role": "user", "content": format_content(case.get("input"))}, reply]
@@ -124,12 +124,12 @@ def _build_turn(turn: Case) -> EpisodeData:
     return {
         "role": role,
         "content": format_content(turn.get("content")),
-        "tool_calls": list(_iterate_tool_calls(turn)),
+        "tool_calls": list(_iterate_calls(turn)),
     }
 
 
-def _iterate_tool_calls(holder: Case) -> Iterator[EpisodeData]:
-    for call in iterate_objects(holder.get("toolsCalled")):
+def _iterate_calls(holder: Case) -> Iterator[EpisodeData]:
+    for call in as_objects(holder.get("toolsCalled")):
         yield {
             "name": as_text(call.get("name")) or "(no name)",
             "arguments": call.get("inputParameters"),

@@ -14,8 +14,8 @@ from typing import Any
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.episodes import (
     MAX_LINE_BYTES,
-    EpisodeFileProblem,
     ParsedEpisode,
+    ReadProblem,
     import_episodes,
     parse_json,
 )
@@ -28,7 +28,7 @@ _SAMPLES = "samples"
 _LIMITS = ArchiveLimits(members=100_000, member_bytes=MAX_LINE_BYTES)
 
 
-def read_eval_archive(path: Path) -> Iterator[ParsedEpisode | EpisodeFileProblem]:
+def read_eval_archive(path: Path) -> Iterator[ParsedEpisode | ReadProblem]:
     """Read the episodes of an `.eval` log, and the problems of the archive."""
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -36,7 +36,7 @@ def read_eval_archive(path: Path) -> Iterator[ParsedEpisode | EpisodeFileProblem
             document = _build_document(Path(folder), files)
         except (InputError, ValueError, OSError) as error:
             advice = "write it as JSON (inspect log convert --to json)"
-            yield EpisodeFileProblem(f"{error}; {advice}")
+            yield ReadProblem(f"{error}; {advice}")
             return
     yield from import_episodes(InspectAIImporter(), document)
 

@@ -22,12 +22,12 @@ from ci_agent_eval.results.importers.values import (
     as_count,
     as_list,
     as_mapping,
+    as_milliseconds,
+    as_objects,
     as_text,
-    build_token_usage,
-    convert_seconds_to_ms,
+    build_usage,
     format_content,
     format_name,
-    iterate_objects,
 )
 
 VERSION = 2
@@ -79,11 +79,11 @@ class InspectAIImporter:
             shown_version = format_name(document.get("version"))
             yield ImportProblem(f"is of version {shown_version!r}; version {VERSION} is read")
             return
-        samples = sorted(iterate_objects(document.get("samples")), key=_sample_sort_key)
+        samples = sorted(as_objects(document.get("samples")), key=_sample_sort_key)
         scores = [list(_iterate_scores(sample)) for sample in samples]
         ended = [s for s, sample in zip(scores, samples, strict=True) if not sample.get("error")]
         verdicts = find_verdict_names(ended)
-        agent_fields = _build_agent_fields(as_mapping(document.get("eval")))
+        agent_fields = _build_agent(as_mapping(document.get("eval")))
         for sample, found in zip(samples, scores, strict=True):
             fields = build_judged_fields(found, verdicts)
             yield {
@@ -99,9 +99,7 @@ class InspectAIImporter:
 def drop_unread_keys(sample: InspectSample) -> EpisodeData:
     """Keep only the keys of a sample that are read: its events may be a thousand times longer."""
     kept = {key: sample[key] for key in _SAMPLE_KEYS if key in sample}
-    events = [
-        event for event in iterate_objects(sample.get("events")) if event.get("event") in _EVENTS
-    ]
+    events = [event for event in as_objects(sample.get("events")) if event.get("event") in _EVENTS]
     return kept | {"events": [{key: e[key] for key in _EVENT_KEYS if key in e} for e in events]}
 
 
@@ -109,7 +107,7 @@ def _sample_sort_key(sample: InspectSample) -> tuple[str, int]:
     return format_content(sample.get("id")), as_count(sample.get("epoch")) or 0
 
 
-def _build_agent_fields(spec: Mapping[str, Any]) -> EpisodeData:
+def _build_agent(spec: Mapping[str, Any]) -> EpisodeData:
     """Return the fields for the model and the agent: the solver if there is one, else the model."""
     model = as_text(spec.get("model"))
     solver = as_text(spec.get("solver"))
@@ -123,7 +121,7 @@ def _build_identity(sample: InspectSample, document: ToolDocument) -> EpisodeDat
     task = format_name(spec.get("task"))
     return {
         "scenario_id": f"{task}/{format_name(sample.get('id'))}",
-        "nodeid": f"inspect_ai::{task}[{format_name(_build_agent_fields(spec)['agent'])}]",
+        "nodeid": f"inspect_ai::{task}[{format_name(_build_agent(spec)['agent'])}]",
         "iteration": as_count(sample.get("epoch")) or 1,
         "attempt": 1 + len(as_list(sample.get("error_retries"))),
     }
@@ -157,13 +155,13 @@ def _build_conversation(sample: InspectSample) -> EpisodeData:
     """Return the conversation, with the figures of its turns from the log's events."""
     replies = {}
     calls = {}
-    for event in iterate_objects(sample.get("events")):
+    for event in as_objects(sample.get("events")):
         if event.get("event") == "model":
-            choice = next(iterate_objects(as_mapping(event.get("output")).get("choices")), {})
+            choice = next(as_objects(as_mapping(event.get("output")).get("choices")), {})
             replies[as_text(as_mapping(choice.get("message")).get("id"))] = event
         elif event.get("event") == "tool":
             calls[as_text(event.get("id"))] = event
-    messages = list(iterate_objects(sample.get("messages")))
+    messages = list(as_objects(sample.get("messages")))
     results = {as_text(m.get("tool_call_id")): m for m in messages if m.get("role") == "tool"}
     turns = [
         _build_turn(message, replies.get(as_text(message.get("id")), {}), results, calls)
@@ -172,7 +170,7 @@ def _build_conversation(sample: InspectSample) -> EpisodeData:
     ]
     return {
         "trajectory": {"turns": turns},
-        "duration_ms": convert_seconds_to_ms(sample.get("total_time")),
+        "duration_ms": as_milliseconds(sample.get("total_time")),
     }
 
 
@@ -191,10 +189,9 @@ def _build_turn(
         "role": "assistant",
         "content": content,
         "tool_calls": [
-            _build_tool_call(call, results, timed)
-            for call in iterate_objects(message.get("tool_calls"))
+            _build_call(call, results, timed) for call in as_objects(message.get("tool_calls"))
         ],
-        "latency_ms": convert_seconds_to_ms(output.get("time")),
+        "latency_ms": as_milliseconds(output.get("time")),
         "tokens": _build_usage(usage),
         "cost_usd": as_amount(usage.get("total_cost")),
     }
@@ -206,7 +203,7 @@ def _build_usage(usage: Mapping[str, Any]) -> EpisodeData | None:
     written = as_count(usage.get("input_tokens_cache_write")) or 0
     uncached = as_count(usage.get("input_tokens"))
     prompt_tokens = None if uncached is None else uncached + cached + written
-    return build_token_usage(prompt_tokens, usage.get("output_tokens"), cached)
+    return build_usage(prompt_tokens, usage.get("output_tokens"), cached)
 
 
 def _format_content(content: object) -> str:
@@ -215,12 +212,12 @@ def _format_content(content: object) -> str:
         return format_content(content)
     parts = (
         as_text(part.get("text")) or f"[{format_name(part.get('type'))}]"
-        for part in iterate_objects(content)
+        for part in as_objects(content)
     )
     return "\n".join(parts)
 
 
-def _build_tool_call(
+def _build_call(
     call: Mapping[str, Any],
     results: Mapping[Any, Mapping[str, Any]],
     timed: Mapping[Any, Mapping[str, Any]],
@@ -234,7 +231,7 @@ def _build_tool_call(
         "arguments": call.get("arguments"),
         "result": _format_content(result["content"]) if "content" in result and not error else None,
         "error": as_text(error.get("message")),
-        "duration_ms": convert_seconds_to_ms(timed.get(key, {}).get("working_time")),
+        "duration_ms": as_milliseconds(timed.get(key, {}).get("working_time")),
     }
 
 

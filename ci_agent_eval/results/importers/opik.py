@@ -21,10 +21,10 @@ from ci_agent_eval.results.importers.score_verdicts import (
 from ci_agent_eval.results.importers.values import (
     as_count,
     as_mapping,
+    as_objects,
     as_text,
     format_content,
     format_name,
-    iterate_objects,
 )
 
 _NAMES = ("scenario_id", "test_name", "name")
@@ -44,7 +44,7 @@ class OpikExperimentImporter:
 
     def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each trial of each item of the data set."""
-        items = sorted(iterate_objects(document.get("items")), key=_item_sort_key)
+        items = sorted(as_objects(document.get("items")), key=_item_sort_key)
         scores = [list(_iterate_scores(item)) for item in items]
         verdicts = find_verdict_names(scores)
         seen: dict[str, int] = defaultdict(int)
@@ -71,10 +71,10 @@ def _name_scenario(item: Item) -> str:
 
 
 def _iterate_scores(item: Item) -> Iterator[CaseScore]:
-    for result in iterate_objects(item.get("assertion_results")):
+    for result in as_objects(item.get("assertion_results")):
         name = as_text(result.get("value")) or "(no name)"
         yield CaseScore(name, float(result.get("passed") is True), as_text(result.get("reason")))
-    for score in iterate_objects(item.get("feedback_scores")):
+    for score in as_objects(item.get("feedback_scores")):
         name = as_text(score.get("name")) or "(no name)"
         if (
             one := parse_case_score(name, score.get("value"), as_text(score.get("reason")))
@@ -102,7 +102,7 @@ class OpikArtifactImporter:
 
     def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield the episodes; an episode of a failed test is failed, whatever its own outcome."""
-        records = list(iterate_objects(document.get("results")))
+        records = list(as_objects(document.get("results")))
         for record in records:
             episode = dict(as_mapping(record.get("episode")))
             episode.setdefault("nodeid", as_text(record.get("nodeid")))

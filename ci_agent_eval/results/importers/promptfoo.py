@@ -16,12 +16,12 @@ from ci_agent_eval.results.importers.values import (
     as_amount,
     as_count,
     as_mapping,
+    as_objects,
     as_share,
     as_text,
-    build_token_usage,
+    build_usage,
     format_content,
     format_name,
-    iterate_objects,
 )
 
 _VERSION = 3
@@ -48,7 +48,7 @@ class PromptfooImporter:
             shown_version = format_name(summary.get("version"))
             yield ImportProblem(f"is of version {shown_version!r}; version {_VERSION} is read")
             return
-        results = sorted(iterate_objects(summary.get("results")), key=_result_sort_key)
+        results = sorted(as_objects(summary.get("results")), key=_result_sort_key)
         yield from _build_episodes(results)
         yield from _check_counts(as_mapping(summary.get("stats")), len(results))
 
@@ -140,7 +140,7 @@ def _build_outcome(result: Result) -> EpisodeData:
         if broke
         else [
             _build_assertion(part, number, passed=passed)
-            for number, part in enumerate(iterate_objects(grading.get("componentResults")), start=1)
+            for number, part in enumerate(as_objects(grading.get("componentResults")), start=1)
         ],
         "scores": [
             {"name": name, "value": value}
@@ -170,8 +170,8 @@ def _build_conversation(result: Result) -> EpisodeData:
     if not response:
         return {"duration_ms": latency}
     usage = as_mapping(response.get("tokenUsage"))
-    used = build_token_usage(usage.get("prompt"), usage.get("completion"))
-    calls = list(_iterate_tool_calls(response.get("output")))
+    used = build_usage(usage.get("prompt"), usage.get("completion"))
+    calls = list(_iterate_calls(response.get("output")))
     request = {
         "role": "user",
         "content": format_content(as_mapping(result.get("prompt")).get("raw")),
@@ -187,9 +187,9 @@ def _build_conversation(result: Result) -> EpisodeData:
     return {"duration_ms": latency, "trajectory": {"turns": [request, reply]}}
 
 
-def _iterate_tool_calls(output: object) -> Iterator[EpisodeData]:
+def _iterate_calls(output: object) -> Iterator[EpisodeData]:
     """Yield tool calls in the layout of OpenAI's API, which promptfoo passes on."""
-    items = list(iterate_objects(output))
+    items = list(as_objects(output))
     if not items or not all(
         as_text(as_mapping(item.get("function")).get("name")) for item in items
     ):

@@ -14,13 +14,13 @@ from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem,
 from ci_agent_eval.results.importers.values import (
     as_amount,
     as_mapping,
+    as_milliseconds,
     as_number,
+    as_objects,
     as_text,
-    build_token_usage,
-    convert_seconds_to_ms,
+    build_usage,
     format_content,
     format_name,
-    iterate_objects,
 )
 
 Case = Mapping[str, Any]
@@ -55,9 +55,9 @@ class PydanticEvalsImporter:
 
 
 def _iterate_cases(document: ToolDocument) -> Iterator[tuple[Case, EpisodeData]]:
-    for case in sorted(iterate_objects(document.get("cases")), key=_case_sort_key):
+    for case in sorted(as_objects(document.get("cases")), key=_case_sort_key):
         yield case, _build_case_fields(case)
-    for failure in sorted(iterate_objects(document.get("failures")), key=_case_sort_key):
+    for failure in sorted(as_objects(document.get("failures")), key=_case_sort_key):
         yield failure, _build_failure_fields(failure)
 
 
@@ -75,13 +75,13 @@ def _build_case_fields(case: Case) -> EpisodeData:
     assertions = list(_iterate_assertions(case))
     broken = [
         f"{format_name(failure.get('name'))}: {format_name(failure.get('error_message'))}"
-        for failure in iterate_objects(case.get("evaluator_failures"))
+        for failure in as_objects(case.get("evaluator_failures"))
     ]
     fields: EpisodeData = {
         "outcome": "passed",
         "assertions": assertions,
         "scores": list(_iterate_scores(case)),
-        "duration_ms": convert_seconds_to_ms(case.get("task_duration")),
+        "duration_ms": as_milliseconds(case.get("task_duration")),
         "trajectory": {"turns": [*_iterate_user_turns(case), _build_reply(case)]},
     }
     if broken:
@@ -127,13 +127,13 @@ def _build_reply(case: Case) -> EpisodeData:
     return {
         "role": "assistant",
         "content": format_content(case.get("output")),
-        "latency_ms": convert_seconds_to_ms(case.get("task_duration")),
-        "tokens": build_token_usage(metrics.get("input_tokens"), metrics.get("output_tokens")),
+        "latency_ms": as_milliseconds(case.get("task_duration")),
+        "tokens": build_usage(metrics.get("input_tokens"), metrics.get("output_tokens")),
         "cost_usd": as_amount(metrics.get("cost")),
     }
 
 
 def _check_report_evaluators(document: ToolDocument) -> Iterator[ImportProblem]:
-    for failure in iterate_objects(document.get("report_evaluator_failures")):
+    for failure in as_objects(document.get("report_evaluator_failures")):
         error = f"{format_name(failure.get('name'))}: {format_name(failure.get('error_message'))}"
         yield ImportProblem(f"has an evaluator of the whole report that broke ({error})")

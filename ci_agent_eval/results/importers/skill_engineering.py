@@ -18,11 +18,11 @@ from ci_agent_eval.results.importers.values import (
     as_count,
     as_list,
     as_mapping,
+    as_objects,
     as_text,
-    build_token_usage,
+    build_usage,
     format_content,
     format_name,
-    iterate_objects,
 )
 
 VERSION = "4.0"
@@ -51,7 +51,7 @@ class SkillEngineeringImporter:
 
     def can_import(self, document: ToolDocument) -> bool:
         """Return whether the document has the session's list of prices, or a run's outcome."""
-        first = next(iterate_objects(document.get("tests")), {})
+        first = next(as_objects(document.get("tests")), {})
         return "tests" in document and (
             "models_without_pricing" in document or "eval_result" in first
         )
@@ -65,7 +65,7 @@ class SkillEngineeringImporter:
             )
             return
         unpriced = set(map(format_content, as_list(document.get("models_without_pricing"))))
-        tests = sorted(iterate_objects(document.get("tests")), key=_test_sort_key)
+        tests = sorted(as_objects(document.get("tests")), key=_test_sort_key)
         seen: dict[str, int] = defaultdict(int)
         for test in tests:
             name = format_name(test.get("name") or "(no name)")
@@ -121,7 +121,7 @@ def _strip_lines(text: str | None) -> str | None:
 
 
 def _iterate_assertions(holder: Mapping[str, Any]) -> Iterator[EpisodeData]:
-    for found in iterate_objects(holder.get("assertions")):
+    for found in as_objects(holder.get("assertions")):
         yield {
             "name": as_text(found.get("message")) or as_text(found.get("type")) or "(no name)",
             "passed": found.get("passed") is True,
@@ -133,8 +133,8 @@ def _iterate_assertions(holder: Mapping[str, Any]) -> Iterator[EpisodeData]:
 
 def _build_conversation(result: Mapping[str, Any], unpriced: Container[str]) -> EpisodeData:
     """Return the conversation, with figures of the turns only if every turn has its own."""
-    turns = [_build_turn(turn) for turn in iterate_objects(result.get("turns"))]
-    usages = list(iterate_objects(result.get("usage")))
+    turns = [_build_turn(turn) for turn in as_objects(result.get("turns"))]
+    usages = list(as_objects(result.get("usage")))
     replies = [turn for turn in turns if turn["role"] == "assistant"]
     if replies and len(usages) == len(replies):
         for turn, usage in zip(replies, usages, strict=True):
@@ -151,7 +151,7 @@ def _build_conversation(result: Mapping[str, Any], unpriced: Container[str]) -> 
 
 def _build_usage(usage: Mapping[str, Any]) -> dict[str, int] | None:
     cached = usage.get("cache_read_tokens")
-    return build_token_usage(usage.get("input_tokens"), usage.get("output_tokens"), cached)
+    return build_usage(usage.get("input_tokens"), usage.get("output_tokens"), cached)
 
 
 def _sum_usages(usages: list[Mapping[str, Any]]) -> dict[str, int] | None:
@@ -176,11 +176,11 @@ def _build_turn(turn: Mapping[str, Any]) -> EpisodeData:
     return {
         "role": role if role in ("user", "assistant", "system", "tool") else "user",
         "content": format_content(turn.get("content")),
-        "tool_calls": [_build_tool_call(call) for call in iterate_objects(turn.get("tool_calls"))],
+        "tool_calls": [_build_call(call) for call in as_objects(turn.get("tool_calls"))],
     }
 
 
-def _build_tool_call(call: Mapping[str, Any]) -> EpisodeData:
+def _build_call(call: Mapping[str, Any]) -> EpisodeData:
     return {
         "id": as_text(call.get("call_id")),
         "name": as_text(call.get("name")) or "(no name)",

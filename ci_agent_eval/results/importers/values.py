@@ -25,7 +25,7 @@ def as_list(value: object) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
-def iterate_objects(value: object) -> Iterator[Mapping[str, Any]]:
+def as_objects(value: object) -> Iterator[Mapping[str, Any]]:
     """Yield the items of a list as objects; any other item becomes an empty object."""
     return (as_mapping(item) for item in as_list(value))
 
@@ -60,15 +60,13 @@ def as_share(value: object) -> float | None:
     return found if found is not None and found <= 1 else None
 
 
-def convert_seconds_to_ms(seconds: object) -> float | None:
+def as_milliseconds(seconds: object) -> float | None:
     """Convert seconds to milliseconds; None if they are no amount."""
     found = as_amount(seconds)
     return None if found is None else as_amount(found * 1000)
 
 
-def build_token_usage(
-    prompt: object, completion: object, cached: object = None
-) -> dict[str, int] | None:
+def build_usage(prompt: object, completion: object, cached: object = None) -> dict[str, int] | None:
     """Build the usage of one turn; None unless both input and output tokens are known."""
     tokens_in, tokens_out = as_count(prompt), as_count(completion)
     if tokens_in is None or tokens_out is None:

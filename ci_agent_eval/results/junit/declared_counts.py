@@ -65,7 +65,7 @@ def compare_counts(
         for name, total in declared.items()
         if total is not None
         and not any(
-            total in _list_acceptable_counts(name, c, disabled, producer) for c in (inside, direct)
+            total in _list_acceptable(name, c, disabled, producer) for c in (inside, direct)
         )
     ]
     if not wrong:
@@ -73,7 +73,7 @@ def compare_counts(
     found = _count_by_name(inside)
     pairs = ", ".join(f"{name} {declared[name]} (found {found[name]})" for name in wrong)
     text = f"suite {attributes.get('name', '')[:80]!r} declares {pairs}"
-    if (habit := _find_counting_habit(producer, wrong, declared, inside)) is not None:
+    if (habit := _find_habit(producer, wrong, declared, inside)) is not None:
         return CountDifference(has_lost_results=False, text=f"{text}, for {habit}")
     return CountDifference(_has_lost_results(wrong, declared, inside), text)
 
@@ -86,7 +86,7 @@ def build_node_difference(failures: int) -> CountDifference:
     )
 
 
-def _list_acceptable_counts(
+def _list_acceptable(
     name: str, counts: CaseCounts, disabled: int, producer: Producer
 ) -> tuple[int, ...]:
     """Return the totals that a producer may declare for these counts."""
@@ -108,7 +108,7 @@ def _count_reruns(counts: CaseCounts, producer: Producer) -> tuple[int, int]:
     return (counts.rerun_failures, counts.rerun_errors) if producer == "surefire" else (0, 0)
 
 
-def _find_counting_habit(
+def _find_habit(
     producer: Producer, wrong: list[str], declared: Mapping[str, int | None], inside: CaseCounts
 ) -> str | None:
     """Return the habit of a known producer that explains more tests than cases, or None.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import episodes as module
-from ci_agent_eval.results.episodes import EpisodeFileProblem, ParsedEpisode, read_episodes
+from ci_agent_eval.results.episodes import ParsedEpisode, ReadProblem, read_episodes
 from ci_agent_eval.results.load import load_results
 from tests.builders import episode, failing, journal_line
 
@@ -27,17 +27,17 @@ SEED = {
 }
 
 
-def read(text: str | bytes, name: str = "results.json") -> list[ParsedEpisode | EpisodeFileProblem]:
+def read(text: str | bytes, name: str = "results.json") -> list[ParsedEpisode | ReadProblem]:
     data = text.encode() if isinstance(text, str) else text
     return list(read_episodes(io.BytesIO(data), name))
 
 
-def scenarios(found: list[ParsedEpisode | EpisodeFileProblem]) -> list[str]:
+def scenarios(found: list[ParsedEpisode | ReadProblem]) -> list[str]:
     return [item.episode.scenario_id for item in found if isinstance(item, ParsedEpisode)]
 
 
-def problems(found: list[ParsedEpisode | EpisodeFileProblem]) -> list[EpisodeFileProblem]:
-    return [item for item in found if isinstance(item, EpisodeFileProblem)]
+def problems(found: list[ParsedEpisode | ReadProblem]) -> list[ReadProblem]:
+    return [item for item in found if isinstance(item, ReadProblem)]
 
 
 def canonical(*names: str) -> str:
@@ -143,7 +143,7 @@ def test_a_cut_last_line_is_told_apart() -> None:
     text = journal_line(episode("a")) + journal_line(failing("b"))[:-20]
     found = read(text, "gw0.jsonl")
     assert scenarios(found) == ["a"]
-    assert problems(found) == [EpisodeFileProblem("its last line is cut off", 2, cut=True)]
+    assert problems(found) == [ReadProblem("its last line is cut off", 2, cut=True)]
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.6, 0.95])
@@ -159,7 +159,7 @@ def test_results_that_go_on_after_their_end_are_a_problem() -> None:
     found = read(canonical("a") + canonical("b"))
     assert (scenarios(found), problems(found)) == (
         ["a"],
-        [EpisodeFileProblem("it goes on after its end", 4)],
+        [ReadProblem("it goes on after its end", 4)],
     )
 
 
@@ -214,7 +214,7 @@ pieces = st.sampled_from(
     st.sampled_from(["x.json", "x.jsonl"]),
 )
 def test_no_bytes_raise(data: bytes, name: str) -> None:
-    assert all(isinstance(item, ParsedEpisode | EpisodeFileProblem) for item in read(data, name))
+    assert all(isinstance(item, ParsedEpisode | ReadProblem) for item in read(data, name))
 
 
 @pytest.mark.parametrize("indent", [None, 2])

@@ -15,8 +15,8 @@ from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import parallel_jsonl as module
 from ci_agent_eval.results.episodes import (
-    EpisodeFileProblem,
     ParsedEpisode,
+    ReadProblem,
     identify_episode,
     read_episodes,
 )
@@ -35,20 +35,20 @@ SMALL = 400
 
 
 def as_line(
-    item: ParsedEpisode | ParsedLine | EpisodeFileProblem,
-) -> ParsedLine | EpisodeFileProblem:
+    item: ParsedEpisode | ParsedLine | ReadProblem,
+) -> ParsedLine | ReadProblem:
     """Return what is known of an episode, however it was read."""
     if isinstance(item, ParsedEpisode):
         return ParsedLine(identify_episode(item), build_episode_record(item.episode), None)
     return item._replace(position=None) if isinstance(item, ParsedLine) else item
 
 
-def by_one(path: Path) -> list[ParsedLine | EpisodeFileProblem]:
+def by_one(path: Path) -> list[ParsedLine | ReadProblem]:
     with path.open("rb") as file:
         return [as_line(item) for item in read_episodes(file, path.name)]
 
 
-def by_several(path: Path, processes: int = 2) -> tuple[list[ParsedLine | EpisodeFileProblem], int]:
+def by_several(path: Path, processes: int = 2) -> tuple[list[ParsedLine | ReadProblem], int]:
     """Read in small pieces; also return how many episodes were read ahead."""
     with path.open("rb") as file:
         ahead = ParallelLineReader(file, None, processes, piece=SMALL)
@@ -113,7 +113,7 @@ def test_a_problem_is_told_with_its_line(tmp_path: Path):
     path = tmp_path / "results.json"
     path.write_text(results(*EPISODES[:10], "{", *EPISODES[10:]))
     found, ahead = by_several(path)
-    assert [item.line for item in found if isinstance(item, EpisodeFileProblem)] == [12]
+    assert [item.line for item in found if isinstance(item, ReadProblem)] == [12]
     assert ahead
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.comparison.conditions import (
     CONDITIONS,
+    compare_conditions,
     find_common_conditions,
-    list_condition_differences,
     matches_any,
 )
 
@@ -28,7 +28,7 @@ def test_what_is_common_is_so_from_both_sides(before, after, across):
 
 @given(KINDS, KINDS, ACROSS)
 def test_nothing_in_common_has_a_reason(before, after, across):
-    found = list_condition_differences(before, after, across)
+    found = compare_conditions(before, after, across)
     if not find_common_conditions(before, after, across)[0]:
         assert found
     assert not across & {difference.condition for difference in found}

@@ -6,14 +6,14 @@ import io
 import json
 from pathlib import Path
 
-from ci_agent_eval.results.episodes import EpisodeFileProblem, read_episodes
+from ci_agent_eval.results.episodes import ReadProblem, read_episodes
 
 FILES = Path(__file__).parents[3] / "fixtures/interchange"
 
 
 def read(name):
     found = read_document(json.loads((FILES / name).read_text()))
-    assert not any(isinstance(item, EpisodeFileProblem) for item in found)
+    assert not any(isinstance(item, ReadProblem) for item in found)
     return {(e.scenario_id, e.agent, e.iteration): e for e in (r.episode for r in found)}
 
 
@@ -26,7 +26,7 @@ def outcomes(episodes):
 
 
 def problems(document):
-    return [item for item in read_document(document) if isinstance(item, EpisodeFileProblem)]
+    return [item for item in read_document(document) if isinstance(item, ReadProblem)]
 
 
 def loaded(name):

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from ci_agent_eval.results.episodes import EpisodeFileProblem, ParsedEpisode, read_episodes
+from ci_agent_eval.results.episodes import ParsedEpisode, ReadProblem, read_episodes
 from ci_agent_eval.results.importers.registry import IMPORTERS
 from tests.unit.results.importers.reading import FILES, loaded, read_document
 
@@ -63,7 +63,7 @@ def test_a_file_without_results_proves_nothing(name):
 )
 def test_an_unknown_version_is_refused_and_the_known_one_is_said(name, change):
     (problem,) = read_document(loaded(name) | change)
-    assert isinstance(problem, EpisodeFileProblem)
+    assert isinstance(problem, ReadProblem)
     assert "version" in problem.message
     assert "is read" in problem.message
 
@@ -77,7 +77,7 @@ def test_an_unknown_document_says_what_is_read():
 def test_a_file_that_is_cut_off_is_unreadable(name):
     data = (FILES / name).read_bytes()
     (problem,) = read_episodes(io.BytesIO(data[: len(data) // 2]), "cut.json")
-    assert isinstance(problem, EpisodeFileProblem)
+    assert isinstance(problem, ReadProblem)
     assert "not JSON" in problem.message
 
 
@@ -85,5 +85,5 @@ def test_one_broken_result_does_not_lose_the_others():
     document = loaded("opik/artifact.json")
     document["results"][0]["episode"] = {"scenario_id": 7}
     found = read_document(document)
-    assert [type(item) for item in found] == [EpisodeFileProblem, ParsedEpisode, ParsedEpisode]
+    assert [type(item) for item in found] == [ReadProblem, ParsedEpisode, ParsedEpisode]
     assert "result 0: scenario_id" in found[0].message

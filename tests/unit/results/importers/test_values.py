@@ -8,7 +8,7 @@ from ci_agent_eval.results.importers import values
 @pytest.mark.parametrize("value", [True, False, None, "7", [], float("nan"), float("inf"), 10**300])
 def test_what_is_no_number_is_not_measured(value):
     assert values.as_number(value) is None
-    assert values.build_token_usage(value, 5) is None
+    assert values.build_usage(value, 5) is None
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ def test_what_is_no_number_is_not_measured(value):
         (values.as_share, 1.5, None),
         (values.as_count, 1.5, None),
         (values.as_count, 2.0, 2),
-        (values.convert_seconds_to_ms, 1.25, 1250),
-        (values.convert_seconds_to_ms, 1e14, None),
+        (values.as_milliseconds, 1.25, 1250),
+        (values.as_milliseconds, 1e14, None),
         (values.as_text, "  ", None),
     ],
 )
@@ -29,7 +29,7 @@ def test_a_figure_out_of_its_range_is_not_there(read, value, found):
 
 
 def test_cached_tokens_are_part_of_those_read():
-    assert values.build_token_usage(10, 5, 99) == {"input": 10, "output": 5, "cached": 10}
+    assert values.build_usage(10, 5, 99) == {"input": 10, "output": 5, "cached": 10}
 
 
 def test_a_name_is_one_short_line():
