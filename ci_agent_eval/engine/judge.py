@@ -73,13 +73,13 @@ async def _ask_model(
 def _select_judged_text(rubric: Rubric, episode: Episode) -> tuple[str, str]:
     """Return the user's messages and the judged text. Raises InputError if it is missing."""
     all_exchanges = split_exchanges(episode)
-    said = "\n\n".join(text for exchange in all_exchanges for text in exchange.user_texts)
+    user_text = "\n\n".join(text for exchange in all_exchanges for text in exchange.user_texts)
     if not any(exchange.turns for exchange in all_exchanges):
         raise InputError("Rubric: the agent has not said anything yet; let it reply first")
     judged_text = (
         all_exchanges[-1].reply if rubric.of == "reply" else render_judged_conversation(episode)
     )
-    return _escape_tags(said), _escape_tags(judged_text)
+    return _escape_tags(user_text), _escape_tags(judged_text)
 
 
 def render_judged_conversation(episode: Episode) -> str:

@@ -106,18 +106,18 @@ def _build_stop(budget: str, error: str) -> Stop:
     return Stop(_STOPS[budget], error)
 
 
-def find_exceeded_limit(limits: RunLimits, spent: RunUsage) -> Stop | None:
+def find_exceeded_limit(limits: RunLimits, usage: RunUsage) -> Stop | None:
     """Return the stop of the first exceeded limit, if any."""
-    if limits.tokens is not None and spent.tokens > limits.tokens:
+    if limits.tokens is not None and usage.tokens > limits.tokens:
         return _build_stop(
-            "token_usage", f"it used {spent.tokens} tokens, its limit is {limits.tokens}"
+            "token_usage", f"it used {usage.tokens} tokens, its limit is {limits.tokens}"
         )
-    if limits.cost_usd is not None and spent.cost_usd > limits.cost_usd:
-        cost, limit = f"${spent.cost_usd:.6g}", f"${limits.cost_usd:g}"
+    if limits.cost_usd is not None and usage.cost_usd > limits.cost_usd:
+        cost, limit = f"${usage.cost_usd:.6g}", f"${limits.cost_usd:g}"
         return _build_stop("cost_usd", f"it cost {cost}, its limit is {limit}")
-    if limits.tool_calls is not None and spent.tool_calls > limits.tool_calls:
+    if limits.tool_calls is not None and usage.tool_calls > limits.tool_calls:
         return _build_stop(
             "tool_calls",
-            f"it asked for {spent.tool_calls} tool calls, its limit is {limits.tool_calls}",
+            f"it asked for {usage.tool_calls} tool calls, its limit is {limits.tool_calls}",
         )
     return None

@@ -46,7 +46,7 @@ class RunScope:
 
     cassette_session: CassetteSession | None
     record: RunRecord | None = None
-    spent: RunUsage | None = None
+    run_usage: RunUsage | None = None
 
     @property
     def is_replay(self) -> bool:
@@ -63,8 +63,8 @@ class RunScope:
         """Add the usage of a nested response to the run."""
         if self.record is not None:
             self.record.delegated.setdefault(self.record.answers or 1, []).append(response)
-        if self.spent is not None:
-            self.spent.add(response.usage.total_tokens, float(response.usage.cost or 0))
+        if self.run_usage is not None:
+            self.run_usage.add(response.usage.total_tokens, float(response.usage.cost or 0))
 
 
 _scope: ContextVar[RunScope | None] = ContextVar("ci_agent_eval_run", default=None)

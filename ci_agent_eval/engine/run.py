@@ -162,7 +162,7 @@ class _DeclaredAgentRun:
     guard: Guard | None = None
     allowed_stops: frozenset[AgentStop] = frozenset()
     tally: RateLimitTally = field(default_factory=RateLimitTally)
-    spent: RunUsage = field(default_factory=RunUsage)
+    run_usage: RunUsage = field(default_factory=RunUsage)
     live: AgentRun[Any, Any] | None = None
     request: ModelRequestNode[Any, Any] | None = None
     """The last request to the model, complete or not."""
@@ -192,7 +192,7 @@ class _DeclaredAgentRun:
             raise InputError(f"agent {self.agent.label!r}: {error}") from error
         except InputError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever broke, the episode is kept
+        except Exception as error:  # noqa: BLE001 - any error becomes a stop
             return self._classify_error(error)
         finally:
             # The observer is called next, and its records count from there on.
@@ -204,7 +204,7 @@ class _DeclaredAgentRun:
         try:
             async with deadline:
                 self.tally.on_wait = PausableDeadline(deadline).set_waiting
-                with enter_run_scope(RunScope(cassette_session, self.record, self.spent)):
+                with enter_run_scope(RunScope(cassette_session, self.record, self.run_usage)):
                     return await self._iterate(toolsets)
         except TimeoutError:
             if not deadline.expired():
@@ -227,11 +227,11 @@ class _DeclaredAgentRun:
         return find_unfinished_stop(self._build_turns()) or COMPLETED
 
     def _check_response(self, response: ModelResponse) -> Stop | None:
-        usage, spent = response.usage, self.spent
-        spent.tool_calls += len(response.tool_calls)
-        spent.add(usage.total_tokens, float(usage.cost or 0))
-        self.session.report_usage(self.episode_id, self, spent)
-        return find_filter_stop(response) or find_exceeded_limit(self.limits, spent)
+        usage, run_usage = response.usage, self.run_usage
+        run_usage.tool_calls += len(response.tool_calls)
+        run_usage.add(usage.total_tokens, float(usage.cost or 0))
+        self.session.report_usage(self.episode_id, self, run_usage)
+        return find_filter_stop(response) or find_exceeded_limit(self.limits, run_usage)
 
     @asynccontextmanager
     async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:

@@ -127,7 +127,7 @@ def is_mcp_toolset(toolset: AbstractToolset[Any]) -> bool:
     """Return whether the tools come from an MCP server of PydanticAI."""
     while isinstance(toolset, WrapperToolset):
         toolset = toolset.wrapped
-    mcp = sys.modules.get("pydantic_ai.mcp")  # not imported: not used
+    mcp = sys.modules.get("pydantic_ai.mcp")  # if not imported, it is not used
     return mcp is not None and isinstance(toolset, mcp.MCPToolset)
 
 

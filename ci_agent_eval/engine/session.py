@@ -144,7 +144,7 @@ class EngineSession:
 
     async def __aenter__(self) -> Self:
         self.open()
-        assert self._stack is not None  # noqa: S101 - it was opened just now
+        assert self._stack is not None  # noqa: S101 - set by `open`
         if self.servers is not None:
             await self._stack.enter_async_context(self.servers)
         return self
@@ -203,23 +203,23 @@ class EngineSession:
         if not servers:
             yield ()
             return
-        pool, held = await self._get_pool(), self._episodes.get(episode_id)
-        if held is None:
+        pool, resources = await self._get_pool(), self._episodes.get(episode_id)
+        if resources is None:
             async with pool.toolsets(servers, episode_id) as toolsets:
                 yield toolsets
         else:
-            yield await held.toolsets(pool, servers, episode_id)
+            yield await resources.toolsets(pool, servers, episode_id)
 
     def register_secrets(self, agent: object) -> None:
         """Pass an agent's secrets to the cassettes and `on_secrets`."""
-        fresh = frozenset(find_declared_secrets(agent, self.environ)) - self._secrets
-        if not fresh:
+        new_secrets = frozenset(find_declared_secrets(agent, self.environ)) - self._secrets
+        if not new_secrets:
             return
-        self._secrets |= fresh
+        self._secrets |= new_secrets
         if self.cassettes is not None:
-            self.cassettes.add_secrets(fresh)
+            self.cassettes.add_secrets(new_secrets)
         if self.on_secrets is not None:
-            self.on_secrets(fresh)
+            self.on_secrets(new_secrets)
 
     def begin_episode(self, episode_id: str) -> None:
         """Share servers between the runs of an episode, until `end_episode`.
@@ -242,12 +242,12 @@ class EngineSession:
         settings = self.steering if settings is None else settings
         if settings is None:
             return None
-        held = self._episodes.get(episode_id, _EpisodeResources())
-        if settings not in held.guards:
+        resources = self._episodes.get(episode_id, _EpisodeResources())
+        if settings not in resources.guards:
             from ci_agent_eval.engine.steering import build_guard  # noqa: PLC0415 - most need none
 
-            held.guards[settings] = build_guard(settings, episode_id, self.clock)
-        return held.guards[settings]
+            resources.guards[settings] = build_guard(settings, episode_id, self.clock)
+        return resources.guards[settings]
 
     def get_cassette_session(self, episode_id: str) -> CassetteSession | None:
         """Return the cassette session of an episode; None without a cassette."""
@@ -255,10 +255,10 @@ class EngineSession:
             return None
         return self.cassettes.get_session(episode_id)
 
-    def report_usage(self, episode_id: str, run: object, spent: RunUsage | None) -> None:
+    def report_usage(self, episode_id: str, run: object, usage: RunUsage | None) -> None:
         """Pass the usage of a run to `on_usage`; None: the run ended."""
         if self.on_usage is not None:
-            self.on_usage(episode_id, run, spent)
+            self.on_usage(episode_id, run, usage)
 
     def get_cassette_counts(self, episode_id: str) -> CassetteCounts:
         """Return the cassette counts of an episode; zeros without a cassette."""

@@ -200,13 +200,13 @@ def _get_optional(fields: Mapping[str, FrontMatterField], name: str) -> str | No
     return value if isinstance(value, str) else None
 
 
-def _check_length(fields: Mapping[str, FrontMatterField], name: str, most: int, file: str) -> None:
+def _check_length(fields: Mapping[str, FrontMatterField], name: str, limit: int, file: str) -> None:
     size = len(_get_optional(fields, name) or "")
-    if size > most:
+    if size > limit:
         raise _build_error(
             file,
             fields[name].line,
-            f"has a {name!r} of {size} characters; the format allows {most}",
+            f"has a {name!r} of {size} characters; the format allows {limit}",
         )
 
 

@@ -135,5 +135,5 @@ def build_policy_call(
     try:
         words = [*shlex.split(programs[name]), *split_arguments(str(args.get("args", "")))]
     except InputError:
-        return ToolCallRequest(name, dict(args))  # the tool itself refuses it
+        return ToolCallRequest(name, dict(args))  # the tool refuses it
     return ToolCallRequest("shell", {"command": words})

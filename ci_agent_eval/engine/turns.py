@@ -121,10 +121,10 @@ def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> 
     responses = [response, *notes.delegated.get(number, ())]
     calls = [part for part in response.parts if isinstance(part, BaseToolCallPart)]
     outputs = [part for part in calls if part.tool_name in notes.output_tools]
-    written = "\n".join(part.args_as_json_str() for part in outputs)
+    output_text = "\n".join(part.args_as_json_str() for part in outputs)
     return Turn(
         role="assistant",
-        content=clean_text(written or _get_response_text(response)),
+        content=clean_text(output_text or _get_response_text(response)),
         tool_calls=tuple(_convert_call(part) for part in calls if part not in outputs),
         latency_ms=response_stamp.get_latency_ms(response),
         tokens=_sum_tokens(responses),
@@ -157,16 +157,18 @@ def _sum_cost(responses: Sequence[ModelResponse]) -> float | None:
 def _get_response_text(response: ModelResponse) -> str:
     """Return the response's text and attachments, or the text of a refusal."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-    attached = [_render_text(part.content) for part in response.parts if isinstance(part, FilePart)]
+    files = [_render_text(part.content) for part in response.parts if isinstance(part, FilePart)]
     refusal = (response.provider_details or {}).get("refusal")
-    said = "\n".join([text, *attached] if text else attached)
-    return said or (refusal if isinstance(refusal, str) else "")
+    text_and_files = "\n".join([text, *files] if text else files)
+    return text_and_files or (refusal if isinstance(refusal, str) else "")
 
 
 def _get_finish_reason(response: ModelResponse) -> str | None:
     """Return the finish reason; a value unknown to PydanticAI as the provider gave it."""
-    own = (response.provider_details or {}).get("finish_reason")
-    return response.finish_reason or (clean_text(own) if isinstance(own, str) else None)
+    provider_reason = (response.provider_details or {}).get("finish_reason")
+    return response.finish_reason or (
+        clean_text(provider_reason) if isinstance(provider_reason, str) else None
+    )
 
 
 def _convert_call(part: BaseToolCallPart) -> ToolCall:

@@ -31,7 +31,7 @@ class RunningEpisode:
     """Whether the recorder is closed; further assertions are made in teardown."""
     fixture: Callable[[str], Any] | None = None
     """Returns a fixture of the test by name, such as `aitest_run`."""
-    locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - none is known
+    locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - no location
     """Finds the file (relative, posix) and line below the root of a frame or of its callers."""
     early_assertions: list[Assertion] = field(default_factory=list)
     """Assertions of fixtures, made before the recorder existed."""

@@ -54,7 +54,7 @@ class TurnRecorder:
         result: object = None,
         error: str | BaseException | None = None,
         *,
-        id: str | None = None,  # noqa: A002 - the contract's word for it
+        id: str | None = None,  # noqa: A002 - the contract's name
         duration_ms: float | None = None,
         steered_by: str | None = None,
     ) -> None:

@@ -64,7 +64,7 @@ def _count_arguments(function: Callable[..., Any]) -> int:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    call = getattr(function, "__call__", None)  # noqa: B004 - its kind is asked for, not whether
+    call = getattr(function, "__call__", None)  # noqa: B004 - its kind matters, not its existence
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 

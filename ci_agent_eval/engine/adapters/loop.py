@@ -55,17 +55,17 @@ class LoopAgent:
     async def answer(self, work: AgentTask) -> None:
         """Run the agent and record every message in a turn."""
         record = RunRecord(clock=work.clock, has_servers=_has_servers(self.agent))
-        model, spent = None, RunUsage()
+        model, run_usage = None, RunUsage()
         try:
             model = self._model(work)
-            with enter_run_scope(RunScope(work.cassette_session, record, spent)):
+            with enter_run_scope(RunScope(work.cassette_session, record, run_usage)):
                 async with self._open(model, work):
-                    await self._run(work, model, record, spent)
+                    await self._run(work, model, record, run_usage)
         except UserError as error:
             raise InputError(f"agent {self.label!r}: {error}") from error
         except InputError:
             raise
-        except Exception as error:  # noqa: BLE001 - the table says which end it is
+        except Exception as error:  # noqa: BLE001 - any error becomes a stop
             stop = classify_error(error, record)
             # The limit may belong to a nested agent.
             is_own_limit = record.answers == work.limits.max_turns
@@ -91,7 +91,9 @@ class LoopAgent:
             return model
         return work.connections.hold(model)
 
-    async def _run(self, work: AgentTask, model: Model, record: RunRecord, spent: RunUsage) -> None:
+    async def _run(
+        self, work: AgentTask, model: Model, record: RunRecord, run_usage: RunUsage
+    ) -> None:
         run: AgentRun[Any, Any] | None = None
         try:
             async with self.agent.iter(
@@ -103,7 +105,7 @@ class LoopAgent:
                 infer_name=False,
                 capabilities=[*build_steering(work.guard, record, self.agent), RecordedRun(record)],
             ) as run:
-                await _iterate_run(run, work, record, spent)
+                await _iterate_run(run, work, record, run_usage)
                 record.output = (
                     None if run.result is None else _render_typed_output(run.result, record)
                 )
@@ -115,29 +117,29 @@ class LoopAgent:
 
 
 async def _iterate_run(
-    run: AgentRun[Any, Any], work: AgentTask, record: RunRecord, spent: RunUsage
+    run: AgentRun[Any, Any], work: AgentTask, record: RunRecord, run_usage: RunUsage
 ) -> None:
     """Iterate over the model's responses and stop the run at its limits."""
-    asked: ModelRequestNode[Any, Any] | None = None
+    request_node: ModelRequestNode[Any, Any] | None = None
     async for node in run:
         if Agent.is_model_request_node(node):
-            asked, record.is_requesting = node, True
+            request_node, record.is_requesting = node, True
         elif Agent.is_call_tools_node(node):
             response = node.model_response
             record.add_response(response)
-            record.output_tools |= _list_output_tools(asked)
+            record.output_tools |= _list_output_tools(request_node)
             names = [part.tool_name for part in response.tool_calls]
-            spent.tool_calls += sum(name not in record.output_tools for name in names)
-            spent.add(response.usage.total_tokens, float(response.usage.cost or 0))
-            stop = find_filter_stop(response) or find_exceeded_limit(work.limits, spent)
+            run_usage.tool_calls += sum(name not in record.output_tools for name in names)
+            run_usage.add(response.usage.total_tokens, float(response.usage.cost or 0))
+            stop = find_filter_stop(response) or find_exceeded_limit(work.limits, run_usage)
             if stop is not None:
                 work.stop = stop
                 return
 
 
-def _list_output_tools(asked: ModelRequestNode[Any, Any] | None) -> set[str]:
+def _list_output_tools(request_node: ModelRequestNode[Any, Any] | None) -> set[str]:
     """Return the names of the tools that carry the typed output."""
-    context = asked.last_request_context if asked else None
+    context = request_node.last_request_context if request_node else None
     tools = context.model_request_parameters.output_tools if context else ()
     return {tool.name for tool in tools}
 

@@ -101,7 +101,7 @@ async def _run_to_stop(adapter: AgentAdapter, work: AgentTask, timeout_s: float 
                 await adapter.answer(work)
     except InputError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever broke, the episode is kept
+    except Exception as error:  # noqa: BLE001 - any error becomes a stop
         if deadline.expired():
             return Stop("timeout", f"it was not done after {timeout_s:g} s")
         return _classify_error(error)
@@ -126,12 +126,12 @@ def _find_exceeded_limit(work: AgentTask) -> Stop | None:
     max_turns, turns = work.limits.max_turns, sum(turn.role == "assistant" for turn in work.turns)
     if max_turns is not None and turns > max_turns:
         return Stop("max_turns", f"it took {turns} turns, its limit is {max_turns}")
-    spent = RunUsage(
+    usage = RunUsage(
         tool_calls=sum(len(turn.tool_calls) for turn in work.turns),
         tokens=sum(turn.tokens.total for turn in work.turns if turn.tokens is not None),
         cost_usd=math.fsum(turn.cost_usd for turn in work.turns if turn.cost_usd is not None),
     )
-    return find_exceeded_limit(work.limits, spent)
+    return find_exceeded_limit(work.limits, usage)
 
 
 def _build_result(adapter: AgentAdapter, work: AgentTask) -> AgentResult:

@@ -203,8 +203,8 @@ def _hash_files(value: Any) -> Any:
 
 
 def _canonicalize_settings(settings: ModelSettings | None) -> Any:
-    given = {k: v for k, v in (settings or {}).items() if k not in IGNORED_SETTINGS}
-    return to_jsonable({name: value for name, value in given.items() if value is not None})
+    selected = {k: v for k, v in (settings or {}).items() if k not in IGNORED_SETTINGS}
+    return to_jsonable({name: value for name, value in selected.items() if value is not None})
 
 
 def _find_instructions(messages: Sequence[ModelMessage], dumped_parameters: Json) -> str:
@@ -217,11 +217,13 @@ def _find_instructions(messages: Sequence[ModelMessage], dumped_parameters: Json
 
 
 def _canonicalize_output(dumped_parameters: Json) -> Json:
-    given = {name: dumped_parameters.get(name) for name in _OUTPUT_FIELDS}
-    given["output_tools"] = [_canonicalize_tool(tool) for tool in dumped_parameters["output_tools"]]
+    selected = {name: dumped_parameters.get(name) for name in _OUTPUT_FIELDS}
+    selected["output_tools"] = [
+        _canonicalize_tool(tool) for tool in dumped_parameters["output_tools"]
+    ]
     return {
         name: to_jsonable(value)
-        for name, value in given.items()
+        for name, value in selected.items()
         if value != _OUTPUT_DEFAULTS.get(name) and value not in (None, [], {})
     }
 

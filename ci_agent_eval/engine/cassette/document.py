@@ -128,15 +128,15 @@ def _dump_exchange(take: Take, number: int, digests: Sequence[tuple[str, ...]]) 
     }
     before = _find_continued_exchange(request, digests[:number])
     if before is None:
-        asked = {**full, "messages": list(request.messages)}
+        dumped = {**full, "messages": list(request.messages)}
     else:
         old = take[before].request
         inherited = {**old.head, **({"tools": _build_toolset_name(old)} if old.tools else {})}
         changed = {k: v for k, v in full.items() if inherited.get(k) != v}
         gone = {name: None for name in inherited if name not in full}
         new = list(request.messages[len(digests[before]) :])
-        asked = {"continues": before + 1, **changed, **gone, "messages": new}
-    return {"request": asked, "response": take[number].response}
+        dumped = {"continues": before + 1, **changed, **gone, "messages": new}
+    return {"request": dumped, "response": take[number].response}
 
 
 def _find_continued_exchange(
@@ -159,27 +159,27 @@ def _parse_take(exchanges: Any, toolsets: Mapping[str, Any]) -> Take:
 
 
 def _parse_request(
-    asked: Json, take: Sequence[RecordedExchange], toolsets: Mapping[str, Any]
+    data: Json, take: Sequence[RecordedExchange], toolsets: Mapping[str, Any]
 ) -> CanonicalRequest:
-    head = {name: asked[name] for name in _HEAD_FIELDS if name in asked}
-    new = tuple(drop_empty_arguments(message) for message in asked["messages"])
-    if asked.get("continues") is None:
-        return CanonicalRequest(head, _parse_tools(asked, toolsets, []), new)
-    number = asked["continues"]
+    head = {name: data[name] for name in _HEAD_FIELDS if name in data}
+    new = tuple(drop_empty_arguments(message) for message in data["messages"])
+    if data.get("continues") is None:
+        return CanonicalRequest(head, _parse_tools(data, toolsets, []), new)
+    number = data["continues"]
     if not isinstance(number, int) or not 1 <= number <= len(take):
         raise ValueError(f"exchange {len(take) + 1} continues {number!r}, which is not before it")
     before = take[number - 1]
     answer = convert_to_message(before.response, _list_call_ids(before.request))
-    whole = {**before.request.head, **head}
+    merged_head = {**before.request.head, **head}
     return CanonicalRequest(
-        {name: value for name, value in whole.items() if value is not None},
-        _parse_tools(asked, toolsets, before.request.tools),
+        {name: value for name, value in merged_head.items() if value is not None},
+        _parse_tools(data, toolsets, before.request.tools),
         (*before.request.messages, answer, *new),
     )
 
 
-def _parse_tools(asked: Json, toolsets: Mapping[str, Any], inherited: list[Json]) -> list[Json]:
-    if "tools" not in asked:
+def _parse_tools(data: Json, toolsets: Mapping[str, Any], inherited: list[Json]) -> list[Json]:
+    if "tools" not in data:
         return inherited
-    name = asked["tools"]
+    name = data["tools"]
     return [] if name is None else list(toolsets[name])

@@ -61,14 +61,14 @@ _HEAD = {
 
 def describe_changes(old: CanonicalRequest, new: CanonicalRequest) -> str:
     """List the changed parts in one line, followed by a short diff of each."""
-    found = list(find_changes(old, new))
-    if not found:
+    changes = list(find_changes(old, new))
+    if not changes:
         return "nothing changed, but it was asked more often than it was recorded"
-    lines = [line for label, diff in found for line in (f"--- {label}", *diff.splitlines())]
-    more = len(lines) - MAX_LINES
-    shown = [_shorten_line(line) for line in lines[:MAX_LINES]]
-    shown += [f"... and {more} more lines"] if more > 0 else []
-    return f"changed: {', '.join(label for label, _ in found)}\n" + "\n".join(shown)
+    lines = [line for label, diff in changes for line in (f"--- {label}", *diff.splitlines())]
+    hidden = len(lines) - MAX_LINES
+    diff_lines = [_shorten_line(line) for line in lines[:MAX_LINES]]
+    diff_lines += [f"... and {hidden} more lines"] if hidden > 0 else []
+    return f"changed: {', '.join(label for label, _ in changes)}\n" + "\n".join(diff_lines)
 
 
 def _find_toolset_changes(

@@ -116,5 +116,5 @@ class CassetteSession:
         most_similar = find_nearest_request(
             request, [exchange.request for exchange in self.recorded_take]
         )
-        assert most_similar is not None  # noqa: S101 - there is one at least
+        assert most_similar is not None  # noqa: S101 - `recorded_take` is not empty
         return f"{where}; if the change is meant, {how}. {describe_changes(most_similar, request)}"

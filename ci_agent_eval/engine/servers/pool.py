@@ -79,13 +79,15 @@ class ServerPool:
         for each other. Raises ServerError, and InputError for an episode that holds servers
         and would cause a deadlock.
         """
-        distinct = [server for at, server in enumerate(servers) if server not in servers[:at]]
+        distinct = [server for index, server in enumerate(servers) if server not in servers[:index]]
         toolsets: dict[int, AbstractToolset[Any]] = {}
         async with AsyncExitStack() as stack:
-            for at in sorted(range(len(distinct)), key=lambda at: self._rank(distinct[at])):
-                toolset = self.toolset(distinct[at], episode_id)
-                toolsets[at] = await stack.enter_async_context(toolset)
-            yield [toolsets[at] for at in range(len(distinct))]
+            for index in sorted(
+                range(len(distinct)), key=lambda index: self._rank(distinct[index])
+            ):
+                toolset = self.toolset(distinct[index], episode_id)
+                toolsets[index] = await stack.enter_async_context(toolset)
+            yield [toolsets[index] for index in range(len(distinct))]
 
     @asynccontextmanager
     async def toolset(self, server: Server, episode_id: str) -> AsyncIterator[AbstractToolset[Any]]:

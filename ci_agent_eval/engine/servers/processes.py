@@ -103,11 +103,11 @@ class StderrTail:
             if not data:
                 self.close()
                 return
-            self._take(data.decode("utf-8", "replace"))
+            self._add_text(data.decode("utf-8", "replace"))
 
-    def _take(self, text: str) -> None:
-        fresh = self._text[self._text.rfind("\n") + 1 :] + text
+    def _add_text(self, text: str) -> None:
+        new_lines = self._text[self._text.rfind("\n") + 1 :] + text
         pattern = self._awaited_pattern
-        if pattern is not None and any(map(pattern.search, fresh.splitlines())):
+        if pattern is not None and any(map(pattern.search, new_lines.splitlines())):
             self.seen.set()
         self._text = (self._text + text)[-TAIL_CHARACTERS:]

@@ -27,7 +27,7 @@ def record_spans(provider: Any = None) -> AbstractContextManager[Sequence[SpanLi
     created if missing. Raises InputError if the SDK is missing or the provider does not
     belong to it. A span is recorded when it ends.
     """
-    from ci_agent_eval.engine.traces.recorder import (  # noqa: PLC0415 - only here is the SDK needed
+    from ci_agent_eval.engine.traces.recorder import (  # noqa: PLC0415 - it needs the SDK
         record_sdk_spans,
     )
 

@@ -104,8 +104,14 @@ def get_error(span: SpanLike) -> str | None:
     )
     if not failed:
         return None
-    raised = [_get_event_attributes(event) for event in span.events if event.name == "exception"]
-    texts = [str(of.get("exception.message")) for of in raised if of.get("exception.message")]
+    exceptions = [
+        _get_event_attributes(event) for event in span.events if event.name == "exception"
+    ]
+    texts = [
+        str(event.get("exception.message"))
+        for event in exceptions
+        if event.get("exception.message")
+    ]
     known = [getattr(span.status, "description", None), _get_first(span, ("error.type",))]
     return clean_text(next((str(text) for text in [*texts, *known] if text), "it failed"))
 

@@ -113,9 +113,9 @@ def test_a_server_killed_between_two_calls_is_started_again() -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as pool, pool.toolset(a_bank(), "one") as toolset:
             pid = await call(toolset, "process_id")
-            leash = parent_of(pid)
+            supervisor = parent_of(pid)
             os.kill(pid, signal.SIGKILL)
-            await gone(leash)
+            await gone(supervisor)
             others = await asyncio.gather(*(call(toolset, "process_id") for _ in range(20)))
             assert len(set(others)) == 1
             assert pid not in others

@@ -141,9 +141,9 @@ def test_an_episodes_own_server_is_not_replaced_behind_its_back() -> None:
         server = a_bank(isolation="per_episode")
         async with ServerPool(os.environ) as pool, pool.toolset(server, "shop #3") as toolset:
             pid = await call(toolset, "process_id")
-            leash = parent_of(pid)
+            supervisor = parent_of(pid)
             os.kill(pid, 9)
-            await gone(leash)
+            await gone(supervisor)
             with pytest.raises(ServerError, match="died between two calls of the episode shop #3"):
                 await call(toolset, "get_balance", account="checking")
 
