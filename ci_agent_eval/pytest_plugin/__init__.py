@@ -54,7 +54,7 @@ def episode_alone() -> None:
 def _recorder_fixture(
     request: pytest.FixtureRequest, episode_clock: Callable[[], float]
 ) -> EpisodeRecorder:
-    return _get_episode_session(request.config).build_recorder(
+    return _get_session(request.config).build_recorder(
         request.node, episode_clock, request.getfixturevalue
     )
 
@@ -272,7 +272,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
             EpisodeScheduler,
         )
 
-        EpisodeScheduler.start(session, concurrency, _get_episode_session(session.config))
+        EpisodeScheduler.start(session, concurrency, _get_session(session.config))
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -295,15 +295,15 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     if detection.EPISODE not in item.stash:
         return (yield)
     if (scheduler := _get_scheduler(item)) is not None and scheduler.is_started(item):
-        _get_episode_session(item.config).activate(item)
+        _get_session(item.config).activate(item)
     else:
-        _get_episode_session(item.config).begin(item)
+        _get_session(item.config).begin(item)
     try:
         result = yield
     except _INTERRUPTIONS as interruption:
-        _get_episode_session(item.config).interrupt(item, interruption)
+        _get_session(item.config).interrupt(item, interruption)
         raise
-    _get_episode_session(item.config).raise_marker_problem(item)
+    _get_session(item.config).raise_marker_problem(item)
     loop_members.refuse_foreign_loops(item)
     return result
 
@@ -328,20 +328,20 @@ def pytest_fixture_setup(
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Judge the episode after its test returned: checks and hard budgets fail the test."""
     if detection.EPISODE in item.stash:
-        _get_episode_session(item.config).mark_called(item)
+        _get_session(item.config).mark_called(item)
     try:
         result = yield
     except _INTERRUPTIONS as interruption:
         if detection.EPISODE in item.stash:
-            _get_episode_session(item.config).interrupt(item, interruption)
+            _get_session(item.config).interrupt(item, interruption)
         raise
     except BaseException as error:
         if detection.EPISODE in item.stash:
-            _get_episode_session(item.config).handle_exception(item, error)
+            _get_session(item.config).handle_exception(item, error)
         raise
     if detection.EPISODE in item.stash:
         simulations.check_scenario_ran(item)
-        _get_episode_session(item.config).judge(item)
+        _get_session(item.config).judge(item)
     return result
 
 
@@ -351,12 +351,12 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Write the episode's ending, and pass its figures to JUnit and the terminal summary."""
     if detection.EPISODE in item.stash:
-        _get_episode_session(item.config).measure_failure(item, call)
+        _get_session(item.config).measure_failure(item, call)
         if (scheduler := _get_scheduler(item)) is not None:
             scheduler.set_phase_times(item, call)
     report = yield
     if detection.EPISODE in item.stash:
-        _get_episode_session(item.config).record_phase(item, call, report)
+        _get_session(item.config).record_phase(item, call, report)
         hide_own_traceback(item, call, report)
     if SESSION in item.config.stash:
         item.config.stash[SESSION].redact_report(report)
@@ -369,17 +369,15 @@ def _get_scheduler(item: pytest.Item) -> EpisodeScheduler | None:
 
 
 def _select_episodes(config: pytest.Config, items: list[pytest.Item]) -> None:
-    stash, removed_episodes = (
-        config.stash,
-        config.pluginmanager.get_plugin(options.REMOVED_EPISODES),
-    )
+    stash = config.stash
+    removed_episodes = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
     removed = () if removed_episodes is None else removed_episodes.list_scenarios(items)
-    _get_episode_session(config).select(
+    _get_session(config).select(
         items, stash.get(DESELECTED, 0), stash.get(options.SHARD, None), removed
     )
 
 
-def _get_episode_session(config: pytest.Config) -> EpisodeSession:
+def _get_session(config: pytest.Config) -> EpisodeSession:
     """Return the session's episodes; the first call imports the contract."""
     if SESSION not in config.stash:
         options.require_pydantic()

@@ -247,13 +247,12 @@ class EpisodeSession:
         state.subtest_errors += measurement.abandon_unawaited_checks(state)
         if not state.subtest_errors:
             state.subtest_errors += measurement.check_for_assertions(state)
-        state.final_episode = measurement.note_uncounted_asserts(
-            item, _finish_episode(state, get_ending_after_subtests(state))
-        )
+        episode = _finish_episode(state, get_ending_after_subtests(state))
+        state.final_episode = episode = measurement.note_uncounted_asserts(item, episode)
         if measurement.is_measured(item, state) and not state.subtest_errors:
             return
-        if lines := (*list_failure_reasons(state.final_episode), *state.subtest_errors):
-            raise measurement.build_failure(state, _format_failure(state.final_episode, lines))
+        if lines := (*list_failure_reasons(episode), *state.subtest_errors):
+            raise measurement.build_failure(state, _format_failure(episode, lines))
 
     def handle_exception(self, item: pytest.Item, error: BaseException) -> None:
         """Fail a test that skipped itself after a check or a subtest had failed."""
@@ -265,16 +264,11 @@ class EpisodeSession:
             return
         if measurement.is_measured(item, state) and not state.subtest_errors:
             return
-        reason = measurement.get_skip_reason(error)
-        state.final_episode = _finish_episode(
-            state, get_ending_after_subtests(state, Ending("skipped", reason))
-        )
-        lines = (
-            *list_failure_reasons(state.final_episode),
-            *state.subtest_errors,
-            f"then skipped: {reason or ''}",
-        )
-        raise EpisodeFailed(_format_failure(state.final_episode, lines), pytrace=False) from None
+        reason = measurement.get_skip_reason(error) or ""
+        ending = get_ending_after_subtests(state, Ending("skipped", reason or None))
+        state.final_episode = episode = _finish_episode(state, ending)
+        lines = [*list_failure_reasons(episode), *state.subtest_errors, f"then skipped: {reason}"]
+        raise EpisodeFailed(_format_failure(episode, lines), pytrace=False) from None
 
     def interrupt(self, item: pytest.Item, interruption: BaseException) -> None:
         """Write the partial episode that Ctrl-C or `pytest.exit` ended."""
@@ -321,13 +315,12 @@ class EpisodeSession:
                 e for e in report.user_properties if not is_result_property(e[0])
             ]
             return
-        final_episode = _update_after_phase(state, call, report, ending)
-        if final_episode is not None:
-            state.final_episode = final_episode
-            self._write("ended", final_episode, state.initial_episode)
-        current = state.final_episode or (
-            state.initial_episode and _build_lost_episode(state.initial_episode)
-        )
+        initial = state.initial_episode
+        final = _update_after_phase(state, call, report, ending)
+        if final is not None:
+            state.final_episode = final
+            self._write("ended", final, initial)
+        current = state.final_episode or (initial and _build_lost_episode(initial))
         if current is not None:
             self._annotate_report(item, report, self._redact_episode(current))
         if report.when == "teardown":
@@ -366,10 +359,8 @@ class EpisodeSession:
         state, properties = item.stash[EPISODE], item.user_properties
         others = [entry for entry in properties if not entry[0].startswith(PREFIX)]
         if state.summary_record is None or item.stash.get(REPORTED_EPISODE, None) is not episode:
-            state.summary_record, item.stash[REPORTED_EPISODE] = (
-                build_summary_record(episode),
-                episode,
-            )
+            state.summary_record = build_summary_record(episode)
+            item.stash[REPORTED_EPISODE] = episode
             figures: list[tuple[str, object]] = list(list_junit_properties(episode))
         else:  # the teardown's report has the same figures as the call's
             figures = [entry for entry in properties if entry[0].startswith(PREFIX)]
@@ -450,9 +441,8 @@ def _finish_episode(state: EpisodeItem, ending: Ending) -> Episode:
         return _replace_ending(ended, ending) if ending.expected else ended
     assert state.initial_episode is not None, "an episode begins before it ends"  # noqa: S101 - see begin
     early = () if state.running is None else tuple(state.running.early_assertions)
-    ended = measurement.add_assertions(
-        _replace_ending(state.initial_episode, ending), early, "in setup"
-    )
+    ended = _replace_ending(state.initial_episode, ending)
+    ended = measurement.add_assertions(ended, early, "in setup")
     return Episode.model_validate({**dict(ended), "asserted": asserted})
 
 
@@ -483,13 +473,12 @@ def _update_after_judgement(
 
 def _update_after_teardown(state: EpisodeItem, ending: Ending) -> Episode | None:
     """Turn a broken teardown into an error, unless the agent had failed before it."""
-    if state.final_episode is None:
+    episode = state.final_episode
+    if episode is None:
         return _finish_episode(state, Ending("skipped", "the test was set up but not called"))
     if ending.outcome == "passed":
         return None
-    if state.final_episode.outcome == "failed":
-        reason = (
-            f"{state.final_episode.reason or 'a check failed'}; then in teardown: {ending.reason}"
-        )
-        return state.final_episode.model_copy(update={"reason": reason})
-    return _replace_ending(state.final_episode, Ending("error", f"in teardown: {ending.reason}"))
+    if episode.outcome == "failed":
+        reason = f"{episode.reason or 'a check failed'}; then in teardown: {ending.reason}"
+        return episode.model_copy(update={"reason": reason})
+    return _replace_ending(episode, Ending("error", f"in teardown: {ending.reason}"))
