@@ -263,11 +263,11 @@ def _run_install_commands(
             echo(line)
 
     for words in commands:
-        shown = redactor.text(" ".join(words))
-        echo(f"$ {shown}")
+        command_line = redactor.text(" ".join(words))
+        echo(f"$ {command_line}")
         problem = _run_command(words, environ, job.root, show)
         if problem is not None:
-            message = f"`{shown}` {problem}; the suite did not run"
+            message = f"`{command_line}` {problem}; the suite did not run"
             return Finding("install_failed", "input install", message)
     return None
 

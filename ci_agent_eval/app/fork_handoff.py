@@ -190,29 +190,29 @@ def publish_refusal(api: Api, event: Event, sentence: str, *, settings: Settings
 
     Raises PublishError after trying both.
     """
-    shown = code_span(sentence, limit=900)
+    quoted = code_span(sentence, limit=900)
     try:
         if settings.publish.comment != "off":
-            _correct_comments(api, event, shown, settings, log)
+            _correct_comments(api, event, quoted, settings, log)
     finally:
         if settings.publish.check_run:
             content = CheckRunContent(
                 name=settings.check_name,
                 head_sha=event.head_sha,
                 title=_TITLE,
-                summary=f"{_TITLE}, and nothing of them is published: {shown}",
+                summary=f"{_TITLE}, and nothing of them is published: {quoted}",
                 conclusion="failure",
                 details_url=event.run_url,
             )
             publish_check_run(api, content, log)
 
 
-def _correct_comments(api: Api, event: Event, shown: str, settings: Settings, log: Log) -> None:
+def _correct_comments(api: Api, event: Event, quoted: str, settings: Settings, log: Log) -> None:
     """Replace the comments of earlier results on the commit's pull requests by the refusal."""
     mark = render_marker(settings.suite)
     run = f" ({render_link('run', quote_url(event.run_url))})" if event.run_url else ""
     head = f"{mark}\n### ❌ Agent evals failed: the results were refused"
-    body = f"{head}\n\nNothing of them is published: {shown}{run}\n"
+    body = f"{head}\n\nNothing of them is published: {quoted}{run}\n"
     try:
         for number in find_pulls_at_head(api, event):
             upsert_comment(

@@ -137,12 +137,12 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
     if compare.baseline is None:
         return None
     # Baselines are not worth their start-up time to a report that is compared with none.
-    from ci_agent_eval.analysis.comparison.arrays import require_numpy  # noqa: PLC0415 - as said
-    from ci_agent_eval.results.baselines.load import load_baseline  # noqa: PLC0415 - as said
-    from ci_agent_eval.results.baselines.request import BaselineRequest  # noqa: PLC0415 - as said
+    from ci_agent_eval.analysis.comparison.arrays import require_numpy  # noqa: PLC0415 - see above
+    from ci_agent_eval.results.baselines.load import load_baseline  # noqa: PLC0415 - see above
+    from ci_agent_eval.results.baselines.request import BaselineRequest  # noqa: PLC0415 - see above
 
     require_numpy()
-    wanted = BaselineRequest(
+    request = BaselineRequest(
         compare.baseline,
         job.root,
         runs=compare.runs,
@@ -152,7 +152,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
         suite=job.settings.suite if is_own else None,
         own=job.folder if is_own else None,
     )
-    return load_baseline(wanted, job.sources)
+    return load_baseline(request, job.sources)
 
 
 def _judge_results(job: Job, loaded: LoadedResults, base: FoundBaseline | None) -> Report:
@@ -270,7 +270,7 @@ def _write_page(
     samples: Sequence[ConversationSample],
 ) -> None:
     # Jinja2 is not worth its start-up time to a command that writes no page.
-    from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - as said
+    from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - see above
 
     episodes = tuple(assign_agents(loaded.episodes))
     budgets = _settings_for(job, loaded).budgets
@@ -322,7 +322,7 @@ def _run_and_report(
     base = find_baseline(job)
     claim_report_folder(job.folder)
     clear_report_folder(job.folder)
-    from ci_agent_eval.runner import run_suite  # noqa: PLC0415 - as above
+    from ci_agent_eval.runner import run_suite  # noqa: PLC0415 - see above
 
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
     if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():

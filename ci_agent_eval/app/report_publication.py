@@ -53,8 +53,8 @@ def build_publication(
 ) -> Publication:
     """Render a report's content for GitHub."""
     view = build_report_view(report, links)
-    found, most = list_by_importance(view), settings.publish.max_annotations
-    left_out = describe_left_out_annotations(len(found), most)
+    found, limit = list_by_importance(view), settings.publish.max_annotations
+    left_out = describe_left_out_annotations(len(found), limit)
     return Publication(
         headline=view.headline,
         marker=render_marker(view.suite),
@@ -67,7 +67,7 @@ def build_publication(
         check_title=view.headline,
         check_summary=render_check_summary(view, left_out=left_out),
         conclusion=view.conclusion,
-        annotations=found[:most],
+        annotations=found[:limit],
         left_out=left_out,
         step_summary=render_step_summary(view),
         outputs=build_outputs(report, folder),

@@ -172,12 +172,12 @@ def load_settings(
     origins: dict[tuple[str, ...], str] = {}
     values: dict[str, Any] = dict(table)
     for option in OPTIONS:
-        for origin, given in (
+        for origin, value in (
             (f"environment variable {option.variable}", environ.get(option.variable) or None),
             (f"option --{option.name}", flags.get(option.name)),
         ):
-            if given is not None:
-                _set_nested(values, option.key, _convert_number(option, given, origin))
+            if value is not None:
+                _set_nested(values, option.key, _convert_number(option, value, origin))
                 origins[option.key] = origin
     try:
         return Settings.model_validate(values)
@@ -201,9 +201,9 @@ def load_waivers(
     """
     path, text, _ = _load_file(root, config)
     _refuse_long_terms("quarantine", settings.quarantine, today, path, text)
-    held = (*settings.quarantine, *load_quarantine(root, settings.quarantine_file, today))
+    quarantined = (*settings.quarantine, *load_quarantine(root, settings.quarantine_file, today))
     accepted = load_acknowledged(root, settings.acknowledged, today)
-    return ReportWaivers(evaluate_waivers(held, today), evaluate_waivers(accepted, today))
+    return ReportWaivers(evaluate_waivers(quarantined, today), evaluate_waivers(accepted, today))
 
 
 def load_quarantine(root: Path, name: str | None, today: dt.date) -> tuple[QuarantineEntry, ...]:
@@ -213,13 +213,13 @@ def load_quarantine(root: Path, name: str | None, today: dt.date) -> tuple[Quara
     """
     if name is None:
         return ()
-    text = _read_file(root / name, shown=name, advice="check the setting quarantine_file")
+    text = _read_file(root / name, name=name, advice="check the setting quarantine_file")
     try:
-        held = QuarantineFile.model_validate(_parse_toml(name, text)).quarantine
+        entries = QuarantineFile.model_validate(_parse_toml(name, text)).quarantine
     except ValidationError as error:
         raise InputError(_describe_first_error(error, name, text, {})) from None
-    _refuse_long_terms("quarantine", held, today, name, text)
-    return held
+    _refuse_long_terms("quarantine", entries, today, name, text)
+    return entries
 
 
 def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[AcknowledgedEntry, ...]:
@@ -229,7 +229,7 @@ def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[Acknowledg
     """
     if name == ACKNOWLEDGED_NAME and not (root / name).exists():
         return ()
-    text = _read_file(root / name, shown=name, advice="check the setting acknowledged")
+    text = _read_file(root / name, name=name, advice="check the setting acknowledged")
     try:
         accepted = AcknowledgedFile.model_validate(_parse_toml(name, text)).acknowledged
     except ValidationError as error:
@@ -247,7 +247,7 @@ def load_manifest(root: Path, settings: Settings) -> ScenarioManifest | None:
     if name == MANIFEST_NAME and not (root / name).exists():
         return None
     advice = f"check the setting scenario_manifest, or write the file with `{UPDATE_COMMAND}`"
-    return parse_manifest(_read_file(root / name, shown=name, advice=advice), name)
+    return parse_manifest(_read_file(root / name, name=name, advice=advice), name)
 
 
 def load_manifest_or_empty(root: Path, settings: Settings) -> ScenarioManifest:
@@ -309,14 +309,14 @@ def _own_table(document: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
-def _read_file(path: Path, *, shown: str | None = None, advice: str = "check --config") -> str:
-    name = shown or path
+def _read_file(path: Path, *, name: str | None = None, advice: str = "check --config") -> str:
+    label = name or path
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror}); {advice}") from None
+        raise InputError(f"{label}: cannot be read ({error.strerror}); {advice}") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+        raise InputError(f"{label}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
 
 
 def _parse_toml(name: str, text: str) -> dict[str, Any]:
@@ -326,15 +326,15 @@ def _parse_toml(name: str, text: str) -> dict[str, Any]:
         raise InputError(f"{name}: is not valid TOML: {error}") from None
 
 
-def _convert_number(option: Option, given: object, origin: str) -> object:
+def _convert_number(option: Option, value: object, origin: str) -> object:
     """Convert the text of a numeric option; other values are validated like the file's."""
-    if option.kind not in _NUMBERS or not isinstance(given, str):
-        return given
+    if option.kind not in _NUMBERS or not isinstance(value, str):
+        return value
     read, called = _NUMBERS[option.kind]
     try:
-        return read(given)
+        return read(value)
     except ValueError:
-        raise InputError(f"{origin}: must be a {called} (given: {given!r})") from None
+        raise InputError(f"{origin}: must be a {called} (given: {value!r})") from None
 
 
 _NUMBERS: dict[OptionKind, tuple[Callable[[str], float], str]] = {
@@ -343,14 +343,14 @@ _NUMBERS: dict[OptionKind, tuple[Callable[[str], float], str]] = {
 }
 
 
-def _set_nested(values: dict[str, Any], key: tuple[str, ...], given: object) -> None:
+def _set_nested(values: dict[str, Any], key: tuple[str, ...], value: object) -> None:
     """Set a nested key; copies the tables on its path."""
     *tables, last = key
     for name in tables:
         inner = values.get(name)
         values[name] = dict(inner) if isinstance(inner, Mapping) else {}
         values = values[name]
-    values[last] = given
+    values[last] = value
 
 
 def _describe_first_error(

@@ -42,14 +42,16 @@ LONGEST_RUN_S = 86_400.0
 """Limit in seconds for a whole run."""
 
 
-def require_seconds(owner: str, field: str, value: object, *, most: float = LONGEST_WAIT_S) -> None:
-    """Refuse anything but seconds above 0 and up to `most`; larger values must be milliseconds."""
+def require_seconds(
+    owner: str, field: str, value: object, *, limit: float = LONGEST_WAIT_S
+) -> None:
+    """Refuse anything but seconds above 0 and up to `limit`; larger values must be milliseconds."""
     require_number(owner, field, value, least=0, above=True)
-    if isinstance(value, int | float) and value > most:
+    if isinstance(value, int | float) and value > limit:
         raise field_error(
             owner,
             field,
-            f"is in seconds, at most {most:g}, got {value:g}, which is {value / 3600:.1f} hours; "
+            f"is in seconds, at most {limit:g}, got {value:g}, which is {value / 3600:.1f} hours; "
             f"if it is in milliseconds, write {value / 1000:g}",
         )
 
@@ -84,10 +86,10 @@ def parse_text_mapping(owner: str, field: str, value: object) -> Mapping[str, st
 
 def parse_stops(owner: str, field: str, value: object) -> frozenset[AgentStop]:
     """Return one or several stop reasons as a set; refuse reasons that are no agent failure."""
-    given = parse_texts(owner, field, (value,) if isinstance(value, str) else value)
-    for stop in given:
+    names = parse_texts(owner, field, (value,) if isinstance(value, str) else value)
+    for stop in names:
         require_one_of(owner, field, stop, get_args(AgentStop))
-    return frozenset(cast("tuple[AgentStop, ...]", given))
+    return frozenset(cast("tuple[AgentStop, ...]", names))
 
 
 def require_one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> None:

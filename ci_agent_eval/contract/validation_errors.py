@@ -27,8 +27,8 @@ def describe_validation_error(error: ValueError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     message = get_plain_message(first)
-    given = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
-    sentence = f"{message}{given}"
+    suffix = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
+    sentence = f"{message}{suffix}"
     return f"{where}: {sentence}" if where else sentence
 
 

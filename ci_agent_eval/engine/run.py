@@ -81,7 +81,7 @@ async def aitest_run(
     """
     deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
     if deadline is not None:
-        fields.require_seconds("aitest_run", "timeout_s", deadline, most=fields.LONGEST_RUN_S)
+        fields.require_seconds("aitest_run", "timeout_s", deadline, limit=fields.LONGEST_RUN_S)
     allowed = fields.parse_stops("aitest_run", "allowed_stops", allowed_stops)
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.register_secrets(agent)

@@ -118,15 +118,15 @@ def _as_list(errors: object) -> list[Any]:
 def _format_detail(error: object) -> str:
     """Return one item of GitHub's `errors`: a string, or field, code and message."""
     if isinstance(error, Mapping):
-        shown = [error.get("field"), error.get("message") or error.get("code")]
-        return " ".join(part for part in shown if isinstance(part, str))
+        parts = [error.get("field"), error.get("message") or error.get("code")]
+        return " ".join(part for part in parts if isinstance(part, str))
     return error if isinstance(error, str) else ""
 
 
 def make_printable_line(text: str, *, secret: str = "") -> str:
     """Make untrusted text safe to quote: one line, printable, truncated, without the secret."""
-    shown = text.replace(secret, "***") if secret else text
-    flat = "".join(char if char.isprintable() else " " for char in shown)
+    visible = text.replace(secret, "***") if secret else text
+    flat = "".join(char if char.isprintable() else " " for char in visible)
     short = one_line(flat)
     return short if len(short) <= _MAX_MESSAGE else f"{short[:_MAX_MESSAGE]}…"
 
@@ -142,8 +142,8 @@ def build_no_answer_error(purpose: Purpose, error: Exception, *, secret: str) ->
 
 def build_unreadable_error(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
     """Return the error for a response that is not GitHub's."""
-    shown = make_printable_line(f"{type(error).__name__}: {error}", secret=secret)
+    description = make_printable_line(f"{type(error).__name__}: {error}", secret=secret)
     return PublishError(
-        f"Could not {purpose.action}: the answer is not GitHub's ({shown}). "
+        f"Could not {purpose.action}: the answer is not GitHub's ({description}). "
         "Check GITHUB_API_URL and any proxy on the way."
     )

@@ -115,11 +115,11 @@ def _log_duplicates(
         log("notice", f"It is not known whether somebody else publishes the same now. {error}")
         return
     known = {run.id, *(one.id for one in before)}
-    twins = [one for one in now if one.external_id == run.external_id and one.id not in known]
-    if twins:
+    duplicates = [one for one in now if one.external_id == run.external_id and one.id not in known]
+    if duplicates:
         log(
             "notice",
-            f"Check run {twins[0].id} says the same as this one, {run.id}: two jobs published "
+            f"Check run {duplicates[0].id} says the same as this one, {run.id}: two jobs published "
             "the same results at the same time. Both stay; publish from one job only.",
         )
 

@@ -84,10 +84,8 @@ class _OwnComments:
             return []
         login = (self.author or self.api.login() or APP_LOGIN).casefold()
         ours = [one for one in marked if one.author.casefold() == login]
-        strangers = len(marked) - len(ours)
-        _log_strangers(
-            strangers, "by others that carry our marker: left alone", self.issue, self.log
-        )
+        foreign = len(marked) - len(ours)
+        _log_strangers(foreign, "by others that carry our marker: left alone", self.issue, self.log)
         return sorted(ours, key=lambda one: one.id)
 
     def settle(self, posted: Comment) -> PublishedPart | None:
@@ -141,11 +139,11 @@ def _log_strangers(number: int, which: str, issue: int, log: Log) -> None:
 
 def _check_author(posted: Comment, author: str | None, log: Log) -> None:
     """Warn if the next run would not recognize this comment as ours."""
-    wanted = author or (APP_LOGIN if posted.author.endswith("[bot]") else posted.author)
-    if posted.author.casefold() != wanted.casefold():
+    expected = author or (APP_LOGIN if posted.author.endswith("[bot]") else posted.author)
+    if posted.author.casefold() != expected.casefold():
         log(
             "warning",
-            f"The comment was posted as {posted.author}, not {wanted}, so the next run would not "
+            f"The comment was posted as {posted.author}, not {expected}, so the next run would not "
             f"find it and post another. Set the comment author to {posted.author}.",
         )
 

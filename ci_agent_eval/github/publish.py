@@ -80,10 +80,12 @@ def publish_to_github(
             check_run = target.check_run() if activity.check_run else None
             result = PublishResult(files, check_run, comments)
     published = result.check_run is not None and result.check_run.is_published
-    wanted = should_emit_commands(check_run_published=published, in_workflow=settings.in_workflow)
-    if wanted and publication.annotations:
+    use_commands = should_emit_commands(
+        check_run_published=published, in_workflow=settings.in_workflow
+    )
+    if use_commands and publication.annotations:
         around.emit(render_commands(publication.annotations))
-    if publication.left_out and (wanted or published):
+    if publication.left_out and (use_commands or published):
         around.log("notice", publication.left_out)
     return result
 
@@ -241,7 +243,7 @@ class _Target:
 
 def convert_annotation(annotation: Annotation) -> Json:
     """Convert an annotation to the format of GitHub's API."""
-    shown: dict[str, str | int] = {
+    converted: dict[str, str | int] = {
         "path": annotation.path,
         "start_line": annotation.start_line,
         "end_line": annotation.end_line,
@@ -250,5 +252,5 @@ def convert_annotation(annotation: Annotation) -> Json:
         "message": annotation.message,
     }
     if annotation.raw_details is not None:
-        shown["raw_details"] = annotation.raw_details
-    return shown
+        converted["raw_details"] = annotation.raw_details
+    return converted

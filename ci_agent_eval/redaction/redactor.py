@@ -43,7 +43,7 @@ class Redactor:
     """Forms that are also redacted if only their beginning or end is present."""
     groups: tuple[FormGroup, ...] = field(default=(), repr=False)
     """The forms grouped by secret; default: one group per form."""
-    shown: tuple[str, ...] = field(default=(), repr=False)
+    partial: tuple[str, ...] = field(default=(), repr=False)
     """Forms of which a few characters next to an ellipsis are redacted, too."""
     any_secret: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
     shortened: ShortenedSecrets = field(init=False, repr=False, compare=False)
@@ -53,9 +53,9 @@ class Redactor:
         object.__setattr__(self, "groups", groups)
         cores = {core for core, _ in groups}
         ends = {end for form in self.cut for end in (form[:MIN_CUT], form[-MIN_CUT:])}
-        ends |= set(ELLIPSES) if self.shown else set()
+        ends |= set(ELLIPSES) if self.partial else set()
         words = sorted(re.escape(word) for word in cores | ends)
-        object.__setattr__(self, "shortened", ShortenedSecrets.of(self.shown))
+        object.__setattr__(self, "shortened", ShortenedSecrets.of(self.partial))
         object.__setattr__(self, "any_secret", re.compile("|".join(words)) if words else None)
 
     @classmethod
@@ -71,7 +71,7 @@ class Redactor:
         values = {secret for secret in secrets if len(secret) >= MIN_SECRET}
         groups: set[FormGroup] = set()
         cut: set[str] = set()
-        shown: set[str] = set()
+        partial: set[str] = set()
         for value in values:
             as_text = _drop_short_forms(build_text_forms(value))
             as_base64 = _drop_short_forms(
@@ -81,11 +81,13 @@ class Redactor:
             groups |= {FormGroup(form, (form,)) for form in as_base64}
             if is_structured(value):
                 continue
-            shown |= as_text
+            partial |= as_text
             if len(value) >= LONG:
                 cut |= as_text | {form for form in as_base64 if len(form) >= LONG}
         forms = {form for _, forms in groups for form in forms}
-        return cls(_sort_forms(forms), _sort_forms(cut), tuple(sorted(groups)), _sort_forms(shown))
+        return cls(
+            _sort_forms(forms), _sort_forms(cut), tuple(sorted(groups)), _sort_forms(partial)
+        )
 
     def with_secrets(self, secrets: Iterable[str]) -> Redactor:
         """Return a redactor that also redacts these values."""
@@ -94,7 +96,7 @@ class Redactor:
             _sort_forms({*self.secrets, *more.secrets}),
             _sort_forms({*self.cut, *more.cut}),
             tuple(sorted({*self.groups, *more.groups})),
-            _sort_forms({*self.shown, *more.shown}),
+            _sort_forms({*self.partial, *more.partial}),
         )
 
     def text(self, text: str) -> str:

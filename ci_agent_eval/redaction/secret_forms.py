@@ -50,14 +50,14 @@ def _build_json_forms(text: str) -> Iterator[str]:
 
 def _build_xml_forms(text: str) -> Iterator[str]:
     """Yield the text as escaped by ElementTree, `html.escape` and other XML writers."""
-    shown = _NOT_XML.sub(lambda match: _escape_character(ord(match.group())), text)
-    content = shown.replace("&", "&amp;").replace("<", "&lt;")
+    escaped = _NOT_XML.sub(lambda match: _escape_character(ord(match.group())), text)
+    content = escaped.replace("&", "&amp;").replace("<", "&lt;")
     closed = content.replace(">", "&gt;")
     attribute = closed.replace('"', "&quot;")
-    yield from (shown, content, closed)
+    yield from (escaped, content, closed)
     yield _SPACE.sub(lambda match: f"&#{ord(match.group()):02};", attribute)
     yield _SPACE.sub(lambda match: f"&#{ord(match.group())};", attribute)
-    yield from (attribute, attribute.replace("'", "&apos;"), html.escape(shown, quote=True))
+    yield from (attribute, attribute.replace("'", "&apos;"), html.escape(escaped, quote=True))
     yield html.escape(text, quote=True)
 
 

@@ -67,7 +67,7 @@ async def run_adapter(
     """
     adapter = build_adapter(agent)
     if timeout_s is not None:
-        fields.require_seconds("aitest_run", "timeout_s", timeout_s, most=fields.LONGEST_RUN_S)
+        fields.require_seconds("aitest_run", "timeout_s", timeout_s, limit=fields.LONGEST_RUN_S)
     work = AgentTask(
         clean_text(prompt),
         tuple(messages or ()),

@@ -131,7 +131,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _open_database(path: Path) -> sqlite3.Connection:
-    import sqlite3  # noqa: PLC0415 - as above
+    import sqlite3  # noqa: PLC0415 - see above
 
     _make_folder(path.parent)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
