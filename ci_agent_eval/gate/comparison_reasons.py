@@ -12,17 +12,8 @@ from ci_agent_eval.analysis.comparison.findings import (
 )
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.waivers import WaiverStatus
-from ci_agent_eval.gate.model import (
-    GatePolicy,
-    Judgement,
-    Reason,
-    Status,
-)
-from ci_agent_eval.gate.waivers import (
-    ACKNOWLEDGEABLE,
-    find_acknowledgement,
-    find_needless_waivers,
-)
+from ci_agent_eval.gate.model import GatePolicy, Judgement, Reason, Status
+from ci_agent_eval.gate.waivers import ACKNOWLEDGEABLE, find_acknowledgement, find_needless_waivers
 
 
 def weigh_findings(

@@ -136,9 +136,7 @@ def build_report(
     found: Comparison | NoBaseline | None = None
     if isinstance(baseline, Baseline):
         # The statistics are not worth their start-up time to a report without a baseline.
-        from ci_agent_eval.analysis.comparison.compare import (  # noqa: PLC0415 - see above
-            compare_runs,
-        )
+        from ci_agent_eval.analysis.comparison.compare import compare_runs  # noqa: PLC0415 - see above
 
         found = compare_runs(
             summary,

@@ -223,9 +223,7 @@ def _read_records(
     is_archive = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     opened.seek(0)
     if is_archive:
-        from ci_agent_eval.results.importers.eval_archive import (  # noqa: PLC0415 - rarely needed
-            read_eval_archive,
-        )
+        from ci_agent_eval.results.importers.eval_archive import read_eval_archive  # noqa: PLC0415 - rarely needed
 
         return read_eval_archive(path)
     return read_episodes(opened, path.name, ParallelLineReader(opened, spool))

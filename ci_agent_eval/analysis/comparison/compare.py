@@ -99,10 +99,7 @@ def _compare_metrics(
         for s in scenarios
         if (key := (s.scenario_id, s.agent or "")) in pools and s.before and s.after
     ]
-    allowed = {
-        "cost_usd": policy.max_cost_increase,
-        "p95_latency_ms": policy.max_latency_increase,
-    }
+    allowed = {"cost_usd": policy.max_cost_increase, "p95_latency_ms": policy.max_latency_increase}
     return compute_metric_changes([pair for pair, _ in sides], [pool for _, pool in sides], allowed)
 
 

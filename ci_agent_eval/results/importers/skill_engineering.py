@@ -196,6 +196,5 @@ def _check_counts(document: ToolDocument, found: int) -> Iterator[ImportProblem]
     total = sum(number or 0 for number in counts)
     if None not in counts and total != found:
         yield ImportProblem(
-            f"counts {total} runs and holds {found}; run the suite again",
-            "declared_counts_differ",
+            f"counts {total} runs and holds {found}; run the suite again", "declared_counts_differ"
         )
