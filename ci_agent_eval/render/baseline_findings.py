@@ -27,7 +27,7 @@ from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
-from ci_agent_eval.render.numbers import ABSENT
+from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.sentences import LIMITED_FIGURES, describe_reason
 
@@ -37,17 +37,17 @@ _LISTED_ELSEWHERE = frozenset({"not_comparable", "newly_over", "baseline"})
 """Kinds that are among the changes since the baseline, unless they gate."""
 
 _OF_A_RATE = frozenset({"regression", "undecided"})
-"""Kinds that a scenario has in a note beside its name where it fails by itself."""
+"""Kinds that are in the note of a scenario that fails."""
 
 _SENTENCES: dict[str, Callable[[ScenarioComparison], str]] = {
     "fewer_iterations": describe_thinning,
     "flakier": describe_retries,
     "not_judged": describe_unjudged,
 }
-"""What is said of a scenario by figures alone."""
+"""Kinds whose sentence is made of figures alone."""
 
 _ORDER = ("increase", "regression", "vanished", "downgraded")
-"""What is worst stands first; `undecided` is last, all others are between."""
+"""The worst kinds, in order; `undecided` is last, all others are between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def build_baseline_findings(
 ) -> tuple[BaselineFinding, ...]:
     """Return the findings of the comparison against this run, the gating and the worst first.
 
-    A scenario that fails by itself has its row elsewhere, with a note; an acknowledged one, a list.
+    A failing scenario has a row with a note elsewhere; acknowledged findings have a list.
     """
     rows = {row.key: row for row in compared}
     places = {get_key(s): links.place(s.file, s.line) for s in report.summary.scenarios}
@@ -178,8 +178,8 @@ def _build_figure_finding(
 def _describe_rise(increase: MetricIncrease) -> str:
     moved = increase.change
     if increase.kind == "not_measured":
-        missing = numbers.format_count(moved.compared - moved.scenarios)
-        scenarios = numbers.count_noun(moved.compared, "scenario")
+        missing = format_count(moved.compared - moved.scenarios)
+        scenarios = count_noun(moved.compared, "scenario")
         return f"is not measured on both sides in {missing} of {scenarios}"
     rise = compute_increase(moved) if increase.kind == "possible" else compute_least_increase(moved)
     if rise is None or math.isinf(rise):

@@ -70,7 +70,7 @@ _WRITERS: dict[BudgetFormat, tuple[Callable[[float, int], str], int]] = {
 
 
 def budget_label(violation: BudgetViolation) -> str:
-    """Name a budget with its statistic or unit; hostile text where the budget is a user's own."""
+    """Return a budget's name with its statistic or unit; a custom name is foreign text."""
     kind = _KINDS.get(violation.budget)
     if kind is None:
         return f"{violation.budget} ({violation.unit})" if violation.unit else violation.budget
@@ -78,7 +78,7 @@ def budget_label(violation: BudgetViolation) -> str:
 
 
 def budget_figures(violation: BudgetViolation) -> tuple[str, str]:
-    """Write a budget's limit, and what was observed of it."""
+    """Format a budget's limit and the observed value."""
     kind = _KINDS.get(violation.budget)
     write, digits = _WRITERS["count" if kind is None else kind.format]
     if violation.observed is None:

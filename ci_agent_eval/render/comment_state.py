@@ -1,7 +1,7 @@
-"""What a comment says, in one word: the same for two reports that a reader would act on alike.
+"""The state of a comment: a hash that is equal for reports with the same failures and changes.
 
-It stands in the comment itself, so that a later run can tell without keeping anything whether
-there is something new to say. Figures are no part of it: they move with every run.
+The comment holds it, so that a later run can detect news without any storage. Figures are not
+part of it, because they differ in every run.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def compute_state(view: ReportView) -> str:
 
 
 def render_state_line(state: str) -> str:
-    """Return the line of a comment that holds the word; it is not shown."""
+    """Return the hidden line of a comment that holds the state."""
     return f"<!-- agent-eval state={state} -->"
 
 
 def parse_state(body: str) -> str | None:
-    """Return the word of a comment of ours; None where it has none."""
+    """Return the state that a comment holds; None: it holds none."""
     _, _, rest = body.replace("\r\n", "\n").partition("\n")
     found = _LINE.fullmatch(rest.partition("\n")[0].strip())
     return found[1] if found else None
@@ -74,10 +74,14 @@ def _list_changes(view: ReportView) -> Iterator[Any]:
 
 def _is_news(row: ComparisonRow) -> bool:
     scenario = row.scenario
-    moved = scenario.change not in {"unchanged", "still_failing"}
-    doubted = scenario.is_downgraded or scenario.thinned or scenario.flakier
-    told = scenario.newly_over or scenario.differences or doubted
-    return moved or scenario.call in {"regression", "undecided"} or bool(told)
+    return (
+        scenario.change not in {"unchanged", "still_failing"}
+        or scenario.call in {"regression", "undecided"}
+        or bool(scenario.newly_over or scenario.differences)
+        or scenario.is_downgraded
+        or scenario.thinned
+        or scenario.flakier
+    )
 
 
 def _dump_json(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What renderings show of a comparison, before it is escaped for one of them."""
+"""The comparison with the baseline as rows of the report view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.numbers import ABSENT
+from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.suite_figures import FigureKind, SuiteFigure, list_figures
 from ci_agent_eval.render.trajectory_diff import TrajectoryDiff, build_diff
@@ -31,7 +31,7 @@ CHANGES: dict[ScenarioChange, str] = {
     "not_judged": "not judged",
     "unchanged": "unchanged",
 }
-"""What each change is called."""
+"""Label of each change."""
 
 _SHIFTED: tuple[ScenarioChange, ...] = ("newly_failing", "still_failing", "fixed")
 
@@ -42,12 +42,12 @@ _HAS_A_LIST: tuple[ScenarioChange, ...] = (
     "not_judged",
     "unchanged",
 )
-"""Told among what fails or what the baseline speaks against, or nothing to tell."""
+"""Changes that are listed as failures or baseline findings, or that need no list."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureRow:
-    """A figure of the suite: of this run, of the baseline, and how it moved."""
+    """A figure of the suite in this run and in the baseline, and its change."""
 
     label: str
     value: str
@@ -65,7 +65,7 @@ class ComparisonRow:
     """Passed of judged iterations in the baseline."""
     now: str
     change: str
-    """In our own words; of an unchanged scenario that it still passes."""
+    """In our own words; an unchanged scenario is "still passing"."""
     call: str
     """That its pass rate fell, or may have fallen; empty: neither."""
     certainty: str
@@ -82,7 +82,7 @@ class ComparisonRow:
 
     @property
     def note(self) -> str:
-        """ScenarioChange, call and p-value, for a row that is about something else."""
+        """Change, call and p-value, for a row about something else."""
         # "Still passing" beside a regression would contradict it.
         change = "" if self.call and self.scenario.change == "unchanged" else self.change
         return ", ".join(part for part in (change, self.call, self.certainty) if part)
@@ -115,12 +115,12 @@ class ComparisonView:
 
     @property
     def changed_scenarios(self) -> Sequence[ComparisonRow]:
-        """Scenarios that changed and whose trajectory differs, the worst first."""
+        """Changed scenarios with a trajectory diff, the worst first."""
         return sorted((r for r in self.scenarios if r.diff and r.is_changed), key=_rank_row)
 
     @property
     def detoured_scenarios(self) -> Sequence[ComparisonRow]:
-        """Scenarios that did not change, but whose trajectory differs."""
+        """Unchanged scenarios with a trajectory diff."""
         return [row for row in self.scenarios if row.diff and not row.is_changed]
 
     @property
@@ -167,14 +167,14 @@ def _rank_row(row: ComparisonRow) -> int:
 
 
 def get_comparison(report: Report) -> Comparison | None:
-    """Return what comparing found, where there was a baseline."""
+    """Return the comparison, None without a baseline."""
     return report.comparison if isinstance(report.comparison, Comparison) else None
 
 
 def build_figure_rows(report: Report) -> Sequence[FigureRow]:
-    """Return every figure that was measured, beside the baseline's where it is compared.
+    """Return every measured figure beside the baseline's.
 
-    A figure of all scenarios and one of those on both sides are two figures, and have a row each.
+    A figure of all scenarios and one of the compared scenarios have a row each.
     """
     found = get_comparison(report)
     measured = tuple(list_figures(report))
@@ -191,7 +191,7 @@ def _build_figure_row(figure: SuiteFigure) -> FigureRow:
 
 
 def _describe_limit(report: Report, kind: FigureKind) -> str:
-    """Say by how much a figure may rise: `50 % allowed`; nothing where it may by any."""
+    """Return the allowed increase of a figure: `50 % allowed`; empty without a limit."""
     increases = report.verdict.increases
     limits = {"cost_usd": increases.cost, "p95_latency_ms": increases.latency}
     share = limits.get(kind)
@@ -221,7 +221,7 @@ def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> I
 
 _FIGURES: dict[FigureKind, tuple[Callable[[Comparison], MetricChange], Callable[[float], str]]] = {
     "cost_usd": (lambda found: found.cost_usd, numbers.format_money),
-    "tokens": (lambda found: found.tokens, numbers.format_count),
+    "tokens": (lambda found: found.tokens, format_count),
     "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.format_milliseconds),
 }
 
@@ -234,16 +234,16 @@ def _compare_passing(row: FigureRow, found: Comparison) -> FigureRow:
 
 
 def _format_raw_rate(found: Comparison) -> str:
-    """Write the share of all iterations of the baseline that passed, whatever scenario's."""
+    """Format the pass rate over all iterations of the baseline."""
     sides = [s.before for s in found.scenarios if s.before is not None]
     judged = sum(side.judged for side in sides)
     return numbers.format_percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
 
 
 def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
-    """Write what an episode of the latest run of the base cost, whatever scenario's.
+    """Format the cost per episode of the baseline's latest run.
 
-    Nothing where what is said of this run is another figure: without what judging took.
+    Absent where the figure of this run is another one, because it leaves out judging.
     """
     before, now = ([None, None, *(p.cost_usd for p in found.trend)])[-2:]
     if before is None or now is None or numbers.format_money(now) != row.value:
@@ -252,7 +252,7 @@ def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
 
 
 def _compare_total_cost(row: FigureRow, found: Comparison) -> FigureRow:
-    """Hold the total against that of the latest run of the base."""
+    """Compare the total cost with the baseline's latest run."""
     before, now = ([None, None, *(p.total_usd for p in found.trend)])[-2:]
     if before is None or now is None:
         return row
@@ -280,7 +280,7 @@ def _build_changed_rows(
     points: bool = False,
     limit: str = "",
 ) -> Iterator[FigureRow]:
-    """Yield a figure of all scenarios, and where it is another one that of those compared."""
+    """Yield the figure of all scenarios, and the one of the compared scenarios if it differs."""
     if moved.before is None or moved.after is None:
         yield row
         return
@@ -296,41 +296,42 @@ def _build_changed_rows(
         yield replace(row, before=before, change=change)
     else:
         yield replace(row, label=f"{row.label}, all")
-        which = f"the {numbers.count_noun(moved.scenarios, 'scenario')} compared"
+        which = f"the {count_noun(moved.scenarios, 'scenario')} compared"
         yield FigureRow(f"{figure.name}, {which}", now, before, change)
 
 
 def _describe_repeats(found: Comparison) -> str:
-    """Say what of the baseline does not count, because it is no evidence of its own."""
-    told = []
+    """Count the copies and repeated replays that the baseline leaves out."""
+    parts = []
     if found.copies:
-        told.append(numbers.count_noun(found.copies, "copy", "copies"))
+        parts.append(count_noun(found.copies, "copy", "copies"))
     if found.replays:
-        told.append(numbers.count_noun(found.replays, "repeated replay"))
-    return f"{' and '.join(told)} not counted" if told else ""
+        parts.append(count_noun(found.replays, "repeated replay"))
+    return f"{' and '.join(parts)} not counted" if parts else ""
 
 
 def describe_method(found: Comparison) -> str:
-    """Say what the figures of the baseline are, and how a drop is told from chance."""
-    both = numbers.count_noun(found.pass_rate.compared, "scenario")
+    """Describe the baseline's figures and the tests for regressions."""
+    runs, both = count_noun(found.runs, "run"), count_noun(found.pass_rate.compared, "scenario")
+    tested = count_noun(found.tested_count, "scenario")
     level = numbers.format_percent(found.level).replace(".0 ", " ")
     copies = f" ({repeated})" if (repeated := _describe_repeats(found)) else ""
-    told = (
-        f"Baseline of {numbers.count_noun(found.runs, 'run')}{copies}; its figures and the changes are means "
+    text = (
+        f"Baseline of {runs}{copies}; its figures and the changes are means "
         f"over the {both} compared, each counted once, changes with their 95 % bootstrap "
         f"interval; total cost: its latest run. Pass rates: Fisher's exact test, one-sided, "
-        f"p adjusted by Benjamini-Hochberg at {level} over {numbers.count_noun(found.tested_count, 'scenario')}."
+        f"p adjusted by Benjamini-Hochberg at {level} over {tested}."
     )
     if found.suite_p_value is None:
-        return told
+        return text
     lost, won = len(found.filter_by_change("newly_failing")), len(found.filter_by_change("fixed"))
     p_value = numbers.format_p_value(found.suite_p_value)
     suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
-    return f"{told} Suite: {suite}."
+    return f"{text} Suite: {suite}."
 
 
 def describe_change(scenario: ScenarioComparison) -> str:
-    """Say what became of a scenario; of one that stayed as it was, that it passes."""
+    """Return the label of a scenario's change; an unchanged one is "still passing"."""
     if scenario.change != "unchanged":
         return CHANGES.get(scenario.change, scenario.change.replace("_", " "))
     passing = None if scenario.after is None else scenario.after.passing
@@ -338,25 +339,25 @@ def describe_change(scenario: ScenarioComparison) -> str:
 
 
 def describe_call(scenario: ScenarioComparison) -> str:
-    """Say that a pass rate fell, or may have fallen; nothing where it did not."""
+    """Return the label of a regression or an inconclusive drop; empty without a drop."""
     if scenario.call == "regression":
         return "regression"
     return "not enough iterations to tell" if scenario.call == "undecided" else ""
 
 
 def describe_certainty(scenario: ScenarioComparison) -> str:
-    """Write the p-value of a regression, and of what began or went on to fail."""
-    p_value, is_told = scenario.p_value, scenario.change in _SHIFTED
-    if p_value is None or (scenario.call != "regression" and (p_value == 1 or not is_told)):
+    """Format the p-value of a regression or of a scenario that fails; empty for others."""
+    p_value, is_listed = scenario.p_value, scenario.change in _SHIFTED
+    if p_value is None or (scenario.call != "regression" and (p_value == 1 or not is_listed)):
         return ""
     return f"adjusted {numbers.format_p_value(p_value)}"
 
 
 def describe_baseline(report: Report) -> tuple[str, str] | None:
-    """Return our words about the baseline of the run, then its label or why there is none."""
+    """Return our words about the baseline, then its label or the reason why there is none."""
     if isinstance(report.comparison, NoBaseline):
         return "no baseline:", report.comparison.reason
     found = get_comparison(report)
     if found is None:
         return None
-    return f"compared with {numbers.count_noun(found.runs, 'run')} of", found.label
+    return f"compared with {count_noun(found.runs, 'run')} of", found.label

@@ -1,4 +1,4 @@
-"""Whether a report that was read from a file bears out its own verdict."""
+"""Check that a report read from a file is consistent with its own verdict."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.sentences import describe_reason
 
 _MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True, regressions="warn")
-"""What this policy refuses, every policy refuses; the real one is not in the file."""
+"""The mildest policy; the real one is not in the file."""
 
 _SHOWN = 200
-"""Most characters of a foreign text that are repeated."""
+"""Most characters of a foreign text in a message."""
 
 
 def find_contradictions(report: Report) -> Iterator[str]:
-    """Yield what in a report contradicts the rest of it; nothing for a report of our own making."""
+    """Yield a sentence for each contradiction in a report; our own reports have none."""
     verdict, summary = report.verdict, report.summary
     if report.passed is bool(verdict.reasons):
         yield "the conclusion contradicts the reasons"
@@ -68,7 +68,7 @@ def _list_rated(summary: Summary) -> Iterator[Summary | ScenarioSummary]:
 
 
 def _is_interval(interval: tuple[float, float] | None, tally: OutcomeTally) -> bool:
-    """Say whether an interval is that of a tally; one of an older version's file is not there."""
+    """Check the pass interval of a tally."""
     expected = compute_pass_interval(tally)
     if interval is None or expected is None:
         return interval is None
@@ -76,14 +76,14 @@ def _is_interval(interval: tuple[float, float] | None, tally: OutcomeTally) -> b
 
 
 def _is_reliability(scenario: ScenarioSummary) -> bool:
-    """Say whether what several tries come to is that of the tally; an older file has none."""
+    """Check pass@k and pass^k of a scenario; files of older versions have none."""
     tally = scenario.tally
     expected = estimate_reliability(tally.passed, tally.judged)
     return scenario.reliability in {(), expected}
 
 
 def _find_miscompared(report: Report) -> Iterator[str]:
-    """Yield what was compared and is not what this run did."""
+    """Yield the scenarios whose comparison differs from their results."""
     if not isinstance(report.comparison, Comparison):
         return
     tallies = {(s.scenario_id, s.agent): s.tally for s in report.summary.scenarios}
@@ -95,7 +95,7 @@ def _find_miscompared(report: Report) -> Iterator[str]:
 
 
 def _matches_tally(after: ScenarioMetrics | None, tally: OutcomeTally | None) -> bool:
-    """Say whether what was compared, and what was set aside, is what a scenario did."""
+    """Check the compared and set-aside iterations against the scenario's tally."""
     if after is None or tally is None:
         return after is None and tally is None
     passed_aside = tally.passed - after.passed
@@ -104,7 +104,7 @@ def _matches_tally(after: ScenarioMetrics | None, tally: OutcomeTally | None) ->
 
 
 def _evaluations_add_up(summary: Summary) -> bool:
-    """Say whether the evaluations of the scenarios come to those of the whole."""
+    """Check that the evaluations of the scenarios add up to the suite's."""
     whole, parts = summary.evaluations, [item.evaluations for item in summary.scenarios]
     counts = (sum(p.assertions for p in parts), sum(p.assertions_passed for p in parts))
     tally = sum((part.tally for part in parts), OutcomeTally())
@@ -122,7 +122,7 @@ def _sum_tallies(scenarios: Iterable[ScenarioSummary]) -> OutcomeTally:
 
 
 def _find_gate_reasons(report: Report) -> Iterator[str]:
-    """Yield what lets no gate open, whatever its policy."""
+    """Yield the reasons to fail that hold under every policy."""
     for item in report.required_scenarios:
         if item.judgement.status in {"failing", "errored"}:
             name = visible_line(item.scenario.scenario_id, _SHOWN)

@@ -1,6 +1,6 @@
-"""Hostile text made harmless: in Markdown, in a terminal, in an HTML comment.
+"""Escape foreign text for Markdown, terminals and HTML comments.
 
-Whatever an episode, a test, a file or an API says is data. In Markdown it stands in
+Text of episodes, tests, files and APIs is data. In Markdown it stands in
 code spans and fenced blocks only, because GitHub's filters for mentions, issue
 references, commits, URLs and emoji leave code alone; a character reference such as
 `&#64;` would not help, they run after it is decoded.
@@ -13,7 +13,7 @@ import re
 from urllib.parse import quote
 
 EMPTY = "(empty)"
-"""What stands for a text with nothing to see in it."""
+"""Placeholder of a text without visible characters."""
 
 _LINE_ENDS = re.compile("\r\n|[\n\v\f\r\x85\u2028\u2029]")
 
@@ -39,7 +39,7 @@ _MARKER_LIMIT = 60
 
 
 def visible_line(text: str, limit: int) -> str:
-    """Return the text on one line, every character seen, at most `limit` of them and a count."""
+    """Return the text on one line, cut to `limit`, with invisible characters made visible."""
     text, whole = text[:limit], len(text)
     shown = (
         text if _is_plain(text) else _LINE_ENDS.sub("⏎", _show_invisible(text)).replace("\t", " ")
@@ -48,14 +48,14 @@ def visible_line(text: str, limit: int) -> str:
 
 
 def visible_lines(text: str, limit: int) -> str:
-    """Return the text with its line ends as newlines, every other character seen, and cut."""
+    """Return the text in its lines, cut to `limit`, with invisible characters made visible."""
     text, whole = text[:limit], len(text)
     shown = text if _is_plain(text) else _LINE_ENDS.sub("\n", _show_invisible(text))
     return shown + more_characters(whole - limit)
 
 
 def more_characters(left_out: int) -> str:
-    """Say how much was cut off; nothing where nothing was."""
+    """Return the note on the characters that were cut off; empty if none were."""
     return f"… ({left_out:,} more characters)" if left_out > 0 else ""
 
 
@@ -68,7 +68,7 @@ def cut_bytes(text: str, limit: int) -> str:
 
 
 def code_span(text: str, *, limit: int = 200, cell: bool = False) -> str:
-    """Return the text as a code span; `cell`: it stands in a table and its pipes are escaped."""
+    """Return the text as a code span; `cell`: escape its pipes for a table."""
     shown = visible_line(text, limit)
     if not shown.strip():
         shown = EMPTY
@@ -93,7 +93,7 @@ def escape_terminal(text: str, limit: int = 400) -> str:
 
 
 def without_commands(text: str) -> str:
-    """Break up what the runner of GitHub Actions would read as a workflow command."""
+    """Break up workflow commands, so that the runner of GitHub Actions ignores them."""
     return _OLD_COMMAND.sub("## ", _COMMAND_START.sub(r"\1 ", text))
 
 
@@ -107,7 +107,7 @@ def comment_token(text: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Say whether every character is a printable one of ASCII, which is told at once."""
+    """Check quickly that all characters are printable ASCII."""
     return text.isascii() and text.isprintable()
 
 

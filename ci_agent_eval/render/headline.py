@@ -20,6 +20,7 @@ from ci_agent_eval.gate import Reason, ReasonKind, Status, find_shortfalls
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.findings import build_finding_rows
+from ci_agent_eval.render.numbers import count_noun, format_count
 
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),
@@ -35,7 +36,7 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "baseline": ("the baseline cannot be read", "the baseline cannot be read"),
     "repaired_file": ("1 result file was repaired", "{} result files were repaired"),
 }
-"""In the order of the sentence, which is the order of weight."""
+"""In the order of the sentence, the most important kind first."""
 
 _NOT_PASSING: tuple[tuple[Status, str, str], ...] = (
     ("failing", "fails", "fail"),
@@ -46,7 +47,7 @@ _NOT_PASSING: tuple[tuple[Status, str, str], ...] = (
 
 
 _ALLOWABLE: frozenset[Status] = frozenset({"skipped", "incomplete"})
-"""What `allow_skipped` lets pass."""
+"""Statuses that `allow_skipped` accepts."""
 
 
 def render_headline(report: Report) -> str:
@@ -61,7 +62,7 @@ def render_headline(report: Report) -> str:
 def _describe_shard(report: Report) -> Iterator[str]:
     part = report.summary.shard
     if part is not None:
-        name = f"shard {numbers.format_count(part.index)} of {numbers.format_count(part.count)}"
+        name = f"shard {format_count(part.index)} of {format_count(part.count)}"
         yield f"{name} has nothing to run" if part.empty else name
 
 
@@ -78,7 +79,7 @@ def _list_failures(report: Report) -> Iterator[str]:
         *_describe_budgets(report, gating=True),
         *_describe_comparison(report.verdict.reasons, ""),
     ]
-    yield from parts or [numbers.count_noun(len(report.verdict.reasons), "reason")]
+    yield from parts or [count_noun(len(report.verdict.reasons), "reason")]
 
 
 def _list_passes(report: Report) -> Iterator[str]:
@@ -106,42 +107,42 @@ def _describe_findings(report: Report, *, blocking: bool) -> Iterator[str]:
             yield f"{one}{_count_left_out(found)}"
         elif kind == "interrupted" and kinds[kind] and report.summary.tally.total:
             finished = report.summary.tally.judged
-            yield f"{one} ({numbers.count_noun(finished, 'episode')} judged)"
+            yield f"{one} ({count_noun(finished, 'episode')} judged)"
         elif kinds[kind]:
-            yield one if kinds[kind] == 1 else many.format(numbers.format_count(kinds[kind]))
+            yield one if kinds[kind] == 1 else many.format(format_count(kinds[kind]))
 
 
 _MOST_NAMED = 5
-"""Missing shards of which the sentence names every one."""
+"""Most missing shards that the sentence names."""
 
 
 def _describe_broken_shards(found: Sequence[Finding]) -> str:
-    """Say which shards are missing, or which is doubled, where that is all that is wrong."""
-    said = [finding.message for finding in found if finding.kind == "shards"]
-    only = said[0] if len(said) == 1 else None
+    """Name the missing or repeated shards, where nothing else is wrong with the shards."""
+    messages = [finding.message for finding in found if finding.kind == "shards"]
+    only = messages[0] if len(messages) == 1 else None
     if isinstance(only, RepeatedShard):
-        shard = f"shard {numbers.format_count(only.index)} of {numbers.format_count(only.total)}"
-        return f"{shard} is there {numbers.format_count(only.times)} times"
+        shard = f"shard {format_count(only.index)} of {format_count(only.total)}"
+        return f"{shard} is there {format_count(only.times)} times"
     if not isinstance(only, MissingShards):
         return _FINDINGS["shards"][0]
-    number, whole = len(only.indexes), f"of {numbers.format_count(only.total)}"
+    number, whole = len(only.indexes), f"of {format_count(only.total)}"
     if number == 1:
-        return f"shard {numbers.format_count(only.indexes[0])} {whole} is missing"
+        return f"shard {format_count(only.indexes[0])} {whole} is missing"
     if number > _MOST_NAMED:
-        return f"{numbers.format_count(number)} {whole} shards are missing"
+        return f"{format_count(number)} {whole} shards are missing"
     return f"shards {', '.join(map(str, only.indexes))} {whole} are missing"
 
 
 def _count_left_out(found: Sequence[Finding]) -> str:
-    """Say how many episodes a run did not come to that was stopped."""
+    """Count the episodes that a stopped run did not run."""
     run = next(finding.message for finding in found if finding.kind == "stopped")
     if not isinstance(run, StoppedRun) or run.selected is None:
         return ""
-    return f" ({numbers.format_count(run.left_out)} of {numbers.count_noun(run.selected, 'episode')} did not run)"
+    return f" ({format_count(run.left_out)} of {count_noun(run.selected, 'episode')} did not run)"
 
 
 def _count_run_again(number: int) -> str:
-    return f"{numbers.count_noun(number, 'shard was', 'shards were')} run again"
+    return f"{count_noun(number, 'shard was', 'shards were')} run again"
 
 
 def _describe_no_evidence(report: Report) -> Iterator[str]:
@@ -149,7 +150,7 @@ def _describe_no_evidence(report: Report) -> Iterator[str]:
     if _has_reason(report, "no_evidence") and "no_results" not in kinds:
         total = report.summary.tally.total
         yield (
-            f"none of {numbers.count_noun(total, 'episode')} was judged"
+            f"none of {count_noun(total, 'episode')} was judged"
             if total
             else "no episode was found"
         )
@@ -157,13 +158,13 @@ def _describe_no_evidence(report: Report) -> Iterator[str]:
 
 def _describe_failing(report: Report) -> Iterator[str]:
     statuses = _count_statuses(report.required_scenarios)
-    total = numbers.count_noun(len(report.required_scenarios), "required scenario")
+    total = count_noun(len(report.required_scenarios), "required scenario")
     of_total = f" of {total}"
     for status, verb, verbs in _NOT_PASSING:
         number = statuses[status]
         if number and (status not in _ALLOWABLE or _has_reason(report, status)):
             does = verb if number == 1 else verbs
-            yield f"{numbers.format_count(number)}{of_total} {does}"
+            yield f"{format_count(number)}{of_total} {does}"
             of_total = ""
 
 
@@ -182,12 +183,12 @@ def _describe_manifest(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
         yield "a partial run" if note else "a partial run is no evidence"
     for kind, one, many in _KNOWN:
         if kinds[kind]:
-            yield f"{numbers.count_noun(kinds[kind], one, many)}{note}"
+            yield f"{count_noun(kinds[kind], one, many)}{note}"
 
 
 def _describe_errors(report: Report) -> Iterator[str]:
     if _has_reason(report, "error_budget"):
-        yield f"{numbers.count_noun(report.summary.gated.error, 'episode')} ended in an error"
+        yield f"{count_noun(report.summary.gated.error, 'episode')} ended in an error"
 
 
 def _describe_thresholds(report: Report) -> Iterator[str]:
@@ -198,18 +199,19 @@ def _describe_thresholds(report: Report) -> Iterator[str]:
     if "measurement" in missed:
         yield "no evaluation conversation was judged"
     if "pass_rate" in missed and thresholds.min_pass_rate is not None:
-        yield f"{_count_conversations(found)}, {numbers.format_percent(thresholds.min_pass_rate)} required"
+        rate = numbers.format_percent(thresholds.min_pass_rate)
+        yield f"{_count_conversations(found)}, {rate} required"
     if "score" in missed and thresholds.min_score is not None:
         mean = numbers.format_score_below(found.mean_score or 0.0, thresholds.min_score)
         least = numbers.format_required_score(thresholds.min_score)
         yield f"the evaluations' average score is {mean}, {least} required"
     if len(reasons) > len(missed) and found.tally.error:
-        yield f"{numbers.count_noun(found.tally.error, 'evaluation conversation')} ended in an error"
+        yield f"{count_noun(found.tally.error, 'evaluation conversation')} ended in an error"
 
 
 def _count_conversations(found: EvaluationTally) -> str:
-    noun = numbers.count_noun(found.conversations, "evaluation conversation")
-    return f"{numbers.format_count(found.passed)} of {noun} passed"
+    noun = count_noun(found.conversations, "evaluation conversation")
+    return f"{format_count(found.passed)} of {noun} passed"
 
 
 _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
@@ -226,33 +228,34 @@ _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
 
 _REMARKS = frozenset(get_args(ComparisonFindingKind))
 _SAID_BELOW = frozenset({"not_comparable", "newly_over", "baseline"})
-"""What comparing finds and does not gate is no part of the sentence."""
+"""Kinds that are not in the sentence where they do not gate."""
 
 
 def _describe_comparison(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
-    """Count what the baseline speaks against."""
+    """Count the findings of the comparison."""
     kinds = Counter(reason.kind for reason in reasons)
     for kind, one, many in _COMPARED:
         if kinds[kind]:
-            yield f"{numbers.count_noun(kinds[kind], one, many)}{note}"
+            yield f"{count_noun(kinds[kind], one, many)}{note}"
     known = {kind for kind, _, _ in _COMPARED}
     for kind in sorted(_REMARKS & set(kinds) - known - (_SAID_BELOW if note else frozenset())):
-        yield f"{numbers.count_noun(kinds[kind], kind.replace('_', ' ') + ' scenario')}{note}"
+        yield f"{count_noun(kinds[kind], kind.replace('_', ' ') + ' scenario')}{note}"
 
 
 def _describe_evaluations(report: Report) -> Iterator[str]:
     found = report.summary.evaluations
     if found.mean_score is not None:
-        yield f"{_count_conversations(found)} (average score {numbers.format_score(found.mean_score)})"
+        mean = numbers.format_score(found.mean_score)
+        yield f"{_count_conversations(found)} (average score {mean})"
 
 
 def _describe_failing_tests(report: Report) -> Iterator[str]:
     tally = report.summary.tests.tally
-    tests = numbers.count_noun(tally.total, "test")
+    tests = count_noun(tally.total, "test")
     if tally.failed:
-        yield f"{numbers.format_count(tally.failed)} of {tests} failed"
+        yield f"{format_count(tally.failed)} of {tests} failed"
     if tally.error:
-        yield f"{numbers.format_count(tally.error)} of {tests} ended in an error"
+        yield f"{format_count(tally.error)} of {tests} ended in an error"
 
 
 def _describe_budgets(report: Report, *, gating: bool) -> Iterator[str]:
@@ -270,62 +273,62 @@ def _describe_budgets(report: Report, *, gating: bool) -> Iterator[str]:
 def _count_exceeded(violations: list[BudgetViolation], noun: str) -> Iterator[str]:
     unmeasured = sum(1 for violation in violations if violation.observed is None)
     if exceeded := len(violations) - unmeasured:
-        yield f"{numbers.count_noun(exceeded, noun)} exceeded"
+        yield f"{count_noun(exceeded, noun)} exceeded"
     if unmeasured:
-        yield f"{numbers.count_noun(unmeasured, noun)} not measured"
+        yield f"{count_noun(unmeasured, noun)} not measured"
 
 
 def _describe_required(report: Report) -> Iterator[str]:
     statuses = _count_statuses(report.required_scenarios)
     total = len(report.required_scenarios)
     if total:
-        yield f"{numbers.format_count(statuses['passing'])} of {numbers.count_noun(total, 'required scenario')}"
+        yield f"{format_count(statuses['passing'])} of {count_noun(total, 'required scenario')}"
     if statuses["skipped"]:
-        yield f"{numbers.format_count(statuses['skipped'])} skipped"
+        yield f"{format_count(statuses['skipped'])} skipped"
     if statuses["incomplete"]:
-        yield f"{numbers.format_count(statuses['incomplete'])} not judged in every iteration"
+        yield f"{format_count(statuses['incomplete'])} not judged in every iteration"
     if statuses["errored"]:
-        yield f"{numbers.format_count(statuses['errored'])} not judged"
+        yield f"{format_count(statuses['errored'])} not judged"
 
 
 def _describe_episodes(report: Report) -> Iterator[str]:
     tally, measured = report.summary.tally, report.summary.evaluations.tally
     if judged := tally.judged - measured.judged:
-        yield numbers.count_noun(judged, "episode")
+        yield count_noun(judged, "episode")
     if tally.error:
-        yield f"{numbers.count_noun(tally.error, 'episode')} ended in an error"
+        yield f"{count_noun(tally.error, 'episode')} ended in an error"
 
 
 def _describe_tests(report: Report) -> Iterator[str]:
     tally = report.summary.tests.tally
     if tally.total:
-        skipped = f" ({numbers.format_count(tally.skipped)} skipped)" if tally.skipped else ""
-        yield f"{numbers.format_count(tally.passed)} of {numbers.count_noun(tally.total, 'test')} passed{skipped}"
+        skipped = f" ({format_count(tally.skipped)} skipped)" if tally.skipped else ""
+        yield f"{format_count(tally.passed)} of {count_noun(tally.total, 'test')} passed{skipped}"
 
 
 def _describe_advisory(report: Report) -> Iterator[str]:
     statuses = _count_statuses(report.advisory_scenarios)
     if statuses["failing"]:
-        yield f"only advisory scenarios failed ({numbers.format_count(statuses['failing'])})"
+        yield f"only advisory scenarios failed ({format_count(statuses['failing'])})"
     if statuses["errored"]:
-        yield f"{numbers.count_noun(statuses['errored'], 'advisory scenario')} not judged"
+        yield f"{count_noun(statuses['errored'], 'advisory scenario')} not judged"
 
 
 def _describe_quarantine(report: Report) -> Iterator[str]:
     held = [item for item in report.quarantined_scenarios if item.scenario.in_quarantine]
     if failing := sum(1 for item in held if not item.is_passing):
         one, many = "scenario in quarantine does", "scenarios in quarantine do"
-        yield f"{numbers.count_noun(failing, one, many)} not pass"
+        yield f"{count_noun(failing, one, many)} not pass"
 
 
 def _count_without_evidence(report: Report) -> Iterator[str]:
     if number := sum(1 for item in report.required_scenarios if item.scenario.without_evidence):
-        yield f"{numbers.count_noun(number, 'scenario has', 'scenarios have')} no evidence"
+        yield f"{count_noun(number, 'scenario has', 'scenarios have')} no evidence"
 
 
 def _count_opted_out(report: Report) -> Iterator[str]:
     if number := sum(1 for item in report.judged_scenarios() if not item.scenario.needs_evidence):
-        yield f"{numbers.count_noun(number, 'scenario needs', 'scenarios need')} no evidence"
+        yield f"{count_noun(number, 'scenario needs', 'scenarios need')} no evidence"
 
 
 def _count_statuses(items: tuple[JudgedScenario, ...]) -> Counter[Status]:

@@ -1,4 +1,4 @@
-"""Links to the lines of the head commit, to the run and to the report; none on a laptop."""
+"""Links to lines of the head commit, to the run and to the report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NO_PLACE: Final = Place()
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where the report's links lead; without a repository and a commit there are none."""
+    """The targets of the report's links; lines need a repository and a commit."""
 
     server_url: str | None = None
     """Such as `https://github.com`."""
@@ -95,7 +95,7 @@ class Links:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What an address in our text may start with."""
+        """The allowed beginnings of addresses in our text."""
         root = self.repository_url
         pages = (quote_url(url) for url in (self.run_url, self.artifact_url) if url)
         return (*((f"{root}/",) if root else ()), *pages)

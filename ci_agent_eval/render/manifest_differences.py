@@ -1,4 +1,4 @@
-"""How a run stands against the scenario manifest, before it is escaped for one rendering."""
+"""Differences between the run and the scenario manifest, as rows of the report view."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ManifestDifference:
     text: str
     """In our own words."""
     detail: str = ""
-    """What is said besides, which may hold foreign text."""
+    """A text after it, which may hold foreign text."""
     gates: bool = False
     place: Place = NO_PLACE
     """Its line of the manifest."""
@@ -36,7 +36,7 @@ def build_manifest_differences(report: Report, links: Links) -> Sequence[Manifes
 
 
 def describe_update(report: Report) -> str:
-    """Say how the manifest is updated; nothing where there is none."""
+    """Return the advice how to update the manifest; empty without a manifest."""
     found = report.summary.known
     return "" if found is None else f"`{UPDATE_COMMAND}` updates the manifest"
 
@@ -45,15 +45,15 @@ def _list_restrictions(report: Report) -> Iterator[ManifestDifference]:
     summary = report.summary
     if summary.restrictions:
         known = summary.known
-        told = f"partial run ({describe_compared_share(known)})" if known else "partial run"
+        text = f"partial run ({describe_compared_share(known)})" if known else "partial run"
         gates = any(reason.kind == "partial" for reason in report.verdict.reasons)
         yield ManifestDifference(
-            None, f"{told}, restricted by", ", ".join(summary.restrictions), gates=gates
+            None, f"{text}, restricted by", ", ".join(summary.restrictions), gates=gates
         )
 
 
 def describe_compared_share(found: KnownScenarios) -> str:
-    """Say how many of the known scenarios were compared."""
+    """Count the known scenarios that were compared."""
     return f"{format_count(found.compared)} of {format_count(found.known)} known scenarios compared"
 
 

@@ -1,4 +1,4 @@
-"""One place for how a number is written; no locale, one format for each kind of figure."""
+"""Formats of numbers, one for each kind of figure, independent of the locale."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from ci_agent_eval.contract.wording import pluralize
 
 ABSENT = "–"  # noqa: RUF001 - a dash is what is meant
-"""What stands where a figure does not apply."""
+"""Placeholder of a figure that does not apply."""
 
 NOT_MEASURED = "not measured"
-"""What stands where a figure should have been measured and was not."""
+"""Placeholder of a figure that should have been measured."""
 
 SCIENTIFIC_FROM = 1e15
-"""From here on digits only take room."""
+"""From this value on exponents are used."""
 SMALL_MS = 10
 """Below this many milliseconds one decimal is shown."""
 LONG_MS = 100_000
@@ -27,9 +27,9 @@ SMALL_MONEY = 1e-8
 SIGNIFICANT = 2
 """Significant digits of an amount under one dollar."""
 TIMES_FROM = 10
-"""From this many times as much on a change is told in times, not in percent."""
+"""From this factor on a change is written as a factor, not in percent."""
 MAX_DIGITS = 12
-"""How far two figures are written out to look different."""
+"""Most digits that make two figures look different."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,12 @@ def format_score(value: float, digits: int = SIGNIFICANT) -> str:
 
 
 def format_required_score(value: float) -> str:
-    """Write a score that somebody asked for, as they gave it."""
+    """Write a required score with the digits of the setting."""
     return f"{value:.6g}"
 
 
 def format_score_below(value: float, least: float) -> str:
-    """Write a score with as many digits as it takes to look lower than what was asked for."""
+    """Write a score with enough digits to look lower than the required one."""
     for digits in range(SIGNIFICANT, MAX_DIGITS):
         shown = f"{value:.{digits}f}"
         if float(shown) < least:
@@ -113,7 +113,7 @@ def format_score_below(value: float, least: float) -> str:
 
 
 def format_overshoot(share: float | None) -> str:
-    """Write how far over its limit something is, as a share of the limit: `+50 %`."""
+    """Write the excess over a limit, as a share of the limit: `+50 %`."""
     if share is None:
         return ABSENT
     shown = share * 100
@@ -158,7 +158,7 @@ def format_amount(value: float, digits: int = SIGNIFICANT) -> str:
 def format_distinct(
     write: Callable[[float, int], str], low: float, high: float, digits: int
 ) -> tuple[str, str]:
-    """Write two different figures with as many digits as it takes for them to look different."""
+    """Write two different figures with enough digits to look different."""
     for more in range(digits, MAX_DIGITS):
         pair = write(low, more), write(high, more)
         if pair[0] != pair[1] or low == high:
@@ -179,23 +179,23 @@ def format_p_value(value: float) -> str:
 
 
 def format_difference(number: int) -> str:
-    """Write by how many something changed: `−1`, `+2`, `±0`."""  # noqa: RUF002 - a minus
+    """Write the change of a count: `−1`, `+2`, `±0`."""  # noqa: RUF002 - a minus
     return f"{_find_sign(number)}{format_count(abs(number))}"
 
 
 def format_points(share: float) -> str:
-    """Write by how much a share changed: `−5.0 pp`."""  # noqa: RUF002 - a minus
+    """Write the change of a share: `−5.0 pp`."""  # noqa: RUF002 - a minus
     shown = round(share * 100, 1)
     return f"{_find_sign(shown)}{abs(shown):,.1f} pp"
 
 
 def format_allowed(share: float) -> str:
-    """Write by which share something may rise, as it was given: `50 % allowed`."""
+    """Write the allowed increase with the digits of the setting: `50 % allowed`."""
     return f"{share * 100:.6g} % allowed"
 
 
 def format_rise(grown: float) -> str:
-    """Write by how much, or to how many times as much, something rose: `by 4.2 %`, `to ×12`."""  # noqa: RUF002 - times
+    """Write an increase in percent or as a factor: `by 4.2 %`, `to ×12`."""  # noqa: RUF002 - times
     if grown + 1 >= TIMES_FROM:
         return f"to {_format_times(grown)}"
     return f"by {_format_relative(grown).lstrip('+')} %"
@@ -216,7 +216,7 @@ def format_change(before: float, after: float, interval: tuple[float, float] | N
 
 
 def _format_times(grown: float) -> str:
-    """Write how many times as much something is that has grown by this share."""
+    """Write relative growth as a factor."""
     times = grown + 1
     return f"×{format_count(times) if times >= TIMES_FROM else f'{times:.2g}'}"  # noqa: RUF001 - times
 
@@ -224,7 +224,8 @@ def _format_times(grown: float) -> str:
 def _format_relative(share: float) -> str:
     shown = share * 100
     rounded = round(shown) if abs(shown) >= 10 else round(shown, 1)
-    return f"{_find_sign(rounded)}{format_count(abs(rounded)) if abs(rounded) >= 10 else f'{abs(rounded):g}'}"
+    size = abs(rounded)
+    return f"{_find_sign(rounded)}{format_count(size) if size >= 10 else f'{size:g}'}"
 
 
 def _find_sign(number: float) -> str:

@@ -91,7 +91,7 @@ class FlakyRow:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRow:
-    """A scenario in quarantine, or whose quarantine expired."""
+    """A scenario that is or was in quarantine."""
 
     row: ScenarioRow
     until: str
@@ -137,11 +137,11 @@ class ReportView:
     quarantined: Sequence[QuarantineRow]
     quarantine_title: str
     acknowledged: Sequence[ReasonRow]
-    """What is accepted, then the entries that accept nothing."""
+    """Accepted regressions, then the entries that accept nothing."""
     acknowledged_title: str
     manifest_differences: Sequence[ManifestDifference]
     manifest_advice: str
-    """How the manifest is updated; empty: there is none."""
+    """How to update the manifest; empty: there is none."""
     evaluations_title: str
     misses_thresholds: bool
     """Whether the evaluations together miss a threshold of the suite."""
@@ -272,7 +272,7 @@ def _list_quarantined(scenarios: Sequence[ScenarioRow]) -> Iterator[QuarantineRo
 
 
 def _title_quarantine(found: Sequence[QuarantineRow]) -> str:
-    """Count the scenarios in quarantine, those of them that fail, and those whose day is over."""
+    """Count the scenarios in quarantine, the failing ones and the expired ones."""
     active, parts = [item for item in found if item.is_active], []
     if active:
         failing = sum(1 for item in active if not item.row.is_passing)

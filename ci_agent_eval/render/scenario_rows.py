@@ -14,7 +14,7 @@ from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
 from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import Links, Place
-from ci_agent_eval.render.numbers import Cell
+from ci_agent_eval.render.numbers import Cell, format_count
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key, name_scenario
 
 NO_REASON = "no reason given"
@@ -74,7 +74,7 @@ class ScenarioRow:
     change: ScenarioChange | None = None
     """None: it is not compared."""
     note: str = ""
-    """ScenarioChange, call and p-value of its comparison, in our own words."""
+    """Change, call and p-value of its comparison, in our own words."""
     baseline_findings: Sequence[BaselineFinding] = ()
 
     @property
@@ -109,7 +109,7 @@ class ScenarioRow:
 
     @property
     def is_only_measured(self) -> bool:
-        """Whether it is an evaluation without a requirement of its own."""
+        """Whether it is an evaluation that does not gate."""
         return self.is_evaluation and not self.is_required
 
     @property
@@ -187,7 +187,7 @@ def _build_row(
         cost_per_episode=numbers.format_cell(
             None if cost is None else cost / ran, numbers.format_money
         ),
-        tokens=numbers.format_cell(scenario.tokens, numbers.format_count),
+        tokens=numbers.format_cell(scenario.tokens, format_count),
         duration=numbers.format_cell(scenario.duration_ms, numbers.format_milliseconds),
         latency=numbers.format_cell(scenario.p95_latency_ms, numbers.format_milliseconds),
         overruns=tuple(
@@ -226,7 +226,7 @@ def _list_remarks(scenario: ScenarioSummary) -> Iterator[str]:
 def _count_unjudged(scenario: ScenarioSummary) -> str:
     left_out, ran = scenario.unjudged_iterations, scenario.tally.ran
     return (
-        f"{numbers.format_count(left_out)} of {numbers.format_count(ran + left_out)} iterations not judged"
+        f"{format_count(left_out)} of {format_count(ran + left_out)} iterations not judged"
         if ran
         else ""
     )

@@ -1,4 +1,4 @@
-"""The sentences of findings and of reasons that are data."""
+"""Sentences of findings and reasons."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LIMITED_FIGURES: dict[LimitedMetric, str] = {
     "cost_usd": "cost per episode",
     "p95_latency_ms": "p95 turn latency",
 }
-"""What the figures are called that may be allowed to rise by so much only."""
+"""Labels of the figures whose increase can be limited."""
 
 _MOST_NAMED = 20
-"""Missing shards that are named; of the others there is the number."""
+"""Most missing shards that are named; the others are counted."""
 
 
 def describe_finding(finding: Finding) -> str:
-    """Return what a finding is, and what to do; it may hold foreign text."""
+    """Return the sentence of a finding with its advice; it may hold foreign text."""
     message = finding.message
     if isinstance(message, str):
         return message
@@ -42,7 +42,7 @@ def describe_finding(finding: Finding) -> str:
 
 
 def describe_reason(reason: Reason) -> str:
-    """Return why the gate does not open, or what is worth saying; it may hold foreign text."""
+    """Return the sentence of a reason or warning; it may hold foreign text."""
     message = reason.message
     if isinstance(message, str):
         return message
@@ -61,10 +61,10 @@ def _describe_missing_shards(missing: MissingShards) -> str:
 
 
 def _describe_stopped_run(run: StoppedRun) -> str:
-    told = f"the run was stopped ({run.stop.sentence})"
+    text = f"the run was stopped ({run.stop.sentence})"
     if run.selected is not None:
-        told = f"{run.left_out} of {run.selected} selected episodes did not run, because {told}"
-    return f"{told}; raise the budget or let the episodes take less, then run the suite again"
+        text = f"{run.left_out} of {run.selected} selected episodes did not run, because {text}"
+    return f"{text}; raise the budget or let the episodes take less, then run the suite again"
 
 
 def _describe_increase(increase: MetricIncrease) -> str:

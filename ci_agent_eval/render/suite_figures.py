@@ -12,6 +12,7 @@ from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
 from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
+from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
 
 FigureKind = Literal[
@@ -37,9 +38,9 @@ class SuiteFigure:
     name: str
     value: str
     note: str = ""
-    """What it is a figure of."""
+    """The population of the figure."""
     detail: str = ""
-    """The interval that the value lies in, or the parts that it has."""
+    """Its confidence interval, or its parts."""
 
     @property
     def label(self) -> str:
@@ -53,21 +54,21 @@ class SuiteFigure:
 
 
 def list_figures(report: Report) -> Iterator[SuiteFigure]:
-    """Every figure of the suite that was measured."""
+    """Yield every figure of the suite that was measured."""
     yield from _list_pass_figures(report)
     yield from _list_evaluation_figures(report.summary.evaluations)
     yield from _list_cost_figures(report.summary.totals, report.summary.tally.ran)
     totals, ran = report.summary.totals, report.summary.tally.ran
     if totals.tokens is not None and ran:
-        beside = sum(side.tokens for _, side in _list_sides(totals))
+        judging = sum(side.tokens for _, side in _list_sides(totals))
         yield SuiteFigure(
-            "tokens", "tokens per episode", numbers.format_count((totals.tokens - beside) / ran)
+            "tokens", "tokens per episode", format_count((totals.tokens - judging) / ran)
         )
     if totals.tokens is not None and (sides := _list_sides(totals)):
-        shares = ", ".join(numbers.format_count(side.tokens) for _, side in sides)
+        shares = ", ".join(format_count(side.tokens) for _, side in sides)
         of_which = _name_sides(sides)
         yield SuiteFigure(
-            "total_tokens", "total tokens", numbers.format_count(totals.tokens), of_which, shares
+            "total_tokens", "total tokens", format_count(totals.tokens), of_which, shares
         )
     if totals.p95_latency_ms is not None:
         latency = numbers.format_milliseconds(totals.p95_latency_ms)
@@ -75,13 +76,13 @@ def list_figures(report: Report) -> Iterator[SuiteFigure]:
 
 
 def _list_cost_figures(totals: Totals, ran: int) -> Iterator[SuiteFigure]:
-    """Tell costs: an episode's is its agent's, judging is in the total."""
+    """Yield the agents' cost per episode, and the total cost with judging."""
     sides = _list_sides(totals)
     of_which = _name_sides(sides)
     shares = ", ".join(numbers.format_money(side.cost_usd) for _, side in sides)
     if totals.cost_usd is not None and ran:
-        beside = math.fsum(side.cost_usd for _, side in sides)
-        cost = numbers.format_money(max(totals.cost_usd - beside, 0.0) / ran)
+        judging = math.fsum(side.cost_usd for _, side in sides)
+        cost = numbers.format_money(max(totals.cost_usd - judging, 0.0) / ran)
         yield SuiteFigure("cost_usd", LIMITED_FIGURES["cost_usd"], cost)
         yield SuiteFigure(
             "total_usd", "total cost", numbers.format_money(totals.cost_usd), of_which, shares
@@ -92,7 +93,7 @@ def _list_cost_figures(totals: Totals, ran: int) -> Iterator[SuiteFigure]:
 
 
 def _list_pass_figures(report: Report) -> Iterator[SuiteFigure]:
-    """Tell what was required or advised; evaluations have figures of their own."""
+    """Yield the figures of required and advisory scenarios, without evaluations."""
     tests = report.summary.tests.tally
     items = [item for item in report.judged_scenarios() if not item.only_measures]
     tally = sum((item.scenario.tally for item in items), OutcomeTally())
@@ -104,7 +105,7 @@ def _list_pass_figures(report: Report) -> Iterator[SuiteFigure]:
     if tally.pass_rate is not None:
         rate, episodes = (
             numbers.format_percent(tally.pass_rate),
-            numbers.count_noun(tally.judged, "episode"),
+            count_noun(tally.judged, "episode"),
         )
         interval = compute_pass_interval(tally)
         within = "" if interval is None else numbers.format_percent_range(interval)
@@ -123,16 +124,18 @@ def _list_evaluation_figures(found: EvaluationTally) -> Iterator[SuiteFigure]:
 
 
 def title_evaluations(report: Report) -> str:
-    """Say what the evaluations came to, and what is required of them where anything is."""
+    """Return results and thresholds of the evaluations in one sentence."""
     found, thresholds = report.summary.evaluations, report.verdict.thresholds
-    passed = f"{numbers.format_count(found.passed)} of {numbers.count_noun(found.conversations, 'conversation')} passed"
+    passed = (
+        f"{format_count(found.passed)} of {count_noun(found.conversations, 'conversation')} passed"
+    )
     rate, least = thresholds.min_pass_rate, thresholds.min_score
     required = "" if rate is None else f" ({numbers.format_percent(rate)} required)"
     parts = [f"{passed}{required}", *_describe_average(found.mean_score, least)]
     if found.tally.error:
-        parts.append(f"{numbers.format_count(found.tally.error)} ended in an error")
+        parts.append(f"{format_count(found.tally.error)} ended in an error")
     if found.tally.skipped:
-        parts.append(f"{numbers.format_count(found.tally.skipped)} skipped")
+        parts.append(f"{format_count(found.tally.skipped)} skipped")
     return f"Evaluations: {', '.join(parts)}"
 
 
@@ -146,7 +149,7 @@ def _describe_average(mean: float | None, least: float | None) -> Iterator[str]:
 
 
 def _list_sides(totals: Totals) -> tuple[tuple[str, SideTotals], ...]:
-    """Return what models beside the agents took, of those that were asked."""
+    """Return the usage of judge and simulated user, where they were called."""
     sides = (("judge", totals.judge), ("simulated user", totals.simulated_user))
     return tuple((name, side) for name, side in sides if side.calls)
 
@@ -157,54 +160,49 @@ def _name_sides(sides: Sequence[tuple[str, SideTotals]]) -> str:
 
 
 def list_evidence(report: Report) -> tuple[str, ...]:
-    """Return the parts of the evidence line: what ran, how it ended, where replies came from."""
+    """Return the parts of the evidence line: episodes, tests, calls, stops."""
     summary = report.summary
     calls = summary.calls
     parts = [_describe_episodes(summary.tally)]
     if summary.deselected:
-        parts.append(f"{numbers.format_count(summary.deselected)} deselected")
+        parts.append(f"{format_count(summary.deselected)} deselected")
     if summary.tests.tally.total:
         parts.append(_describe_tests(summary.tests.tally))
     parts.append(_describe_calls(calls))
     for name, side in _list_sides(summary.totals):
-        without = f" ({numbers.count_noun(side.unpriced, 'episode')} without a price)"
-        told = numbers.count_noun(side.calls, f"{name} call")
-        parts.append(f"{told}{without}" if side.unpriced else told)
+        without = f" ({count_noun(side.unpriced, 'episode')} without a price)"
+        calls_ = count_noun(side.calls, f"{name} call")
+        parts.append(f"{calls_}{without}" if side.unpriced else calls_)
     if calls.rate_limited:
-        parts.append(f"rate limited {numbers.count_noun(calls.rate_limited, 'time')}")
+        parts.append(f"rate limited {count_noun(calls.rate_limited, 'time')}")
     if summary.stops:
-        stops = (
-            f"{numbers.format_count(s.episodes)} {s.reason.replace('_', ' ')}"
-            for s in summary.stops
-        )
+        stops = (f"{format_count(s.episodes)} {s.reason.replace('_', ' ')}" for s in summary.stops)
         parts.append(f"stopped: {', '.join(stops)}")
     # A script or a recording costs nothing; only a live reply without a price is a gap.
     if calls.live and (unpriced := summary.totals.unpriced):
-        parts.append(f"{numbers.count_noun(unpriced, 'episode')} without a cost")
+        parts.append(f"{count_noun(unpriced, 'episode')} without a cost")
     return tuple(parts)
 
 
 def _describe_calls(calls: ModelCallCounts) -> str:
-    told = (
-        f"calls: {numbers.format_count(calls.live)} live, {numbers.format_count(calls.replayed)} replayed, "
-        f"{numbers.format_count(calls.scripted)} scripted"
+    text = (
+        f"calls: {format_count(calls.live)} live, {format_count(calls.replayed)} replayed, "
+        f"{format_count(calls.scripted)} scripted"
     )
-    misses = numbers.count_noun(calls.misses, "cassette miss", "cassette misses")
-    return f"{told}, {misses}" if calls.misses else told
+    misses = count_noun(calls.misses, "cassette miss", "cassette misses")
+    return f"{text}, {misses}" if calls.misses else text
 
 
 def _describe_episodes(tally: OutcomeTally) -> str:
     if not tally.total:
         return "no episodes ran"
-    ended = (
-        f"{numbers.count_noun(tally.error, 'error')}, {numbers.format_count(tally.skipped)} skipped"
-    )
-    return f"{numbers.count_noun(tally.ran, 'episode')} ran: {numbers.format_count(tally.judged)} judged, {ended}"
+    ended = f"{count_noun(tally.error, 'error')}, {format_count(tally.skipped)} skipped"
+    return f"{count_noun(tally.ran, 'episode')} ran: {format_count(tally.judged)} judged, {ended}"
 
 
 def _describe_tests(tally: OutcomeTally) -> str:
     return (
-        f"{numbers.count_noun(tally.ran, 'test')} ran: {numbers.format_count(tally.passed)} passed, "
-        f"{numbers.format_count(tally.failed)} failed, {numbers.count_noun(tally.error, 'error')}, "
-        f"{numbers.format_count(tally.skipped)} skipped"
+        f"{count_noun(tally.ran, 'test')} ran: {format_count(tally.passed)} passed, "
+        f"{format_count(tally.failed)} failed, {count_noun(tally.error, 'error')}, "
+        f"{format_count(tally.skipped)} skipped"
     )

@@ -1,4 +1,4 @@
-"""Annotations: what failed, at the line that made it."""
+"""Annotations: each failure at its line."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from ci_agent_eval.render.scenario_rows import NO_REASON, Cause, ScenarioRow
 Level = Literal["failure", "warning", "notice"]
 
 AnnotationKind = Literal["failed", "error", "warning", "baseline", "budget", "test", "known"]
-"""What an annotation is about: a failed assertion, an error of the world, and so on."""
+"""The kind of problem: a failed assertion, an infrastructure error, and so on."""
 
 _LEVELS: tuple[Level, ...] = ("failure", "warning", "notice")
 
@@ -42,7 +42,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """An annotation before it is known whether it has a place."""
+    """A problem to annotate, whether it has a place in the repository or not."""
 
     place: Place
     level: Level
@@ -57,7 +57,7 @@ class _Problem:
 
 
 def list_annotations(view: ReportView) -> tuple[Annotation, ...]:
-    """Return every annotation that has a file to stand in: failures first, of them the new ones."""
+    """Return the annotations that have a file: failures first, the new ones before others."""
     return tuple(annotation for _, annotation in _list_placed(view))
 
 
@@ -87,7 +87,7 @@ def render_annotations(shown: Sequence[Annotation]) -> str:
 
 
 def count_unplaced(view: ReportView) -> int:
-    """Count what would be annotated if it named a file inside the repository."""
+    """Count the problems without a file inside the repository."""
     return sum(1 for draft in _list_problems(view) if draft.place.path is None)
 
 

@@ -1,8 +1,8 @@
-"""CTRF: the report in the Common Test Report BudgetFormat, for tools that read that (https://ctrf.io).
+"""CTRF: the report in the Common Test Report Format (https://ctrf.io).
 
 A test is a scenario, as the gate judges it, or a failed case of another runner; the last one is
-the gate itself, so that whoever looks at the counts alone sees a gate that failed. CTRF asks for
-times since 1970: a report that is the same for the same results has none. The run starts at 0
+the gate itself, so that the counts alone show a gate that failed. CTRF asks for times since
+1970: a report that is the same for the same results has none. The run starts at 0
 and stops after the sum of the durations that were measured; one that was not is 0, and says so.
 """
 
@@ -121,7 +121,7 @@ def _describe_finding(finding: BaselineFinding | None) -> Iterator[str]:
 
 
 def _build_figures(scenario: ScenarioSummary) -> dict[str, Any]:
-    """Return what was measured; null: not measured."""
+    """Return the figures of a scenario; null: not measured."""
     tally = scenario.tally
     return {
         "agent": scenario.agent,

@@ -1,8 +1,7 @@
 """`verdict.json`: the whole report as canonical JSON, and back.
 
-Its first level answers what a consumer asks without knowing our insides: `commit`, `conclusion`,
-`headline`, `counts`, and `lists` of what is flaky, quarantined or acknowledged; `summary`,
-`verdict` and `comparison` hold everything else.
+Its first level is for consumers: `commit`, `conclusion`, `headline`, `counts`, and `lists` of
+flaky, quarantined and acknowledged scenarios; `summary`, `verdict` and `comparison` hold the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})
 
 @dataclass(frozen=True, slots=True)
 class _WrittenFinding(Finding):
-    """A finding as it is written: its sentence, and the data that it was made from."""
+    """A finding in the file: its sentence, and the data behind the sentence."""
 
     data: FindingData | None = None
 
@@ -100,7 +99,7 @@ def _count_items(report: Report) -> dict[str, Any]:
 
 
 def _build_lists(report: Report) -> dict[str, Any]:
-    """Return what a reader would otherwise have to gather from all scenarios."""
+    """Return the flaky, quarantined and acknowledged scenarios."""
     accepted = [r for r in report.verdict.warnings if r.kind == "acknowledged" and r.scenario_id]
     return {
         "flaky": [
@@ -133,7 +132,7 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
     """Read a `verdict.json` back.
 
     Raises InputError, naming the line or the key, if it is no report of this version, if its
-    parts contradict each other, or if it claims a success that its summary does not bear out.
+    parts contradict each other, or if its summary contradicts a claimed success.
     """
     try:
         (document,) = _build_adapter().validate_json(_wrap_in_list(text), strict=True)
@@ -166,7 +165,7 @@ def _restore_summary(written: _WrittenSummary) -> Summary:
 def _restore_reasons(
     verdict: Verdict, summary: Summary, comparison: Comparison | NoBaseline | None
 ) -> Verdict:
-    """Return the verdict with the data of its reasons, of which it holds the sentences.
+    """Return the verdict with the data of its reasons; the file has their sentences.
 
     The data is in the summary and in the comparison, in the order of the reasons.
     """

@@ -1,8 +1,8 @@
-"""SARIF 2.1.0: what failed as results of an analysis, for code scanning and for editors.
+"""SARIF 2.1.0: failures as results of an analysis, for code scanning and editors.
 
-Results are the annotations, each at its line: what has no file has no result, because consumers
-refuse one without a place. It is a notification of the run instead, as is every reason of the
-verdict. There are no times, ids or absolute paths in it.
+Results are the annotations that have a file, because consumers refuse a result without a place.
+The others are notifications of the run, as is every reason of the verdict. There are no times,
+ids or absolute paths in it.
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 """
@@ -75,7 +75,7 @@ def _build_result(kind: AnnotationKind, annotation: Annotation) -> dict[str, Any
 
 
 def _build_invocation(view: ReportView, unplaced: list[Annotation]) -> dict[str, Any]:
-    """Say how the run went: what is wrong with its files, why the gate failed."""
+    """Return the run: whether its files are sound, the reasons of the verdict."""
     return {
         "executionSuccessful": not any(f.blocking for f in view.findings),
         "toolExecutionNotifications": [

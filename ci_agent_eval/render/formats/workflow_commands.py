@@ -1,7 +1,7 @@
-"""Workflow commands: annotations where a check run is not allowed.
+"""Workflow commands: annotations for runs that may not create a check run.
 
-Escaping as the runner undoes it (ActionCommand.cs); 10 annotations of a type for a step
-and 4,096 characters of a message are what it keeps (ExecutionContext.cs).
+The runner undoes the escaping (ActionCommand.cs), and keeps 10 annotations of a type for a
+step and 4,096 characters of a message (ExecutionContext.cs).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A report and its episodes in, one HTML page out: no network, nothing of others takes effect."""
+"""The report and its episodes as one HTML page that uses no network."""

@@ -30,7 +30,7 @@ STYLE = "page.css"
 
 @cache
 def load_template() -> Template:
-    """Return the page's template; everything that it is given is escaped."""
+    """Return the page's template, which escapes all values."""
     environment = Environment(
         loader=DictLoader({name: _read_asset(name) for name in TEMPLATES}),
         autoescape=True,
@@ -45,14 +45,14 @@ def load_template() -> Template:
 
 
 def _find_compiled() -> FileSystemBytecodeCache | None:
-    """Return where the image keeps templates compiled; elsewhere it takes a tenth of the start."""
+    """Return the cache of compiled templates, which only the image has."""
     folder = resources.files("ci_agent_eval.render.html").joinpath("assets", "compiled")
     return FileSystemBytecodeCache(str(folder)) if folder.is_dir() else None
 
 
 @cache
 def read_script() -> Markup:
-    """Return the page's script: its files one after the other, in a scope of their own."""
+    """Return the page's script: its files joined, in one scope."""
     body = "\n".join(_read_asset(name) for name in SCRIPTS)
     return Markup(f'"use strict";\n(() => {{\n{body}}})();\n')  # noqa: S704 - a file of ours
 
@@ -68,7 +68,7 @@ def _read_asset(name: str) -> str:
 
 
 def content_policy(script: str, style: str) -> str:
-    """Return the policy for a page with exactly this script and this style, as they stand there."""
+    """Return the policy for a page with exactly this script and this style."""
     return "; ".join(
         (
             "default-src 'none'",

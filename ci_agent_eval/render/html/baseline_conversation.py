@@ -1,4 +1,4 @@
-"""Which conversation of the base stands beside which of this run, for a scenario that changed."""
+"""Pairs of conversations, one of the baseline and one of this run, for changed scenarios."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Numbered = tuple[int, EpisodeRecord]
 
 
 class BaselineConversations:
-    """Finds the two conversations of a scenario until their share of the page is used up.
+    """Finds both conversations of a scenario until their share of the page is used up.
 
-    `samples` are those of the base, `episodes` those of this run, in the order of the page.
+    `samples` are of the baseline, `episodes` of this run, in the order of the page.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class BaselineConversations:
             self._episodes[facts.scenario_id, facts.agent or None].append((number, facts))
 
     def of(self, scenario: ScenarioComparison) -> dict[str, Any]:
-        """Return both as the page's script reads them; nothing where the base has none."""
+        """Return both as the page's script reads them; empty without one in the baseline."""
         sample = _pick_sample(self._of_base(scenario), scenario)
         if sample is None:
             return {}
@@ -68,7 +68,7 @@ class BaselineConversations:
 
 
 def _find_failing_sides(scenario: ScenarioComparison) -> tuple[bool, bool]:
-    """Say of which side the failing episodes are of interest."""
+    """Return for each side whether to show a failed episode."""
     before, after = scenario.before, scenario.after
     rates = (before.pass_rate if before else None, after.pass_rate if after else None)
     was, now = (1.0 if rate is None else rate for rate in rates)

@@ -1,4 +1,4 @@
-"""Budgets as bars: what was used of a limit, in words and as a share."""
+"""Budgets as bars: the usage and its share of the limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BudgetBar = dict[str, Any]
 """`name`, `used` and `limit` in words, `share` of the limit (absent: not measured), `soft`."""
 
 MOST_SHARE = 99.0
-"""A share above it is shown as this: the bar is full long before."""
+"""Larger shares are shown as this one; the bar is full long before."""
 
 
 def build_episode_bars(budgets: Mapping[str, Any], shown: PageText) -> list[BudgetBar]:
@@ -61,12 +61,12 @@ def _name_bar(label: str, bar: BudgetBar, shown: PageText) -> BudgetBar:
 
 @lru_cache(4096, typed=True)
 def _build_cached_bar(*figure: Any) -> tuple[str, BudgetBar]:
-    """Return the bar of these values; thousands of episodes have the same few."""
+    """Return the bar of these values; cached, for thousands of episodes share them."""
     return _build_bar(BudgetViolation(*figure))
 
 
 def _build_bar(figure: BudgetViolation) -> tuple[str, BudgetBar]:
-    """Return a budget's label, as its test may have named it, and the rest of its bar."""
+    """Return a budget's label, which may be foreign text, and the rest of its bar."""
     limit, used = budget_figures(figure)
     bar: BudgetBar = {"used": used, "limit": limit}
     if figure.observed is not None:

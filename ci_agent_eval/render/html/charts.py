@@ -24,7 +24,7 @@ LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class ChartBar:
-    """One bar: where it stands, and what it says."""
+    """One bar: its rectangle and its texts."""
 
     x: float
     y: float
@@ -51,7 +51,7 @@ class Chart:
     """A word for identifiers."""
     title: str
     sentence: str
-    """What a reader learns who does not see it."""
+    """The chart in words."""
     low: str
     high: str
     bars: tuple[ChartBar, ...]
@@ -61,9 +61,9 @@ class Chart:
 
 
 def build_charts(episodes: Iterable[EpisodeRecord]) -> tuple[Chart, ...]:
-    """Return the distributions of what was measured more than once; skipped episodes have none.
+    """Return the distributions of cost and latency, without skipped episodes.
 
-    Of values that are all the same there is no picture, and a sentence says so.
+    Equal values have a sentence without a picture.
     """
     ran = [facts for facts in episodes if facts.outcome != "skipped"]
     costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
@@ -103,7 +103,7 @@ def _build_chart(
 def _build_flat_chart(
     name: str, title: str, values: Sequence[float], write: Callable[[float], str], noun: str
 ) -> Chart | None:
-    """Return a chart without a picture: of values that do not differ."""
+    """Return the chart of equal values, which has no picture."""
     if len(values) < FEWEST_VALUES:
         return None
     one = write(max(values))

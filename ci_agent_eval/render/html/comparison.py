@@ -1,4 +1,4 @@
-"""Base against head on the page: the figures, and each scenario's two sides beside each other."""
+"""The comparison with the baseline on the page: figures, and both sides of each scenario."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow, FigureRow
 from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
 from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_name import ScenarioKey
 
@@ -20,7 +21,7 @@ _FIGURES: tuple[
 ] = (
     ("pass rate", lambda side: side.pass_rate, numbers.format_percent),
     ("cost per episode", lambda side: side.cost_usd, numbers.format_money),
-    ("tokens per episode", lambda side: side.tokens, numbers.format_count),
+    ("tokens per episode", lambda side: side.tokens, format_count),
     ("tool calls per episode", lambda side: side.tool_calls, numbers.format_amount),
     ("p95 turn latency", lambda side: side.p95_latency_ms, numbers.format_milliseconds),
 )
@@ -30,7 +31,7 @@ _CHIPS = {"newly_failing": "failed", "vanished": "failed", "still_failing": "fai
 
 @dataclass(frozen=True, slots=True)
 class DiffStep:
-    """One tool call of a way, and whether it is where the ways part."""
+    """A tool call of a trajectory, and whether it is the first divergence."""
 
     tool: str
     parted: bool
@@ -38,25 +39,25 @@ class DiffStep:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPair:
-    """A scenario of both sides, ready to be placed."""
+    """A scenario of both sides, as the template reads it."""
 
     name: str
     agent: str | None
     chips: Sequence[tuple[str, str]]
-    """What became of it, and whether its pass rate fell: the kind of chip, and its words."""
+    """Kind and words of each chip."""
     certainty: str
     passes: tuple[str, str]
     figures: Sequence[tuple[str, str, str]]
-    """What it is, before, now."""
+    """Name, before, now."""
     incomparable: str
-    """How much of it is not comparable; empty: nothing is."""
+    """How much of it is not comparable; empty: all of it is."""
     differences: Sequence[ConditionDifference]
     apart: bool
     """Whether they keep the whole scenario from being compared, not some iterations."""
     newly_over: Sequence[str]
     renamed_from: str | None
     place: str
-    """Where the ways part; empty: they do not."""
+    """The first divergence; empty: there is none."""
     before: Sequence[DiffStep]
     after: Sequence[DiffStep]
     talks: Mapping[str, Any]
@@ -66,21 +67,21 @@ class ComparisonPair:
 
 @dataclass(frozen=True, slots=True)
 class PageComparison:
-    """What the page shows of a comparison."""
+    """The comparison, as the template reads it."""
 
     label: str
     method: str
     figures: Sequence[FigureRow]
     pairs: Sequence[ComparisonPair]
     unchanged: int
-    """Scenarios of which nothing is to be said."""
+    """The number of scenarios that are not shown."""
 
 
 Findings = Sequence[BaselineFinding]
 
 
 def build_page_comparison(
-    view: ReportView, shown: PageText, beside: BaselineConversations
+    view: ReportView, shown: PageText, conversations: BaselineConversations
 ) -> PageComparison | None:
     """Return the page's comparison; None: nothing was compared."""
     found = view.comparison
@@ -91,13 +92,16 @@ def build_page_comparison(
         against.setdefault(finding.key, []).append(finding)
     pairs = ((row, tuple(against.get(row.key, ()))) for row in found.scenarios)
     ordered = sorted(pairs, key=lambda pair: _rank_row(*pair))
-    told = [(row, findings) for row, findings in ordered if findings or _is_shown(row)]
+    listed = [(row, findings) for row, findings in ordered if findings or _is_shown(row)]
     return PageComparison(
         label=shown.name(found.label),
         method=found.method,
         figures=view.compared_figures,
-        pairs=[_build_pair(row, shown, findings, beside) for row, findings in shown.first(told)],
-        unchanged=len(found.scenarios) - len(told),
+        pairs=[
+            _build_pair(row, shown, findings, conversations)
+            for row, findings in shown.first(listed)
+        ],
+        unchanged=len(found.scenarios) - len(listed),
     )
 
 
@@ -121,14 +125,14 @@ def _is_failing(row: ComparisonRow) -> bool:
 
 def _is_shown(row: ComparisonRow) -> bool:
     scenario = row.scenario
-    said = scenario.divergence, scenario.newly_over, scenario.renamed_from, scenario.differences
-    doubted = scenario.is_downgraded, scenario.thinned, scenario.flakier
-    return scenario.change != "unchanged" or scenario.call in _CALLS or any((*said, *doubted))
+    facts = scenario.divergence, scenario.newly_over, scenario.renamed_from, scenario.differences
+    warnings = scenario.is_downgraded, scenario.thinned, scenario.flakier
+    return scenario.change != "unchanged" or scenario.call in _CALLS or any((*facts, *warnings))
 
 
 def _list_chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, str]]:
     scenario = row.scenario
-    # That it passes still would contradict what is said against it.
+    # "Still passing" beside a finding would contradict it.
     if scenario.change != "unchanged" or not (row.call or against):
         plain = "passed" if scenario.change == "fixed" else "plain"
         yield _CHIPS.get(scenario.change, plain), row.change
@@ -145,7 +149,7 @@ def _list_chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, st
 
 
 def _build_pair(
-    row: ComparisonRow, shown: PageText, against: Findings, beside: BaselineConversations
+    row: ComparisonRow, shown: PageText, against: Findings, conversations: BaselineConversations
 ) -> ComparisonPair:
     scenario, diff = row.scenario, row.diff
     return ComparisonPair(
@@ -166,7 +170,7 @@ def _build_pair(
         place=_describe_place(row, shown),
         before=_build_steps(diff.before, diff.call, shown) if diff else [],
         after=_build_steps(diff.after, diff.call, shown) if diff else [],
-        talks=beside.of(scenario) if row.is_changed else {},
+        talks=conversations.of(scenario) if row.is_changed else {},
         opened=any(finding.gates for finding in against) or _is_failing(row),
     )
 

@@ -1,4 +1,4 @@
-"""The conversation of an episode: its turns, with what the tools were asked and answered."""
+"""The conversation of an episode: its turns with arguments and results of tool calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False).encode
 _IN_LINES = json.JSONEncoder(ensure_ascii=False, indent=2).encode
 
 _PLAIN_WIDTH = 72
-"""A value whose JSON is not longer stands on one line."""
+"""Most characters of JSON that is written on one line."""
 
 
 _USUAL = (None, "stop", "tool_call")
@@ -23,7 +23,7 @@ _USUAL = (None, "stop", "tool_call")
 
 
 class ConversationWriter:
-    """Collects the turns until the episode's share of the page is used up."""
+    """Collects turns until the episode's share of the page is used up."""
 
     def __init__(self, shown: PageText) -> None:
         self._shown = shown
@@ -50,7 +50,7 @@ class ConversationWriter:
         return part
 
     def _finish(self, turn: Mapping[str, Any]) -> Iterator[str]:
-        """Write why the model stopped, where that is not as usual."""
+        """Yield an unusual finish reason."""
         if turn.get("finish_reason") not in _USUAL:
             yield f"finished: {self._shown.name(turn['finish_reason'])}"
 
@@ -75,7 +75,7 @@ class ConversationWriter:
 
 
 def _format_value(value: Any) -> str:
-    """Write a tool's argument or result: a text as it is, anything else as JSON."""
+    """Format a tool's argument or result: text unchanged, other values as JSON."""
     if isinstance(value, str):
         return value
     short = _ON_ONE_LINE(value)
@@ -83,7 +83,7 @@ def _format_value(value: Any) -> str:
 
 
 def _list_notes(turn: Mapping[str, Any]) -> Iterator[str]:
-    """Write what the turn took and where it came from."""
+    """Yield source, latency, tokens and cost of a turn."""
     if turn.get("source"):
         yield turn["source"]
     if turn.get("latency_ms") is not None:

@@ -1,6 +1,6 @@
-"""JSON inside an HTML page: data that no text in it can end, and no browser runs.
+"""JSON inside an HTML page that no text in it can end and no browser runs.
 
-What ends a script element or opens a comment in it is `<`
+Only `<` ends a script element or opens a comment in it
 (https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements);
 in JSON it stands in strings only, where it may be written as an escape. So may everything
 that is not ASCII, the line ends U+2028 and U+2029 among it.
@@ -21,7 +21,7 @@ def embed_json(value: Any) -> str:
 
 
 def drop_empty(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row without what is empty or false; zero is neither."""
+    """Return the row without values that are None, False or empty; zero stays."""
     return {
         key: value
         for key, value in row.items()

@@ -1,6 +1,6 @@
-"""What the page knows of each episode: a row of its list, and its conversation.
+"""The episodes of the page: rows of its list, with their conversations.
 
-The keys are read by `assets/*.js`; what is empty or false is left out.
+The keys are read by `assets/*.js`; empty and false values are left out.
 """
 
 from __future__ import annotations
@@ -19,53 +19,54 @@ from ci_agent_eval.render.html.conversation import ConversationWriter
 from ci_agent_eval.render.html.embed import drop_empty, embed_json
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.numbers import count_noun, format_count
 
 Row = dict[str, Any]
 
 IterationKey = tuple[str, str | None, str | None, int]
 
 
-def _build_key(facts: EpisodeRecord) -> IterationKey:
-    return facts.scenario_id, facts.agent, facts.nodeid, facts.iteration
+def _build_key(record: EpisodeRecord) -> IterationKey:
+    return record.scenario_id, record.agent, record.nodeid, record.iteration
 
 
 def count_attempts(episodes: Iterable[EpisodeRecord]) -> Mapping[IterationKey, int]:
-    """Return how many attempts an iteration took, where it is not one."""
+    """Return the attempts of each iteration that took more than one."""
     counts = Counter(map(_build_key, episodes))
     return {key: number for key, number in counts.items() if number > 1}
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRows:
-    """Writes episodes as JSON, one a line, until the page is full."""
+    """Renders episodes as lines of JSON until the page is full."""
 
     shown: PageText
     places: PageFiles
     scenarios: Mapping[tuple[str, str | None], int]
-    """Where each scenario and agent stands in the page's list of them."""
+    """Index of each scenario in the page's list."""
     attempts: Mapping[IterationKey, int]
 
     def lines(self, episodes: Iterable[tuple[EpisodeRecord, str]]) -> Iterator[str]:
-        """Yield the JSON of each episode: facts, and its line of canonical JSON."""
+        """Yield the JSON of each episode from its record and its canonical JSON."""
         caps, cut = self.shown.caps, self.shown.cut
         rows, room = caps.rows, {True: caps.failing, False: caps.others}
-        for number, (facts, line) in enumerate(episodes, start=1):
-            scenario = self.scenarios.get((facts.scenario_id, facts.agent or None))
+        for number, (record, line) in enumerate(episodes, start=1):
+            scenario = self.scenarios.get((record.scenario_id, record.agent or None))
             if scenario is None or rows <= 0:
                 cut.episodes += 1
                 continue
-            said = json.loads(line)
-            row = embed_json(self._row(number, scenario, facts, said))
+            episode = json.loads(line)
+            row = embed_json(self._row(number, scenario, record, episode))
             rows -= len(row)
-            yield self._with_conversation(row, facts, said, room)
+            yield self._with_conversation(row, record, episode, room)
 
     def _with_conversation(
-        self, row: str, facts: EpisodeRecord, said: Mapping[str, Any], room: dict[bool, int]
+        self, row: str, record: EpisodeRecord, episode: Mapping[str, Any], room: dict[bool, int]
     ) -> str:
-        turns = said.get("trajectory", {}).get("turns")
+        turns = episode.get("trajectory", {}).get("turns")
         if not turns:
             return row
-        kind = facts.outcome in ("failed", "error")
+        kind = record.outcome in ("failed", "error")
         if room[kind] <= 0:
             self.shown.cut.conversations += 1
             return f'{row[:-1]},"left_out":1}}'
@@ -74,29 +75,29 @@ class EpisodeRows:
         return f'{row[:-1]},"turns":{written}}}'
 
     def _row(
-        self, number: int, scenario: int, facts: EpisodeRecord, said: Mapping[str, Any]
+        self, number: int, scenario: int, record: EpisodeRecord, episode: Mapping[str, Any]
     ) -> Row:
         row: Row = {
             "number": number,
             "scenario": scenario,
-            "outcome": facts.outcome,
-            "iteration": facts.iteration,
-            "attempt": facts.attempt if facts.attempt > 1 else None,
-            "attempts": self.attempts.get(_build_key(facts)),
-            "evaluation": said.get("mode") == "evaluation",
-            "over": any(violation.hard for violation in facts.violations),
-            "test": self._name(facts.nodeid),
-            "place": self.places.of(facts.file, facts.line),
-            "model": self._name(facts.model),
-            "stopped": (facts.stop_reason or "").replace("_", " "),
-            "reason": self.shown.text(facts.reason or ""),
-            "figures": list(_list_figures(facts, said)),
-            "cost": facts.cost_usd,
-            "latency": compute_latency_statistic(facts.latencies_ms, "p95"),
-            "checks": self._checks(said.get("assertions", ())),
-            "scores": self._scores(said.get("scores", ())),
-            "budgets": build_episode_bars(said.get("budgets", {}), self.shown),
-            "metadata": self._metadata(said.get("metadata")),
+            "outcome": record.outcome,
+            "iteration": record.iteration,
+            "attempt": record.attempt if record.attempt > 1 else None,
+            "attempts": self.attempts.get(_build_key(record)),
+            "evaluation": episode.get("mode") == "evaluation",
+            "over": any(violation.hard for violation in record.violations),
+            "test": self._name(record.nodeid),
+            "place": self.places.of(record.file, record.line),
+            "model": self._name(record.model),
+            "stopped": (record.stop_reason or "").replace("_", " "),
+            "reason": self.shown.text(record.reason or ""),
+            "figures": list(_list_figures(record, episode)),
+            "cost": record.cost_usd,
+            "latency": compute_latency_statistic(record.latencies_ms, "p95"),
+            "checks": self._checks(episode.get("assertions", ())),
+            "scores": self._scores(episode.get("scores", ())),
+            "budgets": build_episode_bars(episode.get("budgets", {}), self.shown),
+            "metadata": self._metadata(episode.get("metadata")),
         }
         return drop_empty(row)
 
@@ -135,21 +136,21 @@ class EpisodeRows:
         return self.shown.text(json.dumps(metadata, ensure_ascii=False, indent=2))
 
 
-def _list_figures(facts: EpisodeRecord, said: Mapping[str, Any]) -> Iterator[str]:
-    """Write what was measured of an episode, and how its replies came about."""
-    if facts.turns:
-        yield numbers.count_noun(facts.turns, "turn")
-    if facts.tool_calls:
-        yield numbers.count_noun(facts.tool_calls, "tool call")
-    if facts.duration_ms is not None:
-        yield numbers.format_milliseconds(facts.duration_ms)
-    if facts.tokens is not None:
-        yield f"{numbers.format_count(facts.tokens)} tokens"
-    if facts.cost_usd is not None:
-        yield numbers.format_money(facts.cost_usd)
-    if facts.calls.rate_limited:
-        yield f"rate limited {numbers.count_noun(facts.calls.rate_limited, 'time')}"
-    if facts.calls.misses:
-        yield numbers.count_noun(facts.calls.misses, "cassette miss", "cassette misses")
-    if (judge := said.get("judge")) is not None:
-        yield numbers.count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")
+def _list_figures(record: EpisodeRecord, episode: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the figures of an episode."""
+    if record.turns:
+        yield count_noun(record.turns, "turn")
+    if record.tool_calls:
+        yield count_noun(record.tool_calls, "tool call")
+    if record.duration_ms is not None:
+        yield numbers.format_milliseconds(record.duration_ms)
+    if record.tokens is not None:
+        yield f"{format_count(record.tokens)} tokens"
+    if record.cost_usd is not None:
+        yield numbers.format_money(record.cost_usd)
+    if record.calls.rate_limited:
+        yield f"rate limited {count_noun(record.calls.rate_limited, 'time')}"
+    if record.calls.misses:
+        yield count_noun(record.calls.misses, "cassette miss", "cassette misses")
+    if (judge := episode.get("judge")) is not None:
+        yield count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")

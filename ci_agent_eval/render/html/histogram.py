@@ -1,4 +1,4 @@
-"""Histograms of what was measured: bins of a round width, counted and written out."""
+"""Histograms with bins of a round width."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ci_agent_eval.contract.measurement import compute_latency_statistic
 
 MOST_BINS = 30
 FEWEST_VALUES = 2
-"""Of one value there is no distribution."""
+"""One value has no distribution."""
 SPREAD = 1e-9
-"""Values that differ by no larger share of themselves are the same."""
+"""Values whose relative difference is not larger are equal."""
 SMALLEST = 1e-300
-"""Nothing is divided into smaller parts."""
+"""Smallest range that is divided into bins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class HistogramBin:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """The bars from the lowest to the highest value, and where the middle and the tail are."""
+    """The bins from the lowest to the highest value, with median and 95th percentile."""
 
     bins: tuple[HistogramBin, ...]
     values: int
@@ -44,13 +44,13 @@ class Histogram:
         return max(found.count for found in self.bins)
 
     def place_of(self, value: float) -> float:
-        """Return where a value stands between the ends of the bars, 0 to 1."""
+        """Return the position of a value between the ends of the bins, 0 to 1."""
         start, end = self.bins[0].low, self.bins[-1].high
         return (value - start) / (end - start)
 
 
 def build_histogram(values: Sequence[float]) -> Histogram | None:
-    """Count values into bins; None where there are too few, or all are the same."""
+    """Count values into bins; None where there are too few, or all are equal."""
     if len(values) < FEWEST_VALUES:
         return None
     low, high = min(values), max(values)

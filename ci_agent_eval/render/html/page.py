@@ -1,7 +1,7 @@
 """`report.html`: the whole report on one page that needs no network.
 
-The frame is made by Jinja2; scenarios and episodes are data in it, of which a script of
-ours shows a part at a time, so that the page stays fluent with thousands of them.
+Jinja2 renders the frame; scenarios and episodes are data in it. Our script shows a part of
+them at a time, so that the page stays fluent with thousands of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.report_view import ReportView
 
 CHUNK = 65_536
-"""Characters that are put together before they are handed on."""
+"""Characters of a piece of the page."""
 
 _CAPS = PageLimits()
 
@@ -49,7 +49,7 @@ def render_html(
 
     `lines` are the canonical JSON of the episodes, without secrets, one for each of
     `episodes` and in their order; they are read once, while the page is written. `samples`
-    are conversations of the base, to stand beside those of scenarios that changed.
+    are conversations of the baseline, for scenarios that changed.
     """
     cut = OmittedCounts()
     shown = PageText(caps, cut)
@@ -85,7 +85,7 @@ def render_html(
 
 
 def _embed_conversations(comparison: PageComparison | None) -> Markup:
-    """Return the conversations of scenarios that changed, by their place among the pairs."""
+    """Return the conversations of changed scenarios, by index of their pair."""
     pairs = () if comparison is None else comparison.pairs
     return _mark_safe(embed_json({str(at): p.talks for at, p in enumerate(pairs) if p.talks}))
 
@@ -99,12 +99,12 @@ def _join_rows(rows: Iterable[Any], *, written: bool = False) -> Iterator[Markup
 
 
 def _mark_safe(json: str) -> Markup:
-    """Return embedded JSON for the template, which has nothing to escape in it."""
+    """Mark embedded JSON as safe for the template."""
     return Markup(json)  # noqa: S704 - made by embedded_json
 
 
 def _list_links(links: Links) -> list[tuple[str, str]]:
-    """Return what the page links to beside lines of files: text and address."""
+    """Return text and address of the links to run, artifact and commit."""
     found = [("Workflow run", links.run_url), ("Artifact", links.artifact_url)]
     if links.sha:
         found.append((f"Commit {links.sha[:SHORT_SHA]}", links.commit()))
@@ -123,19 +123,23 @@ def _format_place(place: Place, shown: PageText) -> tuple[str, str | None] | Non
 
 
 def _describe_omitted(cut: OmittedCounts) -> list[str]:
-    """Say what the page does not hold; nothing where it is the whole."""
-    told = (
+    """Count the omitted texts, entries, conversations, episodes and scenarios."""
+    omissions = (
         (cut.texts, "text is", "texts are", "shown only in its beginning"),
         (cut.items, "entry of a list is", "entries of lists are", "left out"),
         (cut.conversations, "episode is", "episodes are", "listed without the conversation"),
         (cut.episodes, "episode is", "episodes are", "not listed"),
         (cut.scenarios, "scenario is", "scenarios are", "not listed"),
     )
-    return [f"{count_noun(number, one, many)} {what}" for number, one, many, what in told if number]
+    return [
+        f"{count_noun(number, one, many)} {effect}"
+        for number, one, many, effect in omissions
+        if number
+    ]
 
 
 def _join_pieces(pieces: Iterable[str]) -> Iterator[str]:
-    """Put small pieces together; a template yields one for every word."""
+    """Join small pieces; a template yields one for every word."""
     held: list[str] = []
     size = 0
     for piece in pieces:

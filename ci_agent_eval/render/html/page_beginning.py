@@ -1,4 +1,4 @@
-"""How `report.html` begins, by which it is known as ours; apart, so that it costs no Jinja2."""
+"""The beginning of `report.html`, by which it is recognized without importing Jinja2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that the page names, each once, with its address where the repository is known."""
+"""The files that the page names, with their addresses where the repository is known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ci_agent_eval.render.links import Links, line_number
 
 @dataclass(slots=True)
 class PageFiles:
-    """Numbers files as they come; the page holds their list once."""
+    """Numbers files in the order of their use; the page holds their list once."""
 
     shown: PageText
     links: Links

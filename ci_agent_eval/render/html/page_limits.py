@@ -1,4 +1,4 @@
-"""How much of what was said the page holds, and the count of what it does not."""
+"""Size limits of the page, and the counts of omitted texts and entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _name = lru_cache(4096)(visible_line)
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """The limits of the page; a browser opens what they let through without a pause."""
+    """The size limits; a browser opens a page within them without a pause."""
 
     name: int = 300
     """Characters of a name: a scenario, a test, a tool, a check."""
@@ -29,21 +29,21 @@ class PageLimits:
     """Characters of one episode's conversation."""
     scenarios: int = 20_000
     rows: int = 24_000_000
-    """Bytes of what the list says of its episodes, conversations apart."""
+    """Bytes of the list of episodes, without conversations."""
     failing: int = 24_000_000
     """Bytes of the conversations of episodes that failed or ended in an error."""
     baseline: int = 8_000_000
     """Bytes of conversations of the base, one for each scenario that changed."""
     others: int = 24_000_000
-    """Bytes of the conversations of the others, so that those never crowd these out."""
+    """Bytes of the conversations of all other episodes."""
 
 
 @dataclass(slots=True)
 class OmittedCounts:
-    """What was left out of the page so far."""
+    """Counts of the omissions so far."""
 
     texts: int = 0
-    """Texts of which only the beginning is shown."""
+    """Texts that were cut."""
     items: int = 0
     """Entries of lists."""
     conversations: int = 0
@@ -55,7 +55,7 @@ class OmittedCounts:
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """Makes foreign text fit to be shown: every character seen, cut and counted."""
+    """Makes foreign text visible, cuts it to the limits and counts the cuts."""
 
     caps: PageLimits
     cut: OmittedCounts

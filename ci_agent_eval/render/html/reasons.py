@@ -11,7 +11,7 @@ from ci_agent_eval.render.report_view import ReasonRow, ReportView
 from ci_agent_eval.render.scenario_name import ScenarioName
 
 _WORDS: dict[ReasonKind, str] = {"regression": "regression", "budget": "over budget"}
-"""Kinds whose sentence does not say what the headline counts them as."""
+"""Kinds whose sentence lacks the word of the headline."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""What the page knows of each scenario: how it stands, why, and what it took.
+"""The scenarios of the page: status, causes and usage.
 
-The keys are read by `assets/scenarios.js`; what is empty or false is left out.
+The keys are read by `assets/scenarios.js`; empty and false values are left out.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _build_finding(finding: BaselineFinding, shown: PageText) -> Row:
 
 
 def _describe_requirement(row: ScenarioRow) -> str:
-    """Write what the scenario needs, where that is not that every iteration passes."""
+    """Format the required passes or rate, unless every iteration must pass."""
     judgement = row.judgement
     if judgement.required_passes is not None:
         return f"{count_noun(judgement.required_passes, 'pass', 'passes')} required"
@@ -111,7 +111,7 @@ def _build_range(row: ScenarioRow) -> list[float] | None:
 
 
 def _list_totals(row: ScenarioRow) -> list[str]:
-    """Write what all iterations and attempts of the scenario took together."""
+    """Format the usage of all iterations and attempts."""
     scenario = row.scenario
     written = (
         ("turn", scenario.turns),
@@ -123,7 +123,7 @@ def _list_totals(row: ScenarioRow) -> list[str]:
 
 
 def _format_tries(found: Reliability) -> str:
-    """Write the chances of k tries: pass@k, then pass^k."""
+    """Format pass@k and pass^k."""
     once, always = format_percent(found.pass_at_k), format_percent(found.pass_hat_k)
     return f"pass@{found.k} {once}, pass^{found.k} {always}"
 

@@ -1,4 +1,4 @@
-"""Blocks of Markdown: tables, folds, links, lists. What goes into them is escaped already."""
+"""Blocks of Markdown: tables, lists, details and links, from escaped texts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def render_list(lines: Iterable[str]) -> str:
 
 
 def render_details(summary: str, body: str) -> str:
-    """Return a folded block; `summary` is our own words, the blank lines let Markdown be read."""
+    """Return a collapsed block; the blank lines make GitHub parse the Markdown in it."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 

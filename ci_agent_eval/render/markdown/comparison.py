@@ -55,11 +55,11 @@ def build_baseline_section(view: ReportView) -> Section:
         WHERE,
     )
     return Section(
-        "against",
+        "baseline",
         "Against the baseline",
         ("line against the baseline", "lines against the baseline"),
         table_body(columns, view.baseline_findings, _finding_row),
-        folded=not any(finding.gates for finding in view.baseline_findings),
+        is_open=any(finding.gates for finding in view.baseline_findings),
     )
 
 
@@ -83,11 +83,10 @@ def build_changes_section(view: ReportView) -> Section:
     kinds = list(dict.fromkeys(kind for kind, _ in lines))
     title = ", ".join(f"{sum(k == kind for k, _ in lines)} {kind}" for kind in kinds)
     return Section(
-        "moved",
+        "changes",
         f"Since the baseline: {title}",
         ("change since the baseline", "changes since the baseline"),
         list_body(lines, lambda line: f"{line[0]}: {line[1]}"),
-        folded=True,
     )
 
 
@@ -154,11 +153,10 @@ def build_changed_diffs_section(view: ReportView) -> Section:
     """Return the trajectory diff of each scenario that changed."""
     changed = view.comparison.changed_scenarios if view.comparison else ()
     return Section(
-        "ways",
+        "changed_diffs",
         f"What changed in {count_noun(len(changed), 'scenario')}",
         ("trajectory that changed", "trajectories that changed"),
         blocks_body(changed, _render_diff),
-        folded=True,
     )
 
 
@@ -171,7 +169,6 @@ def build_detours_section(view: ReportView) -> Section:
         f"{count_noun(len(passing), 'scenario')} {takes} another way",
         ("other way", "other ways"),
         blocks_body(passing, _render_diff),
-        folded=True,
         most=MOST_DETOURS,
     )
 

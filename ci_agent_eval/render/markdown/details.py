@@ -1,4 +1,4 @@
-"""The sections that are folded: everything in full, what passed, where it was read from."""
+"""The collapsed sections: failures in full, passing scenarios, iterations, result files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ci_agent_eval.render.report_view import FailingTest, FlakyRow, ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
 FEW_TRIES = 3
-"""A small number of tries, of which the chances are shown beside those of the largest."""
+"""Chances are shown for this number of tries, and for the largest number."""
 
 
 def build_assertions_section(view: ReportView) -> Section:
@@ -47,7 +47,6 @@ def build_assertions_section(view: ReportView) -> Section:
         f"{title} in full",
         ("failing assertion", "failing assertions"),
         list_body(found, lambda pair: render_assertion(*pair)),
-        folded=True,
     )
 
 
@@ -75,7 +74,6 @@ def build_outputs_section(view: ReportView) -> Section:
         f"Output of {count_noun(len(found), 'failing test')}",
         ("output of a test", "outputs of tests"),
         blocks_body(found, _render_output),
-        folded=True,
     )
 
 
@@ -91,7 +89,6 @@ def build_advisory_section(view: ReportView) -> Section:
         f"Advisory, not gating: {count_noun(len(found), 'failing scenario')}",
         ("failing advisory scenario", "failing advisory scenarios"),
         failing_table(found),
-        folded=True,
     )
 
 
@@ -103,7 +100,6 @@ def build_warnings_section(view: ReportView) -> Section:
         count_noun(len(found), "warning"),
         ("warning", "warnings"),
         list_body(found, lambda pair: render_assertion(*pair)),
-        folded=True,
     )
 
 
@@ -114,7 +110,6 @@ def build_flaky_section(view: ReportView) -> Section:
         f"{format_count(len(view.flaky_rows))} flaky: passed only on a retry",
         ("flaky scenario or test", "flaky scenarios or tests"),
         list_body(view.flaky_rows, _flaky_line),
-        folded=True,
     )
 
 
@@ -131,7 +126,7 @@ def _flaky_line(found: FlakyRow) -> str:
 def build_passing_section(view: ReportView) -> Section:
     """Return the scenarios that passed, with cost and latency, and marked where over budget.
 
-    A finding of the comparison that gates makes it no passing scenario; others are its note.
+    Scenarios with a gating finding of the comparison are left out.
     """
     found = [
         row
@@ -153,7 +148,6 @@ def build_passing_section(view: ReportView) -> Section:
         f"{title}, {format_count(over)} over budget" if over else title,
         ("passing scenario", "passing scenarios"),
         table_body(columns, found, lambda row: _passing_row(row, rated=rated)),
-        folded=True,
     )
 
 
@@ -182,7 +176,6 @@ def build_iterations_section(view: ReportView) -> Section:
         f"Iterations of {count_noun(len(found), 'scenario')}, all together",
         ("scenario in iterations", "scenarios in iterations"),
         table_body(columns, found, _iterations_row),
-        folded=True,
     )
 
 
@@ -198,7 +191,7 @@ def _iterations_row(row: ScenarioRow) -> Sequence[str]:
 
 
 def _format_tries(found: Sequence[Reliability]) -> Sequence[str]:
-    """Write the chance that one of k tries passes, and that all do, for few tries and for most."""
+    """Format pass@k and pass^k for few tries and for the most."""
     if not found:
         return ABSENT, ABSENT
     few = [one for one in found if one.k <= FEW_TRIES][-1:]
@@ -218,7 +211,6 @@ def build_sources_section(view: ReportView) -> Section:
         count_noun(len(view.sources), "result file"),
         ("result file", "result files"),
         table_body(columns, view.sources, _source_row),
-        folded=True,
     )
 
 

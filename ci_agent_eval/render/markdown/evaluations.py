@@ -37,7 +37,7 @@ def build_conversations_section(view: ReportView) -> Section:
         view.evaluations_title,
         ("conversation", "conversations"),
         table_body(columns, found, _build_row),
-        folded=not view.misses_thresholds,
+        is_open=view.misses_thresholds,
     )
 
 
@@ -71,5 +71,4 @@ def build_measured_section(view: ReportView) -> Section:
         f"{title} of evaluations in full",
         ("failing assertion of evaluations", "failing assertions of evaluations"),
         list_body(found, lambda pair: render_assertion(*pair)),
-        folded=True,
     )

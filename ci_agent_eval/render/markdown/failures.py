@@ -1,4 +1,4 @@
-"""The sections that say what is wrong; in a report of a run that failed they stand open."""
+"""The sections of failures; they are open where the gate failed."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def build_failing_section(view: ReportView) -> Section:
         "Failing",
         ("failing scenario", "failing scenarios"),
         failing_table(view.failing_scenarios),
+        is_open=True,
     )
 
 
@@ -52,6 +53,7 @@ def build_tests_section(view: ReportView) -> Section:
         "Failing tests",
         ("failing test", "failing tests"),
         table_body(columns, view.failing_tests, _test_row),
+        is_open=True,
     )
 
 
@@ -73,6 +75,7 @@ def build_errors_section(view: ReportView) -> Section:
         "Ended in an error, not judged",
         ("scenario with errors", "scenarios with errors"),
         table_body(columns, view.errored_scenarios, _error_row),
+        is_open=True,
     )
 
 
@@ -96,7 +99,7 @@ def build_skipped_section(view: ReportView) -> Section:
         "Skipped",
         ("skipped scenario", "skipped scenarios"),
         table_body(columns, view.skipped_scenarios, _skipped_row),
-        folded=not gating,
+        is_open=gating,
     )
 
 
@@ -115,13 +118,13 @@ def build_manifest_section(view: ReportView) -> Section:
         (SCENARIO, TableColumn("difference"), WHERE), view.manifest_differences, _known_row
     )
     return Section(
-        "known",
+        "manifest",
         "Known scenarios",
         ("difference from the known scenarios", "differences from the known scenarios"),
         SectionBody(
             table.total, lambda lines: f"{table.write(lines)}\n\n{view.manifest_advice}".rstrip()
         ),
-        folded=not any(row.gates for row in view.manifest_differences),
+        is_open=any(row.gates for row in view.manifest_differences),
     )
 
 
@@ -149,7 +152,7 @@ def build_overruns_section(view: ReportView) -> Section:
         "Over budget",
         ("line of budgets", "lines of budgets"),
         table_body(columns, view.overruns, lambda pair: _overrun_row(*pair)),
-        folded=not any(overrun.gates for _, overrun in view.overruns),
+        is_open=any(overrun.gates for _, overrun in view.overruns),
     )
 
 
@@ -182,15 +185,15 @@ def build_findings_section(view: ReportView) -> Section:
         text = render_list(map(_finding_line, shown))
         if rest <= 0 or not found.consequences:
             return text
-        folded = render_list(map(_finding_line, found.consequences[:rest]))
-        return f"{text}\n\n{render_details(found.summary, folded)}"
+        others = render_list(map(_finding_line, found.consequences[:rest]))
+        return f"{text}\n\n{render_details(found.summary, others)}"
 
     return Section(
         "findings",
         "Findings about the result files",
         ("finding", "findings"),
         SectionBody(len(found), write),
-        folded=not any(row.blocking for row in found.shown),
+        is_open=any(row.blocking for row in found.shown),
     )
 
 

@@ -1,7 +1,7 @@
-"""The last look at Markdown before it is published: what in it is not ours.
+"""The safety check of Markdown before it is published: it finds foreign markup.
 
-An independent reading of the finished text with a Markdown parser. Whatever GitHub
-would turn into a link, a mention, a reference, an image or markup must be ours.
+It parses the finished text independently of the renderer. Every link, mention, reference,
+image or other markup that GitHub would show must be ours.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _REFERENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def find_foreign_elements(markdown: str, allowed_prefixes: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for everything in the text that is not ours; empty: it may be sent.
+    """Return a sentence for each foreign element of the text; empty: it may be sent.
 
     `allowed_prefixes` are the addresses a link may lead to: exactly, below one that ends
     with a slash, or to a part of one.

@@ -1,9 +1,8 @@
 """The report as Markdown: the pull request's comment, the step summary, the check run's summary.
 
-The verdict leads, the evidence line ends. Of a run that passed everything between them
-is folded into one block; of a run that failed, what is wrong stands open. Text of
-episodes, tests and files stands in code and nowhere else. `fit` says in which order
-sections are shortened and dropped to keep a limit.
+The verdict is first, the evidence line last. The sections between them are collapsed into one
+block where the gate passed; where it failed, the failures are open. Foreign text is in code
+only. `size_limit` shortens and drops sections to keep a limit.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ COMMENT_LIMIT = 60_000
 STEP_SUMMARY_LIMIT = 1_000_000
 CHECK_SUMMARY_LIMIT = 65_000
 MIN_LIMIT = 1_000
-"""Below this many bytes not even verdict and evidence are sure to fit."""
+"""Fewer bytes may not even hold verdict and evidence."""
 
 COMMENT_LINES = 50
 STEP_SUMMARY_LINES = 1_000
@@ -34,7 +33,7 @@ SHORT_SHA = 7
 
 
 def render_marker(suite: str) -> str:
-    """Return the comment's first line, by which it is found again."""
+    """Return the comment's first line, which identifies it."""
     return f"<!-- agent-eval suite={comment_token(suite)} -->"
 
 
@@ -65,12 +64,12 @@ def render_check_summary(
 
 
 def describe_left_out_annotations(found: int, most: int) -> str:
-    """Say how many of the annotations are not published for there are too many; empty: none."""
+    """Count the annotations above the limit, which are not published; empty: none."""
     if found <= most:
         return ""
     return (
-        f"Left out: {count_noun(found - most, 'annotation')}; at most {format_count(most)} are published "
-        "(`max_annotations`). All of them are in `annotations.json` of the report folder."
+        f"Left out: {count_noun(found - most, 'annotation')}; at most {format_count(most)} are "
+        "published (`max_annotations`). All of them are in `annotations.json` of the report folder."
     )
 
 
@@ -90,7 +89,7 @@ def _render_heading(view: ReportView) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ReportFrame:
-    """What stands around the sections, and stays when all of them are dropped."""
+    """The text around the sections, which stays when all of them are dropped."""
 
     head: str
     tail: str
@@ -118,7 +117,8 @@ def _render_report(view: ReportView, head: str, most: int, *, limit: int, note: 
 
 def _render_open(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
     texts = (
-        section.render(lines[section.name], folded=section.folded, whole=whole) for section in built
+        section.render(lines[section.name], is_open=section.is_open, whole=whole)
+        for section in built
     )
     return "\n\n".join(text for text in texts if text)
 
@@ -126,7 +126,7 @@ def _render_open(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
 def _render_collapsed(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
     shown = [section for section in built if lines[section.name]]
     body = "\n\n".join(
-        section.render(lines[section.name], folded=False, whole=whole) for section in shown
+        section.render(lines[section.name], is_open=True, whole=whole) for section in shown
     )
     return render_details(" · ".join(section.title for section in shown), body) if shown else ""
 
@@ -135,21 +135,20 @@ def _describe_cuts(frame: _ReportFrame, built: tuple[Section, ...], lines: Lines
     taken = find_cuts(built, lines, most)
     if not taken:
         return ""
-    whole = ", ".join(map(str, taken))
-    return f"Left out to fit {format_count(frame.limit)} bytes: {whole}; {_describe_full_report(frame.links)}."
+    parts, where = ", ".join(map(str, taken)), _describe_full_report(frame.links)
+    return f"Left out to fit {format_count(frame.limit)} bytes: {parts}; {where}."
 
 
 def _render_bare(view: ReportView, frame: _ReportFrame) -> str:
-    """Verdict and evidence without links: what is left if addresses alone break the limit."""
-    note = f"All else was left out to fit {format_count(frame.limit)} bytes; {_describe_full_report(Links())}."
-    whole = _ReportFrame(frame.head, _render_evidence(view, Links()), Links(), frame.limit).wrap(
-        note
-    )
-    return whole if count_bytes(whole) <= frame.limit else f"{frame.head}\n\n{note}\n"
+    """Return verdict and evidence without links, for addresses that alone break the limit."""
+    where, evidence = _describe_full_report(Links()), _render_evidence(view, Links())
+    note = f"All else was left out to fit {format_count(frame.limit)} bytes; {where}."
+    text = _ReportFrame(frame.head, evidence, Links(), frame.limit).wrap(note)
+    return text if count_bytes(text) <= frame.limit else f"{frame.head}\n\n{note}\n"
 
 
 def _describe_full_report(links: Links) -> str:
-    """Say where everything stands that is not in this text."""
+    """Return the pointer to the full report."""
     if links.artifact_url:
         return f"the whole is in [the report]({quote_url(links.artifact_url)})"
     return "the whole is in `verdict.json` of the report folder"

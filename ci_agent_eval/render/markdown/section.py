@@ -24,16 +24,16 @@ T = TypeVar("T")
 SectionName = Literal[
     "figures",
     "failing",
-    "against",
+    "baseline",
     "tests",
     "errors",
     "skipped",
-    "known",
+    "manifest",
     "overruns",
     "findings",
-    "ways",
+    "changed_diffs",
     "detours",
-    "moved",
+    "changes",
     "assertions",
     "outputs",
     "evaluations",
@@ -62,12 +62,12 @@ WHERE: Final = TableColumn("where")
 
 @dataclass(frozen=True, slots=True)
 class SectionBody:
-    """What a section holds."""
+    """The content of a section."""
 
     total: int
-    """How many lines."""
+    """The number of lines."""
     write: Callable[[int], str]
-    """Its Markdown with so many of them, at least one."""
+    """Renders the first lines, at least one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +77,22 @@ class Section:
     name: SectionName
     title: str
     noun: tuple[str, str]
-    """What one of its lines is called, and several."""
+    """The name of one line, and of several."""
     body: SectionBody
-    folded: bool = False
-    """Whether it is folded in a report of a run that failed."""
+    is_open: bool = False
+    """Whether it is not collapsed where the gate failed."""
     most: int | None = None
-    """How many lines are shown where there is room for more; None: all."""
+    """The most lines that are shown; None: all."""
 
     @property
     def total(self) -> int:
-        """How many lines it has."""
+        """The number of lines."""
         return self.body.total
 
-    def render(self, lines: int, *, folded: bool, whole: str) -> str:
-        """Return the section with at most so many lines, saying how many more there are.
+    def render(self, lines: int, *, is_open: bool, whole: str) -> str:
+        """Return the section with at most `lines` lines, and the number of the others.
 
-        `whole` says where all of them are.
+        `whole` is the pointer to all of them.
         """
         shown = min(lines, self.total, self.total if self.most is None else self.most)
         if not shown:
@@ -102,7 +102,7 @@ class Section:
             body = f"{body}\n\nand {format_count(rest)} more; {whole}"
         if self.name == "figures":
             return body
-        return render_details(self.title, body) if folded else f"**{self.title}**\n\n{body}"
+        return f"**{self.title}**\n\n{body}" if is_open else render_details(self.title, body)
 
 
 def table_body(

@@ -1,7 +1,7 @@
-"""Fitting a report into a byte limit: whole sections are shortened, then dropped, in one order.
+"""Fit a report into a byte limit: sections are shortened, then dropped, in one order.
 
-What a reader needs least goes first; the verdict and the evidence line never go. The
-steps are walked from the top until the text fits, and the text says what they took.
+The least important section is first; verdict and evidence line always stay. The steps are
+applied in order until the text fits, and the text counts the omitted lines.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ STEPS: tuple[tuple[SectionName, int], ...] = (
     ("passing", NO_LINES),
     ("detours", FEW_LINES),
     ("outputs", FEW_LINES),
-    ("moved", SOME_LINES),
-    ("ways", FEW_LINES),
+    ("changes", SOME_LINES),
+    ("changed_diffs", FEW_LINES),
     ("measured", SOME_LINES),
     ("evaluations", SOME_LINES),
     ("assertions", SOME_LINES),
@@ -38,17 +38,17 @@ STEPS: tuple[tuple[SectionName, int], ...] = (
     ("advisory", NO_LINES),
     ("acknowledged", NO_LINES),
     ("quarantined", NO_LINES),
-    ("moved", NO_LINES),
+    ("changes", NO_LINES),
     ("measured", NO_LINES),
-    ("ways", NO_LINES),
+    ("changed_diffs", NO_LINES),
     ("assertions", NO_LINES),
     ("skipped", SOME_LINES),
-    ("known", SOME_LINES),
+    ("manifest", SOME_LINES),
     ("overruns", SOME_LINES),
     ("errors", SOME_LINES),
     ("tests", SOME_LINES),
     ("findings", SOME_LINES),
-    ("against", SOME_LINES),
+    ("baseline", SOME_LINES),
     ("failing", SOME_LINES),
     ("skipped", NO_LINES),
     ("evaluations", FEW_LINES),
@@ -56,20 +56,20 @@ STEPS: tuple[tuple[SectionName, int], ...] = (
     ("overruns", FEW_LINES),
     ("errors", FEW_LINES),
     ("tests", FEW_LINES),
-    ("known", FEW_LINES),
+    ("manifest", FEW_LINES),
     ("findings", FEW_LINES),
-    ("against", FEW_LINES),
+    ("baseline", FEW_LINES),
     ("failing", FEW_LINES),
     ("evaluations", NO_LINES),
     ("overruns", NO_LINES),
     ("errors", NO_LINES),
     ("tests", NO_LINES),
-    ("known", NO_LINES),
+    ("manifest", NO_LINES),
     ("findings", NO_LINES),
-    ("against", NO_LINES),
+    ("baseline", NO_LINES),
     ("failing", NO_LINES),
 )
-"""Which section is cut to how many lines, first to go first."""
+"""Section and its number of lines, in the order of the cuts."""
 
 Lines = Mapping[SectionName, int]
 
@@ -90,7 +90,7 @@ class SectionCut:
 
 
 def list_line_limits(most: int) -> Iterator[Lines]:
-    """Yield how many lines each section may have: first `most` of each, then ever fewer."""
+    """Yield the line limits of the sections: first `most` of each, then ever fewer."""
     lines = dict.fromkeys(NAMES, most)
     yield dict(lines)
     for name, fewer in STEPS:
@@ -99,7 +99,7 @@ def list_line_limits(most: int) -> Iterator[Lines]:
 
 
 def find_cuts(sections: tuple[Section, ...], lines: Lines, most: int) -> tuple[SectionCut, ...]:
-    """Return what these lines leave out beyond what `most` lines of each would."""
+    """Return the cuts by these limits beyond `most` lines of each section."""
     found = (
         SectionCut(section, section.total - lines[section.name])
         for section in sections

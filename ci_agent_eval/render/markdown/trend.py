@@ -1,4 +1,4 @@
-"""The trend of the last runs of the base: charts that GitHub draws, and the same as a table.
+"""The trend of the baseline's last runs: charts that GitHub draws, and a table.
 
 The charts are Mermaid's (https://mermaid.js.org/syntax/xyChart.html), which has no way to
 leave a gap, to quote a quote, or to write a number with an exponent.
@@ -17,17 +17,17 @@ from ci_agent_eval.render.numbers import count_noun, format_cell, format_money, 
 from ci_agent_eval.render.report_view import ReportView
 
 FEWEST = 2
-"""Runs of the base of which there is a trend: one is a figure, and stands among the figures."""
+"""Fewest runs of a trend; a single one is among the figures."""
 THIS_RUN = "this run"
 _COLOUR = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#2f6fd0"}}}}%%'
-"""The line's: by itself it is hardly to be seen on white."""
+"""The colour of the line; the default is hardly visible on white."""
 _LABEL_LIMIT = 18
 _PLACES = 10
 _NO_LABEL = re.compile(r"[^0-9A-Za-z./_-]", re.ASCII)
 
 
 def build_trend_section(view: ReportView) -> Section:
-    """Return how pass rate and cost moved over the last runs of the base, up to this one."""
+    """Return pass rate and cost of the baseline's last runs and of this one."""
     points = view.comparison.trend if view.comparison else ()
     runs = len(points) - 1
     return Section(
@@ -37,7 +37,6 @@ def build_trend_section(view: ReportView) -> Section:
         SectionBody(
             len(points) if runs >= FEWEST else 0, lambda lines: render_trend(points[-lines:])
         ),
-        folded=True,
     )
 
 
@@ -64,7 +63,7 @@ def _render_chart(
     figure: Callable[[TrendPoint], float | None],
     top: float | None,
 ) -> str:
-    """Return a chart of the runs that have the figure; nothing where two have not."""
+    """Return a chart of the runs that have the figure; empty with fewer than two."""
     labels = _build_labels(points)
     measured = [
         (label, value)
@@ -88,7 +87,7 @@ def _render_chart(
 
 
 def _format_plain(value: float) -> str:
-    """Write a number without exponent; below 10^-10 it is nothing."""
+    """Format a number without exponent; below 10^-10 it is zero."""
     return f"{value:.{_PLACES}f}".rstrip("0").rstrip(".") or "0"
 
 

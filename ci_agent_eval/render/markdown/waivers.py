@@ -26,7 +26,7 @@ from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 
 def build_quarantine_section(view: ReportView) -> Section:
-    """Return the scenarios in quarantine, those first whose quarantine expired: they gate again."""
+    """Return the scenarios in quarantine; expired ones, which gate again, are first."""
     found = sorted(view.quarantined, key=lambda item: item.is_active)
     columns = (
         SCENARIO,
@@ -42,7 +42,7 @@ def build_quarantine_section(view: ReportView) -> Section:
         view.quarantine_title,
         ("scenario in quarantine", "scenarios in quarantine"),
         table_body(columns, found, _quarantine_row),
-        folded=all(item.is_active for item in found),
+        is_open=not all(item.is_active for item in found),
     )
 
 
@@ -73,7 +73,6 @@ def build_acknowledged_section(view: ReportView) -> Section:
         view.acknowledged_title,
         ("acknowledgement", "acknowledgements"),
         list_body(view.acknowledged, _acknowledged_line),
-        folded=True,
     )
 
 

@@ -20,11 +20,11 @@ from ci_agent_eval.render.terminal.layout import (
 from ci_agent_eval.render.trajectory_diff import MOST_DETOURS, join_steps
 
 
-def render_findings(view: ReportView, paper: TerminalStyle) -> str:
+def render_findings(view: ReportView, style: TerminalStyle) -> str:
     """Return the findings of the comparison against scenarios and figures of the suite."""
     found = view.baseline_findings
     code = RED if any(finding.gates for finding in found) else YELLOW
-    return render_block("Against the baseline", found, _build_finding, paper, code)
+    return render_block("Against the baseline", found, _build_finding, style, code)
 
 
 def _build_finding(finding: BaselineFinding) -> TerminalEntry:
@@ -33,21 +33,21 @@ def _build_finding(finding: BaselineFinding) -> TerminalEntry:
     return TerminalEntry(format_name(finding.name), figure, finding.text + quoted)
 
 
-def render_changes(view: ReportView, paper: TerminalStyle) -> Iterator[str]:
+def render_changes(view: ReportView, style: TerminalStyle) -> Iterator[str]:
     """Yield the trajectory diffs, and the scenarios that changed otherwise."""
     found = view.comparison
     if found is not None:
-        yield render_block("What changed", found.changed_scenarios, _build_diff, paper, DIM)
+        yield render_block("What changed", found.changed_scenarios, _build_diff, style, DIM)
         yield render_block(
             "Pass by another way",
             found.detoured_scenarios,
             _build_diff,
-            paper,
+            style,
             DIM,
             most=MOST_DETOURS,
         )
         yield render_block(
-            "Since the baseline", found.unlisted_scenarios, _build_change, paper, DIM
+            "Since the baseline", found.unlisted_scenarios, _build_change, style, DIM
         )
 
 

@@ -14,7 +14,7 @@ from ci_agent_eval.render.terminal.layout import TerminalEntry
 
 NAME_LIMIT = 60
 WHOLE_LIMIT = 1_000
-"""Of a sentence that says what to do."""
+"""Of a sentence with advice."""
 
 USED = TerminalEntry("scenario", "passes, pass rate", "duration, tokens, cost of all together")
 """Heading of the iterations."""
@@ -62,7 +62,7 @@ def build_test(found: FailingTest) -> TerminalEntry:
 
 
 def build_unproven(row: ScenarioRow) -> TerminalEntry:
-    """Return a scenario whose test is marked to need no evidence."""
+    """Return a scenario that needs no evidence."""
     return TerminalEntry(_format_title(row), _format_passes(row), _format_place(row.place))
 
 
@@ -128,7 +128,7 @@ def build_acknowledged(reason: ReasonRow) -> TerminalEntry:
 
 
 def format_name(name: ScenarioName | None) -> str:
-    """Return a scenario's id and agent, each cut to a limit of its own; None is the suite."""
+    """Return a scenario's id and agent, each cut to the limit; None is the suite."""
     if name is None:
         return "the whole suite"
     agent = "" if name.agent is None else f" (agent {escape_terminal(name.agent, NAME_LIMIT)})"

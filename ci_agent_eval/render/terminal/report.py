@@ -29,98 +29,98 @@ MIN_WIDTH = 40
 
 def render_terminal(view: ReportView, *, color: bool, width: int) -> str:
     """Return the report as lines of about `width` characters; colour adds nothing but colour."""
-    paper = TerminalStyle(max(width, MIN_WIDTH), color)
-    blocks = [text for text in _list_blocks(view, paper) if text]
-    blocks.append("\n".join(_list_ending(view, paper)))
+    style = TerminalStyle(max(width, MIN_WIDTH), color)
+    blocks = [text for text in _list_blocks(view, style) if text]
+    blocks.append("\n".join(_list_ending(view, style)))
     # Wrapping may have moved a command to the start of a line.
     return without_commands("\n\n".join(blocks)) + "\n"
 
 
-def _list_blocks(view: ReportView, paper: TerminalStyle) -> Iterator[str]:
+def _list_blocks(view: ReportView, style: TerminalStyle) -> Iterator[str]:
     unproven = [row for row in view.scenarios if not row.scenario.needs_evidence]
     gating = [pair for pair in view.overruns if pair[1].gates]
     soft = [pair for pair in view.overruns if not pair[1].gates]
-    yield render_block("Failing scenarios", view.failing_scenarios, entry.build_failing, paper, RED)
-    yield comparison.render_findings(view, paper)
-    yield render_block("Failing tests", view.failing_tests, entry.build_test, paper, RED)
-    yield render_block("Over budget", gating, entry.build_overrun_entry, paper, RED)
+    yield render_block("Failing scenarios", view.failing_scenarios, entry.build_failing, style, RED)
+    yield comparison.render_findings(view, style)
+    yield render_block("Failing tests", view.failing_tests, entry.build_test, style, RED)
+    yield render_block("Over budget", gating, entry.build_overrun_entry, style, RED)
     yield render_block(
-        "Ended in an error, not judged", view.errored_scenarios, entry.build_errored, paper, RED
+        "Ended in an error, not judged", view.errored_scenarios, entry.build_errored, style, RED
     )
     yield render_block(
-        "Skipped scenarios", view.skipped_scenarios, entry.build_skipped, paper, YELLOW
+        "Skipped scenarios", view.skipped_scenarios, entry.build_skipped, style, YELLOW
     )
-    yield _render_differences(view, paper)
+    yield _render_differences(view, style)
     yield render_block(
-        "Over a budget that does not gate", soft, entry.build_overrun_entry, paper, YELLOW
+        "Over a budget that does not gate", soft, entry.build_overrun_entry, style, YELLOW
     )
-    yield _render_evaluations(view, paper)
+    yield _render_evaluations(view, style)
     yield render_block(
-        "Failing, but advisory", view.failing_advisory_scenarios, entry.build_failing, paper, YELLOW
+        "Failing, but advisory", view.failing_advisory_scenarios, entry.build_failing, style, YELLOW
     )
-    yield _render_quarantine(view, paper)
+    yield _render_quarantine(view, style)
     yield render_titled_block(
-        view.acknowledged_title, view.acknowledged, entry.build_acknowledged, paper, YELLOW
+        view.acknowledged_title, view.acknowledged, entry.build_acknowledged, style, YELLOW
     )
-    yield from comparison.render_changes(view, paper)
-    yield _render_findings(view, paper)
+    yield from comparison.render_changes(view, style)
+    yield _render_findings(view, style)
     yield render_block(
-        "Passed, and need no evidence", unproven, entry.build_unproven, paper, YELLOW
+        "Passed, and need no evidence", unproven, entry.build_unproven, style, YELLOW
     )
     yield render_block(
-        "Flaky: passed only on a retry", view.flaky_rows, entry.build_flaky, paper, YELLOW
+        "Flaky: passed only on a retry", view.flaky_rows, entry.build_flaky, style, YELLOW
     )
     yield render_block(
         "Iterations",
         view.repeated_scenarios,
         entry.build_iterations,
-        paper,
+        style,
         DIM,
         heading=entry.USED,
     )
 
 
-def _render_quarantine(view: ReportView, paper: TerminalStyle) -> str:
+def _render_quarantine(view: ReportView, style: TerminalStyle) -> str:
     code = YELLOW if all(item.is_active for item in view.quarantined) else RED
     return render_titled_block(
-        view.quarantine_title, view.quarantined, entry.build_quarantined, paper, code
+        view.quarantine_title, view.quarantined, entry.build_quarantined, style, code
     )
 
 
-def _render_differences(view: ReportView, paper: TerminalStyle) -> str:
+def _render_differences(view: ReportView, style: TerminalStyle) -> str:
     code = RED if any(row.gates for row in view.manifest_differences) else YELLOW
     shown = render_block(
-        "Known scenarios", view.manifest_differences, entry.build_difference, paper, code
+        "Known scenarios", view.manifest_differences, entry.build_difference, style, code
     )
     advice = view.manifest_advice.replace("`", "")
     return f"{shown}\n  {advice}" if shown and advice else shown
 
 
-def _render_evaluations(view: ReportView, paper: TerminalStyle) -> str:
+def _render_evaluations(view: ReportView, style: TerminalStyle) -> str:
     """Return the title of the evaluations, then each assertion that failed in one."""
     if not view.evaluations:
         return ""
     found = [pair for pair in view.failures if pair[0].is_evaluation]
     code = RED if view.misses_thresholds else YELLOW if found else GREEN
     lines = (
-        paper.paint(line, f"{BOLD};{code}")
-        for line in wrap_text(view.evaluations_title, paper.width)
+        style.paint(line, f"{BOLD};{code}")
+        for line in wrap_text(view.evaluations_title, style.width)
     )
-    return "\n".join([*lines, *render_entries(found, entry.build_measured, paper)])
+    return "\n".join([*lines, *render_entries(found, entry.build_measured, style)])
 
 
-def _render_findings(view: ReportView, paper: TerminalStyle) -> str:
+def _render_findings(view: ReportView, style: TerminalStyle) -> str:
     found = view.findings
     if not found.shown:
         return ""
     code = RED if found.shown[0].blocking else YELLOW
     title = f"Findings about the result files ({format_count(len(found))})"
-    lines = [paper.paint(title, f"{BOLD};{code}")]
+    lines = [style.paint(title, f"{BOLD};{code}")]
     for row in found.shown[:MOST_LINES]:
         note = "" if row.blocking else " (does not gate)"
         where = f" in {escape_terminal(row.where)}" if row.where else ""
         text = f"{row.name}{where}{note}: {escape_terminal(row.sentence, WHOLE_LIMIT)}"
-        lines += [f"  {line}" for line in wrap_text(text, paper.width - 2)]
+        lines += [f"  {line}" for line in wrap_text(text, style.width - 2)]
     if (rest := len(found.shown) - MOST_LINES) > 0:
         lines.append(f"  and {format_count(rest)} more, in verdict.json")
     if found.consequences:
@@ -128,14 +128,14 @@ def _render_findings(view: ReportView, paper: TerminalStyle) -> str:
     return "\n".join(lines)
 
 
-def _list_ending(view: ReportView, paper: TerminalStyle) -> Iterator[str]:
+def _list_ending(view: ReportView, style: TerminalStyle) -> Iterator[str]:
     found = view.compared_figures
     yield from comparison.list_figure_lines(found, is_compared=view.comparison is not None)
     if found:
         yield ""
     base = [] if view.base is None else [f"{view.base[0]} {escape_terminal(view.base[1])}"]
-    yield from wrap_text(" · ".join([*view.evidence, *base]), paper.width)
+    yield from wrap_text(" · ".join([*view.evidence, *base]), style.width)
     if view.comparison is not None:
-        yield from wrap_text(view.comparison.method, paper.width)
-    for line in wrap_text(view.headline, paper.width):
-        yield paper.paint(line, f"{BOLD};{GREEN if view.has_passed else RED}")
+        yield from wrap_text(view.comparison.method, style.width)
+    for line in wrap_text(view.headline, style.width):
+        yield style.paint(line, f"{BOLD};{GREEN if view.has_passed else RED}")
