@@ -122,10 +122,9 @@ def check(
 def _describe_result(value: object, score: float, required: float, given: str | None) -> str | None:
     """Return the given reason, with the figures of a partial score; None if there is neither."""
     is_plain = isinstance(value, bool) or (score in {0.0, 1.0} and required == 1)
-    figures = (
-        None if is_plain else f"score {_format_score(score)}, needed {_format_score(required)}"
-    )
-    parts = [part for part in (given and clean_text(given), figures) if part]
+    parts = [clean_text(given)] if given else []
+    if not is_plain:
+        parts.append(f"score {_format_score(score)}, needed {_format_score(required)}")
     return "; ".join(parts) or None
 
 
@@ -192,9 +191,8 @@ def _record_assertions(assertions: Sequence[Assertion], place: _SourceLocation) 
             episode.keep(assertion)
     failed = [a for a in assertions if not a.passed and a.severity == "error"]
     if failed and (episode is None or episode.mode == "strict"):
-        raise CheckFailed(
-            "\n".join(map(_format_failure, failed)), is_recorded=_is_recorded(episode)
-        )
+        message = "\n".join(map(_format_failure, failed))
+        raise CheckFailed(message, is_recorded=_is_recorded(episode))
     return all(assertion.passed for assertion in assertions)
 
 

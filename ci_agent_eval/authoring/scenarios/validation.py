@@ -83,9 +83,8 @@ def _get_defaults(given: LocatedValue | None) -> Mapping[str, LocatedValue]:
     if not isinstance(given.value, Mapping):
         raise LocatedProblem(given.line, "defaults: must be a table (keys with values)")
     if "id" in given.value:
-        raise LocatedProblem(
-            given.value["id"].line, "defaults: each scenario needs an id of its own"
-        )
+        line = given.value["id"].line
+        raise LocatedProblem(line, "defaults: each scenario needs an id of its own")
     return given.value
 
 
@@ -122,10 +121,9 @@ def _remove_disabled_defaults(
     checks: Mapping[str, LocatedValue], defaults: Mapping[str, LocatedValue]
 ) -> dict[str, LocatedValue]:
     """Return the checks without the defaults that the scenario sets to an empty value."""
-    disabled = {
-        n for n, default in defaults.items() if default.value and checks[n].value in ((), {})
-    }
-    return {name: check for name, check in checks.items() if name not in disabled}
+    removed = {name for name, check in checks.items() if check.value in ((), {})}
+    removed &= {name for name, check in defaults.items() if check.value}
+    return {name: check for name, check in checks.items() if name not in removed}
 
 
 def _build_problem(error: ValueError, merged: LocatedValue) -> LocatedProblem:
@@ -157,6 +155,5 @@ def _find_duplicate_ids(entries: list[LocatedEntry]) -> Iterator[LocatedProblem]
     for entry, line in entries:
         first = lines.setdefault(entry.id, line)
         if first != line:
-            yield LocatedProblem(
-                line, f"id {entry.id!r} is that of line {first} already; give it another one"
-            )
+            message = f"id {entry.id!r} is that of line {first} already; give it another one"
+            yield LocatedProblem(line, message)

@@ -118,7 +118,7 @@ class UserSession:
     source: MessageSource
     stop_token: str | None
     counter: UsageCounter = field(default_factory=UsageCounter)
-    number: int = 0
+    message_number: int = 0
 
     @property
     def usage(self) -> UserUsage:
@@ -127,8 +127,8 @@ class UserSession:
 
     def get_message(self, history: History) -> Steps[UserMessage | SimulationEnd]:
         """Return the next message. Raises SimulatedUserError if its model fails."""
-        message = yield from self.source(self.number, history)
-        self.number += 1
+        message = yield from self.source(self.message_number, history)
+        self.message_number += 1
         if message is None or isinstance(message, SimulationEnd):
             return message or SimulationEnd("script_ended")
         if not isinstance(message, str):

@@ -102,23 +102,17 @@ class OpikSink:
                 self._client.trace(**build_trace_fields(result))
             self._flush()
             on_step()
-            remote.insert(
-                experiment_items_references=[
-                    self._reference(
-                        dataset_item_id=items[_build_content_key(result)], trace_id=result.trace_id
-                    )
-                    for result in batch
-                ]
-            )
+            ids = [(items[_build_content_key(result)], result.trace_id) for result in batch]
+            references = [self._reference(dataset_item_id=i, trace_id=t) for i, t in ids]
+            remote.insert(experiment_items_references=references)
             self._flush()
             on_step()
 
     def _ensure_items(self, name: str, results: Sequence[ExperimentResult]) -> dict[str, str]:
         """Return the ids of the results' items by content; missing items are inserted."""
         dataset = self._client.get_or_create_dataset(name)
-        known = {
-            encode_canonical_json(_remove_id(item)): str(item["id"]) for item in dataset.get_items()
-        }
+        items = dataset.get_items()
+        known = {encode_canonical_json(_remove_id(item)): str(item["id"]) for item in items}
         fresh: dict[str, dict[str, Any]] = {}
         for result in results:
             key = _build_content_key(result)
