@@ -42,7 +42,7 @@ from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation, compute_latency_statistic
 from ci_agent_eval.contract.stops import StopReason
 
-Number = TypeVar("Number", int, float)
+_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +382,8 @@ def _drop_skipped(episodes: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
 
 
 def _sum_if_all_known(
-    values: Sequence[Number | None], add: Callable[[Iterable[Number]], Number]
-) -> Number | None:
+    values: Sequence[_Number | None], add: Callable[[Iterable[_Number]], _Number]
+) -> _Number | None:
     """Return the sum; None if there are no values or one is unknown.
 
     Use `math.fsum` for money and time: neither the order nor Python's version changes a digit.

@@ -2,30 +2,30 @@
 
 from ci_agent_eval.gate.decision import decide_verdict, find_required_share, is_passing
 from ci_agent_eval.gate.model import (
-    Conclusion,
     GatePolicy,
     Judgement,
     Reason,
     ReasonData,
     ReasonKind,
+    ScenarioStatus,
     Shortfall,
-    Status,
     Thresholds,
     Verdict,
+    VerdictConclusion,
 )
 from ci_agent_eval.gate.reasons import find_shortfalls
 
 __all__ = [
-    "Conclusion",
     "GatePolicy",
     "Judgement",
     "Reason",
     "ReasonData",
     "ReasonKind",
+    "ScenarioStatus",
     "Shortfall",
-    "Status",
     "Thresholds",
     "Verdict",
+    "VerdictConclusion",
     "decide_verdict",
     "find_required_share",
     "find_shortfalls",

@@ -12,7 +12,7 @@ from ci_agent_eval.analysis.comparison.findings import (
 )
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.waivers import WaiverStatus
-from ci_agent_eval.gate.model import GatePolicy, Judgement, Reason, Status
+from ci_agent_eval.gate.model import GatePolicy, Judgement, Reason, ScenarioStatus
 from ci_agent_eval.gate.waivers import ACKNOWLEDGEABLE, find_acknowledgement, find_needless_waivers
 
 
@@ -43,7 +43,9 @@ def weigh_findings(
             yield Reason("acknowledged", message), False
 
 
-def _find_redundant_kind(status: Status, policy: GatePolicy) -> ComparisonFindingKind | None:
+def _find_redundant_kind(
+    status: ScenarioStatus, policy: GatePolicy
+) -> ComparisonFindingKind | None:
     """Return the kind of comparison finding that repeats a scenario's status; None: no kind."""
     if status == "failing":
         return "undecided"

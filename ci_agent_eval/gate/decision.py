@@ -12,7 +12,7 @@ from ci_agent_eval.gate.comparison_reasons import weigh_findings
 from ci_agent_eval.gate.model import (
     GatePolicy,
     Judgement,
-    Status,
+    ScenarioStatus,
     Thresholds,
     Verdict,
     compute_exact_share,
@@ -86,7 +86,7 @@ def _find_required_rate(scenario: ScenarioSummary, policy: GatePolicy) -> float:
     return max(own, policy.min_pass_rate) if scenario.policy_applies else own
 
 
-def _find_status(scenario: ScenarioSummary, required: float) -> Status:
+def _find_status(scenario: ScenarioSummary, required: float) -> ScenarioStatus:
     tally = scenario.tally
     if not tally.judged:
         return "errored" if tally.error else "skipped"

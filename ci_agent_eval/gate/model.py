@@ -15,9 +15,9 @@ from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.findings import Finding
 
-Conclusion = Literal["success", "failure"]
+VerdictConclusion = Literal["success", "failure"]
 
-Status = Literal["passing", "failing", "errored", "skipped", "incomplete"]
+ScenarioStatus = Literal["passing", "failing", "errored", "skipped", "incomplete"]
 """`errored` and `skipped`: no iteration of the scenario was judged; `incomplete`: enough judged
 iterations passed, but others were skipped or never ran."""
 
@@ -98,7 +98,7 @@ class Judgement:
 
     scenario_id: str
     gate: Gating
-    status: Status
+    status: ScenarioStatus
     required_pass_rate: float
     required_passes: int | None = None
     """Required number of passes, regardless of the rate."""
@@ -122,7 +122,7 @@ class Thresholds:
 class Verdict:
     """The conclusion of the gate, with all reasons to fail and all warnings."""
 
-    conclusion: Conclusion
+    conclusion: VerdictConclusion
     reasons: tuple[Reason, ...] = ()
     warnings: tuple[Reason, ...] = ()
     judgements: tuple[Judgement, ...] = ()

@@ -16,7 +16,7 @@ from ci_agent_eval.contract.findings import (
     StoppedRun,
 )
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.gate import Reason, ReasonKind, Status, find_shortfalls
+from ci_agent_eval.gate import Reason, ReasonKind, ScenarioStatus, find_shortfalls
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.findings import build_finding_rows
@@ -38,7 +38,7 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
 }
 """In the order of the sentence, the most important kind first."""
 
-_NOT_PASSING: tuple[tuple[Status, str, str], ...] = (
+_NOT_PASSING: tuple[tuple[ScenarioStatus, str, str], ...] = (
     ("failing", "fails", "fail"),
     ("errored", "was not judged", "were not judged"),
     ("skipped", "was skipped", "were skipped"),
@@ -46,7 +46,7 @@ _NOT_PASSING: tuple[tuple[Status, str, str], ...] = (
 )
 
 
-_ALLOWABLE: frozenset[Status] = frozenset({"skipped", "incomplete"})
+_ALLOWABLE: frozenset[ScenarioStatus] = frozenset({"skipped", "incomplete"})
 """Statuses that `allow_skipped` accepts."""
 
 
@@ -331,7 +331,7 @@ def _count_opted_out(report: Report) -> Iterator[str]:
         yield f"{count_noun(number, 'scenario needs', 'scenarios need')} no evidence"
 
 
-def _count_statuses(items: tuple[JudgedScenario, ...]) -> Counter[Status]:
+def _count_statuses(items: tuple[JudgedScenario, ...]) -> Counter[ScenarioStatus]:
     return Counter(item.judgement.status for item in items)
 
 

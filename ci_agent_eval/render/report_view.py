@@ -13,7 +13,7 @@ from ci_agent_eval.analysis.comparison.model import NoBaseline
 from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
 from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.findings import SourceFile
-from ci_agent_eval.gate import Conclusion, Reason, ReasonKind
+from ci_agent_eval.gate import Reason, ReasonKind, VerdictConclusion
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import BaselineFinding, build_baseline_findings
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
@@ -112,7 +112,7 @@ class ReportView:
 
     suite: str
     """Foreign text, as are titles, names, reasons and files everywhere in the view."""
-    conclusion: Conclusion
+    conclusion: VerdictConclusion
     headline: str
     links: Links
     commit: str | None

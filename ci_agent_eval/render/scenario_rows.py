@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.analysis.comparison.model import ScenarioChange
 from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary
-from ci_agent_eval.gate import Judgement, Status
+from ci_agent_eval.gate import Judgement, ScenarioStatus
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
@@ -83,7 +83,7 @@ class ScenarioRow:
         return get_key(self.scenario)
 
     @property
-    def status(self) -> Status:
+    def status(self) -> ScenarioStatus:
         """How the gate judged it."""
         return self.judgement.status
 

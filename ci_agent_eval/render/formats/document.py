@@ -22,7 +22,7 @@ from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.base import SchemaVersion
 from ci_agent_eval.contract.findings import Finding, FindingData
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import Conclusion, Reason, ReasonData, Status, Verdict
+from ci_agent_eval.gate import Reason, ReasonData, ScenarioStatus, Verdict, VerdictConclusion
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.consistency import find_contradictions
 from ci_agent_eval.render.headline import render_headline
@@ -48,7 +48,7 @@ class _WrittenSummary(Summary):
 @dataclass(frozen=True, slots=True)
 class _VerdictDocument:
     schema_version: SchemaVersion
-    conclusion: Conclusion
+    conclusion: VerdictConclusion
     headline: str
     counts: dict[str, JsonValue]
     summary: _WrittenSummary
@@ -91,7 +91,7 @@ def _count_items(report: Report) -> dict[str, Any]:
         "episodes": asdict(report.summary.tally),
         "evaluations": asdict(report.summary.evaluations.tally),
         "tests": asdict(report.summary.tests.tally),
-        "scenarios": {status: statuses[status] for status in get_args(Status)},
+        "scenarios": {status: statuses[status] for status in get_args(ScenarioStatus)},
         "budget_violations": sum(1 for _ in report.list_violations())
         + len(report.summary.suite_violations),
         "findings": len(report.summary.findings),

@@ -16,15 +16,15 @@ from ci_agent_eval.results.importers.values import (
     as_count,
     as_mapping,
     as_milliseconds,
+    as_name,
     as_objects,
     as_share,
     as_text,
     build_usage,
     format_content,
-    format_name,
 )
 
-Case = Mapping[str, Any]
+DeepEvalCase = Mapping[str, Any]
 
 
 class DeepEvalImporter:
@@ -42,7 +42,7 @@ class DeepEvalImporter:
         seen: dict[str, int] = defaultdict(int)
         for key in ("testCases", "conversationalTestCases"):
             for case in sorted(as_objects(document.get(key)), key=_case_sort_key):
-                name = format_name(as_text(case.get("name")) or case.get("input") or "(no name)")
+                name = as_name(as_text(case.get("name")) or case.get("input") or "(no name)")
                 seen[name] += 1
                 yield {
                     "scenario_id": name,
@@ -53,7 +53,7 @@ class DeepEvalImporter:
         yield from _check_counts(document, sum(seen.values()))
 
 
-def _case_sort_key(case: Case) -> tuple[int, str]:
+def _case_sort_key(case: DeepEvalCase) -> tuple[int, str]:
     return as_count(case.get("order")) or 0, format_content(case)
 
 
@@ -63,10 +63,10 @@ def _build_agent(document: ToolDocument) -> EpisodeData:
     if model is None:
         return {}
     # Runs of several models may be loaded together; the node id separates their episodes.
-    return {"model": model, "agent": model, "nodeid": f"deepeval[{format_name(model)}]"}
+    return {"model": model, "agent": model, "nodeid": f"deepeval[{as_name(model)}]"}
 
 
-def _build_case_fields(case: Case) -> EpisodeData:
+def _build_case_fields(case: DeepEvalCase) -> EpisodeData:
     metrics = list(as_objects(case.get("metricsData")))
     return {
         **_build_outcome(case, metrics),
@@ -76,20 +76,20 @@ def _build_case_fields(case: Case) -> EpisodeData:
     }
 
 
-def _build_outcome(case: Case, metrics: list[Case]) -> EpisodeData:
+def _build_outcome(case: DeepEvalCase, metrics: list[DeepEvalCase]) -> EpisodeData:
     """Return the outcome by `success`; a broken metric is an infrastructure error."""
     judged = [metric for metric in metrics if metric.get("error") is None]
     broken = [metric for metric in metrics if metric.get("error") is not None]
     fields: EpisodeData = {"assertions": [_build_assertion(metric) for metric in judged]}
     if broken:
-        errors = (f"{format_name(m.get('name'))}: {format_name(m.get('error'))}" for m in broken)
+        errors = (f"{as_name(m.get('name'))}: {as_name(m.get('error'))}" for m in broken)
         return fields | {"outcome": "error", "reason": "; ".join(errors)}
     if not judged or not isinstance(case.get("success"), bool):
         return fields | {"outcome": "error", "reason": "it was not judged: it has no metric"}
     return fields | {"outcome": "passed" if case["success"] else "failed"}
 
 
-def _build_assertion(metric: Case) -> EpisodeData:
+def _build_assertion(metric: DeepEvalCase) -> EpisodeData:
     threshold = as_amount(metric.get("threshold"))
     reason = as_text(metric.get("reason"))
     least = None if threshold is None else f"threshold {threshold:g}"
@@ -103,7 +103,7 @@ def _build_assertion(metric: Case) -> EpisodeData:
     }
 
 
-def _build_turns(case: Case) -> list[EpisodeData]:
+def _build_turns(case: DeepEvalCase) -> list[EpisodeData]:
     """Return the turns; a single exchange has the figures that were reported to DeepEval."""
     turns = sorted(as_objects(case.get("turns")), key=_case_sort_key)
     if turns:
@@ -119,7 +119,7 @@ def _build_turns(case: Case) -> list[EpisodeData]:
     return [{"role": "user", "content": format_content(case.get("input"))}, reply]
 
 
-def _build_turn(turn: Case) -> EpisodeData:
+def _build_turn(turn: DeepEvalCase) -> EpisodeData:
     role = "assistant" if turn.get("role") == "assistant" else "user"
     return {
         "role": role,
@@ -128,7 +128,7 @@ def _build_turn(turn: Case) -> EpisodeData:
     }
 
 
-def _iterate_calls(holder: Case) -> Iterator[EpisodeData]:
+def _iterate_calls(holder: DeepEvalCase) -> Iterator[EpisodeData]:
     for call in as_objects(holder.get("toolsCalled")):
         yield {
             "name": as_text(call.get("name")) or "(no name)",
@@ -137,7 +137,7 @@ def _iterate_calls(holder: Case) -> Iterator[EpisodeData]:
         }
 
 
-def _build_judge_usage(metrics: list[Case]) -> EpisodeData | None:
+def _build_judge_usage(metrics: list[DeepEvalCase]) -> EpisodeData | None:
     """Return the usage of the metrics that used a model; None: no metric did."""
     with_model = [metric for metric in metrics if as_text(metric.get("evaluationModel"))]
     if not with_model:

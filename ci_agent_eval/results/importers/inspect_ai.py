@@ -23,11 +23,11 @@ from ci_agent_eval.results.importers.values import (
     as_list,
     as_mapping,
     as_milliseconds,
+    as_name,
     as_objects,
     as_text,
     build_usage,
     format_content,
-    format_name,
 )
 
 VERSION = 2
@@ -76,7 +76,7 @@ class InspectAIImporter:
     def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each sample of each epoch, by sample and epoch."""
         if document.get("version") != VERSION:
-            shown_version = format_name(document.get("version"))
+            shown_version = as_name(document.get("version"))
             yield ImportProblem(f"is of version {shown_version!r}; version {VERSION} is read")
             return
         samples = sorted(as_objects(document.get("samples")), key=_sample_sort_key)
@@ -118,10 +118,10 @@ def _build_agent(spec: Mapping[str, Any]) -> EpisodeData:
 def _build_identity(sample: InspectSample, document: ToolDocument) -> EpisodeData:
     """Return the fields that identify the episode: task, sample and model, epoch and attempt."""
     spec = as_mapping(document.get("eval"))
-    task = format_name(spec.get("task"))
+    task = as_name(spec.get("task"))
     return {
-        "scenario_id": f"{task}/{format_name(sample.get('id'))}",
-        "nodeid": f"inspect_ai::{task}[{format_name(_build_agent(spec)['agent'])}]",
+        "scenario_id": f"{task}/{as_name(sample.get('id'))}",
+        "nodeid": f"inspect_ai::{task}[{as_name(_build_agent(spec)['agent'])}]",
         "iteration": as_count(sample.get("epoch")) or 1,
         "attempt": 1 + len(as_list(sample.get("error_retries"))),
     }
@@ -143,7 +143,7 @@ def _build_outcome(sample: InspectSample) -> EpisodeData:
     """Return the fields for a limit or an error that ended the sample."""
     error = as_mapping(sample.get("error"))
     limit = as_mapping(sample.get("limit"))
-    fields: EpisodeData = build_stop_fields(_STOP_REASONS.get(format_name(limit.get("type"))))
+    fields: EpisodeData = build_stop_fields(_STOP_REASONS.get(as_name(limit.get("type"))))
     if error:
         # Scores of an incomplete conversation are no verdict.
         reason = as_text(error.get("message")) or "it ended in an error"
@@ -211,7 +211,7 @@ def _format_content(content: object) -> str:
     if not isinstance(content, list):
         return format_content(content)
     parts = (
-        as_text(part.get("text")) or f"[{format_name(part.get('type'))}]"
+        as_text(part.get("text")) or f"[{as_name(part.get('type'))}]"
         for part in as_objects(content)
     )
     return "\n".join(parts)
@@ -239,8 +239,8 @@ def _check_completeness(document: ToolDocument, found: int) -> Iterator[ImportPr
     status = document.get("status")
     if status != "success":
         error = as_text(as_mapping(document.get("error")).get("message"))
-        why = f" ({format_name(error)})" if error else ""
-        message = f"says its status is {format_name(status)!r}{why}"
+        why = f" ({as_name(error)})" if error else ""
+        message = f"says its status is {as_name(status)!r}{why}"
         yield ImportProblem(f"{message}; run the evaluation again", "interrupted")
     if document.get("invalidated") is True:
         yield ImportProblem("says that it was invalidated; run the evaluation again", "interrupted")

@@ -21,16 +21,16 @@ from ci_agent_eval.results.importers.score_verdicts import (
 from ci_agent_eval.results.importers.values import (
     as_count,
     as_mapping,
+    as_name,
     as_objects,
     as_text,
     format_content,
-    format_name,
 )
 
 _NAMES = ("scenario_id", "test_name", "name")
 """Keys of a data set item that name it, in order of priority."""
 
-Item = Mapping[str, Any]
+ExperimentItem = Mapping[str, Any]
 
 
 class OpikExperimentImporter:
@@ -60,17 +60,17 @@ class OpikExperimentImporter:
             }
 
 
-def _item_sort_key(item: Item) -> tuple[str, str]:
+def _item_sort_key(item: ExperimentItem) -> tuple[str, str]:
     return _name_scenario(item), format_content(item)
 
 
-def _name_scenario(item: Item) -> str:
+def _name_scenario(item: ExperimentItem) -> str:
     data = as_mapping(item.get("dataset_item_data"))
     named = next((name for key in _NAMES if (name := as_text(data.get(key)))), None)
-    return format_name(named or data.get("input") or item.get("dataset_item_id") or "(no name)")
+    return as_name(named or data.get("input") or item.get("dataset_item_id") or "(no name)")
 
 
-def _iterate_scores(item: Item) -> Iterator[CaseScore]:
+def _iterate_scores(item: ExperimentItem) -> Iterator[CaseScore]:
     for result in as_objects(item.get("assertion_results")):
         name = as_text(result.get("value")) or "(no name)"
         yield CaseScore(name, float(result.get("passed") is True), as_text(result.get("reason")))
@@ -82,7 +82,7 @@ def _iterate_scores(item: Item) -> Iterator[CaseScore]:
             yield one
 
 
-def _iterate_turns(item: Item) -> Iterator[EpisodeData]:
+def _iterate_turns(item: ExperimentItem) -> Iterator[EpisodeData]:
     data = as_mapping(item.get("dataset_item_data"))
     yield {"role": "user", "content": format_content(data.get("input", dict(data)))}
     output = item.get("evaluation_task_output")

@@ -16,19 +16,19 @@ from ci_agent_eval.results.importers.values import (
     as_amount,
     as_count,
     as_mapping,
+    as_name,
     as_objects,
     as_share,
     as_text,
     build_usage,
     format_content,
-    format_name,
 )
 
 _VERSION = 3
 _ERROR = 2
 """`ResultFailureReason.ERROR`: the provider or an assertion broke."""
 
-Result = Mapping[str, Any]
+PromptfooResult = Mapping[str, Any]
 
 
 class PromptfooImporter:
@@ -45,7 +45,7 @@ class PromptfooImporter:
         """Yield an episode for each result, by test, prompt and scenario."""
         summary = as_mapping(document.get("results"))
         if summary.get("version") != _VERSION:
-            shown_version = format_name(summary.get("version"))
+            shown_version = as_name(summary.get("version"))
             yield ImportProblem(f"is of version {shown_version!r}; version {_VERSION} is read")
             return
         results = sorted(as_objects(summary.get("results")), key=_result_sort_key)
@@ -53,7 +53,7 @@ class PromptfooImporter:
         yield from _check_counts(as_mapping(summary.get("stats")), len(results))
 
 
-def _result_sort_key(result: Result) -> tuple[int, int, str]:
+def _result_sort_key(result: PromptfooResult) -> tuple[int, int, str]:
     """Return the test and prompt: promptfoo writes results in order of completion."""
     return (
         as_count(result.get("testIdx")) or 0,
@@ -62,7 +62,7 @@ def _result_sort_key(result: Result) -> tuple[int, int, str]:
     )
 
 
-def _build_episodes(results: Sequence[Result]) -> Iterator[EpisodeData]:
+def _build_episodes(results: Sequence[PromptfooResult]) -> Iterator[EpisodeData]:
     names = _name_tests(results)
     pairs = {(_get_provider(result), _format_prompt(result)) for result in results}
     with_prompt = len(pairs) > len({provider for provider, _ in pairs})
@@ -75,14 +75,14 @@ def _build_episodes(results: Sequence[Result]) -> Iterator[EpisodeData]:
             "scenario_id": scenario,
             "agent": agent,
             # Files of several providers may be loaded together; this separates their episodes.
-            "nodeid": f"promptfoo[{format_name(agent)}]",
+            "nodeid": f"promptfoo[{as_name(agent)}]",
             "iteration": seen[scenario, agent],
             **_build_outcome(result),
             **_build_conversation(result),
         }
 
 
-def _name_tests(results: Sequence[Result]) -> dict[tuple[str | None, str], str]:
+def _name_tests(results: Sequence[PromptfooResult]) -> dict[tuple[str | None, str], str]:
     """Name each test by its description, and by its variables if the description is not unique."""
     found: dict[str | None, set[str]] = defaultdict(set)
     for result in results:
@@ -100,32 +100,32 @@ def _name_test(described: str | None, variables: str, *, is_alone: bool) -> str:
     return described if is_alone else f"{described} {variables}"
 
 
-def _get_description(result: Result) -> str | None:
+def _get_description(result: PromptfooResult) -> str | None:
     described = as_text(as_mapping(result.get("testCase")).get("description"))
-    return None if described is None else format_name(described)
+    return None if described is None else as_name(described)
 
 
-def _format_variables(result: Result) -> str:
-    return format_name(result.get("vars") or as_mapping(result.get("prompt")).get("label"))
+def _format_variables(result: PromptfooResult) -> str:
+    return as_name(result.get("vars") or as_mapping(result.get("prompt")).get("label"))
 
 
-def _format_prompt(result: Result) -> str:
+def _format_prompt(result: PromptfooResult) -> str:
     prompt = as_mapping(result.get("prompt"))
-    return format_name(prompt.get("label") or prompt.get("raw"))
+    return as_name(prompt.get("label") or prompt.get("raw"))
 
 
-def _get_provider(result: Result) -> str | None:
+def _get_provider(result: PromptfooResult) -> str | None:
     provider = as_mapping(result.get("provider"))
     return as_text(provider.get("label")) or as_text(provider.get("id"))
 
 
-def _name_agent(result: Result, *, with_prompt: bool) -> str | None:
+def _name_agent(result: PromptfooResult, *, with_prompt: bool) -> str | None:
     """Return the provider, with the prompt if a provider has several prompts."""
     name = _get_provider(result)
     return f"{name or '(no provider)'}, {_format_prompt(result)}" if with_prompt else name
 
 
-def _build_outcome(result: Result) -> EpisodeData:
+def _build_outcome(result: PromptfooResult) -> EpisodeData:
     """Return outcome, reason and assertions; a failed part of a passed test only warns."""
     grading = as_mapping(result.get("gradingResult"))
     passed = result.get("success") is True
@@ -153,7 +153,7 @@ def _build_outcome(result: Result) -> EpisodeData:
 def _build_assertion(part: Mapping[str, Any], number: int, *, passed: bool) -> EpisodeData:
     assertion, held = as_mapping(part.get("assertion")), part.get("pass") is True
     kind, value = as_text(assertion.get("type")), assertion.get("value")
-    name = f"{kind}: {format_name(value)}" if kind and value not in (None, "") else kind
+    name = f"{kind}: {as_name(value)}" if kind and value not in (None, "") else kind
     return {
         "name": as_text(assertion.get("metric")) or name or f"assertion {number}",
         "passed": held,
@@ -163,7 +163,7 @@ def _build_assertion(part: Mapping[str, Any], number: int, *, passed: bool) -> E
     }
 
 
-def _build_conversation(result: Result) -> EpisodeData:
+def _build_conversation(result: PromptfooResult) -> EpisodeData:
     """Return the exchange, with the figures that the provider reported."""
     response = as_mapping(result.get("response"))
     latency = as_amount(result.get("latencyMs"))

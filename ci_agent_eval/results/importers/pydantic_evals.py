@@ -15,15 +15,15 @@ from ci_agent_eval.results.importers.values import (
     as_amount,
     as_mapping,
     as_milliseconds,
+    as_name,
     as_number,
     as_objects,
     as_text,
     build_usage,
     format_content,
-    format_name,
 )
 
-Case = Mapping[str, Any]
+ReportCase = Mapping[str, Any]
 
 
 class PydanticEvalsImporter:
@@ -44,37 +44,37 @@ class PydanticEvalsImporter:
             name = _name_case(case)
             seen[name] += 1
             yield {
-                "scenario_id": f"{format_name(data_set)}/{name}" if data_set else name,
+                "scenario_id": f"{as_name(data_set)}/{name}" if data_set else name,
                 "agent": agent,
                 # Reports of several experiments may be loaded together; this separates them.
-                "nodeid": f"pydantic-evals::{format_name(data_set)}[{format_name(agent)}]",
+                "nodeid": f"pydantic-evals::{as_name(data_set)}[{as_name(agent)}]",
                 "iteration": seen[name],
                 **fields,
             }
         yield from _check_report_evaluators(document)
 
 
-def _iterate_cases(document: ToolDocument) -> Iterator[tuple[Case, EpisodeData]]:
+def _iterate_cases(document: ToolDocument) -> Iterator[tuple[ReportCase, EpisodeData]]:
     for case in sorted(as_objects(document.get("cases")), key=_case_sort_key):
         yield case, _build_case_fields(case)
     for failure in sorted(as_objects(document.get("failures")), key=_case_sort_key):
         yield failure, _build_failure_fields(failure)
 
 
-def _case_sort_key(case: Case) -> tuple[str, str]:
-    return format_name(case.get("name")), format_content(case)
+def _case_sort_key(case: ReportCase) -> tuple[str, str]:
+    return as_name(case.get("name")), format_content(case)
 
 
-def _name_case(case: Case) -> str:
+def _name_case(case: ReportCase) -> str:
     """Return the case's name, for repeated cases without the suffix of the repeat."""
     name = as_text(case.get("source_case_name")) or as_text(case.get("name"))
-    return format_name(name or case.get("inputs") or "(no name)")
+    return as_name(name or case.get("inputs") or "(no name)")
 
 
-def _build_case_fields(case: Case) -> EpisodeData:
+def _build_case_fields(case: ReportCase) -> EpisodeData:
     assertions = list(_iterate_assertions(case))
     broken = [
-        f"{format_name(failure.get('name'))}: {format_name(failure.get('error_message'))}"
+        f"{as_name(failure.get('name'))}: {as_name(failure.get('error_message'))}"
         for failure in as_objects(case.get("evaluator_failures"))
     ]
     fields: EpisodeData = {
@@ -92,7 +92,7 @@ def _build_case_fields(case: Case) -> EpisodeData:
     return fields
 
 
-def _build_failure_fields(failure: Case) -> EpisodeData:
+def _build_failure_fields(failure: ReportCase) -> EpisodeData:
     return {
         "outcome": "error",
         "reason": as_text(failure.get("error_message")),
@@ -100,7 +100,7 @@ def _build_failure_fields(failure: Case) -> EpisodeData:
     }
 
 
-def _iterate_assertions(case: Case) -> Iterator[EpisodeData]:
+def _iterate_assertions(case: ReportCase) -> Iterator[EpisodeData]:
     for name, found in sorted(as_mapping(case.get("assertions")).items()):
         result = as_mapping(found)
         yield {
@@ -110,18 +110,18 @@ def _iterate_assertions(case: Case) -> Iterator[EpisodeData]:
         }
 
 
-def _iterate_scores(case: Case) -> Iterator[EpisodeData]:
+def _iterate_scores(case: ReportCase) -> Iterator[EpisodeData]:
     for name, found in sorted(as_mapping(case.get("scores")).items()):
         result = as_mapping(found)
         if (value := as_number(result.get("value"))) is not None:
             yield {"name": name, "value": value, "reason": as_text(result.get("reason"))}
 
 
-def _iterate_user_turns(case: Case) -> Iterator[EpisodeData]:
+def _iterate_user_turns(case: ReportCase) -> Iterator[EpisodeData]:
     yield {"role": "user", "content": format_content(case.get("inputs"))}
 
 
-def _build_reply(case: Case) -> EpisodeData:
+def _build_reply(case: ReportCase) -> EpisodeData:
     """Return the output, with the metrics of instrumented agents."""
     metrics = as_mapping(case.get("metrics"))
     return {
@@ -135,5 +135,5 @@ def _build_reply(case: Case) -> EpisodeData:
 
 def _check_report_evaluators(document: ToolDocument) -> Iterator[ImportProblem]:
     for failure in as_objects(document.get("report_evaluator_failures")):
-        error = f"{format_name(failure.get('name'))}: {format_name(failure.get('error_message'))}"
+        error = f"{as_name(failure.get('name'))}: {as_name(failure.get('error_message'))}"
         yield ImportProblem(f"has an evaluator of the whole report that broke ({error})")

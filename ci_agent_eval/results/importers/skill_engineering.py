@@ -18,11 +18,11 @@ from ci_agent_eval.results.importers.values import (
     as_count,
     as_list,
     as_mapping,
+    as_name,
     as_objects,
     as_text,
     build_usage,
     format_content,
-    format_name,
 )
 
 VERSION = "4.0"
@@ -41,7 +41,7 @@ _INFRASTRUCTURE_STOPS = ("timeout", "request_audit_error", "execution_error", "c
 _RAISED = re.compile(r"\s*(?:(?:setup|teardown): )?\s*((?:\w+\.)*\w*(?:Error|Exception|Timeout))\b")
 """The exception at the start of the plugin's failure text."""
 
-Test = Mapping[str, Any]
+ReportedTest = Mapping[str, Any]
 
 
 class SkillEngineeringImporter:
@@ -59,7 +59,7 @@ class SkillEngineeringImporter:
     def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each run, by test and iteration; a test may make several."""
         if document.get("schema_version") != VERSION:
-            shown_version = format_name(document.get("schema_version"))
+            shown_version = as_name(document.get("schema_version"))
             yield ImportProblem(
                 f"is of schema version {shown_version!r}; version {VERSION} is read"
             )
@@ -68,7 +68,7 @@ class SkillEngineeringImporter:
         tests = sorted(as_objects(document.get("tests")), key=_test_sort_key)
         seen: dict[str, int] = defaultdict(int)
         for test in tests:
-            name = format_name(test.get("name") or "(no name)")
+            name = as_name(test.get("name") or "(no name)")
             seen[name] += 1
             yield {
                 "scenario_id": name,
@@ -78,11 +78,11 @@ class SkillEngineeringImporter:
         yield from _check_counts(document, len(tests))
 
 
-def _test_sort_key(test: Test) -> tuple[str, int, str]:
-    return format_name(test.get("name")), as_count(test.get("iteration")) or 0, format_content(test)
+def _test_sort_key(test: ReportedTest) -> tuple[str, int, str]:
+    return as_name(test.get("name")), as_count(test.get("iteration")) or 0, format_content(test)
 
 
-def _build_test_fields(test: Test, unpriced: Container[str]) -> EpisodeData:
+def _build_test_fields(test: ReportedTest, unpriced: Container[str]) -> EpisodeData:
     result = as_mapping(test.get("eval_result"))
     nodeid = as_text(test.get("name"))
     return {
@@ -91,14 +91,14 @@ def _build_test_fields(test: Test, unpriced: Container[str]) -> EpisodeData:
         "agent": as_text(test.get("eval_name")) or as_text(test.get("agent_id")),
         "model": as_text(test.get("model")),
         "duration_ms": as_amount(test.get("duration_ms")),
-        **build_stop_fields(_STOP_REASONS.get(format_name(result.get("stop_reason")))),
+        **build_stop_fields(_STOP_REASONS.get(as_name(result.get("stop_reason")))),
         "assertions": [*_iterate_assertions(test), *_iterate_assertions(result)],
         **_build_outcome(test, result),
         **_build_conversation(result, unpriced),
     }
 
 
-def _build_outcome(test: Test, result: Mapping[str, Any]) -> EpisodeData:
+def _build_outcome(test: ReportedTest, result: Mapping[str, Any]) -> EpisodeData:
     """Return the outcome: failed for an assertion, an error for any other exception."""
     outcome, text = test.get("outcome"), as_text(test.get("error"))
     if outcome == "passed":

@@ -85,7 +85,7 @@ def format_content(value: object) -> str:
     return "" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def format_name(value: object) -> str:
+def as_name(value: object) -> str:
     """Format a value on one line, cut to the length of a name."""
     line = one_line(format_content(value))
     return line if len(line) <= _MAX_NAME else f"{line[:_MAX_NAME]}…"

@@ -33,6 +33,6 @@ def test_cached_tokens_are_part_of_those_read():
 
 
 def test_a_name_is_one_short_line():
-    assert values.format_name({"b": 1, "a": "x\n y"}) == '{"a": "x\\n y", "b": 1}'
-    assert values.format_name("a\n b") == "a b"
-    assert len(values.format_name("x" * 5000)) == 201
+    assert values.as_name({"b": 1, "a": "x\n y"}) == '{"a": "x\\n y", "b": 1}'
+    assert values.as_name("a\n b") == "a b"
+    assert len(values.as_name("x" * 5000)) == 201
