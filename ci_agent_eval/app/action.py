@@ -209,7 +209,7 @@ def publish_unexpected_errors(token: str, event: Event, job: Job, log: Log) -> I
         github = create_github_connector(event, token, log)
         if github is not None:
             sentence = f"an unexpected {type(error).__name__} ended the job; its log says more"
-            with suppress(Exception), github() as api:  # what ended the job is what is raised
+            with suppress(Exception), github() as api:  # the first error is raised
                 publish_refusal(api, event, sentence, settings=job.settings, log=log)
         raise
 

@@ -1,1 +1,1 @@
-"""Comparison: this run held against runs of the base. Pure."""
+"""Comparison of a run with the runs of its baseline. Pure."""
