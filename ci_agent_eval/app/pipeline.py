@@ -84,7 +84,7 @@ def report_files(
     """
     folder = ReportFolder(job.folder)
     folder.prepare()
-    with folder.locked():
+    with folder.hold_lock():
         return _write_report(
             job,
             find_baseline(job),
@@ -311,7 +311,7 @@ def run_and_report(
     )
     folder = ReportFolder(job.folder)
     folder.prepare(with_junit=True)
-    with folder.locked():
+    with folder.hold_lock():
         return _run_and_report(job, command, echo, on_progress)
 
 

@@ -54,7 +54,7 @@ class FrozenModel(BaseModel):
 
 
 class KnownKeysModel(FrozenModel):
-    """A frozen model whose error for an unknown key suggests the nearest known one."""
+    """A frozen model that suggests the nearest known key for an unknown one."""
 
     @model_validator(mode="wrap")
     @classmethod

@@ -63,7 +63,7 @@ class RunReport:
             folder.prepare()
             if not config.option.episode_watched:  # otherwise `agent-eval run` holds the lock
                 lock = ExitStack()
-                lock.enter_context(folder.locked())
+                lock.enter_context(folder.hold_lock())
                 config.add_cleanup(lock.close)
             folder.clear()
             folder.write_session(session)

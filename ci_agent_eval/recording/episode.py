@@ -45,7 +45,7 @@ from ci_agent_eval.recording.merge import (
 from ci_agent_eval.recording.spending import sum_spending
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
 from ci_agent_eval.recording.validation import Clock, build_value
-from ci_agent_eval.storage.ledger.limits import RunUsage
+from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
 Locate = Callable[[], tuple[str, int] | None]
 """Finds the test's file (relative, posix) and line that called the recorder."""
@@ -60,7 +60,7 @@ class EpisodeRecorder:
     """Model the agent runs on."""
     thread_id: str | None
     """Id of the conversation in the agent's system."""
-    on_spent: Callable[[RunUsage], None] | None = None
+    on_spent: Callable[[SuiteUsage], None] | None = None
     """Called with the episode's spending after each recorded event."""
 
     def __init__(

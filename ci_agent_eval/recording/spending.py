@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.trajectory import Turn
-from ci_agent_eval.storage.ledger.limits import RunUsage
+from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
 
-def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> RunUsage:
+def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> SuiteUsage:
     """Sum the known costs and tokens; a call without a price or token count adds nothing.
 
     The report adds up the same figures for the budgets of a suite.
@@ -19,7 +19,7 @@ def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> RunUsage:
     known = [side for side in sides if side is not None]
     costs = [*(turn.cost_usd for turn in agents), *(side.cost_usd for side in known)]
     tokens = [*(turn.tokens for turn in agents), *(side.tokens for side in known)]
-    return RunUsage(
+    return SuiteUsage(
         math.fsum(cost for cost in costs if cost is not None),
         sum(usage.total for usage in tokens if usage is not None),
     )

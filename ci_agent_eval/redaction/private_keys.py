@@ -68,7 +68,7 @@ def match_rest(line: str) -> BlockRest:
 
 
 def _find_rest(text: str, position: int) -> BlockRest:
-    """Find the end of the block whose first line ends at `position`.
+    """Find the end of a block, given the end of its first line.
 
     If its last line follows before another key or a tag begins, everything in between belongs to
     the key, regardless of its form.

@@ -24,7 +24,7 @@ _ANY = re.compile(r"pass|secret|token|key|credential|authorization|cookie", re.I
 
 
 def _compile_pair(escapes: int) -> re.Pattern[str]:
-    """Return the pattern of a key and its text whose quotes have `escapes` backslashes.
+    """Return the pattern of a key and its text, in quotes with `escapes` backslashes.
 
     Both have the same quotes; truncated text lacks the closing one.
     """

@@ -114,7 +114,7 @@ class ReportFolder:
             ) from None
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Lock the existing folder against other runs. Raises InputError if another run holds it.
 
         The lock is on the folder itself; the system frees it when the process dies. A file system

@@ -19,7 +19,7 @@ import click
 
 from ci_agent_eval import __version__
 from ci_agent_eval.app.cli.experiments import experiments
-from ci_agent_eval.app.cli.scenarios import scenarios
+from ci_agent_eval.app.cli.scenarios import update_scenarios
 from ci_agent_eval.app.cli.settings_options import add_settings_options
 from ci_agent_eval.app.cli.steer import steer
 from ci_agent_eval.app.progress import ProgressLine
@@ -325,7 +325,7 @@ def action() -> int:
 
 
 cli.add_command(experiments)
-cli.add_command(scenarios)
+cli.add_command(update_scenarios)
 cli.add_command(steer)
 
 

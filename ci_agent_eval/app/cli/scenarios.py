@@ -26,7 +26,7 @@ Exit codes:
 """
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command("scenarios", epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1)
 @click.option("--write", is_flag=True, help="Update the manifest.")
 @click.option(
@@ -47,7 +47,7 @@ Exit codes:
 )
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
 @click.pass_obj
-def scenarios(
+def update_scenarios(
     pytest_args: tuple[str, ...],
     /,
     paths: tuple[str, ...],

@@ -57,7 +57,7 @@ def _load_rules(config: Path | None) -> Rules:
     return replace(rules, count=build_suite_counter(Path.cwd(), os.environ))
 
 
-@steer.command(epilog=CHECK_EXIT_CODES)
+@steer.command("check", epilog=CHECK_EXIT_CODES)
 @click.argument("command", required=False)
 @click.option(
     "--shell",
@@ -68,7 +68,7 @@ def _load_rules(config: Path | None) -> Rules:
 )
 @click.option("--jsonl", is_flag=True, help="Answer tool calls from standard input, one per line.")
 @config_option
-def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) -> int:
+def check_command(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) -> int:
     """Say whether COMMAND would run a whole pytest suite, and why.
 
     \b

@@ -11,7 +11,7 @@ from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.spending import sum_spending
 from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
-from ci_agent_eval.storage.ledger.limits import RunUsage
+from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import RunUsage as SpentByRun
@@ -23,14 +23,14 @@ class EpisodeSpending:
     def __init__(self, budgets: SuiteBudgetMonitor, name: str) -> None:
         self._budgets = budgets
         self._name = name
-        self._recorded = RunUsage()
-        self._running: dict[int, RunUsage] = {}
+        self._recorded = SuiteUsage()
+        self._running: dict[int, SuiteUsage] = {}
 
-    def record(self, spent: RunUsage) -> None:
+    def record(self, spent: SuiteUsage) -> None:
         """Replace the spending that the episode's record contains so far."""
         # A call without a price makes the sum unknown; the amount known before was spent.
         previous = self._recorded
-        self._recorded = RunUsage(
+        self._recorded = SuiteUsage(
             max(spent.cost_usd, previous.cost_usd), max(spent.tokens, previous.tokens)
         )
         self._update_budgets()
@@ -40,10 +40,10 @@ class EpisodeSpending:
         if spent is None:
             self._running.pop(id(run), None)
         else:
-            self._running[id(run)] = RunUsage(spent.cost_usd, spent.tokens)
+            self._running[id(run)] = SuiteUsage(spent.cost_usd, spent.tokens)
             self._update_budgets()
 
-    def close(self, spent: RunUsage) -> None:
+    def close(self, spent: SuiteUsage) -> None:
         """Set the final spending of the episode."""
         self._recorded = spent
         self._running.clear()

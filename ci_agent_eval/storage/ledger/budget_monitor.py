@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
-from ci_agent_eval.storage.ledger.limits import RunUsage, SuiteLimits
+from ci_agent_eval.storage.ledger.limits import SuiteLimits, SuiteUsage
 
 Clock = Callable[[], float]
 """Returns seconds, comparable in all processes of the run."""
@@ -18,10 +18,10 @@ Listener = Callable[[SuiteStop], None]
 class UsageStore(Protocol):
     """Store of the usage of a run's episodes, for one process or for all of them."""
 
-    def put(self, episode_id: str, spent: RunUsage) -> None:
+    def put(self, episode_id: str, spent: SuiteUsage) -> None:
         """Set an episode's usage so far, replacing the previous value."""
 
-    def total(self) -> RunUsage:
+    def total(self) -> SuiteUsage:
         """Return the usage of all episodes."""
 
     def stop(self, cause: SuiteStop) -> SuiteStop:
@@ -35,16 +35,16 @@ class ProcessUsageStore:
     """The usage store of a single process, in memory."""
 
     def __init__(self) -> None:
-        self._episodes: dict[str, RunUsage] = {}
-        self._total = RunUsage()
+        self._episodes: dict[str, SuiteUsage] = {}
+        self._total = SuiteUsage()
         self._stop: SuiteStop | None = None
 
-    def put(self, episode_id: str, spent: RunUsage) -> None:
+    def put(self, episode_id: str, spent: SuiteUsage) -> None:
         """Set an episode's usage so far, replacing the previous value."""
-        self._total += spent - self._episodes.get(episode_id, RunUsage())
+        self._total += spent - self._episodes.get(episode_id, SuiteUsage())
         self._episodes[episode_id] = spent
 
-    def total(self) -> RunUsage:
+    def total(self) -> SuiteUsage:
         """Return the usage of all episodes."""
         return self._total
 
@@ -76,7 +76,7 @@ class SuiteBudgetMonitor:
 
         Raises InputError if the shared ledger file cannot be used.
         """
-        self._spending.put(episode_id, RunUsage(cost_usd, tokens))
+        self._spending.put(episode_id, SuiteUsage(cost_usd, tokens))
         self.find_exceeded()
 
     def find_exceeded(self) -> SuiteStop | None:

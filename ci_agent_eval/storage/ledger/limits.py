@@ -13,7 +13,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class RunUsage:
+class SuiteUsage:
     """Cost and tokens of all model calls: agents, judges and simulated users."""
 
     cost_usd: float = 0.0
@@ -21,11 +21,11 @@ class RunUsage:
     tokens: int = 0
     """Input and output tokens of calls that report them."""
 
-    def __add__(self, other: RunUsage) -> RunUsage:
-        return RunUsage(self.cost_usd + other.cost_usd, self.tokens + other.tokens)
+    def __add__(self, other: SuiteUsage) -> SuiteUsage:
+        return SuiteUsage(self.cost_usd + other.cost_usd, self.tokens + other.tokens)
 
-    def __sub__(self, other: RunUsage) -> RunUsage:
-        return RunUsage(self.cost_usd - other.cost_usd, self.tokens - other.tokens)
+    def __sub__(self, other: SuiteUsage) -> SuiteUsage:
+        return SuiteUsage(self.cost_usd - other.cost_usd, self.tokens - other.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SuiteLimits:
             default=None,
         )
 
-    def find_exceeded(self, spent: RunUsage, elapsed_s: float) -> SuiteStop | None:
+    def find_exceeded(self, spent: SuiteUsage, elapsed_s: float) -> SuiteStop | None:
         """Return the first exceeded limit; None if there is none."""
         for kind, limit in self._iter_limits():
             used: float = (

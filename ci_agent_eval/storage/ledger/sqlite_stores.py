@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.storage.ledger.budget_monitor import Clock
 from ci_agent_eval.storage.ledger.file import LedgerFile, hash_parts
-from ci_agent_eval.storage.ledger.limits import RunUsage
+from ci_agent_eval.storage.ledger.limits import SuiteUsage
 from ci_agent_eval.storage.ledger.rate_windows import MINUTE_S, WindowEntry, compute_wait_s
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ class SharedUsageStore:
     def __init__(self, file: LedgerFile) -> None:
         self._file = file
 
-    def put(self, episode_id: str, spent: RunUsage) -> None:
+    def put(self, episode_id: str, spent: SuiteUsage) -> None:
         """Set an episode's usage so far, replacing the previous value."""
         key = hash_parts(episode_id)
         with self._file.open_transaction() as connection:
             found = connection.execute(
                 "SELECT cost_usd, tokens FROM spent WHERE episode = ?", (key,)
             ).fetchone()
-            more = spent - (RunUsage() if found is None else RunUsage(*found))
+            more = spent - (SuiteUsage() if found is None else SuiteUsage(*found))
             connection.execute(
                 "INSERT OR REPLACE INTO spent VALUES (?, ?, ?)", (key, spent.cost_usd, spent.tokens)
             )
@@ -40,10 +40,10 @@ class SharedUsageStore:
                 (more.cost_usd, more.tokens),
             )
 
-    def total(self) -> RunUsage:
+    def total(self) -> SuiteUsage:
         """Return the usage of all episodes."""
         with self._file.open_for_reading() as connection:
-            return RunUsage(*connection.execute("SELECT cost_usd, tokens FROM run").fetchone())
+            return SuiteUsage(*connection.execute("SELECT cost_usd, tokens FROM run").fetchone())
 
     def stop(self, cause: SuiteStop) -> SuiteStop:
         """Record that the run must stop; returns the first recorded cause."""

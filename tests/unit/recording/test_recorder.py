@@ -26,7 +26,7 @@ from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
-from ci_agent_eval.storage.ledger.limits import RunUsage
+from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
 
 def stepping_clock(step: float = 0.1) -> Callable[[], float]:
@@ -471,12 +471,12 @@ def test_who_asks_is_told_what_the_episode_has_spent_each_time_that_it_spends():
         recorder.snapshot().model_copy(update={"judge": None, "simulated_user": None})
     )
     assert told == [
-        RunUsage(0.5, 15),
-        RunUsage(0.75, 115),
-        RunUsage(0.875, 117),
-        RunUsage(0.75, 115),
-        RunUsage(1.75, 122),
-        RunUsage(1.75, 122),
+        SuiteUsage(0.5, 15),
+        SuiteUsage(0.75, 115),
+        SuiteUsage(0.875, 117),
+        SuiteUsage(0.75, 115),
+        SuiteUsage(1.75, 122),
+        SuiteUsage(1.75, 122),
     ]
 
 

@@ -8,7 +8,7 @@ from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.ledger.budget_monitor import ProcessUsageStore, SuiteBudgetMonitor
 from ci_agent_eval.storage.ledger.file import LedgerFile
-from ci_agent_eval.storage.ledger.limits import RunUsage, SuiteLimits
+from ci_agent_eval.storage.ledger.limits import SuiteLimits, SuiteUsage
 from ci_agent_eval.storage.ledger.sqlite_stores import SharedUsageStore
 
 
@@ -125,20 +125,22 @@ def test_nothing_is_lost_of_what_several_spend_at_once(tmp_path):
         file = LedgerFile(tmp_path)
         spending = SharedUsageStore(file)
         for number in range(150):
-            spending.put(f"{worker}-{number % 15}", RunUsage(number, number))
+            spending.put(f"{worker}-{number % 15}", SuiteUsage(number, number))
         file.close()
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(spend, range(3)))
     file = LedgerFile(tmp_path)
     whole = 3 * sum(range(135, 150))
-    assert SharedUsageStore(file).total() == RunUsage(whole, whole)
+    assert SharedUsageStore(file).total() == SuiteUsage(whole, whole)
     file.close()
 
 
 def test_the_file_holds_digests_and_no_names(tmp_path):
     file = LedgerFile(tmp_path)
-    SharedUsageStore(file).put("tests/test_a.py::test_one[sk-secret-0123456789]", RunUsage(1.0, 2))
+    SharedUsageStore(file).put(
+        "tests/test_a.py::test_one[sk-secret-0123456789]", SuiteUsage(1.0, 2)
+    )
     file.close()
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"sk-secret" not in written
