@@ -259,7 +259,7 @@ class _DeclaredAgentRun:
         return stop
 
     def _describe_progress(self) -> str:
-        answers = self.record.answers
+        answers = self.record.response_count
         if self.record.is_requesting:
             return f"request {answers + 1} to the model was open"
         return f"it was at work on the model's answer {answers}" if answers else "it had not begun"

@@ -27,7 +27,7 @@ class RunRecord(RunNotes):
     """The progress of a run and the data that its messages lack."""
 
     clock: Clock
-    answers: int = 0
+    response_count: int = 0
     """Number of responses of the model."""
     is_requesting: bool = False
     """Whether a model request is open."""
@@ -42,13 +42,13 @@ class RunRecord(RunNotes):
     def add_response(self, response: ModelResponse) -> None:
         """Record a response of the model."""
         self.is_requesting, self.last_answer = False, response
-        self.answers += 1
+        self.response_count += 1
 
     def add_call(
         self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None
     ) -> None:
         """Record the result and duration of a call."""
-        self.calls[self.answers, clean_text(call_id or "")] = CallNote(
+        self.calls[self.response_count, clean_text(call_id or "")] = CallNote(
             duration_ms=convert_to_ms(self.clock() - started),
             result=to_jsonable(result),
             error=error,
@@ -56,7 +56,7 @@ class RunRecord(RunNotes):
 
     def add_held_call(self, call_id: str | None, message: str, handler: str) -> None:
         """Record a held-back call and the message that the agent got as its result."""
-        self.calls[self.answers, clean_text(call_id or "")] = CallNote(
+        self.calls[self.response_count, clean_text(call_id or "")] = CallNote(
             result=clean_text(message), steered_by=handler
         )
 

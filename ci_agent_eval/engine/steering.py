@@ -94,7 +94,7 @@ class SteeredToolset(WrapperToolset[Any]):
     ) -> Any:
         """Call the tool, or return the message of a held-back call."""
         call = build_policy_call(name, tool_args, self.programs)
-        steer = self.guard.review(call, (id(self.record), self.record.answers))
+        steer = self.guard.review(call, (id(self.record), self.record.response_count))
         if steer is None:
             return await super().call_tool(name, tool_args, ctx, tool)
         self.record.add_held_call(ctx.tool_call_id, steer.message, steer.handler)

@@ -68,9 +68,9 @@ class LoopAgent:
         except Exception as error:  # noqa: BLE001 - any error becomes a stop
             stop = classify_error(error, record)
             # The limit may belong to a nested agent.
-            is_own_limit = record.answers == work.limits.max_turns
+            is_own_limit = record.response_count == work.limits.max_turns
             work.stop = replace(stop, needs_turn=stop.needs_turn and is_own_limit)
-        if isinstance(model, CassetteModel) and record.answers and not model.request_count:
+        if isinstance(model, CassetteModel) and record.response_count and not model.request_count:
             raise InputError(
                 f"agent {self.label!r}: its model is overridden, which goes past the cassette; "
                 "override it with a CassetteModel, or not at all"
