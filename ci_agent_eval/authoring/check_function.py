@@ -165,7 +165,7 @@ class _AwaitableCheck(Awaitable[bool]):
         self._prefix = prefix
         self._place = place
         self._episode = episode
-        episode.unawaited.append(self.close_unawaited)
+        episode.unawaited_checks.append(self.close_unawaited)
 
     def close_unawaited(self) -> str:
         """Close the awaitable, and return the problem and its correction."""
@@ -176,8 +176,8 @@ class _AwaitableCheck(Awaitable[bool]):
 
     def __await__(self) -> Generator[Any, Any, bool]:
         __tracebackhide__ = True
-        if self.close_unawaited in self._episode.unawaited:
-            self._episode.unawaited.remove(self.close_unawaited)
+        if self.close_unawaited in self._episode.unawaited_checks:
+            self._episode.unawaited_checks.remove(self.close_unawaited)
         assertions = validate_assertions(self._check, (yield from self._awaitable.__await__()))
         return _record_assertions(prefix_names(assertions, self._prefix), self._place)
 
@@ -188,7 +188,7 @@ def _record_assertions(assertions: Sequence[Assertion], place: _SourceLocation) 
     episode = get_active_episode()
     for assertion in add_location(assertions, place):
         if episode is not None:
-            episode.keep(assertion)
+            episode.record_assertion(assertion)
     failed = [a for a in assertions if not a.passed and a.severity == "error"]
     if failed and (episode is None or episode.mode == "strict"):
         message = "\n".join(map(_format_failure, failed))

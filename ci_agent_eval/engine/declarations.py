@@ -65,13 +65,13 @@ class Provider:
     @property
     def system(self) -> str:
         """The provider's name in PydanticAI: `openai`, `azure`, `google`."""
-        prefix = self._split["provider"].lower()
+        prefix = self._model_match["provider"].lower()
         return _PROVIDER_ALIASES.get(prefix, prefix)
 
     @property
     def model_name(self) -> str:
         """The model's name without its provider."""
-        return self._split["name"]
+        return self._model_match["name"]
 
     @property
     def model_id(self) -> str:
@@ -79,7 +79,7 @@ class Provider:
         return f"{self.system}:{self.model_name}"
 
     @property
-    def _split(self) -> re.Match[str]:
+    def _model_match(self) -> re.Match[str]:
         found = _MODEL.fullmatch(self.model)
         assert found is not None  # noqa: S101 - `__post_init__` refused anything else
         return found
@@ -294,13 +294,13 @@ class Agent:
         fields.require_number("Agent", "max_turns", self.max_turns, least=1, whole=True)
         fields.require_number("Agent", "retries", self.retries, least=0, whole=True)
         check_steering("Agent", self.steering)
-        self._keep("mcp_servers", MCPServer)
-        self._keep("cli_servers", CLIServer)
+        self._set_servers("mcp_servers", MCPServer)
+        self._set_servers("cli_servers", CLIServer)
         if self.allowed_tools is not None:
             allowed = fields.parse_texts("Agent", "allowed_tools", self.allowed_tools)
             object.__setattr__(self, "allowed_tools", allowed)
 
-    def _keep(self, name: str, kind: type) -> None:
+    def _set_servers(self, name: str, kind: type) -> None:
         servers = getattr(self, name)
         if isinstance(servers, kind) or not all(isinstance(item, kind) for item in servers):
             raise fields.field_error("Agent", name, f"must be a list of {kind.__name__}")

@@ -48,7 +48,7 @@ class RunLimits:
             cost_usd=_get_hard_limit(budgets.cost_usd),
         )
 
-    def after(self, trajectory: Trajectory) -> RunLimits:
+    def subtract_turns(self, trajectory: Trajectory) -> RunLimits:
         """Return the remaining limits after the turns of earlier runs."""
         calls = sum(1 for _ in trajectory.tool_calls())
         turns = _subtract_used(self.max_turns, len(trajectory.agent_turns))

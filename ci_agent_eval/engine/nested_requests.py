@@ -62,7 +62,9 @@ class RunScope:
     def add_response(self, response: ModelResponse) -> None:
         """Add the usage of a nested response to the run."""
         if self.record is not None:
-            self.record.delegated.setdefault(self.record.response_count or 1, []).append(response)
+            self.record.nested_responses.setdefault(self.record.response_count or 1, []).append(
+                response
+            )
         if self.run_usage is not None:
             self.run_usage.add(response.usage.total_tokens, float(response.usage.cost or 0))
 

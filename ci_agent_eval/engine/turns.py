@@ -50,7 +50,7 @@ class RunNotes:
     """Data of a run that its messages lack."""
 
     calls: dict[CallKey, CallNote] = field(default_factory=dict)
-    delegated: dict[int, list[ModelResponse]] = field(default_factory=dict)
+    nested_responses: dict[int, list[ModelResponse]] = field(default_factory=dict)
     """Responses of nested agents, by the number of the response whose tools called them."""
     output_tools: set[str] = field(default_factory=set)
     """Tools that carry the agent's typed output."""
@@ -118,7 +118,7 @@ def _render_text(content: object) -> str:
 
 
 def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> Turn:
-    responses = [response, *notes.delegated.get(number, ())]
+    responses = [response, *notes.nested_responses.get(number, ())]
     calls = [part for part in response.parts if isinstance(part, BaseToolCallPart)]
     outputs = [part for part in calls if part.tool_name in notes.output_tools]
     output_text = "\n".join(part.args_as_json_str() for part in outputs)

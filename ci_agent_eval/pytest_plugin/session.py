@@ -228,7 +228,7 @@ class EpisodeSession:
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
             for assertion in running.early_assertions:
-                state.recorder.keep(assertion)
+                state.recorder.record_assertion(assertion)
             running.early_assertions.clear()
         return state.recorder
 

@@ -37,7 +37,7 @@ class RunningEpisode:
     """Assertions of fixtures, made before the recorder existed."""
     late_assertions: list[Assertion] = field(default_factory=list)
     """Assertions made after the episode had ended."""
-    unawaited: list[Callable[[], str]] = field(default_factory=list)
+    unawaited_checks: list[Callable[[], str]] = field(default_factory=list)
     """Checks not yet awaited: each callable closes its check and returns the place of the call."""
     open_shared_fixtures: int = 0
     """Fixtures of wider scope that run in its context, see `enter_shared_fixture`."""
@@ -48,7 +48,7 @@ class RunningEpisode:
     asserted: bool = False
     """Whether an assert of the test passed, or an equivalent."""
 
-    def keep(self, assertion: Assertion) -> None:
+    def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion in any phase of the test."""
         self.asserted = True
         if self.counts_once:
@@ -58,7 +58,7 @@ class RunningEpisode:
         elif self.recorder is None:
             self.early_assertions.append(assertion)
         else:
-            self.recorder.keep(assertion)
+            self.recorder.record_assertion(assertion)
 
 
 _context_episode: ContextVar[RunningEpisode | None] = ContextVar(

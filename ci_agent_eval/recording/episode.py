@@ -71,9 +71,9 @@ class EpisodeRecorder:
         locate: Locate = lambda: None,
         **fields: Unpack[EpisodeFields],
     ) -> None:
-        self._begin(build_initial_episode(scenario_id, **fields), clock, locate)
+        self._initialize(build_initial_episode(scenario_id, **fields), clock, locate)
 
-    def _begin(self, initial: Episode, clock: Clock, locate: Locate) -> None:
+    def _initialize(self, initial: Episode, clock: Clock, locate: Locate) -> None:
         self._initial = initial
         self.agent = self._initial.agent
         self.model = self._initial.model
@@ -105,7 +105,7 @@ class EpisodeRecorder:
     ) -> EpisodeRecorder:
         """Create the recorder of an episode from `build_initial_episode`."""
         recorder = cls.__new__(cls)
-        recorder._begin(initial, clock, locate)  # noqa: SLF001 - skips the second validation
+        recorder._initialize(initial, clock, locate)  # noqa: SLF001 - skips the second validation
         return recorder
 
     @property
@@ -208,7 +208,7 @@ class EpisodeRecorder:
         self._assertions += add_location(found, self._locate())
         return all(assertion.passed for assertion in found)
 
-    def keep(self, assertion: Assertion) -> None:
+    def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion from elsewhere, such as a failed subtest."""
         self._assertions.append(assertion)
 
@@ -294,7 +294,7 @@ class EpisodeRecorder:
         if is_agent_failure(reason, answered=answered) and reason not in allowed:
             description = f"{reason}: {clean_text(error)}" if error else reason
             file, line = self._locate() or (None, None)
-            self.keep(
+            self.record_assertion(
                 Assertion(
                     name=AGENT_FINISHED, passed=False, reason=description, file=file, line=line
                 )

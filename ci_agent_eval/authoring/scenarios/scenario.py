@@ -154,7 +154,7 @@ class Scenario:
         result = yield from simulate_conversation(app, self.user, self._add_goal(plan, recorder))
         for assertion in [*self._assert_ending(result), *(yield from self._run_checks(recorder))]:
             place = {"file": self.file, "line": self.line}
-            recorder.keep(assertion.model_copy(update=place))
+            recorder.record_assertion(assertion.model_copy(update=place))
         _CHECKED_EPISODES.add(recorder)
         return result
 

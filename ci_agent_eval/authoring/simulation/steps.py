@@ -87,7 +87,7 @@ class DeferredSteps:
         self._coroutine = await_steps(steps)
         self._episode = get_active_episode()
         if self._episode is not None:
-            self._episode.unawaited.append(self.close_unawaited)
+            self._episode.unawaited_checks.append(self.close_unawaited)
 
     def close_unawaited(self) -> str:
         """Close the coroutine, and return the problem and its correction."""
@@ -95,8 +95,8 @@ class DeferredSteps:
         return f"{self._name}(...) was not awaited; write `await {self._name}(...)`"
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        if self._episode is not None and self.close_unawaited in self._episode.unawaited:
-            self._episode.unawaited.remove(self.close_unawaited)
+        if self._episode is not None and self.close_unawaited in self._episode.unawaited_checks:
+            self._episode.unawaited_checks.remove(self.close_unawaited)
         return self._coroutine.__await__()
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -71,11 +71,11 @@ class CommandAgent:
 
     async def answer(self, work: AgentTask) -> None:
         """Run the program and record each line as it arrives."""
-        process = await self._start()
+        process = await self._start_program()
         stderr = asyncio.ensure_future(_read_tail(process.stderr))
-        writing = asyncio.ensure_future(_write_input(process, self._input(work)))
+        writing = asyncio.ensure_future(_write_input(process, self._build_input(work)))
         try:
-            transcript = await self._read(process, work)
+            transcript = await self._read_transcript(process, work)
             code = await process.wait()
             await writing
         finally:
@@ -88,7 +88,7 @@ class CommandAgent:
         if not transcript.turns and transcript.stop == COMPLETED:
             work.stop = Stop("empty_answer", f"{self.label} gave no answer{_describe_stderr(tail)}")
 
-    async def _start(self) -> Process:
+    async def _start_program(self) -> Process:
         inherited = {name: self.environ[name] for name in _PASSED_VARIABLES if name in self.environ}
         try:
             return await asyncio.create_subprocess_exec(
@@ -105,13 +105,13 @@ class CommandAgent:
                 f"{self.label} could not be started: {error}; look at its command and cwd"
             ) from error
 
-    def _input(self, work: AgentTask) -> bytes:
+    def _build_input(self, work: AgentTask) -> bytes:
         if self.stdin == "text":
             return work.prompt.encode()
         payload = {"prompt": work.prompt, "messages": to_jsonable(list(work.history))}
         return json.dumps(payload).encode() + b"\n"
 
-    async def _read(self, process: Process, work: AgentTask) -> Transcript:
+    async def _read_transcript(self, process: Process, work: AgentTask) -> Transcript:
         transcript = Transcript()
         async for number, line in _read_lines(process.stdout, self.cap_bytes, self.label):
             try:

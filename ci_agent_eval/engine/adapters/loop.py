@@ -57,10 +57,10 @@ class LoopAgent:
         record = RunRecord(clock=work.clock, has_servers=_has_servers(self.agent))
         model, run_usage = None, RunUsage()
         try:
-            model = self._model(work)
+            model = self._build_model(work)
             with enter_run_scope(RunScope(work.cassette_session, record, run_usage)):
-                async with self._open(model, work):
-                    await self._run(work, model, record, run_usage)
+                async with self._hold_connections(model, work):
+                    await self._run_agent(work, model, record, run_usage)
         except UserError as error:
             raise InputError(f"agent {self.label!r}: {error}") from error
         except InputError:
@@ -76,7 +76,7 @@ class LoopAgent:
                 "override it with a CassetteModel, or not at all"
             )
 
-    def _model(self, work: AgentTask) -> Model:
+    def _build_model(self, work: AgentTask) -> Model:
         """Return the agent's model with timing, and on the cassette if there is one."""
         model = self.agent.model
         if model is None:
@@ -85,13 +85,15 @@ class LoopAgent:
             return _build_timed_model(model, work)
         return CassetteModel(_build_inner_model(model, work), work.cassette_session)
 
-    def _open(self, model: Model, work: AgentTask) -> AbstractAsyncContextManager[object]:
+    def _hold_connections(
+        self, model: Model, work: AgentTask
+    ) -> AbstractAsyncContextManager[object]:
         """Hold the model's connections; a model given by name connects for this run only."""
         if work.connections is None or not isinstance(self.agent.model, Model):
             return model
         return work.connections.hold(model)
 
-    async def _run(
+    async def _run_agent(
         self, work: AgentTask, model: Model, record: RunRecord, run_usage: RunUsage
     ) -> None:
         run: AgentRun[Any, Any] | None = None

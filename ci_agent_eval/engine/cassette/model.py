@@ -100,7 +100,7 @@ class CassetteModel(WrapperModel):
         if session.mode == "off":
             session.live += 1
             return await super().request(messages, model_settings, model_request_parameters)
-        request = self._canonical(messages, model_settings, model_request_parameters)
+        request = self._canonicalize_request(messages, model_settings, model_request_parameters)
         recording = session.find_response(request)
         if recording is not None:
             try:
@@ -156,7 +156,7 @@ class CassetteModel(WrapperModel):
         if self.session.mode == "replay":
             raise self.session.refuse(_describe_live_call(method))
 
-    def _canonical(
+    def _canonicalize_request(
         self,
         messages: list[ModelMessage],
         settings: ModelSettings | None,

@@ -83,7 +83,7 @@ class ServerPool:
         toolsets: dict[int, AbstractToolset[Any]] = {}
         async with AsyncExitStack() as stack:
             for index in sorted(
-                range(len(distinct)), key=lambda index: self._rank(distinct[index])
+                range(len(distinct)), key=lambda index: self._get_rank(distinct[index])
             ):
                 toolset = self.toolset(distinct[index], episode_id)
                 toolsets[index] = await stack.enter_async_context(toolset)
@@ -115,7 +115,7 @@ class ServerPool:
     ) -> AsyncIterator[EpisodeToolset]:
         running = RunningServer(fill_in_port(server), self._environ)
         self._private.add(running)
-        start = self._run_detached(self._start(running))
+        start = self._run_detached(self._start_server(running))
         try:
             await asyncio.shield(start)
             yield EpisodeToolset(server.label, episode_id, _build_fixed_source(running, episode_id))
@@ -137,7 +137,7 @@ class ServerPool:
             source = _build_fixed_source(running, episode_id)
             yield EpisodeToolset(shared.server.label, episode_id, source, hidden)
 
-    async def _start(self, running: RunningServer) -> None:
+    async def _start_server(self, running: RunningServer) -> None:
         async with self._starts:
             await running.start()
 
@@ -145,7 +145,9 @@ class ServerPool:
         for shared in self._shared:
             if shared.server == server:
                 return shared
-        shared = SharedServer(server, self._environ, self._start, self._run_detached, self._sleep)
+        shared = SharedServer(
+            server, self._environ, self._start_server, self._run_detached, self._sleep
+        )
         self._shared.append(shared)
         return shared
 
@@ -158,7 +160,7 @@ class ServerPool:
             self._cli.append((server, toolset))
             return toolset
 
-    def _rank(self, server: Server) -> int:
+    def _get_rank(self, server: Server) -> int:
         """Return the position in an order that is the same for all episodes."""
         if isinstance(server, CLIServer) or server.isolation != "reset":
             return -1

@@ -128,7 +128,7 @@ class RunningServer:
         limit = (wait.timeout_s if wait is not None else None) or self.declared.startup_timeout_s
         try:
             async with asyncio.timeout(limit):
-                await self._open()
+                await self._open_connection()
         except TimeoutError as error:
             await self.stop()
             raise self.build_error(f"was not ready within {limit:g} s") from error
@@ -188,7 +188,7 @@ class RunningServer:
         redactor = Redactor.of(find_server_secrets(self.declared))
         return ServerError(redactor.text("\n".join(parts)))
 
-    async def _open(self) -> None:
+    async def _open_connection(self) -> None:
         server = self.declared
         if server.transport == "stdio":
             await self._shake_hands()

@@ -222,7 +222,9 @@ class RecordedRuns:
         """Return the limits that remain of the hard budgets after the turns so far."""
         from ci_agent_eval.engine import RunLimits  # noqa: PLC0415 - inert until used
 
-        return RunLimits.from_budgets(self.recorder.budgets).after(self.recorder.trajectory)
+        return RunLimits.from_budgets(self.recorder.budgets).subtract_turns(
+            self.recorder.trajectory
+        )
 
     def _record(self, result: AgentResult) -> None:
         from ci_agent_eval.engine.prices import get_price_table  # noqa: PLC0415 - inert until used

@@ -33,7 +33,7 @@ def record_subtest(state: EpisodeItem, name: str) -> None:
     if ending is None:
         return
     if ending.assertion is not None and state.recorder is not None:
-        state.recorder.keep(ending.assertion.model_copy(update={"name": name}))
+        state.recorder.record_assertion(ending.assertion.model_copy(update={"name": name}))
     else:
         state.subtest_errors.append(f"in subtest {name}: {ending.reason}")
 

@@ -117,7 +117,7 @@ class AssertRecorder:
     ) -> None:
         if episode is None:
             return
-        episode.keep(
+        episode.record_assertion(
             Assertion(
                 name=truncate_text(remove_addresses(clean_text(name)), MAX_NAME),
                 passed=passed,

@@ -66,7 +66,7 @@ def is_hypothesis_evaluation(item: pytest.Item, state: EpisodeItem) -> bool:
 
 def abandon_unawaited_checks(state: EpisodeItem) -> list[str]:
     """Abandon the checks that were never awaited; return the place of each."""
-    pending = [] if state.running is None else state.running.unawaited
+    pending = [] if state.running is None else state.running.unawaited_checks
     found = [give_up() for give_up in pending]
     pending.clear()
     return found
@@ -142,7 +142,7 @@ def record_unittest_failures(
         pending.remove(excinfo)
         assertion = build_failure_ending(excinfo, places).assertion
         if assertion is not None:
-            state.recorder.keep(assertion)
+            state.recorder.record_assertion(assertion)
 
 
 def record_property_assertion(state: EpisodeItem) -> None:
@@ -152,7 +152,7 @@ def record_property_assertion(state: EpisodeItem) -> None:
         return
     if running.counts_once and running.asserted:
         found = Assertion(name=EVERY_EXAMPLE, passed=True, file=episode.file, line=episode.line)
-        state.recorder.keep(found)
+        state.recorder.record_assertion(found)
 
 
 def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
@@ -164,7 +164,7 @@ def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
     if log is None or state.recorder is None:
         return
     for failure in log.get_failures():
-        state.recorder.keep(_parse_soft_failure(failure))
+        state.recorder.record_assertion(_parse_soft_failure(failure))
     if is_measured(item, state):
         log.clear_failures()
 
