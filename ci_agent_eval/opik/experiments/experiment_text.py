@@ -73,7 +73,7 @@ def _format_setting(value: object) -> str:
 def _render_results(results: Iterable[ExperimentResult]) -> Iterator[str]:
     for result in results:
         scores = "  ".join(
-            f"{make_printable(s.name)} {format_score(s.value)}" for s in result.scores
+            f"{make_printable(s.name)} {_format_score(s.value)}" for s in result.scores
         )
         mark = _MARKS.get(result.outcome, make_printable(result.outcome))
         yield f"{mark} {make_printable(result.nodeid)}{f'  [{scores}]' if scores else ''}"
@@ -121,10 +121,10 @@ def _format_change(before: str | None, after: str | None) -> str:
 
 
 def _format_optional_score(value: float | None) -> str | None:
-    return None if value is None else format_score(value)
+    return None if value is None else _format_score(value)
 
 
-def format_score(value: float) -> str:
+def _format_score(value: float) -> str:
     """Return a score with at most three decimal places."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
 
