@@ -129,7 +129,7 @@ def _compare_cases(
 
 
 def _has_unexplained_cases(cases: Sequence[JUnitCase], group: AttemptGroup) -> bool:
-    """Return whether there are more cases than attempts: a surplus case may hide a failure.
+    """Return whether there are more cases, failures or errors than the attempts explain.
 
     If a test failed and its teardown broke, pytest writes a second case, an error.
     """
