@@ -38,10 +38,7 @@ def build_figures_section(view: ReportView) -> Section:
     )
     method = "" if found is None else f"\n\n{found.method}"
     return Section(
-        "figures",
-        "Figures",
-        ("figure", "figures"),
-        SectionBody(len(rows), lambda lines: body.write(lines) + method),
+        "figures", "Figures", SectionBody(len(rows), lambda lines: body.write(lines) + method)
     )
 
 
@@ -57,7 +54,6 @@ def build_baseline_section(view: ReportView) -> Section:
     return Section(
         "baseline",
         "Against the baseline",
-        ("line against the baseline", "lines against the baseline"),
         table_body(columns, view.baseline_findings, _finding_row),
         is_open=any(finding.gates for finding in view.baseline_findings),
     )
@@ -85,7 +81,6 @@ def build_changes_section(view: ReportView) -> Section:
     return Section(
         "changes",
         f"Since the baseline: {title}",
-        ("change since the baseline", "changes since the baseline"),
         list_body(lines, lambda line: f"{line[0]}: {line[1]}"),
     )
 
@@ -155,7 +150,6 @@ def build_changed_diffs_section(view: ReportView) -> Section:
     return Section(
         "changed_diffs",
         f"What changed in {count_noun(len(changed), 'scenario')}",
-        ("trajectory that changed", "trajectories that changed"),
         blocks_body(changed, _render_diff),
     )
 
@@ -167,7 +161,6 @@ def build_detours_section(view: ReportView) -> Section:
     return Section(
         "detours",
         f"{count_noun(len(passing), 'scenario')} {takes} another way",
-        ("other way", "other ways"),
         blocks_body(passing, _render_diff),
         most=MOST_DETOURS,
     )

@@ -43,10 +43,7 @@ def build_assertions_section(view: ReportView) -> Section:
     ]
     title = count_noun(len(found), "failed assertion", "failed assertions")
     return Section(
-        "assertions",
-        f"{title} in full",
-        ("failing assertion", "failing assertions"),
-        list_body(found, lambda pair: render_assertion(*pair)),
+        "assertions", f"{title} in full", list_body(found, lambda pair: render_assertion(*pair))
     )
 
 
@@ -72,7 +69,6 @@ def build_outputs_section(view: ReportView) -> Section:
     return Section(
         "outputs",
         f"Output of {count_noun(len(found), 'failing test')}",
-        ("output of a test", "outputs of tests"),
         blocks_body(found, _render_output),
     )
 
@@ -87,7 +83,6 @@ def build_advisory_section(view: ReportView) -> Section:
     return Section(
         "advisory",
         f"Advisory, not gating: {count_noun(len(found), 'failing scenario')}",
-        ("failing advisory scenario", "failing advisory scenarios"),
         failing_table(found),
     )
 
@@ -98,7 +93,6 @@ def build_warnings_section(view: ReportView) -> Section:
     return Section(
         "warnings",
         count_noun(len(found), "warning"),
-        ("warning", "warnings"),
         list_body(found, lambda pair: render_assertion(*pair)),
     )
 
@@ -108,7 +102,6 @@ def build_flaky_section(view: ReportView) -> Section:
     return Section(
         "flaky",
         f"{format_count(len(view.flaky_rows))} flaky: passed only on a retry",
-        ("flaky scenario or test", "flaky scenarios or tests"),
         list_body(view.flaky_rows, _flaky_line),
     )
 
@@ -146,7 +139,6 @@ def build_passing_section(view: ReportView) -> Section:
     return Section(
         "passing",
         f"{title}, {format_count(over)} over budget" if over else title,
-        ("passing scenario", "passing scenarios"),
         table_body(columns, found, lambda row: _passing_row(row, rated=rated)),
     )
 
@@ -174,7 +166,6 @@ def build_iterations_section(view: ReportView) -> Section:
     return Section(
         "iterations",
         f"Iterations of {count_noun(len(found), 'scenario')}, all together",
-        ("scenario in iterations", "scenarios in iterations"),
         table_body(columns, found, _iterations_row),
     )
 
@@ -209,7 +200,6 @@ def build_sources_section(view: ReportView) -> Section:
     return Section(
         "sources",
         count_noun(len(view.sources), "result file"),
-        ("result file", "result files"),
         table_body(columns, view.sources, _source_row),
     )
 

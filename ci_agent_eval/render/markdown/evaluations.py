@@ -35,7 +35,6 @@ def build_conversations_section(view: ReportView) -> Section:
     return Section(
         "evaluations",
         view.evaluations_title,
-        ("conversation", "conversations"),
         table_body(columns, found, _build_row),
         is_open=view.misses_thresholds,
     )
@@ -69,6 +68,5 @@ def build_measured_section(view: ReportView) -> Section:
     return Section(
         "measured",
         f"{title} of evaluations in full",
-        ("failing assertion of evaluations", "failing assertions of evaluations"),
         list_body(found, lambda pair: render_assertion(*pair)),
     )

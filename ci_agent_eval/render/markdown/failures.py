@@ -36,24 +36,14 @@ from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 def build_failing_section(view: ReportView) -> Section:
     """Return required scenarios below their pass rate, the first cause of each."""
-    return Section(
-        "failing",
-        "Failing",
-        ("failing scenario", "failing scenarios"),
-        failing_table(view.failing_scenarios),
-        is_open=True,
-    )
+    return Section("failing", "Failing", failing_table(view.failing_scenarios), is_open=True)
 
 
 def build_tests_section(view: ReportView) -> Section:
     """Return JUnit cases that are no episodes and did not pass."""
     columns = (TableColumn("test"), TableColumn("ended"), TableColumn("message"), WHERE)
     return Section(
-        "tests",
-        "Failing tests",
-        ("failing test", "failing tests"),
-        table_body(columns, view.failing_tests, _test_row),
-        is_open=True,
+        "tests", "Failing tests", table_body(columns, view.failing_tests, _test_row), is_open=True
     )
 
 
@@ -73,7 +63,6 @@ def build_errors_section(view: ReportView) -> Section:
     return Section(
         "errors",
         "Ended in an error, not judged",
-        ("scenario with errors", "scenarios with errors"),
         table_body(columns, view.errored_scenarios, _error_row),
         is_open=True,
     )
@@ -97,7 +86,6 @@ def build_skipped_section(view: ReportView) -> Section:
     return Section(
         "skipped",
         "Skipped",
-        ("skipped scenario", "skipped scenarios"),
         table_body(columns, view.skipped_scenarios, _skipped_row),
         is_open=gating,
     )
@@ -120,7 +108,6 @@ def build_manifest_section(view: ReportView) -> Section:
     return Section(
         "manifest",
         "Known scenarios",
-        ("difference from the known scenarios", "differences from the known scenarios"),
         SectionBody(
             table.total, lambda lines: f"{table.write(lines)}\n\n{view.manifest_advice}".rstrip()
         ),
@@ -150,7 +137,6 @@ def build_overruns_section(view: ReportView) -> Section:
     return Section(
         "overruns",
         "Over budget",
-        ("line of budgets", "lines of budgets"),
         table_body(columns, view.overruns, lambda pair: _overrun_row(*pair)),
         is_open=any(overrun.gates for _, overrun in view.overruns),
     )
@@ -191,7 +177,6 @@ def build_findings_section(view: ReportView) -> Section:
     return Section(
         "findings",
         "Findings about the result files",
-        ("finding", "findings"),
         SectionBody(len(found), write),
         is_open=any(row.blocking for row in found.shown),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar, get_args
+from typing import Final, TypeVar
 
 from ci_agent_eval.gate import Judgement
 from ci_agent_eval.render.escape import code_span
@@ -21,35 +21,38 @@ from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
 T = TypeVar("T")
 
-SectionName = Literal[
-    "figures",
-    "failing",
-    "baseline",
-    "tests",
-    "errors",
-    "skipped",
-    "manifest",
-    "overruns",
-    "findings",
-    "changed_diffs",
-    "detours",
-    "changes",
-    "assertions",
-    "outputs",
-    "evaluations",
-    "measured",
-    "advisory",
-    "quarantined",
-    "acknowledged",
-    "warnings",
-    "flaky",
-    "passing",
-    "iterations",
-    "trend",
-    "sources",
-]
+SectionName = str
 
-NAMES: tuple[SectionName, ...] = get_args(SectionName)
+NOUNS: dict[SectionName, tuple[str, str]] = {
+    "figures": ("figure", "figures"),
+    "failing": ("failing scenario", "failing scenarios"),
+    "baseline": ("line against the baseline", "lines against the baseline"),
+    "tests": ("failing test", "failing tests"),
+    "errors": ("scenario with errors", "scenarios with errors"),
+    "skipped": ("skipped scenario", "skipped scenarios"),
+    "manifest": ("difference from the known scenarios", "differences from the known scenarios"),
+    "overruns": ("line of budgets", "lines of budgets"),
+    "findings": ("finding", "findings"),
+    "changed_diffs": ("trajectory that changed", "trajectories that changed"),
+    "detours": ("other way", "other ways"),
+    "changes": ("change since the baseline", "changes since the baseline"),
+    "assertions": ("failing assertion", "failing assertions"),
+    "outputs": ("output of a test", "outputs of tests"),
+    "evaluations": ("conversation", "conversations"),
+    "measured": ("failing assertion of evaluations", "failing assertions of evaluations"),
+    "advisory": ("failing advisory scenario", "failing advisory scenarios"),
+    "quarantined": ("scenario in quarantine", "scenarios in quarantine"),
+    "acknowledged": ("acknowledgement", "acknowledgements"),
+    "warnings": ("warning", "warnings"),
+    "flaky": ("flaky scenario or test", "flaky scenarios or tests"),
+    "passing": ("passing scenario", "passing scenarios"),
+    "iterations": ("scenario in iterations", "scenarios in iterations"),
+    "trend": ("run of the trend", "runs of the trend"),
+    "sources": ("result file", "result files"),
+}
+"""The name of one line of each section, and of several."""
+
+NAMES = tuple(NOUNS)
 
 ID_LIMIT: Final = 120
 REASON_LIMIT: Final = 300
@@ -76,8 +79,6 @@ class Section:
 
     name: SectionName
     title: str
-    noun: tuple[str, str]
-    """The name of one line, and of several."""
     body: SectionBody
     is_open: bool = False
     """Whether it is not collapsed where the gate failed."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ci_agent_eval.render.markdown.section import NAMES, Section, SectionName
+from ci_agent_eval.render.markdown.section import NAMES, NOUNS, Section, SectionName
 from ci_agent_eval.render.numbers import format_count
 
 NO_LINES: Final = 0
@@ -82,7 +82,7 @@ class SectionCut:
     left_out: int
 
     def __str__(self) -> str:
-        one, many = self.section.noun
+        one, many = NOUNS[self.section.name]
         total = self.section.total
         return (
             f"{format_count(self.left_out)} of {format_count(total)} {one if total == 1 else many}"

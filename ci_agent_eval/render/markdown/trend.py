@@ -33,7 +33,6 @@ def build_trend_section(view: ReportView) -> Section:
     return Section(
         "trend",
         f"Trend of the last {count_noun(runs, 'run')} of the baseline",
-        ("run of the trend", "runs of the trend"),
         SectionBody(
             len(points) if runs >= FEWEST else 0, lambda lines: render_trend(points[-lines:])
         ),

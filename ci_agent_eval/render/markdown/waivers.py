@@ -40,7 +40,6 @@ def build_quarantine_section(view: ReportView) -> Section:
     return Section(
         "quarantined",
         view.quarantine_title,
-        ("scenario in quarantine", "scenarios in quarantine"),
         table_body(columns, found, _quarantine_row),
         is_open=not all(item.is_active for item in found),
     )
@@ -69,10 +68,7 @@ def _describe_failure(row: ScenarioRow) -> str:
 def build_acknowledged_section(view: ReportView) -> Section:
     """Return the acknowledged regressions, and the entries that accept nothing."""
     return Section(
-        "acknowledged",
-        view.acknowledged_title,
-        ("acknowledgement", "acknowledgements"),
-        list_body(view.acknowledged, _acknowledged_line),
+        "acknowledged", view.acknowledged_title, list_body(view.acknowledged, _acknowledged_line)
     )
 
 
