@@ -57,7 +57,7 @@ def _list_state_parts(view: ReportView) -> Iterator[Any]:
     for case in view.tests.failing:
         yield "test", case.title, case.outcome
     for found in view.findings:
-        if found.blocking:
+        if found.gates:
             yield "finding", found.finding.kind, found.where
     for reason in view.reasons:
         yield "reason", reason.kind, *(reason.name.key if reason.name else _NO_KEY)

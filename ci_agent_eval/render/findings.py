@@ -51,7 +51,7 @@ class FindingRow:
         return self.finding.where
 
     @property
-    def blocking(self) -> bool:
+    def gates(self) -> bool:
         """Whether it gates."""
         return self.finding.blocking
 

@@ -98,7 +98,7 @@ def _list_passes(report: Report) -> Iterator[str]:
 
 def _describe_findings(report: Report, *, blocking: bool) -> Iterator[str]:
     shown = build_finding_rows(report).shown
-    found = [row.finding for row in shown if row.blocking is blocking]
+    found = [row.finding for row in shown if row.gates is blocking]
     kinds = Counter(finding.kind for finding in found)
     for kind, (one, many) in _FINDINGS.items():
         if kind == "shards" and kinds[kind]:

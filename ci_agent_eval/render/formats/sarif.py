@@ -77,7 +77,7 @@ def _build_result(kind: AnnotationKind, annotation: Annotation) -> dict[str, Any
 def _build_invocation(view: ReportView, unplaced: list[Annotation]) -> dict[str, Any]:
     """Return the run: whether its files are sound, the reasons of the verdict."""
     return {
-        "executionSuccessful": not any(f.blocking for f in view.findings),
+        "executionSuccessful": not any(f.gates for f in view.findings),
         "toolExecutionNotifications": [
             *(_build_notification("error", reason) for reason in view.reasons),
             *(_build_notification("warning", reason) for reason in view.warnings),

@@ -27,10 +27,10 @@ class BaselineConversations:
         self,
         samples: Iterable[ConversationSample],
         episodes: Iterable[EpisodeRecord],
-        shown: PageText,
+        texts: PageText,
     ) -> None:
-        self._shown = shown
-        self._left = shown.caps.baseline
+        self._texts = texts
+        self._left = texts.caps.baseline
         self._samples: Mapping[ScenarioKey, list[ConversationSample]] = defaultdict(list)
         for sample in samples:
             self._samples[sample.scenario_id, sample.agent].append(sample)
@@ -38,7 +38,7 @@ class BaselineConversations:
         for number, facts in enumerate(episodes, start=1):
             self._episodes[facts.scenario_id, facts.agent or None].append((number, facts))
 
-    def of(self, scenario: ScenarioComparison) -> dict[str, Any]:
+    def find_pair(self, scenario: ScenarioComparison) -> dict[str, Any]:
         """Return both as the page's script reads them; empty without one in the baseline."""
         sample = _pick_sample(self._of_base(scenario), scenario)
         if sample is None:
@@ -60,9 +60,9 @@ class BaselineConversations:
 
     def _turns(self, sample: ConversationSample) -> list[dict[str, Any]] | None:
         if sample.turns is None or self._left <= 0:
-            self._shown.cut.conversations += 1
+            self._texts.cut.conversations += 1
             return None
-        turns = ConversationWriter(self._shown).turns(json.loads(sample.turns))
+        turns = ConversationWriter(self._texts).turns(json.loads(sample.turns))
         self._left -= len(embed_json(turns))
         return turns
 

@@ -18,24 +18,24 @@ BudgetBar = dict[str, Any]
 """`name`, `used` and `limit` in words, `share` of the limit (absent: not measured), `soft`."""
 
 MOST_SHARE = 99.0
-"""Larger shares are shown as this one; the bar is full long before."""
+"""Larger shares are texts as this one; the bar is full long before."""
 
 
-def build_episode_bars(budgets: Mapping[str, Any], shown: PageText) -> list[BudgetBar]:
+def build_episode_bars(budgets: Mapping[str, Any], texts: PageText) -> list[BudgetBar]:
     """Return the budgets of an episode as canonical JSON holds them."""
     return [
-        _name_bar(*_build_cached_bar(*figure), shown)
-        for figure in _list_budget_values(budgets, shown)
+        _name_bar(*_build_cached_bar(*figure), texts)
+        for figure in _list_budget_values(budgets, texts)
     ]
 
 
-def _list_budget_values(budgets: Mapping[str, Any], shown: PageText) -> Iterator[tuple[Any, ...]]:
+def _list_budget_values(budgets: Mapping[str, Any], texts: PageText) -> Iterator[tuple[Any, ...]]:
     """Yield the values of a `BudgetViolation` for each budget, exceeded or not."""
     for kind in BUDGET_KINDS:
         if kind.name in budgets:
             yield _read_budget(kind.name, budgets[kind.name])
     custom = sorted(budgets.get("custom", {}).items())
-    for name, budget in shown.first(custom):
+    for name, budget in texts.first(custom):
         yield _read_budget(name, budget)
 
 
@@ -46,17 +46,17 @@ def _read_budget(name: str, budget: Mapping[str, Any]) -> tuple[Any, ...]:
     return name, budget["limit"], used, hard, statistic, budget.get("unit")
 
 
-def build_suite_bars(budgets: SuiteBudgets, totals: Totals, shown: PageText) -> list[BudgetBar]:
+def build_suite_bars(budgets: SuiteBudgets, totals: Totals, texts: PageText) -> list[BudgetBar]:
     """Return the budgets of the whole suite."""
     figures = (
         BudgetViolation(kind.name, budget.limit, getattr(totals, kind.total), budget.hard)
         for kind, budget in budgets.iter_named()
     )
-    return [_name_bar(*_build_bar(figure), shown) for figure in figures]
+    return [_name_bar(*_build_bar(figure), texts) for figure in figures]
 
 
-def _name_bar(label: str, bar: BudgetBar, shown: PageText) -> BudgetBar:
-    return {"name": shown.name(label), **bar}
+def _name_bar(label: str, bar: BudgetBar, texts: PageText) -> BudgetBar:
+    return {"name": texts.name(label), **bar}
 
 
 @lru_cache(4096, typed=True)

@@ -61,7 +61,7 @@ class ComparisonPair:
     before: Sequence[DiffStep]
     after: Sequence[DiffStep]
     talks: Mapping[str, Any]
-    """A conversation of each side, for the page's script; empty: none is shown."""
+    """A conversation of each side, for the page's script; empty: none is texts."""
     opened: bool
 
 
@@ -74,14 +74,14 @@ class PageComparison:
     figures: Sequence[FigureRow]
     pairs: Sequence[ComparisonPair]
     unchanged: int
-    """The number of scenarios that are not shown."""
+    """The number of scenarios that are not texts."""
 
 
 Findings = Sequence[BaselineFinding]
 
 
 def build_page_comparison(
-    view: ReportView, shown: PageText, conversations: BaselineConversations
+    view: ReportView, texts: PageText, conversations: BaselineConversations
 ) -> PageComparison | None:
     """Return the page's comparison; None: nothing was compared."""
     found = view.comparison
@@ -94,12 +94,12 @@ def build_page_comparison(
     ordered = sorted(pairs, key=lambda pair: _rank_row(*pair))
     listed = [(row, findings) for row, findings in ordered if findings or _is_shown(row)]
     return PageComparison(
-        label=shown.name(found.label),
+        label=texts.name(found.label),
         method=found.method,
         figures=view.compared_figures,
         pairs=[
-            _build_pair(row, shown, findings, conversations)
-            for row, findings in shown.first(listed)
+            _build_pair(row, texts, findings, conversations)
+            for row, findings in texts.first(listed)
         ],
         unchanged=len(found.scenarios) - len(listed),
     )
@@ -149,28 +149,28 @@ def _list_chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, st
 
 
 def _build_pair(
-    row: ComparisonRow, shown: PageText, against: Findings, conversations: BaselineConversations
+    row: ComparisonRow, texts: PageText, against: Findings, conversations: BaselineConversations
 ) -> ComparisonPair:
     scenario, diff = row.scenario, row.diff
     return ComparisonPair(
-        name=shown.name(scenario.scenario_id),
-        agent=shown.name(scenario.agent) if scenario.agent else None,
+        name=texts.name(scenario.scenario_id),
+        agent=texts.name(scenario.agent) if scenario.agent else None,
         chips=list(_list_chips(row, against)),
         certainty=row.certainty,
         passes=(row.before, row.now),
         figures=_list_figures(row),
         incomparable=_describe_incomparable(row),
         differences=[
-            ConditionDifference(d.condition, shown.text(d.before), shown.text(d.after))
+            ConditionDifference(d.condition, texts.text(d.before), texts.text(d.after))
             for d in scenario.differences
         ],
         apart=scenario.change == "not_comparable",
-        newly_over=[shown.name(name) for name in shown.first(scenario.newly_over)],
-        renamed_from=shown.name(scenario.renamed_from) if scenario.renamed_from else None,
-        place=_describe_place(row, shown),
-        before=_build_steps(diff.before, diff.call, shown) if diff else [],
-        after=_build_steps(diff.after, diff.call, shown) if diff else [],
-        talks=conversations.of(scenario) if row.is_changed else {},
+        newly_over=[texts.name(name) for name in texts.first(scenario.newly_over)],
+        renamed_from=texts.name(scenario.renamed_from) if scenario.renamed_from else None,
+        place=_describe_place(row, texts),
+        before=_build_steps(diff.before, diff.call, texts) if diff else [],
+        after=_build_steps(diff.after, diff.call, texts) if diff else [],
+        talks=conversations.find_pair(scenario) if row.is_changed else {},
         opened=any(finding.gates for finding in against) or _is_failing(row),
     )
 
@@ -192,15 +192,15 @@ def _list_figures(row: ComparisonRow) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _describe_place(row: ComparisonRow, shown: PageText) -> str:
+def _describe_place(row: ComparisonRow, texts: PageText) -> str:
     if row.diff is None:
         return ""
-    argument = f", argument {shown.name(row.diff.argument)}" if row.diff.argument else ""
+    argument = f", argument {texts.name(row.diff.argument)}" if row.diff.argument else ""
     return f"First divergence at {row.diff.place}{argument}"
 
 
-def _build_steps(names: Sequence[str], call: int, shown: PageText) -> list[DiffStep]:
+def _build_steps(names: Sequence[str], call: int, texts: PageText) -> list[DiffStep]:
     return [
-        DiffStep(shown.name(name), number == call)
-        for number, name in enumerate(shown.first(names), start=1)
+        DiffStep(texts.name(name), number == call)
+        for number, name in enumerate(texts.first(names), start=1)
     ]

@@ -25,19 +25,19 @@ _USUAL = (None, "stop", "tool_call")
 class ConversationWriter:
     """Collects turns until the episode's share of the page is used up."""
 
-    def __init__(self, shown: PageText) -> None:
-        self._shown = shown
-        self._left = shown.caps.conversation
+    def __init__(self, texts: PageText) -> None:
+        self._texts = texts
+        self._left = texts.caps.conversation
 
     def turns(self, turns: list[Mapping[str, Any]]) -> list[Part]:
         """Return the turns that are shown: all of them, unless they are very long or many."""
         return [self._turn(turn) for turn in self._while_room(turns)]
 
     def _while_room(self, items: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        for number, item in enumerate(self._shown.first(items)):
+        for number, item in enumerate(self._texts.first(items)):
             if self._left <= 0:
-                shown = min(len(items), self._shown.caps.items)
-                self._shown.cut.items += shown - number
+                shown = min(len(items), self._texts.caps.items)
+                self._texts.cut.items += shown - number
                 return
             yield item
 
@@ -52,10 +52,10 @@ class ConversationWriter:
     def _finish(self, turn: Mapping[str, Any]) -> Iterator[str]:
         """Yield an unusual finish reason."""
         if turn.get("finish_reason") not in _USUAL:
-            yield f"finished: {self._shown.name(turn['finish_reason'])}"
+            yield f"finished: {self._texts.name(turn['finish_reason'])}"
 
     def _call(self, call: Mapping[str, Any]) -> Part:
-        part: Part = {"name": self._shown.name(call["name"])}
+        part: Part = {"name": self._texts.name(call["name"])}
         for key in ("arguments", "result"):
             if call.get(key) is not None:
                 part[key] = self._text(_format_value(call[key]))
@@ -65,11 +65,11 @@ class ConversationWriter:
             part["duration"] = format_milliseconds(call["duration_ms"])
         if call.get("steered_by"):
             # It took no time: this stands in the duration's place.
-            part["duration"] = f"held back by {self._shown.name(call['steered_by'])}"
+            part["duration"] = f"held back by {self._texts.name(call['steered_by'])}"
         return part
 
     def _text(self, text: str) -> str:
-        shown = self._shown.text(text, max(self._left, 0))
+        shown = self._texts.text(text, max(self._left, 0))
         self._left -= len(shown)
         return shown
 

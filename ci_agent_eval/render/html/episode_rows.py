@@ -40,7 +40,7 @@ def count_attempts(episodes: Iterable[EpisodeRecord]) -> Mapping[IterationKey, i
 class EpisodeRows:
     """Renders episodes as lines of JSON until the page is full."""
 
-    shown: PageText
+    texts: PageText
     places: PageFiles
     scenarios: Mapping[tuple[str, str | None], int]
     """Index of each scenario in the page's list."""
@@ -48,7 +48,7 @@ class EpisodeRows:
 
     def lines(self, episodes: Iterable[tuple[EpisodeRecord, str]]) -> Iterator[str]:
         """Yield the JSON of each episode from its record and its canonical JSON."""
-        caps, cut = self.shown.caps, self.shown.cut
+        caps, cut = self.texts.caps, self.texts.cut
         rows, room = caps.rows, {True: caps.failing, False: caps.others}
         for number, (record, line) in enumerate(episodes, start=1):
             scenario = self.scenarios.get((record.scenario_id, record.agent or None))
@@ -68,9 +68,9 @@ class EpisodeRows:
             return row
         kind = record.outcome in ("failed", "error")
         if room[kind] <= 0:
-            self.shown.cut.conversations += 1
+            self.texts.cut.conversations += 1
             return f'{row[:-1]},"left_out":1}}'
-        written = embed_json(ConversationWriter(self.shown).turns(turns))
+        written = embed_json(ConversationWriter(self.texts).turns(turns))
         room[kind] -= len(written)
         return f'{row[:-1]},"turns":{written}}}'
 
@@ -87,53 +87,53 @@ class EpisodeRows:
             "evaluation": episode.get("mode") == "evaluation",
             "over": any(violation.hard for violation in record.violations),
             "test": self._name(record.nodeid),
-            "place": self.places.of(record.file, record.line),
+            "place": self.places.locate(record.file, record.line),
             "model": self._name(record.model),
             "stopped": (record.stop_reason or "").replace("_", " "),
-            "reason": self.shown.text(record.reason or ""),
+            "reason": self.texts.text(record.reason or ""),
             "figures": list(_list_figures(record, episode)),
             "cost": record.cost_usd,
             "latency": compute_latency_statistic(record.latencies_ms, "p95"),
             "checks": self._checks(episode.get("assertions", ())),
             "scores": self._scores(episode.get("scores", ())),
-            "budgets": build_episode_bars(episode.get("budgets", {}), self.shown),
+            "budgets": build_episode_bars(episode.get("budgets", {}), self.texts),
             "metadata": self._metadata(episode.get("metadata")),
         }
         return drop_empty(row)
 
     def _name(self, text: str | None) -> str | None:
-        return self.shown.name(text) if text else None
+        return self.texts.name(text) if text else None
 
     def _checks(self, assertions: Sequence[Mapping[str, Any]]) -> list[Row]:
-        return [self._check(assertion) for assertion in self.shown.first(assertions)]
+        return [self._check(assertion) for assertion in self.texts.first(assertions)]
 
     def _check(self, assertion: Mapping[str, Any]) -> Row:
         passed, score = assertion["passed"], assertion.get("score")
-        row: Row = {"name": self.shown.name(assertion["name"]), "passed": passed}
+        row: Row = {"name": self.texts.name(assertion["name"]), "passed": passed}
         if assertion.get("reason"):
-            row["reason"] = self.shown.text(assertion["reason"])
+            row["reason"] = self.texts.text(assertion["reason"])
         if assertion.get("severity") == "warning":
             row["warning"] = True
         if score not in (None, float(passed)):
             row["score"] = numbers.format_amount(score)
-        if place := self.places.of(assertion.get("file"), assertion.get("line")):
+        if place := self.places.locate(assertion.get("file"), assertion.get("line")):
             row["place"] = place
         return row
 
     def _scores(self, scores: Sequence[Mapping[str, Any]]) -> list[Row]:
         return [
             {
-                "name": self.shown.name(score["name"]),
+                "name": self.texts.name(score["name"]),
                 "value": numbers.format_amount(score["value"]),
-                "reason": self.shown.text(score.get("reason") or ""),
+                "reason": self.texts.text(score.get("reason") or ""),
             }
-            for score in self.shown.first(scores)
+            for score in self.texts.first(scores)
         ]
 
     def _metadata(self, metadata: Mapping[str, Any] | None) -> str:
         if not metadata:
             return ""
-        return self.shown.text(json.dumps(metadata, ensure_ascii=False, indent=2))
+        return self.texts.text(json.dumps(metadata, ensure_ascii=False, indent=2))
 
 
 def _list_figures(record: EpisodeRecord, episode: Mapping[str, Any]) -> Iterator[str]:

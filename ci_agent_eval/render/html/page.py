@@ -52,31 +52,31 @@ def render_html(
     are conversations of the baseline, for scenarios that changed.
     """
     cut = OmittedCounts()
-    shown = PageText(caps, cut)
-    places = PageFiles(shown, view.links)
-    scenarios = select_scenarios(view, shown)
+    texts = PageText(caps, cut)
+    places = PageFiles(texts, view.links)
+    scenarios = select_scenarios(view, texts)
     numbers = {row.key: number for number, row in enumerate(scenarios)}
-    comparison = build_page_comparison(view, shown, BaselineConversations(samples, episodes, shown))
-    rows = EpisodeRows(shown, places, numbers, count_attempts(episodes))
+    comparison = build_page_comparison(view, texts, BaselineConversations(samples, episodes, texts))
+    rows = EpisodeRows(texts, places, numbers, count_attempts(episodes))
     context = {
         "view": view,
         "comparison": comparison,
         "talks": _embed_conversations(comparison),
-        "no_baseline": shown.text(view.no_baseline or ""),
-        "budgets": build_suite_bars(budgets, view.totals, shown),
+        "no_baseline": texts.text(view.no_baseline or ""),
+        "budgets": build_suite_bars(budgets, view.totals, texts),
         "charts": build_charts(episodes),
         "reasons": group_reasons(view),
         "links": _list_links(view.links),
-        "scenarios": _join_rows(build_scenario_data(row, shown, places) for row in scenarios),
+        "scenarios": _join_rows(build_scenario_data(row, texts, places) for row in scenarios),
         "scenario_count": len(scenarios),
         "episodes": _join_rows(rows.lines(zip(episodes, lines, strict=True)), written=True),
         "episode_count": len(episodes),
-        "places": lambda: _mark_safe(embed_json(places.listed())),
+        "places": lambda: _mark_safe(embed_json(places.list_files())),
         "left_out": lambda: _describe_omitted(cut),
-        "shown": shown,
+        "texts": texts,
         "count": format_count,
         "counted": count_noun,
-        "place": lambda place: _format_place(place, shown),
+        "place": lambda place: _format_place(place, texts),
         "script": assets.read_script(),
         "style": assets.read_style(),
         "policy": assets.content_policy(assets.read_script(), assets.read_style()),
@@ -115,17 +115,17 @@ def _is_web(url: str) -> bool:
     return url.startswith(("https://", "http://"))
 
 
-def _format_place(place: Place, shown: PageText) -> tuple[str, str | None] | None:
+def _format_place(place: Place, texts: PageText) -> tuple[str, str | None] | None:
     """Return the text of a place, and its address."""
     if not place.file:
         return None
-    return shown.name(place.text), place.url if place.url and _is_web(place.url) else None
+    return texts.name(place.text), place.url if place.url and _is_web(place.url) else None
 
 
 def _describe_omitted(cut: OmittedCounts) -> list[str]:
     """Count the omitted texts, entries, conversations, episodes and scenarios."""
     omissions = (
-        (cut.texts, "text is", "texts are", "shown only in its beginning"),
+        (cut.texts, "text is", "texts are", "texts only in its beginning"),
         (cut.items, "entry of a list is", "entries of lists are", "left out"),
         (cut.conversations, "episode is", "episodes are", "listed without the conversation"),
         (cut.episodes, "episode is", "episodes are", "not listed"),

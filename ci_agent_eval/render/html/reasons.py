@@ -39,7 +39,7 @@ def group_reasons(view: ReportView) -> Sequence[ReasonGroup]:
 
 def _list_findings(found: FindingRows) -> Iterator[ReasonGroup]:
     for row in found.shown:
-        if row.blocking:
+        if row.gates:
             where = f" in {row.where}" if row.where else ""
             yield ReasonGroup(None, [f"{row.name}{where}: {row.sentence}"])
     if found.consequences:

@@ -23,11 +23,11 @@ _GATED = 1
 """Of a scenario that passes, and fails the gate by the baseline or by a budget."""
 
 
-def select_scenarios(view: ReportView, shown: PageText) -> list[ScenarioRow]:
+def select_scenarios(view: ReportView, texts: PageText) -> list[ScenarioRow]:
     """Return the scenarios that the page shows, the failing ones first."""
     found = sorted(view.scenarios, key=_rank_row)
-    most = shown.caps.scenarios
-    shown.cut.scenarios += max(0, len(found) - most)
+    most = texts.caps.scenarios
+    texts.cut.scenarios += max(0, len(found) - most)
     return found[:most]
 
 
@@ -40,14 +40,14 @@ def _is_gated(row: ScenarioRow) -> bool:
     return row.is_passing and (row.fails_by_budget or row.fails_by_baseline)
 
 
-def build_scenario_data(row: ScenarioRow, shown: PageText, places: PageFiles) -> Row:
+def build_scenario_data(row: ScenarioRow, texts: PageText, places: PageFiles) -> Row:
     """Return a scenario as the page's script reads it."""
     scenario, tally = row.scenario, row.scenario.tally
     unjudged = (row.error_cause,) if scenario.unjudged_reasons else ()
     return drop_empty(
         {
-            "id": shown.name(scenario.scenario_id),
-            "agent": shown.name(scenario.agent) if scenario.agent else None,
+            "id": texts.name(scenario.scenario_id),
+            "agent": texts.name(scenario.agent) if scenario.agent else None,
             "unnamed": row.name.agent == "",
             "status": row.status,
             "advisory": row.is_advisory,
@@ -55,7 +55,7 @@ def build_scenario_data(row: ScenarioRow, shown: PageText, places: PageFiles) ->
             "evaluation": row.is_evaluation,
             "score": _text_or_none(row.score),
             "gated": _is_gated(row),
-            "against": [_build_finding(finding, shown) for finding in row.baseline_findings],
+            "against": [_build_finding(finding, texts) for finding in row.baseline_findings],
             "over": bool(row.hard_overruns),
             "flaky": scenario.flaky or None,
             "tally": [tally.passed, tally.failed, tally.error, tally.skipped],
@@ -68,9 +68,9 @@ def build_scenario_data(row: ScenarioRow, shown: PageText, places: PageFiles) ->
             "totals": _list_totals(row),
             "tries": [_format_tries(found) for found in scenario.reliability],
             "causes": [
-                _build_cause(c, shown, places) for c in shown.first((*row.causes, *unjudged))
+                _build_cause(c, texts, places) for c in texts.first((*row.causes, *unjudged))
             ],
-            "place": places.of(scenario.file, scenario.line),
+            "place": places.locate(scenario.file, scenario.line),
         }
     )
 
@@ -79,9 +79,9 @@ def _text_or_none(cell: Cell) -> str | None:
     return None if cell.value is None else cell.text
 
 
-def _build_finding(finding: BaselineFinding, shown: PageText) -> Row:
+def _build_finding(finding: BaselineFinding, texts: PageText) -> Row:
     """Return a short word for a chip, the whole sentence, and whether it gates."""
-    quoted = f": {shown.text(finding.quoted)}" if finding.quoted else ""
+    quoted = f": {texts.text(finding.quoted)}" if finding.quoted else ""
     passes = f"passes {finding.now} now, {finding.before} before"
     return drop_empty(
         {
@@ -128,11 +128,11 @@ def _format_tries(found: Reliability) -> str:
     return f"pass@{found.k} {once}, pass^{found.k} {always}"
 
 
-def _build_cause(cause: Cause, shown: PageText, places: PageFiles) -> Row:
+def _build_cause(cause: Cause, texts: PageText, places: PageFiles) -> Row:
     row: Row = {
-        "name": shown.name(cause.name) if cause.name else None,
-        "reason": shown.text(cause.reason) if cause.reason else None,
-        "place": places.of(cause.place.file, cause.place.line),
+        "name": texts.name(cause.name) if cause.name else None,
+        "reason": texts.text(cause.reason) if cause.reason else None,
+        "place": places.locate(cause.place.file, cause.place.line),
         "iterations": cause.iterations,
     }
     return drop_empty(row)

@@ -178,11 +178,11 @@ def build_findings_section(view: ReportView) -> Section:
         "findings",
         "Findings about the result files",
         SectionBody(len(found), write),
-        is_open=any(row.blocking for row in found.shown),
+        is_open=any(row.gates for row in found.shown),
     )
 
 
 def _finding_line(row: FindingRow) -> str:
     where = f" in {code_span(row.where, limit=ID_LIMIT)}" if row.where else ""
-    note = "" if row.blocking else " (does not gate)"
+    note = "" if row.gates else " (does not gate)"
     return f"{row.name}{where}{note}: {code_span(row.sentence, limit=WHOLE_REASON_LIMIT)}"

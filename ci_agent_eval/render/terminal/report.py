@@ -113,11 +113,11 @@ def _render_findings(view: ReportView, style: TerminalStyle) -> str:
     found = view.findings
     if not found.shown:
         return ""
-    code = RED if found.shown[0].blocking else YELLOW
+    code = RED if found.shown[0].gates else YELLOW
     title = f"Findings about the result files ({format_count(len(found))})"
     lines = [style.paint(title, f"{BOLD};{code}")]
     for row in found.shown[:MOST_LINES]:
-        note = "" if row.blocking else " (does not gate)"
+        note = "" if row.gates else " (does not gate)"
         where = f" in {escape_terminal(row.where)}" if row.where else ""
         text = f"{row.name}{where}{note}: {escape_terminal(row.sentence, WHOLE_LIMIT)}"
         lines += [f"  {line}" for line in wrap_text(text, style.width - 2)]

@@ -241,6 +241,6 @@ def test_writing_builds_no_parser():
         "from ci_agent_eval.analysis.summary import Summary\n"
         "from ci_agent_eval.gate import Verdict\n"
         "document.render_verdict(Report(Summary(), Verdict('success')))\n"
-        "assert document._adapter.cache_info().currsize == 0\n"
+        "assert document._build_adapter.cache_info().currsize == 0\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

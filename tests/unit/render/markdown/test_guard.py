@@ -100,7 +100,7 @@ def test_parser_is_imported_only_to_guard():
         "from ci_agent_eval.render.markdown import guard, report\n"
         "from ci_agent_eval.render.terminal import report\n"
         "assert not any(name.startswith('markdown_it') for name in sys.modules)\n"
-        "guard.foreign_elements('x', ())\n"
+        "guard.find_foreign_elements('x', ())\n"
         "assert 'markdown_it' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
