@@ -125,7 +125,7 @@ def _format_place(place: Place, texts: PageText) -> tuple[str, str | None] | Non
 def _describe_omitted(cut: OmittedCounts) -> list[str]:
     """Count the omitted texts, entries, conversations, episodes and scenarios."""
     omissions = (
-        (cut.texts, "text is", "texts are", "texts only in its beginning"),
+        (cut.texts, "text is", "texts are", "shown only in its beginning"),
         (cut.items, "entry of a list is", "entries of lists are", "left out"),
         (cut.conversations, "episode is", "episodes are", "listed without the conversation"),
         (cut.episodes, "episode is", "episodes are", "not listed"),
