@@ -168,6 +168,4 @@ def restrict_toolsets(
     if not offers.expected:
         offers.check()
     pairs = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
-    return [
-        AgentToolset(tools, record, offers, at, names) for at, (tools, names) in enumerate(pairs)
-    ]
+    return [AgentToolset(tools, record, offers, i, names) for i, (tools, names) in enumerate(pairs)]

@@ -59,7 +59,7 @@ class Servers(Protocol):
 class Cassettes(Protocol):
     """The cassettes of all episodes."""
 
-    def wrap_model(self, model: Model, agent: Agent, episode_id: str) -> Model:
+    def wrap_model(self, model: Model, episode_id: str) -> Model:
         """Wrap a model for one run, to replay or record its responses."""
 
     def get_counts(self, episode_id: str) -> CassetteCounts:
@@ -169,7 +169,7 @@ class EngineSession:
         limited = RateLimitedModel(model, self.get_limiter(agent.provider), tally)
         if self.cassettes is None:
             return limited
-        return self.cassettes.wrap_model(limited, agent, episode_id)
+        return self.cassettes.wrap_model(limited, episode_id)
 
     def get_loop(self, agent: Agent) -> Loop[Any, str]:
         """Return the PydanticAI agent of a declaration, cached because it has no state of runs."""

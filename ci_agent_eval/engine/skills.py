@@ -73,7 +73,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class FrontMatterField:
+class SkillField:
     """A field of the front matter and its line."""
 
     value: str | Mapping[str, str]
@@ -94,9 +94,7 @@ def split_front_matter(text: str, file: str) -> tuple[str, str]:
     raise _build_error(file, 1, "opens front matter that no second line of three dashes closes")
 
 
-def parse_front_matter(
-    yaml_text: str, file: str, known: Collection[str]
-) -> dict[str, FrontMatterField]:
+def parse_front_matter(yaml_text: str, file: str, known: Collection[str]) -> dict[str, SkillField]:
     """Parse the fields of a front matter. Raises InputError with file and line."""
     try:
         root = yaml.compose(yaml_text, Loader=yaml.BaseLoader)
@@ -109,7 +107,7 @@ def parse_front_matter(
         raise _build_error(file, 1, "has front matter that is nested too deeply") from error
     if not isinstance(root, yaml.MappingNode):
         raise _build_error(file, 1, "must have front matter of the form `name: value`")
-    fields: dict[str, FrontMatterField] = {}
+    fields: dict[str, SkillField] = {}
     for name, node, line in _iterate_entries(root, file):
         if name in fields:
             raise _build_error(file, line, f"says {name!r} a second time")
@@ -117,7 +115,7 @@ def parse_front_matter(
             raise _build_error(
                 file, line, f"has the unknown field {name!r}; the format has {', '.join(FIELDS)}"
             )
-        fields[name] = FrontMatterField(_parse_value(name, node, line, file), line)
+        fields[name] = SkillField(_parse_value(name, node, line, file), line)
     return fields
 
 
@@ -148,9 +146,7 @@ def _parse_text(node: yaml.Node, line: int, file: str) -> str:
     return str(node.value)
 
 
-def _build_skill(
-    fields: Mapping[str, FrontMatterField], body: str, folder: Path, file: str
-) -> Skill:
+def _build_skill(fields: Mapping[str, SkillField], body: str, folder: Path, file: str) -> Skill:
     name = _parse_name(fields, folder, file)
     description = _get_required(fields, "description", file)
     _check_length(fields, "description", MAX_DESCRIPTION, file)
@@ -169,7 +165,7 @@ def _build_skill(
     )
 
 
-def _parse_name(fields: Mapping[str, FrontMatterField], folder: Path, file: str) -> str:
+def _parse_name(fields: Mapping[str, SkillField], folder: Path, file: str) -> str:
     name = _get_required(fields, "name", file)
     line = fields["name"].line
     if len(name) > MAX_NAME or _NAME.fullmatch(name) is None:
@@ -186,7 +182,7 @@ def _parse_name(fields: Mapping[str, FrontMatterField], folder: Path, file: str)
     return name
 
 
-def _get_required(fields: Mapping[str, FrontMatterField], name: str, file: str) -> str:
+def _get_required(fields: Mapping[str, SkillField], name: str, file: str) -> str:
     if name not in fields:
         raise _build_error(file, 1, f"has no {name!r} in its front matter")
     value = _get_optional(fields, name)
@@ -195,12 +191,12 @@ def _get_required(fields: Mapping[str, FrontMatterField], name: str, file: str) 
     return value
 
 
-def _get_optional(fields: Mapping[str, FrontMatterField], name: str) -> str | None:
+def _get_optional(fields: Mapping[str, SkillField], name: str) -> str | None:
     value = fields[name].value if name in fields else None
     return value if isinstance(value, str) else None
 
 
-def _check_length(fields: Mapping[str, FrontMatterField], name: str, limit: int, file: str) -> None:
+def _check_length(fields: Mapping[str, SkillField], name: str, limit: int, file: str) -> None:
     size = len(_get_optional(fields, name) or "")
     if size > limit:
         raise _build_error(

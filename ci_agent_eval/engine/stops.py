@@ -53,8 +53,8 @@ def classify_error(error: Exception, record: RunRecord) -> Stop:
     known = _find_unusable_answer(error, record) or look_up_error(error)
     if known is not None:
         return known
-    reason, description = _classify_unknown_error(record)
-    return Stop(reason, f"{description}: {describe_error(error)}")
+    reason, text = _classify_unknown_error(record)
+    return Stop(reason, f"{text}: {describe_error(error)}")
 
 
 def _classify_unknown_error(record: RunRecord) -> tuple[StopReason, str]:
@@ -78,12 +78,10 @@ def look_up_error(error: BaseException) -> Stop | None:
         return Stop(
             "context_window", f"the request no longer fits the model: {describe_error(error)}"
         )
-    for kind, reason, description in _STOPS_BY_ERROR:
+    for kind, reason, text in _STOPS_BY_ERROR:
         if isinstance(error, kind):
             is_cut_off = reason == "max_turns"
-            return Stop(
-                reason, f"{description}: {_describe_without_advice(error)}", needs_turn=is_cut_off
-            )
+            return Stop(reason, f"{text}: {_strip_advice(error)}", needs_turn=is_cut_off)
     return None
 
 
@@ -122,6 +120,6 @@ def _is_tool_retry_exhausted(error: Exception) -> bool:
     return isinstance(cause, ModelRetry | ValueError) and "Tool" in error.message
 
 
-def _describe_without_advice(error: BaseException) -> str:
+def _strip_advice(error: BaseException) -> str:
     """Describe an error without PydanticAI's hints at its documentation."""
     return describe_error(error).partition(" Consider raising the limit")[0]

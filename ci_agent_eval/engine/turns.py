@@ -165,10 +165,8 @@ def _get_response_text(response: ModelResponse) -> str:
 
 def _get_finish_reason(response: ModelResponse) -> str | None:
     """Return the finish reason; a value unknown to PydanticAI as the provider gave it."""
-    provider_reason = (response.provider_details or {}).get("finish_reason")
-    return response.finish_reason or (
-        clean_text(provider_reason) if isinstance(provider_reason, str) else None
-    )
+    reason = (response.provider_details or {}).get("finish_reason")
+    return response.finish_reason or (clean_text(reason) if isinstance(reason, str) else None)
 
 
 def _convert_call(part: BaseToolCallPart) -> ToolCall:

@@ -39,7 +39,7 @@ class RunningEpisode:
     """Assertions made after the episode had ended."""
     unawaited_checks: list[Callable[[], str]] = field(default_factory=list)
     """Checks not yet awaited: each callable closes its check and returns the place of the call."""
-    open_shared_fixtures: int = 0
+    shared_fixtures: int = 0
     """Fixtures of wider scope that run in its context, see `enter_shared_fixture`."""
     counts_once: bool = False
     """Whether the test runs for many examples; its assertions then count as one."""
@@ -61,16 +61,14 @@ class RunningEpisode:
             self.recorder.record_assertion(assertion)
 
 
-_context_episode: ContextVar[RunningEpisode | None] = ContextVar(
-    "ci_agent_eval_episode", default=None
-)
+_in_context: ContextVar[RunningEpisode | None] = ContextVar("ci_agent_eval_episode", default=None)
 
 
 class _ProcessState:
     """The active episode of a process without concurrency."""
 
     episode: RunningEpisode | None = None
-    open_shared_fixtures: int = 0
+    shared_fixtures: int = 0
     """Nested setups and teardowns of fixtures of wider scope."""
     is_concurrent: bool = False
     """Whether other episodes run; a thread without a context may then belong to any of them."""
@@ -78,12 +76,10 @@ class _ProcessState:
 
 def get_active_episode() -> RunningEpisode | None:
     """Return the episode of this context, or None outside of all episodes."""
-    in_context = _context_episode.get()
+    in_context = _in_context.get()
     if in_context is not None:
-        return None if in_context.open_shared_fixtures else in_context
-    if _ProcessState.open_shared_fixtures or (
-        _ProcessState.is_concurrent and not _is_main_thread()
-    ):
+        return None if in_context.shared_fixtures else in_context
+    if _ProcessState.shared_fixtures or (_ProcessState.is_concurrent and not _is_main_thread()):
         return None
     return _ProcessState.episode
 
@@ -107,7 +103,7 @@ def note_passed_assert() -> None:
 
 def activate_episode(episode: RunningEpisode) -> None:
     """Make an episode the active one when its test begins."""
-    _ProcessState.episode, _ProcessState.open_shared_fixtures = episode, 0
+    _ProcessState.episode, _ProcessState.shared_fixtures = episode, 0
 
 
 def deactivate_episode() -> None:
@@ -117,18 +113,18 @@ def deactivate_episode() -> None:
 
 def bind_context(episode: RunningEpisode) -> None:
     """Bind this context to one of several concurrent episodes."""
-    _context_episode.set(episode)
+    _in_context.set(episode)
 
 
 @contextmanager
 def activate_temporarily(episode: RunningEpisode | None) -> Iterator[None]:
     """Activate an episode inside the `with` block, then restore the active one."""
-    before = _ProcessState.episode, _ProcessState.open_shared_fixtures
-    _ProcessState.episode, _ProcessState.open_shared_fixtures = episode, 0
+    before = _ProcessState.episode, _ProcessState.shared_fixtures
+    _ProcessState.episode, _ProcessState.shared_fixtures = episode, 0
     try:
         yield
     finally:
-        _ProcessState.episode, _ProcessState.open_shared_fixtures = before
+        _ProcessState.episode, _ProcessState.shared_fixtures = before
 
 
 def set_concurrent(is_concurrent: bool) -> None:
@@ -138,11 +134,11 @@ def set_concurrent(is_concurrent: bool) -> None:
 
 def enter_shared_fixture() -> None:
     """Suspend the active episode while a fixture of several tests runs."""
-    holder = _context_episode.get() or _ProcessState
-    holder.open_shared_fixtures += 1
+    holder = _in_context.get() or _ProcessState
+    holder.shared_fixtures += 1
 
 
 def leave_shared_fixture() -> None:
     """Resume the active episode after a fixture of several tests."""
-    holder = _context_episode.get() or _ProcessState
-    holder.open_shared_fixtures = max(holder.open_shared_fixtures - 1, 0)
+    holder = _in_context.get() or _ProcessState
+    holder.shared_fixtures = max(holder.shared_fixtures - 1, 0)

@@ -388,10 +388,8 @@ class EpisodeRecorder:
         """
         ended = self._clock() if self._stopped is None else self._stopped
         duration = convert_to_ms(ended - self._started)
-        unentered = (
-            None if self._open_turn is None or self._open_turn.is_entered else self._open_turn
-        )
-        if self._open_turn is not None and unentered is None:
+        missed = None if self._open_turn is None or self._open_turn.is_entered else self._open_turn
+        if self._open_turn is not None and missed is None:
             self._open_turn.close(broken=True)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
@@ -399,8 +397,8 @@ class EpisodeRecorder:
         if self.failed_checks:
             reason = describe_failed_checks(self.failed_checks, outcome, reason)
             outcome = "failed"
-        elif unentered is not None and outcome == "passed":
-            missing, reason = ("turn",), describe_unentered_turn(unentered.message)
+        elif missed is not None and outcome == "passed":
+            missing, reason = ("turn",), describe_unentered_turn(missed.message)
         return self._build_episode(
             outcome=outcome,
             reason=reason,

@@ -59,7 +59,7 @@ class LoopAgent:
         try:
             model = self._build_model(work)
             with enter_run_scope(RunScope(work.cassette_session, record, run_usage)):
-                async with self._hold_connections(model, work):
+                async with self._connect_model(model, work):
                     await self._run_agent(work, model, record, run_usage)
         except UserError as error:
             raise InputError(f"agent {self.label!r}: {error}") from error
@@ -85,9 +85,7 @@ class LoopAgent:
             return _build_timed_model(model, work)
         return CassetteModel(_build_inner_model(model, work), work.cassette_session)
 
-    def _hold_connections(
-        self, model: Model, work: AgentTask
-    ) -> AbstractAsyncContextManager[object]:
+    def _connect_model(self, model: Model, work: AgentTask) -> AbstractAsyncContextManager[object]:
         """Hold the model's connections; a model given by name connects for this run only."""
         if work.connections is None or not isinstance(self.agent.model, Model):
             return model
@@ -108,9 +106,7 @@ class LoopAgent:
                 capabilities=[*build_steering(work.guard, record, self.agent), RecordedRun(record)],
             ) as run:
                 await _iterate_run(run, work, record, run_usage)
-                record.output = (
-                    None if run.result is None else _render_typed_output(run.result, record)
-                )
+                record.output = None if run.result is None else _render_output(run.result, record)
         finally:
             if run is not None:
                 work.messages = run.all_messages()
@@ -146,7 +142,7 @@ def _list_output_tools(request_node: ModelRequestNode[Any, Any] | None) -> set[s
     return {tool.name for tool in tools}
 
 
-def _render_typed_output(result: AgentRunResult[Any], record: RunRecord) -> str | None:
+def _render_output(result: AgentRunResult[Any], record: RunRecord) -> str | None:
     """Render a typed output as text; None if the last response contains it."""
     output = result.output
     is_called = any(part.tool_name in record.output_tools for part in result.response.tool_calls)

@@ -156,8 +156,6 @@ def _build_result(adapter: AgentAdapter, work: AgentTask) -> AgentResult:
 
 def _build_messages(work: AgentTask) -> tuple[Any, ...]:
     """Return the conversation as messages with `role` and `content`."""
-    messages = [{"role": "user", "content": work.prompt}]
-    messages += [
-        {"role": turn.role, "content": turn.content} for turn in work.turns if turn.content
-    ]
-    return (*work.history, *messages)
+    texts = [{"role": "user", "content": work.prompt}]
+    texts += [{"role": turn.role, "content": turn.content} for turn in work.turns if turn.content]
+    return (*work.history, *texts)

@@ -105,14 +105,12 @@ def canonicalize_request(
     redact: Redact,
 ) -> CanonicalRequest:
     """Convert a request to its canonical form, without secrets."""
-    dumped_parameters = _get_parameters_adapter().dump_python(
-        parameters, mode="json", fallback=to_jsonable
-    )
+    options = _get_parameters_adapter().dump_python(parameters, mode="json", fallback=to_jsonable)
     head = {
         "model": model_id,
         "settings": _canonicalize_settings(settings),
-        "instructions": _find_instructions(messages, dumped_parameters),
-        "output": _canonicalize_output(dumped_parameters),
+        "instructions": _find_instructions(messages, options),
+        "output": _canonicalize_output(options),
     }
     ids: dict[str, str] = {}
     dumped = to_jsonable(
@@ -121,7 +119,7 @@ def canonicalize_request(
     plain = [canonicalize_message(message, ids) for message in _get_objects(dumped)]
     return CanonicalRequest(
         head=redact({name: value for name, value in head.items() if value}),
-        tools=redact([_canonicalize_tool(tool) for tool in dumped_parameters["function_tools"]]),
+        tools=redact([_canonicalize_tool(tool) for tool in options["function_tools"]]),
         messages=tuple(redact(plain)),
         ids=ids,
     )
@@ -207,20 +205,18 @@ def _canonicalize_settings(settings: ModelSettings | None) -> Any:
     return to_jsonable({name: value for name, value in selected.items() if value is not None})
 
 
-def _find_instructions(messages: Sequence[ModelMessage], dumped_parameters: Json) -> str:
+def _find_instructions(messages: Sequence[ModelMessage], options: Json) -> str:
     """Return the instructions of a request: the last ones given."""
-    parts = [part["content"] for part in dumped_parameters["instruction_parts"] or ()]
+    parts = [part["content"] for part in options["instruction_parts"] or ()]
     if parts:
         return "\n\n".join(parts)
     requests = [message for message in messages if isinstance(message, ModelRequest)]
     return (requests[-1].instructions or "") if requests else ""
 
 
-def _canonicalize_output(dumped_parameters: Json) -> Json:
-    selected = {name: dumped_parameters.get(name) for name in _OUTPUT_FIELDS}
-    selected["output_tools"] = [
-        _canonicalize_tool(tool) for tool in dumped_parameters["output_tools"]
-    ]
+def _canonicalize_output(options: Json) -> Json:
+    selected = {name: options.get(name) for name in _OUTPUT_FIELDS}
+    selected["output_tools"] = [_canonicalize_tool(tool) for tool in options["output_tools"]]
     return {
         name: to_jsonable(value)
         for name, value in selected.items()

@@ -126,7 +126,7 @@ def _dump_exchange(take: Take, number: int, digests: Sequence[tuple[str, ...]]) 
         **{name: request.head[name] for name in _HEAD_FIELDS if name in request.head},
         **({"tools": _build_toolset_name(request)} if request.tools else {}),
     }
-    before = _find_continued_exchange(request, digests[:number])
+    before = _find_predecessor(request, digests[:number])
     if before is None:
         dumped = {**full, "messages": list(request.messages)}
     else:
@@ -139,9 +139,7 @@ def _dump_exchange(take: Take, number: int, digests: Sequence[tuple[str, ...]]) 
     return {"request": dumped, "response": take[number].response}
 
 
-def _find_continued_exchange(
-    request: CanonicalRequest, earlier: Sequence[tuple[str, ...]]
-) -> int | None:
+def _find_predecessor(request: CanonicalRequest, earlier: Sequence[tuple[str, ...]]) -> int | None:
     """Return the number of the longest earlier exchange that the request continues."""
     fitting = [n for n, seen in enumerate(earlier) if request.digests[: len(seen)] == seen]
     return max(fitting, key=lambda n: (len(earlier[n]), -n), default=None)

@@ -17,6 +17,10 @@ MAX_LINES = 16
 MAX_LINE_LENGTH = 160
 
 
+Changes = Iterator[tuple[str, str]]
+"""Label and diff of each changed part."""
+
+
 class CassetteMissError(ModelError):
     """A request without a recorded response in replay, where no model may be called."""
 
@@ -36,7 +40,7 @@ def _measure_similarity(request: CanonicalRequest, other: CanonicalRequest) -> t
     return (same, closeness, heads + (request.tools_digest == other.tools_digest))
 
 
-def find_changes(old: CanonicalRequest, new: CanonicalRequest) -> Iterator[tuple[str, str]]:
+def find_changes(old: CanonicalRequest, new: CanonicalRequest) -> Changes:
     """Yield the label and diff of each part that differs from the recorded request."""
     for name, label in _HEAD.items():
         before, after = old.head.get(name), new.head.get(name)
@@ -71,9 +75,7 @@ def describe_changes(old: CanonicalRequest, new: CanonicalRequest) -> str:
     return f"changed: {', '.join(label for label, _ in changes)}\n" + "\n".join(diff_lines)
 
 
-def _find_toolset_changes(
-    old: Mapping[str, Json], new: Mapping[str, Json]
-) -> Iterator[tuple[str, str]]:
+def _find_toolset_changes(old: Mapping[str, Json], new: Mapping[str, Json]) -> Changes:
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
         if before is None:
@@ -84,7 +86,7 @@ def _find_toolset_changes(
             yield from _find_tool_changes(name, before, after)
 
 
-def _find_tool_changes(name: str, old: Json, new: Json) -> Iterator[tuple[str, str]]:
+def _find_tool_changes(name: str, old: Json, new: Json) -> Changes:
     for field in sorted(old.keys() | new.keys()):
         if old.get(field) != new.get(field):
             label = _TOOL_FIELDS.get(field, field)
@@ -94,7 +96,7 @@ def _find_tool_changes(name: str, old: Json, new: Json) -> Iterator[tuple[str, s
 _TOOL_FIELDS = {"parameters_json_schema": "parameters"}
 
 
-def _find_message_changes(old: Sequence[Json], new: Sequence[Json]) -> Iterator[tuple[str, str]]:
+def _find_message_changes(old: Sequence[Json], new: Sequence[Json]) -> Changes:
     """Yield the first difference of the conversation; later ones are its consequences."""
     before = [part for message in old for part in message["parts"]]
     after = [part for message in new for part in message["parts"]]

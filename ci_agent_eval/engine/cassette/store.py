@@ -15,7 +15,6 @@ from ci_agent_eval.engine.cassette.document import Cassette
 from ci_agent_eval.engine.cassette.files import build_cassette_path, load_cassette, store_take
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
-from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
@@ -86,9 +85,8 @@ class CassetteStore:
         """Remove an episode without writing its recordings."""
         self._open.pop(episode_id, None)
 
-    def wrap_model(self, model: Model, agent: Agent, episode_id: str) -> Model:
+    def wrap_model(self, model: Model, episode_id: str) -> Model:
         """Wrap the model for one run of an open episode. Raises InputError."""
-        del agent
         if self.mode == "off" and episode_id not in self._open:
             return model
         return CassetteModel(model, self.get_session(episode_id))

@@ -104,9 +104,7 @@ def get_error(span: SpanLike) -> str | None:
     )
     if not failed:
         return None
-    exceptions = [
-        _get_event_attributes(event) for event in span.events if event.name == "exception"
-    ]
+    exceptions = [_get_attributes(event) for event in span.events if event.name == "exception"]
     texts = [
         str(event.get("exception.message"))
         for event in exceptions
@@ -133,17 +131,13 @@ def build_tool_call(span: SpanLike) -> ToolCall:
 def get_input_messages(span: SpanLike) -> list[Message]:
     """Return the messages to the model."""
     found = _parse_messages(_get_message_attribute(span, "gen_ai.input.messages"))
-    return found or [
-        message for name, message in _iterate_old_events(span) if name != "gen_ai.choice"
-    ]
+    return found or [message for name, message in _read_old_events(span) if name != "gen_ai.choice"]
 
 
 def get_output_messages(span: SpanLike) -> list[Message]:
     """Return the messages from the model."""
     found = _parse_messages(_get_message_attribute(span, "gen_ai.output.messages"))
-    return found or [
-        message for name, message in _iterate_old_events(span) if name == "gen_ai.choice"
-    ]
+    return found or [message for name, message in _read_old_events(span) if name == "gen_ai.choice"]
 
 
 def get_text(message: Message) -> str:
@@ -186,7 +180,7 @@ def _get_message_attribute(span: SpanLike, name: str) -> Any:
     found = _get_first(span, (name,))
     for event in span.events if found is None else ():
         if event.name == _DETAILS:
-            found = _get_event_attributes(event).get(name, found)
+            found = _get_attributes(event).get(name, found)
     return found
 
 
@@ -200,14 +194,14 @@ def _parse_messages(value: Any) -> list[Message]:
     ]
 
 
-def _iterate_old_events(span: SpanLike) -> Iterator[tuple[str, Message]]:
+def _read_old_events(span: SpanLike) -> Iterator[tuple[str, Message]]:
     """Yield the messages in events of older instrumentations."""
     listed = parse_attribute(_get_first(span, ("events",)))
     bodies = [body for body in listed if isinstance(body, dict)] if isinstance(listed, list) else []
     events: list[tuple[str, Mapping[str, Any]]] = [
         (str(body.get("event.name")), body) for body in bodies
     ]
-    events += [(event.name, _get_event_attributes(event)) for event in span.events]
+    events += [(event.name, _get_attributes(event)) for event in span.events]
     for name, body in events:
         if name in _OLD_ROLES:
             yield name, _convert_old_message(_OLD_ROLES[name], body)
@@ -253,7 +247,7 @@ def _convert_old_message(role: str, body: Mapping[str, Any]) -> Message:
     return {"role": role, "parts": parts}
 
 
-def _get_event_attributes(event: Any) -> Mapping[str, Any]:
+def _get_attributes(event: Any) -> Mapping[str, Any]:
     return event.attributes or {}
 
 

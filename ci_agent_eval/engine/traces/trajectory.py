@@ -101,11 +101,9 @@ class _TrajectoryBuilder:
             self._append_call(reported)
             return
         self._open.remove(place)
-        requested = self._get_call(place)
-        known = {
-            "arguments": reported.arguments if requested.arguments is None else requested.arguments
-        }
-        self._replace_call(place, reported.model_copy(update={**known, "id": requested.id}))
+        call = self._get_call(place)
+        known = {"arguments": reported.arguments if call.arguments is None else call.arguments}
+        self._replace_call(place, reported.model_copy(update={**known, "id": call.id}))
 
     def _add_prompts(self, messages: Sequence[genai.Message]) -> None:
         """Add the prompts after the last model message; a repeated request adds none."""

@@ -136,7 +136,7 @@ def test_a_tool_call_that_was_held_back_says_by_whom():
     with episode.turn("hi"):
         episode.tool_call("bash", "pytest", "Run one test.", steered_by="pytest-full-suite")
     (call,) = episode.turns[1].tool_calls
-    assert (call.result, call.steered_by, call.failed) == (
+    assert (call.result, call.steered_by, call.has_failed) == (
         "Run one test.",
         "pytest-full-suite",
         True,
