@@ -51,7 +51,7 @@ class ScenarioListWriter:
             state="finished",
             exit_status=int(session.exitstatus),
             selected=len(self._items),
-            removed=() if removed is None else removed.list_list_scenarios(self._items),
+            removed=() if removed is None else removed.list_scenarios(self._items),
         )
         update = self._collection.list_session_fields()
         listing = ScenarioListing(
