@@ -60,9 +60,9 @@ class EpisodeSession:
     """The object that the plugin's hooks call; one per process that runs tests."""
 
     def __init__(
-        self, places: RepositoryPaths, redactor: Redactor, folder: ReportFolder | None
+        self, repo: RepositoryPaths, redactor: Redactor, folder: ReportFolder | None
     ) -> None:
-        self._places = places
+        self._repo = repo
         self._redactor = redactor
         self._has_own_secrets = False
         self._redacted: tuple[Redactor, Episode, Episode] | None = None
@@ -83,7 +83,7 @@ class EpisodeSession:
             Redactor.from_environ(os.environ),
             folder,
         )
-        episodes._counting = AssertCounting(config, episodes._places)
+        episodes._counting = AssertCounting(config, episodes._repo)
         episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
         config.pluginmanager.register(episodes, NAME)
         return episodes
@@ -162,7 +162,7 @@ class EpisodeSession:
         state.initial_episode = self._build_initial_episode(item, state)
         if state.initial_episode.evidence == "required" and self._counting is not None:
             state.problem = self._counting.count_for(item) or state.problem
-        state.running = RunningEpisode(state.initial_episode.mode, locate=self._places.locate_frame)
+        state.running = RunningEpisode(state.initial_episode.mode, locate=self._repo.locate_frame)
         if measurement.is_hypothesis_evaluation(item, state):
             state.running.mode, state.running.counts_once = "strict", True
         if not ahead:
@@ -184,7 +184,7 @@ class EpisodeSession:
             raise pytest.UsageError(problem)
 
     def _build_initial_episode(self, item: pytest.Item, state: EpisodeItem) -> Episode:
-        file, line = self._places.locate_item(item)
+        file, line = self._repo.locate_item(item)
         mode = "evaluation" if is_evaluation(item) else "strict"
         identity: Any = {
             "iteration": state.iteration,
@@ -223,7 +223,7 @@ class EpisodeSession:
         if state.initial_episode is None:
             raise pytest.UsageError(f"{item.nodeid}: the episode was asked for before its setup")
         state.recorder = EpisodeRecorder.from_initial_episode(
-            state.initial_episode, clock=clock, locate=self._places.locate_caller
+            state.initial_episode, clock=clock, locate=self._repo.locate_caller
         )
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
@@ -241,7 +241,7 @@ class EpisodeSession:
         """Fail a test that returned, because of failed checks and exceeded hard budgets."""
         state = item.stash[EPISODE]
         state.called = True
-        measurement.record_unittest_failures(item, state, self._places)
+        measurement.record_unittest_failures(item, state, self._repo)
         measurement.record_soft_failures(item, state)
         measurement.record_property_assertion(state)
         state.subtest_errors += measurement.abandon_unawaited_checks(state)
@@ -292,7 +292,7 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         if call.when != "call" or call.excinfo is None or not measurement.is_measured(item, state):
             return
-        ending = measurement.determine_measured_ending(call.excinfo, state, self._places)
+        ending = measurement.determine_measured_ending(call.excinfo, state, self._repo)
         if ending is None:
             return
         if state.called:
@@ -306,7 +306,7 @@ class EpisodeSession:
     ) -> None:
         """Write how a phase ended, if it ended the episode, and annotate the report."""
         state = item.stash[EPISODE]
-        ending = determine_ending(call, report, self._places, self._places.relative(item.path))
+        ending = determine_ending(call, report, self._repo, self._repo.relative(item.path))
         if state.is_evaluation and measurement.failed_in_shared_teardown(call):
             ending = Ending("passed")
         if call.when == "call" and not state.called:

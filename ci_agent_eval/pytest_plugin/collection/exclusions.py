@@ -27,7 +27,7 @@ class CollectionOutcome:
     def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
         self._config = config
         self._redactor = redactor
-        self._places = RepositoryPaths.find(config.rootpath, os.environ)
+        self._repo = RepositoryPaths.find(config.rootpath, os.environ)
         self.errors: dict[str, str] = {}
         self._skips: dict[str, str] = {}
 
@@ -37,14 +37,14 @@ class CollectionOutcome:
             self.errors[self._redactor.text(report.nodeid)] = report.longreprtext
         elif report.skipped:
             path = self._config.rootpath / report.nodeid.partition("::")[0]
-            self._skips[self._places.relative(path) or report.nodeid] = _get_skip_reason(report)
+            self._skips[self._repo.relative(path) or report.nodeid] = _get_skip_reason(report)
 
     def add_restrictions(self, session: Session) -> Session:
         """Return the session with the exclusions of the command line."""
         if options.PARSER not in self._config.stash:
             return session
         arguments = _parse_run_arguments(self._config)
-        paths = _list_named_paths(arguments, self._config, self._places)
+        paths = _list_named_paths(arguments, self._config, self._repo)
         clean = self._redactor.text
         update: dict[str, Any] = {
             "restrictions": tuple(map(clean, _list_restrictions(arguments))),
@@ -110,9 +110,9 @@ def _list_restrictions(arguments: Any) -> Iterator[str]:
 
 
 def _list_named_paths(
-    arguments: Any, config: pytest.Config, places: RepositoryPaths
+    arguments: Any, config: pytest.Config, repo: RepositoryPaths
 ) -> Sequence[str]:
     """Return the named files and folders, relative to the repository root."""
     named = [path for path in arguments.file_or_dir if "::" not in path]
-    found = (places.relative(os.path.normpath(config.invocation_params.dir / p)) for p in named)
+    found = (repo.relative(os.path.normpath(config.invocation_params.dir / p)) for p in named)
     return [path or name for path, name in zip(found, named, strict=True)]

@@ -31,8 +31,8 @@ _HOOK_PACKAGES = ("pluggy", "ci_agent_eval")
 class RemovedEpisodes:
     """Watches the collection for items and for the code that deselects them."""
 
-    def __init__(self, places: RepositoryPaths) -> None:
-        self._places = places
+    def __init__(self, repo: RepositoryPaths) -> None:
+        self._repo = repo
         self._items: list[pytest.Item] = []
         self._excluded: Counter[str] = Counter()
         self._removers: dict[str, str] = {}
@@ -48,7 +48,7 @@ class RemovedEpisodes:
         if name.partition(".")[0] == "_pytest":
             self._excluded.update(item.nodeid for item in items)
             return
-        remover = self._places.relative(caller.f_code.co_filename) or name
+        remover = self._repo.relative(caller.f_code.co_filename) or name
         self._removers.update((item.nodeid, remover) for item in items)
 
     def list_scenarios(self, selected: Sequence[pytest.Item]) -> tuple[RemovedScenario, ...]:

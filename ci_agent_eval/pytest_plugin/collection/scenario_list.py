@@ -25,7 +25,7 @@ class ScenarioListWriter:
     def __init__(self, config: pytest.Config) -> None:
         self._path = Path(str(config.option.episode_list))
         self._redactor = Redactor.from_environ(os.environ)
-        self._places = RepositoryPaths.find(config.rootpath, os.environ)
+        self._repo = RepositoryPaths.find(config.rootpath, os.environ)
         self._collection = CollectionOutcome(config, self._redactor)
         self._items: Sequence[pytest.Item] = ()
 
@@ -63,7 +63,7 @@ class ScenarioListWriter:
 
     def _list_scenarios(self) -> Iterator[ListedScenario]:
         for item in self._items:
-            episode, (file, _) = build_collected_episode(item), self._places.locate_item(item)
+            episode, (file, _) = build_collected_episode(item), self._repo.locate_item(item)
             yield ListedScenario(
                 scenario_id=episode.scenario_id,
                 gate=episode.gate,

@@ -65,7 +65,7 @@ class Ending:
 def determine_ending(
     call: pytest.CallInfo[None],
     report: pytest.TestReport,
-    places: RepositoryPaths,
+    repo: RepositoryPaths,
     test_file: str | None,
 ) -> Ending:
     """Return the ending of the episode after a phase of a test in `test_file`."""
@@ -81,8 +81,8 @@ def determine_ending(
         # Only a strict xfail fails without an exception: it passed unexpectedly.
         return Ending("failed", str(report.longrepr)) if report.failed else Ending("passed")
     if call.when == "call" and is_failure(call.excinfo.value):
-        return build_failure_ending(call.excinfo, places)
-    return Ending("error", _describe_error(call.excinfo, places, test_file))
+        return build_failure_ending(call.excinfo, repo)
+    return Ending("error", _describe_error(call.excinfo, repo, test_file))
 
 
 def is_failure(error: BaseException) -> bool:
@@ -95,13 +95,13 @@ def is_failure(error: BaseException) -> bool:
 
 
 def build_failure_ending(
-    excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths
+    excinfo: pytest.ExceptionInfo[BaseException], repo: RepositoryPaths
 ) -> Ending:
     """Return the ending of a test that raised a failure."""
     if getattr(excinfo.value, RECORDED_ATTRIBUTE, False):
         return Ending("failed")
     reason = shorten_message(str(excinfo.value)) or type(excinfo.value).__name__
-    statement, file, line = _find_statement(excinfo, places)
+    statement, file, line = _find_statement(excinfo, repo)
     assertion = Assertion(
         name=statement or type(excinfo.value).__name__,
         passed=False,
@@ -113,11 +113,11 @@ def build_failure_ending(
 
 
 def _find_statement(
-    excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths
+    excinfo: pytest.ExceptionInfo[BaseException], repo: RepositoryPaths
 ) -> tuple[str | None, str | None, int | None]:
     """Return the source, file and line of the last running statement below the root."""
     for entry in reversed(excinfo.traceback):
-        file = places.relative(str(entry.path))
+        file = repo.relative(str(entry.path))
         if file is not None:
             source = clean_text(one_line(str(entry.statement)))
             return truncate_text(source, MAX_NAME), file, entry.lineno + 1
@@ -129,18 +129,16 @@ def _get_message(call: pytest.CallInfo[None]) -> str | None:
 
 
 def _describe_error(
-    excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths, test_file: str | None
+    excinfo: pytest.ExceptionInfo[BaseException], repo: RepositoryPaths, test_file: str | None
 ) -> str:
     text = shorten_message(f"{excinfo.typename}: {excinfo.value}").rstrip(": ")
     first, newline, rest = text.partition("\n")
-    return f"{first}{_format_location(excinfo.tb, places, test_file)}{newline}{rest}"
+    return f"{first}{_format_location(excinfo.tb, repo, test_file)}{newline}{rest}"
 
 
-def _format_location(
-    traceback: TracebackType, places: RepositoryPaths, test_file: str | None
-) -> str:
+def _format_location(traceback: TracebackType, repo: RepositoryPaths, test_file: str | None) -> str:
     """Return the innermost line below the root, and the test's own line, in brackets."""
-    lines = places.locate_traceback(traceback)
+    lines = repo.locate_traceback(traceback)
     if not lines:
         return ""
     raised = lines[-1]

@@ -79,12 +79,12 @@ def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:
     definition = metafunc.definition
     if ARGUMENT not in metafunc.fixturenames:
         raise _build_usage_error(definition, f"takes no argument `{ARGUMENT}`; give it one")
-    places = RepositoryPaths.find(metafunc.config.rootpath, os.environ)
+    repo = RepositoryPaths.find(metafunc.config.rootpath, os.environ)
     found: list[Scenario] = []
     for name in names:
         path = Path(os.path.normpath(definition.path.parent / name))
         try:
-            found += load_scenarios(path, places.relative(path) or name)
+            found += load_scenarios(path, repo.relative(path) or name)
         except InputError as error:
             raise pytest.Collector.CollectError(str(error)) from None
     _refuse_same_ids(found)

@@ -30,7 +30,7 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._places = RepositoryPaths.find(config.rootpath, os.environ)
+        self._repo = RepositoryPaths.find(config.rootpath, os.environ)
         self._files: set[str] = set()
         self._names: set[str] = set()
         self._dotted: dict[tuple[str, str], Path] = {}
@@ -63,9 +63,7 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
         origin = self._find_origin(fullname, path, target)
         if origin is None or not self._is_evaluation(origin):
             return None
-        loader = EvaluationLoader(
-            fullname, str(origin), self._config, self._places.relative(origin)
-        )
+        loader = EvaluationLoader(fullname, str(origin), self._config, self._repo.relative(origin))
         return importlib.util.spec_from_file_location(fullname, origin, loader=loader)
 
     def _find_origin(
@@ -86,7 +84,7 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
     def _is_evaluation(self, path: Path) -> bool:
         if os.path.realpath(path) in self._files:
             return True
-        is_in_repository = self._is_for_all and self._places.relative(path) is not None
+        is_in_repository = self._is_for_all and self._repo.relative(path) is not None
         return is_in_repository and is_evaluation_file(path, self._config)
 
 

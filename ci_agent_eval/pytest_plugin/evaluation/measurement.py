@@ -101,7 +101,7 @@ def build_failure(state: EpisodeItem, sentence: str) -> EpisodeFailed:
 
 
 def determine_measured_ending(
-    excinfo: pytest.ExceptionInfo[BaseException], state: EpisodeItem, places: RepositoryPaths
+    excinfo: pytest.ExceptionInfo[BaseException], state: EpisodeItem, repo: RepositoryPaths
 ) -> Ending | None:
     """Return the ending of an evaluation that raised; None for an error or a plain skip."""
     error = excinfo.value
@@ -110,7 +110,7 @@ def determine_measured_ending(
     if isinstance(error, pytest.skip.Exception | pytest.xfail.Exception):
         failed_before = state.recorder is not None and state.recorder.failed_checks
         return Ending("skipped", get_skip_reason(error)) if state.called and failed_before else None
-    return build_failure_ending(excinfo, places) if is_failure(error) else None
+    return build_failure_ending(excinfo, repo) if is_failure(error) else None
 
 
 def get_skip_reason(error: BaseException) -> str | None:
@@ -128,9 +128,7 @@ def is_own_skip(error: BaseException, state: EpisodeItem) -> bool:
     return isinstance(error, pytest.skip.Exception) or (state.is_evaluation and is_xfail)
 
 
-def record_unittest_failures(
-    item: pytest.Item, state: EpisodeItem, places: RepositoryPaths
-) -> None:
+def record_unittest_failures(item: pytest.Item, state: EpisodeItem, repo: RepositoryPaths) -> None:
     """Record the failures of a unittest.TestCase's evaluation, before pytest reads them.
 
     pytest stores unittest's failures in `_excinfo`; there is no public name for it.
@@ -140,7 +138,7 @@ def record_unittest_failures(
         return
     for excinfo in [found for found in pending if is_failure(found.value)]:
         pending.remove(excinfo)
-        assertion = build_failure_ending(excinfo, places).assertion
+        assertion = build_failure_ending(excinfo, repo).assertion
         if assertion is not None:
             state.recorder.record_assertion(assertion)
 

@@ -65,11 +65,11 @@ def start_experiment(config: pytest.Config, items: Sequence[pytest.Item]) -> Non
         end.problems.append(str(error))
         return
     names = make_distinct_names((item.nodeid for item in items), redactor.text)
-    places = RepositoryPaths.find(config.rootpath, os.environ)
+    repo = RepositoryPaths.find(config.rootpath, os.environ)
     writer = ExperimentWriter(
         store, experiment.uid, settings.get_text(experiment_options.SCORE), end.problems
     )
-    config.pluginmanager.register(ExperimentTests(writer, names, redactor, places), NAME)
+    config.pluginmanager.register(ExperimentTests(writer, names, redactor, repo), NAME)
     end.is_used = True
 
 
@@ -129,12 +129,12 @@ class ExperimentTests:
         writer: ExperimentWriter,
         names: Mapping[str, str],
         redactor: Redactor,
-        places: RepositoryPaths,
+        repo: RepositoryPaths,
     ) -> None:
         self._writer = writer
         self._names = names
         self._redactor = redactor
-        self._places = places
+        self._repo = repo
         self._called: set[str] = set()
         self._subtests: dict[str, list[Ending]] = {}
         self._outcomes: dict[str, str] = {}
@@ -218,7 +218,7 @@ class ExperimentTests:
     def _determine_ending(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> Ending:
-        return determine_ending(call, report, self._places, self._places.relative(item.path))
+        return determine_ending(call, report, self._repo, self._repo.relative(item.path))
 
     def _store_result(self, item: pytest.Item, ending: Ending) -> None:
         episode = item.stash.get(REPORTED_EPISODE, None)

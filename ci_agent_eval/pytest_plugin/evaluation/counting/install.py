@@ -64,9 +64,9 @@ class AssertCounter:
 class AssertCounting:
     """Counts the asserts of given modules; one object per process."""
 
-    def __init__(self, config: pytest.Config, places: RepositoryPaths) -> None:
+    def __init__(self, config: pytest.Config, repo: RepositoryPaths) -> None:
         self._config = config
-        self._places = places
+        self._repo = repo
         self._helpers: tuple[str, ...] = tuple(config.getini(ASSERT_MODULES))
         self._counted: set[str] = set()
         self._functions: dict[str, list[weakref.ref[types.FunctionType]]] = {}
@@ -124,7 +124,7 @@ class AssertCounting:
         if path.name != "conftest.py" and _REWRITTEN not in values:
             return False
         is_test = matches_any_pattern(path, self._config.getini("python_files"))
-        return not is_test and self._places.relative(file) is not None
+        return not is_test and self._repo.relative(file) is not None
 
 
 def compile_counting_code(
