@@ -82,7 +82,7 @@ class Finding:
     """The problem, and the remedy if there is one.
 
     Data if other code inspects it, else a sentence for people that no code parses.
-    `render.sentences.finding_sentence` returns the sentence for both.
+    `render.sentences.describe_finding` returns the sentence for both.
     """
     blocking: bool = True
     """A blocking finding fails the gate."""

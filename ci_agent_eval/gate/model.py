@@ -86,7 +86,7 @@ class Reason:
     message: str | ReasonData
     """Data if other code reads it, else a sentence.
 
-    `render.sentences.reason_sentence` returns the sentence of both.
+    `render.sentences.describe_reason` returns the sentence of both.
     """
     scenario_id: str | None = None
     agent: str | None = None

@@ -179,11 +179,11 @@ def build_figure_rows(report: Report) -> Sequence[FigureRow]:
     found = get_comparison(report)
     measured = tuple(list_figures(report))
     if found is None:
-        return [_build_figure_row(figure) for figure in measured]
-    return [
+        return tuple(map(_build_figure_row, measured))
+    return (
         *(row for figure in measured for row in _compare_figure(figure, found, report)),
         *_compare_tool_calls(found.tool_calls),
-    ]
+    )
 
 
 def _build_figure_row(figure: SuiteFigure) -> FigureRow:

@@ -207,9 +207,8 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
     )
     quarantined = tuple(_list_quarantined(scenarios))
     # An entry that accepts nothing names no scenario.
-    acknowledged = sorted(
-        (row for row in warnings if row.kind == "acknowledged"), key=lambda row: row.name is None
-    )
+    accepted = (row for row in warnings if row.kind == "acknowledged")
+    acknowledged = tuple(sorted(accepted, key=lambda row: row.name is None))
     return ReportView(
         suite=summary.suite,
         conclusion=verdict.conclusion,

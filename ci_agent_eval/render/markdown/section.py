@@ -21,9 +21,7 @@ from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
 T = TypeVar("T")
 
-SectionName = str
-
-NOUNS: dict[SectionName, tuple[str, str]] = {
+NOUNS: dict[str, tuple[str, str]] = {
     "figures": ("figure", "figures"),
     "failing": ("failing scenario", "failing scenarios"),
     "baseline": ("line against the baseline", "lines against the baseline"),
@@ -77,7 +75,7 @@ class SectionBody:
 class Section:
     """A part of the report that can be shortened to its first lines, or left out."""
 
-    name: SectionName
+    name: str
     title: str
     body: SectionBody
     is_open: bool = False

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ci_agent_eval.render.markdown.section import NAMES, NOUNS, Section, SectionName
+from ci_agent_eval.render.markdown.section import NAMES, NOUNS, Section
 from ci_agent_eval.render.numbers import format_count
 
 NO_LINES: Final = 0
 FEW_LINES: Final = 3
 SOME_LINES: Final = 10
 
-STEPS: tuple[tuple[SectionName, int], ...] = (
+STEPS: tuple[tuple[str, int], ...] = (
     ("sources", NO_LINES),
     ("iterations", NO_LINES),
     ("trend", NO_LINES),
@@ -71,7 +71,7 @@ STEPS: tuple[tuple[SectionName, int], ...] = (
 )
 """Section and its number of lines, in the order of the cuts."""
 
-Lines = Mapping[SectionName, int]
+Lines = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
