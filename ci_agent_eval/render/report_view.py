@@ -75,18 +75,10 @@ class FlakyRow:
     """A scenario or test that passed only on a retry; the title is foreign text."""
 
     title: str
-    scenario: ScenarioRow | None
+    scenario: ScenarioRow | None = None
     """None: it is a test that is no episode."""
-
-    @property
-    def iterations(self) -> int:
-        """Of the scenario; 0: it is a test."""
-        return self.scenario.scenario.flaky if self.scenario else 0
-
-    @property
-    def place(self) -> Place:
-        """The scenario's test."""
-        return self.scenario.place if self.scenario else NO_PLACE
+    iterations: int = 0
+    place: Place = NO_PLACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +222,12 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
             FailingTest(case, links.place(case.file, case.line)) for case in summary.tests.failing
         ),
         flaky_rows=(
-            *(FlakyRow(row.name.title, row) for row in scenarios if row.scenario.flaky),
-            *(FlakyRow(title, None) for title in summary.tests.flaky),
+            *(
+                FlakyRow(row.name.title, row, row.scenario.flaky, row.place)
+                for row in scenarios
+                if row.scenario.flaky
+            ),
+            *(FlakyRow(title) for title in summary.tests.flaky),
         ),
         quarantined=quarantined,
         quarantine_title=_title_quarantine(quarantined),

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun
@@ -58,7 +58,7 @@ class _Problem:
 
 def list_annotations(view: ReportView) -> tuple[Annotation, ...]:
     """Return the annotations that have a file: failures first, the new ones before others."""
-    return tuple(annotation for _, annotation in _list_placed(view))
+    return tuple(annotation for _, annotation in _list_sorted(view) if annotation.path)
 
 
 def list_by_importance(view: ReportView) -> tuple[Annotation, ...]:
@@ -66,18 +66,17 @@ def list_by_importance(view: ReportView) -> tuple[Annotation, ...]:
     first: list[Annotation] = []
     others: list[Annotation] = []
     seen: set[ScenarioKey] = set()
-    for key, annotation in _list_placed(view):
-        (others if key in seen else first).append(annotation)
-        if key is not None:
-            seen.add(key)
+    for problem, annotation in _list_sorted(view):
+        if annotation.path:
+            (others if problem.key in seen else first).append(annotation)
+            if problem.key is not None:
+                seen.add(problem.key)
     return (*first, *others)
 
 
 def list_all_annotations(view: ReportView) -> tuple[tuple[AnnotationKind, Annotation], ...]:
     """Return every annotation with its kind, in order; one without a place has an empty path."""
-    found = [(draft.kind, draft.newly, _build_annotation(draft)) for draft in _list_problems(view)]
-    ordered = sorted(found, key=lambda item: (_sort_key((not item[1], item[2])), item[0]))
-    return tuple((kind, annotation) for kind, _, annotation in ordered)
+    return tuple((problem.kind, annotation) for problem, annotation in _list_sorted(view))
 
 
 def render_annotations(shown: Sequence[Annotation]) -> str:
@@ -88,42 +87,36 @@ def render_annotations(shown: Sequence[Annotation]) -> str:
 
 def count_unplaced(view: ReportView) -> int:
     """Count the problems without a file inside the repository."""
-    return sum(1 for draft in _list_problems(view) if draft.place.path is None)
+    return sum(1 for problem in _list_problems(view) if problem.place.path is None)
 
 
-def _list_placed(view: ReportView) -> list[tuple[ScenarioKey | None, Annotation]]:
-    """Return the annotations that have a place in their order, each with its scenario."""
-    placed = [
-        (draft.newly, draft.key, _build_annotation(draft))
-        for draft in _list_problems(view)
-        if draft.place.path is not None
-    ]
-    ordered = sorted(placed, key=lambda item: _sort_key((not item[0], item[2])))
-    return [(key, annotation) for _, key, annotation in ordered]
+def _list_sorted(view: ReportView) -> Sequence[tuple[_Problem, Annotation]]:
+    found = ((problem, _build_annotation(problem)) for problem in _list_problems(view))
+    return sorted(found, key=lambda pair: _sort_key(*pair))
 
 
-def _sort_key(pair: tuple[bool, Annotation]) -> tuple[int, bool, str, int, str, str]:
-    known, annotation = pair
+def _sort_key(problem: _Problem, annotation: Annotation) -> tuple[Any, ...]:
     return (
         _LEVELS.index(annotation.level),
-        known,
+        not problem.newly,
         annotation.path,
         annotation.start_line,
         annotation.title,
         annotation.message,
+        problem.kind,
     )
 
 
-def _build_annotation(draft: _Problem) -> Annotation:
-    line = draft.place.line or 1
+def _build_annotation(problem: _Problem) -> Annotation:
+    line = problem.place.line or 1
     return Annotation(
-        path=draft.place.path or "",
+        path=problem.place.path or "",
         start_line=line,
         end_line=line,
-        level=draft.level,
-        title=cut_bytes(visible_line(draft.title, TITLE_BYTES), TITLE_BYTES),
-        message=_format_message(draft.message),
-        raw_details=_format_message(draft.details) if draft.details else None,
+        level=problem.level,
+        title=cut_bytes(visible_line(problem.title, TITLE_BYTES), TITLE_BYTES),
+        message=_format_message(problem.message),
+        raw_details=_format_message(problem.details) if problem.details else None,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow
@@ -75,66 +76,38 @@ def _finding_row(finding: BaselineFinding) -> Sequence[str]:
 def build_changes_section(view: ReportView) -> Section:
     """Return the scenarios that were fixed, new, renamed, newly over budget or not comparable."""
     found = view.comparison
-    lines = [] if found is None else list(_list_changes(found.scenarios))
-    kinds = list(dict.fromkeys(kind for kind, _ in lines))
-    title = ", ".join(f"{sum(k == kind for k, _ in lines)} {kind}" for kind in kinds)
+    rows = found.scenarios if found else ()
+    ranked = sorted((line for row in rows for line in _list_changes(row)), key=lambda line: line[0])
+    kinds = Counter(kind for _, kind, _ in ranked)
+    title = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
     return Section(
         "changes",
         f"Since the baseline: {title}",
-        list_body(lines, lambda line: f"{line[0]}: {line[1]}"),
+        list_body(ranked, lambda line: f"{line[1]}: {line[2]}"),
     )
 
 
-Lines = Iterator[tuple[str, str]]
-"""The kind of change, and the line of a scenario."""
-
-
-def _list_changes(rows: Sequence[ComparisonRow]) -> Lines:
-    each: tuple[Callable[[ComparisonRow], Lines], ...] = (
-        _list_fixed, _list_newly_over, _list_incomparable, _list_renamed, _list_new, _list_others,
-    )  # fmt: skip
-    for lines in each:
-        for row in rows:
-            yield from lines(row)
-
-
-def _list_fixed(row: ComparisonRow) -> Lines:
-    if row.scenario.change == "fixed":
-        yield CHANGES["fixed"], _add_passes(row)
-
-
-def _list_newly_over(row: ComparisonRow) -> Lines:
-    if row.scenario.newly_over:
-        budgets = ", ".join(code_span(name, limit=ID_LIMIT) for name in row.scenario.newly_over)
-        yield "newly over budget", f"{render_name(row.name)}, {budgets}"
-
-
-def _list_incomparable(row: ComparisonRow) -> Lines:
-    if row.scenario.differences:
+def _list_changes(row: ComparisonRow) -> Iterator[tuple[int, str, str]]:
+    """Yield rank, kind and line of each change that no list of failures has."""
+    scenario, name = row.scenario, render_name(row.name)
+    passes = f"{name}, {row.now} now, {row.before} before"
+    if scenario.change == "fixed":
+        yield 0, CHANGES["fixed"], passes
+    if scenario.newly_over:
+        budgets = ", ".join(code_span(budget, limit=ID_LIMIT) for budget in scenario.newly_over)
+        yield 1, "newly over budget", f"{name}, {budgets}"
+    if scenario.differences:
         kind, differences = CHANGES["not_comparable"], _join_differences(row)
-        if row.scenario.change == "not_comparable":
-            yield kind, f"{_add_passes(row)}, {differences}"
+        if scenario.change == "not_comparable":
+            yield 2, kind, f"{passes}, {differences}"
         else:
-            yield f"partly {kind}", f"{_add_passes(row)}, {row.set_aside}: {differences}"
-
-
-def _list_renamed(row: ComparisonRow) -> Lines:
-    if row.scenario.renamed_from is not None:
-        yield "renamed", f"{render_name(row.name)} was {code_span(row.scenario.renamed_from)}"
-
-
-def _list_new(row: ComparisonRow) -> Lines:
-    if row.scenario.change == "new":
-        yield CHANGES["new"], render_name(row.name)
-
-
-def _list_others(row: ComparisonRow) -> Lines:
-    if row.scenario.change not in CHANGES:
-        yield row.change, _add_passes(row)
-
-
-def _add_passes(row: ComparisonRow) -> str:
-    return f"{render_name(row.name)}, {row.now} now, {row.before} before"
+            yield 2, f"partly {kind}", f"{passes}, {row.set_aside}: {differences}"
+    if scenario.renamed_from is not None:
+        yield 3, "renamed", f"{name} was {code_span(scenario.renamed_from)}"
+    if scenario.change == "new":
+        yield 4, CHANGES["new"], name
+    if scenario.change not in CHANGES:
+        yield 5, row.change, passes
 
 
 def _join_differences(row: ComparisonRow) -> str:
