@@ -37,10 +37,3 @@ class ScenarioName:
 def get_key(scenario: ScenarioComparison | ScenarioSummary) -> ScenarioKey:
     """Return the scenario id and the agent."""
     return scenario.scenario_id, scenario.agent
-
-
-def name_scenario(scenario: ScenarioSummary) -> ScenarioName:
-    """Return the name, with the agent only where several agents run the scenario."""
-    return ScenarioName(
-        scenario.scenario_id, (scenario.agent or "") if scenario.among_agents else None
-    )

@@ -15,7 +15,7 @@ from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
 from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import Links, Place
 from ci_agent_eval.render.numbers import Cell, format_count
-from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key, name_scenario
+from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
 
 NO_REASON = "no reason given"
 
@@ -163,6 +163,7 @@ def _build_row(
     unjudged, tally = scenario.unjudged_reasons or (NO_REASON,), scenario.tally
     skip = unjudged[-1] if tally.skipped else "removed from the run before it began"
     is_required = scenario.gate == "required"
+    agent = (scenario.agent or "") if scenario.among_agents else None
     cost, ran = scenario.cost_usd, max(tally.ran, 1)
     rate = numbers.format_cell(
         tally.pass_rate if tally.judged > 1 else None,
@@ -171,7 +172,7 @@ def _build_row(
     return ScenarioRow(
         scenario=scenario,
         judgement=item.judgement,
-        name=name_scenario(scenario),
+        name=ScenarioName(scenario.scenario_id, agent),
         remarks=tuple(_list_remarks(scenario)),
         place=place,
         causes=causes,

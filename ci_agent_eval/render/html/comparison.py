@@ -50,10 +50,8 @@ class ComparisonPair:
     figures: Sequence[tuple[str, str, str]]
     """Name, before, now."""
     incomparable: str
-    """How much of it is not comparable; empty: all of it is."""
+    """How much of it is not comparable; empty: everything is comparable."""
     differences: Sequence[ConditionDifference]
-    apart: bool
-    """Whether they keep the whole scenario from being compared, not some iterations."""
     newly_over: Sequence[str]
     renamed_from: str | None
     place: str
@@ -164,7 +162,6 @@ def _build_pair(
             ConditionDifference(d.condition, texts.text(d.before), texts.text(d.after))
             for d in scenario.differences
         ],
-        apart=scenario.change == "not_comparable",
         newly_over=[texts.name(name) for name in texts.first(scenario.newly_over)],
         renamed_from=texts.name(scenario.renamed_from) if scenario.renamed_from else None,
         place=_describe_place(row, texts),
