@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ci_agent_eval.checks.base import BaseCheck, set_fields
 from ci_agent_eval.checks.exchanges import get_tool_calls, get_turns
@@ -12,6 +12,7 @@ from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError, missing_package_error
+from ci_agent_eval.recording.active_episode import get_active_episode
 from ci_agent_eval.steering.policy import model as steering
 from ci_agent_eval.steering.policy.command_extraction import detect_full_suite, extract_commands
 
@@ -39,15 +40,18 @@ class NoFullSuiteRun(BaseCheck):
     tools that steering knows: `{"tests_execute": "pytest", "sh": "bash"}`. An episode without
     any call that runs commands fails, unless `optional=True` says that none is expected:
     a check that does not know the agent's shell must not pass.
+
+    In a running episode `rules` default to those of `agent-eval-steering.yaml`; the `shell_tools`
+    of that file always count.
     """
 
     attempts: bool = False
-    rules: steering.Rules = field(default_factory=steering.Rules)
+    rules: steering.Rules | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rules, steering.Rules):
+        if not isinstance(self.rules, steering.Rules | None):
             raise InputError(f"NoFullSuiteRun.rules: must be Rules, got {self.rules!r}")
         if not isinstance(self.tools, Mapping):
             raise InputError(f"NoFullSuiteRun.tools: must map names, got {self.tools!r}")
@@ -55,10 +59,11 @@ class NoFullSuiteRun(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion; its reason lists turns and commands."""
-        found = list(self._find_runs(episode))
+        rules = _merge_rules(self.rules)
+        found = list(self._find_runs(episode, rules))
         wrong = [run for run in found if self.attempts or not run.steered]
         steered = sum(run.steered for run in found)
-        is_unknown = not self.optional and not self._has_commands(episode)
+        is_unknown = not self.optional and not self._has_commands(episode, rules)
         if is_unknown:
             reason = _explain_no_commands(episode)
         elif wrong:
@@ -72,35 +77,45 @@ class NoFullSuiteRun(BaseCheck):
         statement = f"{predicate} the whole pytest suite"
         return (self._build_assertion(statement, not wrong and not is_unknown, reason),)
 
-    def _has_commands(self, episode: Episode) -> bool:
+    def _has_commands(self, episode: Episode, rules: steering.Rules) -> bool:
         return any(
-            extract_commands(self._translate_call(call), self.rules.shell_tools)
+            extract_commands(self._translate_call(call), rules.shell_tools)
             for call in get_tool_calls(episode)
         )
 
     def _translate_call(self, call: ToolCall) -> steering.ToolCallRequest:
         return steering.ToolCallRequest(self.tools.get(call.name, call.name), call.arguments)
 
-    def _find_runs(self, episode: Episode) -> Iterator[_FullSuiteRun]:
+    def _find_runs(self, episode: Episode, rules: steering.Rules) -> Iterator[_FullSuiteRun]:
         agent_turns = (turn for turn in get_turns(episode) if turn.role == "assistant")
         for number, turn in enumerate(agent_turns, start=1):
             for call in turn.tool_calls:
-                finding = self._classify_call(call)
+                finding = self._classify_call(call, rules)
                 if finding.full_suite:
                     yield _FullSuiteRun(number, finding, call.steered_by is not None)
 
-    def _classify_call(self, call: ToolCall) -> steering.DetectionResult:
+    def _classify_call(self, call: ToolCall, rules: steering.Rules) -> steering.DetectionResult:
         try:
-            return detect_full_suite(self._translate_call(call), self.rules)
+            return detect_full_suite(self._translate_call(call), rules)
         except ModuleNotFoundError as error:
             raise missing_package_error("NoFullSuiteRun", str(error.name), "steering") from error
+
+
+def _merge_rules(given: steering.Rules | None) -> steering.Rules:
+    """Return the check's rules with the shells that the suite's settings file names."""
+    running = get_active_episode()
+    suite = steering.Rules() if running is None else running.load_steering_rules()
+    if given is None:
+        return suite
+    return replace(given, shell_tools={**suite.shell_tools, **given.shell_tools})
 
 
 def _explain_no_commands(episode: Episode) -> str:
     names = sorted({call.name for call in get_tool_calls(episode)})
     return (
         f"no call runs commands, so none could be judged (tools: {format_list(names) or 'none'}); "
-        "name the agent's shell by rules=Rules(shell_tools={…}), or say optional=True"
+        "name the agent's shell as `shell_tools` in agent-eval-steering.yaml, "
+        "or say optional=True"
     )
 
 

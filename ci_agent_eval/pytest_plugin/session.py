@@ -33,6 +33,7 @@ from ci_agent_eval.pytest_plugin.episodes.marker import build_episode_from_marke
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.pytest_plugin.episodes.report_redaction import redact_report
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.episodes.steering_rules import build_rules_loader
 from ci_agent_eval.pytest_plugin.episodes.subtests import (
     format_subtest_name,
     get_ending_after_subtests,
@@ -50,6 +51,7 @@ from ci_agent_eval.recording.active_episode import (
     deactivate_episode,
 )
 from ci_agent_eval.redaction import Redactor, make_distinct_names
+from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
 NAME = "ci_agent_eval_episodes"
@@ -69,6 +71,7 @@ class EpisodeSession:
         self._folder = folder
         self._journal: Journal | None = None
         self._counting: AssertCounting | None = None
+        self._load_steering_rules: Callable[[], Rules] = Rules
         self._subtest: EpisodeItem | None = None
         self.notes: tuple[str, ...] = ()
         """Notes about the selected episodes, printed before they run."""
@@ -84,6 +87,7 @@ class EpisodeSession:
             folder,
         )
         episodes._counting = AssertCounting(config, episodes._repo)
+        episodes._load_steering_rules = build_rules_loader(config.rootpath)
         episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
         config.pluginmanager.register(episodes, NAME)
         return episodes
@@ -162,7 +166,11 @@ class EpisodeSession:
         state.initial_episode = self._build_initial_episode(item, state)
         if state.initial_episode.evidence == "required" and self._counting is not None:
             state.problem = self._counting.count_for(item) or state.problem
-        state.running = RunningEpisode(state.initial_episode.mode, locate=self._repo.locate_frame)
+        state.running = RunningEpisode(
+            state.initial_episode.mode,
+            locate=self._repo.locate_frame,
+            load_steering_rules=self._load_steering_rules,
+        )
         if measurement.is_hypothesis_evaluation(item, state):
             state.running.mode, state.running.counts_once = "strict", True
         if not ahead:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ci_agent_eval.contract.episode import Assertion, Mode
 from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.steering.policy.model import Rules
 
 
 @dataclass
@@ -33,6 +34,8 @@ class RunningEpisode:
     """Returns a fixture of the test by name, such as `aitest_run`."""
     locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - no location
     """Finds the file (relative, posix) and line below the root of a frame or of its callers."""
+    load_steering_rules: Callable[[], Rules] = Rules
+    """Returns the rules of the suite's `agent-eval-steering.yaml`. Raises InputError."""
     early_assertions: list[Assertion] = field(default_factory=list)
     """Assertions of fixtures, made before the recorder existed."""
     late_assertions: list[Assertion] = field(default_factory=list)

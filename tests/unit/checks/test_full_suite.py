@@ -64,7 +64,8 @@ def test_an_episode_without_a_call_that_it_can_judge_fails_unless_none_is_expect
     assert not passed
     assert reason == (
         f"no call runs commands, so none could be judged (tools: {named}); "
-        "name the agent's shell by rules=Rules(shell_tools={…}), or say optional=True"
+        "name the agent's shell as `shell_tools` in agent-eval-steering.yaml, "
+        "or say optional=True"
     )
     assert of(NoFullSuiteRun(optional=True), *calls) == (True, "no call ran it")
 
