@@ -7,6 +7,7 @@ them at a time, so that the page stays fluent with thousands of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -14,6 +15,8 @@ from markupsafe import Markup
 from ci_agent_eval.analysis.comparison.model import ConversationSample
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.gate import ReasonKind
+from ci_agent_eval.render.findings import FindingRows
 from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
 from ci_agent_eval.render.html.budget_bars import build_suite_bars
@@ -23,15 +26,18 @@ from ci_agent_eval.render.html.embed import embed_json
 from ci_agent_eval.render.html.episode_rows import EpisodeRows, count_attempts
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import OmittedCounts, PageLimits, PageText
-from ci_agent_eval.render.html.reasons import group_reasons
 from ci_agent_eval.render.html.scenario_rows import build_scenario_data, select_scenarios
 from ci_agent_eval.render.links import Links, Place, quote_url
 from ci_agent_eval.render.markdown.report import SHORT_SHA
 from ci_agent_eval.render.numbers import count_noun, format_count
-from ci_agent_eval.render.report_view import ReportView
+from ci_agent_eval.render.report_view import ReasonRow, ReportView
+from ci_agent_eval.render.scenario_name import ScenarioName
 
 CHUNK = 65_536
 """Characters of a piece of the page."""
+
+_WORDS: dict[ReasonKind, str] = {"regression": "regression", "budget": "over budget"}
+"""Kinds whose sentence lacks the word of the headline."""
 
 _CAPS = PageLimits()
 
@@ -149,3 +155,40 @@ def _join_pieces(pieces: Iterable[str]) -> Iterator[str]:
             yield "".join(held)
             held, size = [], 0
     yield "".join(held)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonGroup:
+    """All reasons about one scenario, or one finding, or one reason about neither."""
+
+    name: ScenarioName | None
+    parts: Sequence[str]
+    """Each may hold foreign text."""
+
+
+def group_reasons(view: ReportView) -> Sequence[ReasonGroup]:
+    """Return every reason of the verdict, the findings first, those of one scenario together."""
+    reasons = [reason for reason in view.reasons if reason.kind != "finding"]
+    by_name: dict[ScenarioName, list[str]] = {}
+    for reason in reasons:
+        if reason.name is not None:
+            by_name.setdefault(reason.name, []).append(_format_reason(reason))
+    return [
+        *_list_findings(view.findings),
+        *(ReasonGroup(name, parts) for name, parts in by_name.items()),
+        *(ReasonGroup(None, [_format_reason(reason)]) for reason in reasons if reason.name is None),
+    ]
+
+
+def _list_findings(found: FindingRows) -> Iterator[ReasonGroup]:
+    for row in found.shown:
+        if row.gates:
+            where = f" in {row.where}" if row.where else ""
+            yield ReasonGroup(None, [f"{row.name}{where}: {row.sentence}"])
+    if found.consequences:
+        yield ReasonGroup(None, [found.summary])
+
+
+def _format_reason(reason: ReasonRow) -> str:
+    word = _WORDS.get(reason.kind)
+    return f"{word}: {reason.sentence}" if word else reason.sentence

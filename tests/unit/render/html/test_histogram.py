@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.render.html.charts import build_charts
-from ci_agent_eval.render.html.histogram import MOST_BINS, build_histogram
+from ci_agent_eval.render.html.charts import MOST_BINS, build_charts, build_histogram
 from tests.builders import episode, loaded, turn
 
 AMOUNTS = st.floats(min_value=0, max_value=1e15)
