@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.contract.wording import pluralize
 
-ABSENT = "–"  # noqa: RUF001 - a dash is what is meant
+ABSENT = "–"  # noqa: RUF001 - a dash, not a hyphen
 """Placeholder of a figure that does not apply."""
 
 NOT_MEASURED = "not measured"

@@ -192,7 +192,7 @@ def _restore_reasons(
 
 @cache
 def _build_adapter() -> TypeAdapter[tuple[_VerdictDocument]]:
-    # Only a type without a config of its own takes one, and hands it down to the dataclasses.
+    # Only a type without a config takes one and passes it on to the dataclasses.
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
     return TypeAdapter(tuple[_VerdictDocument], config=config)
 

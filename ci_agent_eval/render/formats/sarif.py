@@ -63,7 +63,7 @@ def _build_result(kind: AnnotationKind, annotation: Annotation) -> dict[str, Any
         "artifactLocation": {"uri": quote(annotation.path), "uriBaseId": "%SRCROOT%"},
         "region": {"startLine": annotation.start_line},
     }
-    # Lines move; what it is about does not.
+    # The line is left out, because lines move.
     digest = hashlib.sha256(f"{kind}\0{annotation.path}\0{annotation.title}".encode()).hexdigest()
     return {
         "ruleId": f"agent-eval/{kind}",

@@ -136,7 +136,7 @@ def _list_chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, st
         yield _CHIPS.get(scenario.change, plain), row.change
     gates: dict[str, bool] = {finding.kind: finding.gates for finding in against}
     if row.call:
-        # A scenario that fails by itself has no finding of its pass rate.
+        # A scenario that fails without the baseline has no finding of its pass rate.
         gates_by_rate = gates.get(scenario.call, scenario.required and scenario.change in _CHIPS)
         yield "failed" if gates_by_rate and scenario.call == "regression" else "warning", row.call
     for kind, is_gating in gates.items():

@@ -71,7 +71,7 @@ def find_foreign_elements(markdown: str, allowed_prefixes: Sequence[str]) -> tup
 
 @cache
 def _build_parser() -> MarkdownIt:
-    # Imported here: only what is about to be published is looked at, and start-up is counted.
+    # Imported late for a fast start: only published Markdown is parsed.
     from markdown_it import MarkdownIt  # noqa: PLC0415 - see above
 
     return MarkdownIt("commonmark").enable(["table", "strikethrough"])
