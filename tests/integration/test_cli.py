@@ -165,6 +165,25 @@ def test_a_conftest_that_cannot_be_imported_is_no_wrong_use(agent_eval, tmp_path
     assert verdict(tmp_path)["conclusion"] == "failure"
 
 
+def test_an_expected_failure_without_evidence_is_no_disagreement(agent_eval, tmp_path):
+    (tmp_path / "test_it.py").write_text("""
+import pytest
+
+@pytest.mark.xfail
+def test_expected(episode):
+    with episode.turn("Hi") as turn:
+        turn.reply("Hello")
+
+def test_greets(episode):
+    with episode.turn("Hi") as turn:
+        turn.reply("Hello")
+    assert turn
+""")
+    done = agent_eval("run", ".", "--allow-skipped")
+    assert "disagreement" not in done.stdout
+    assert "Agent evals failed: 1 scenario has no evidence" in done.stdout
+
+
 def test_a_suite_without_episodes_is_no_evidence(agent_eval, tmp_path):
     (tmp_path / "test_plain.py").write_text("def test_plain():\n    pass\n")
     done = agent_eval("run", "test_plain.py")
