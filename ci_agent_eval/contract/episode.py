@@ -32,6 +32,7 @@ from ci_agent_eval.contract.trajectory import (
     TokenUsage,
     Trajectory,
     TrajectorySummary,
+    Turn,
     summarize_trajectory,
 )
 
@@ -223,9 +224,17 @@ class Episode(FrozenModel):
 
     def _has_any_evidence(self) -> bool:
         """Say whether the file contains any agent activity or judgement."""
-        counts = self.trajectory_summary
-        evidence = (counts.steps_count, counts.tool_calls_count, self.scores, self.tokens)
-        return any(evidence) or self.cost_usd is not None or self._has_assertion()
+        turns = self.trajectory.turns if self.trajectory is not None else ()
+        has_spent = _has_spent(self) or any(map(_has_spent, turns))
+        activity = self._has_completed_turn() or has_spent
+        judgement = bool(self.assertions or self.asserted or self.scores)
+        return activity or judgement or self._has_amount()
+
+    def _has_amount(self) -> bool:
+        """Say whether a budget has an amount above zero; turns may be empty and do not count."""
+        counted = self.trajectory is not None and self.trajectory.turns
+        skipped = {"max_turns"} if counted else set()
+        return any(b.used for name, b in self.budgets.iter_named() if name not in skipped)
 
     @property
     def _is_unfinished(self) -> bool:
@@ -305,6 +314,11 @@ class Episode(FrozenModel):
         if hasattr(value, "to_dict"):
             return cls.model_validate(value.to_dict())
         return cls.model_validate(value, from_attributes=not isinstance(value, Mapping))
+
+
+def _has_spent(record: Episode | Turn) -> bool:
+    """Return whether tokens or costs above zero are recorded."""
+    return bool((record.tokens is not None and record.tokens.total) or record.cost_usd)
 
 
 def describe_violation(violation: BudgetViolation) -> str:

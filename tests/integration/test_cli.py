@@ -184,6 +184,14 @@ def test_greets(episode):
     assert "Agent evals failed: 1 scenario has no evidence" in done.stdout
 
 
+def test_zeros_of_another_tool_are_no_evidence(agent_eval, tmp_path):
+    zeros = '"tokens": {"input": 0, "output": 0}, "cost_usd": 0'
+    (tmp_path / "x.json").write_text(f'{{"scenario_id": "a", "outcome": "passed", {zeros}}}')
+    done = agent_eval("report", "--results", "x.json")
+    assert done.returncode == 1
+    assert "1 scenario has no evidence" in done.stdout
+
+
 def test_a_suite_without_episodes_is_no_evidence(agent_eval, tmp_path):
     (tmp_path / "test_plain.py").write_text("def test_plain():\n    pass\n")
     done = agent_eval("run", "test_plain.py")

@@ -80,18 +80,42 @@ def test_what_is_read_back_is_what_was_written():
 @pytest.mark.parametrize(
     "shown",
     [
-        {"trajectory": UNANSWERED},
+        {"trajectory": CALLED},
+        {"trajectory": {"turns": [{"role": "assistant", "content": "Done."}]}},
+        {"trajectory": {"turns": [{"role": "assistant", "tokens": {"output": 3}}]}},
+        {"trajectory": {"turns": [{"role": "assistant", "cost_usd": 0.01}]}},
         {"trajectory_summary": {"tool_calls_count": 2}},
         {"budgets": {"tool_calls": {"used": 3, "limit": 4}}},
         {"scores": [{"name": "warmth", "value": 0.5}]},
         {"tokens": {"input": 20}},
         {"cost_usd": 0.01},
+        {"asserted": True},
         CHECKED,
     ],
 )
 def test_what_others_write_is_judged_by_what_it_contains(shown):
     claimed = {"scenario_id": "refund", "outcome": "passed"}
     assert Episode.model_validate({**claimed, **shown}).outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"tokens": {"input": 0, "output": 0}},
+        {"cost_usd": 0},
+        {"tokens": {}, "cost_usd": 0.0},
+        {"budgets": {"cost_usd": {"used": 0, "limit": 1}}},
+        {"trajectory": {"turns": [{"role": "assistant", "content": ""}]}},
+        {"trajectory": {"turns": [{"role": "assistant", "content": " \n", "tokens": {}}]}},
+        {"trajectory": {"turns": [{"role": "assistant"}]}, "budgets": {"max_turns": 5}},
+        {"trajectory": {"turns": [{"role": "user", "content": "hello"}]}},
+        {"trajectory": {"turns": []}},
+        {"trajectory_summary": {"steps_count": 0}},
+    ],
+)
+def test_amounts_of_zero_and_turns_without_an_answer_are_no_evidence(shown):
+    read = Episode.model_validate({"scenario_id": "refund", "outcome": "passed", **shown})
+    assert (read.outcome, read.missing_evidence) == ("error", ("turn", "assertion"))
 
 
 def test_a_claim_alone_is_no_evidence_unless_it_is_to_be_none():
