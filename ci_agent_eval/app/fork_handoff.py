@@ -146,17 +146,17 @@ def _check_sessions(folder: Path, source: SourceRun, head_sha: str) -> tuple[Ses
 def _check_session(file: Path, name: str, source: SourceRun, head_sha: str) -> Session:
     session = _read_session(file, name)
     if session.commit is None:
-        raise InputError(f"{name}:  it names no commit; use the same version in both workflows")
+        raise InputError(f"{name}: it names no commit; use the same version in both workflows")
     if session.commit != head_sha:
         other = make_printable_line(session.commit)
-        raise InputError(f"{name}:  it is about commit {other}, the run about {head_sha}")
+        raise InputError(f"{name}: it is about commit {other}, the run about {head_sha}")
     if session.run not in {None, str(source.id)}:
         raise InputError(
-            f"{name}:  it is of run {make_printable_line(str(session.run))}, not {source.id}"
+            f"{name}: it is of run {make_printable_line(str(session.run))}, not {source.id}"
         )
     if source.attempt is not None and session.attempt > source.attempt:
         raise InputError(
-            f"{name}:  it is of attempt {session.attempt} at the run, this is about attempt "
+            f"{name}: it is of attempt {session.attempt} at the run, this is about attempt "
             f"{source.attempt}; what is published of the later one is what counts"
         )
     return session
@@ -169,7 +169,7 @@ def _read_session(file: Path, name: str) -> Session:
         return Session.model_validate(parse_json(text))
     except ValueError as error:  # includes pydantic's ValidationError
         raise InputError(
-            f"{name}:  {make_printable_line(describe_validation_error(error))}"
+            f"{name}: {make_printable_line(describe_validation_error(error))}"
         ) from None
 
 

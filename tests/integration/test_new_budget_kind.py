@@ -20,7 +20,7 @@ table.BUDGET_KINDS += (
         label="size of replies",
         description="characters of all replies",
         measure=lambda trajectory: sum(len(turn.content) for turn in trajectory.agent_turns),
-        summarized=lambda summary: 10.0 * summary.steps_count,
+        measure_summary=lambda summary: 10.0 * summary.steps_count,
     ),
     table.BudgetKind(
         name="reply_ms",

@@ -72,7 +72,7 @@ def test_what_comes_of_it_calls_our_recorder_and_no_hook(pytestconfig):
     written = ast.unparse(tree)
     assert f"if {RECORDER}.is_recording():" in written
     assert f"{REASON} = @pytest_ar._format_explanation(" in written
-    assert f"{RECORDER}.message(message)" in written
+    assert f"{RECORDER}.format_message(message)" in written
     assert "_call_assertion_pass" not in written
 
 
