@@ -100,7 +100,10 @@ EXPECTED = {
     "test_fails_in_a_group": ("failed", "checks (2 sub-exceptions)"),
     "test_errors": ("error", "ConnectionError: refused by 10.0.0.1 (test_suite.py:22)"),
     "test_exits": ("error", "SystemExit: 3 (test_suite.py:25)"),
-    "test_mixed_group": ("error", "ExceptionGroup: checks (2 sub-exceptions) (test_suite.py:28)"),
+    "test_mixed_group": (
+        "failed",
+        "a; then ExceptionGroup: checks (2 sub-exceptions) (test_suite.py:28)",
+    ),
     "test_setup_breaks": ("error", "OSError: no database (test_suite.py:32)"),
     "test_teardown_breaks": ("error", "in teardown: OSError: cannot clean up (test_suite.py:39)"),
     "test_fails_then_teardown_breaks": (

@@ -1,9 +1,10 @@
 """The ending of an episode, derived from the outcome of its test.
 
-A failed assertion, `pytest.fail` and pytest-timeout are an agent failure: failed. Any other
-exception is an infrastructure error: error. A skip is skipped, and so is an expected failure
-(xfail), which is no new information. A strict xfail that passes is failed, as in pytest. An error's
-reason includes the line that raised it and the test's own line at that moment.
+A failed assertion, `pytest.fail` and pytest-timeout are an agent failure: failed, whatever
+exception follows. Any other exception is an infrastructure error: error. A skip is skipped, and so
+is an expected failure (xfail), which is no new information. A strict xfail that passes is failed,
+as in pytest. An error's reason includes the line that raised it and the test's own line at that
+moment.
 """
 
 from __future__ import annotations
@@ -80,9 +81,25 @@ def determine_ending(
     if call.excinfo is None:
         # Only a strict xfail fails without an exception: it passed unexpectedly.
         return Ending("failed", str(report.longrepr)) if report.failed else Ending("passed")
-    if call.when == "call" and is_failure(call.excinfo.value):
-        return build_failure_ending(call.excinfo, repo)
-    return Ending("error", _describe_error(call.excinfo, repo, test_file))
+    return _determine_raised_ending(call.when, call.excinfo, repo, test_file)
+
+
+def _determine_raised_ending(
+    when: str,
+    excinfo: pytest.ExceptionInfo[BaseException],
+    repo: RepositoryPaths,
+    test_file: str | None,
+) -> Ending:
+    """Return the ending of a phase that raised: setup and teardown only end in errors."""
+    if when == "call" and is_failure(excinfo.value):
+        return build_failure_ending(excinfo, repo)
+    error = _describe_error(excinfo, repo, test_file)
+    failure = find_failure(excinfo.value, repo) if when == "call" else None
+    if failure is None:
+        return Ending("error", error)
+    traceback = failure.__traceback__ or excinfo.tb
+    inner = pytest.ExceptionInfo.from_exc_info((type(failure), failure, traceback))
+    return _add_error(build_failure_ending(inner, repo), error)
 
 
 def is_failure(error: BaseException) -> bool:
@@ -92,6 +109,45 @@ def is_failure(error: BaseException) -> bool:
     if isinstance(error, EpisodeStopped):
         return False
     return isinstance(error, AssertionError | pytest.fail.Exception)
+
+
+def find_failure(error: BaseException, repo: RepositoryPaths) -> BaseException | None:
+    """Return the first failed assertion in an exception's groups and chain, if any.
+
+    A failure in the chain (`raise … from`, or an exception raised in an `except` or `finally`)
+    counts only if a line below the root raised it: a library's own asserts are its own affair.
+    """
+    pending, seen = [(error, True)], set[int]()
+    while pending:
+        current, is_raised = pending.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        if is_failure(current) and (is_raised or repo.locate_traceback(current.__traceback__)):
+            return current
+        inner = current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        pending += [(each, False) for each in _list_chained_errors(current)]
+        pending += [(each, is_raised) for each in reversed(inner)]
+    return None
+
+
+def _list_chained_errors(error: BaseException) -> list[BaseException]:
+    """Return the exceptions that led to an error, also those hidden by `from None`.
+
+    An error of this package replaces its cause on purpose: a JudgeError stays an infrastructure
+    error whatever the judge's model raised. Only the exceptions before the cause are returned.
+    """
+    cause, context = error.__cause__, error.__context__
+    if cause is not None and type(error).__module__.partition(".")[0] == "ci_agent_eval":
+        context = cause.__context__ if context is cause else context
+        cause = cause.__cause__
+    return [each for each in (cause, context) if each is not None]
+
+
+def _add_error(ending: Ending, error: str) -> Ending:
+    """Add the error after a failure to its ending; the recorder names a recorded assertion."""
+    reason = f"{ending.reason}; then {error}" if ending.reason else error
+    return Ending(ending.outcome, reason, ending.assertion)
 
 
 def build_failure_ending(
