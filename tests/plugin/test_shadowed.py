@@ -112,6 +112,63 @@ def test_plain(): assert 1
     suite.run().result.assert_outcomes(passed=4)
 
 
+IN_CLASS = """
+class TestA:
+    @conversation("first", Agent)
+    def test_first(self, agent): assert 0
+"""
+
+OF_FIXTURE = "\nclass TestA:\n    def test_first(self, episode): assert 0\n"
+
+PLAIN_CLASS = "\nclass TestA:\n    def test_other(self): assert 1\n"
+
+LOOP = """
+for n in ("p", "q"):
+    @conversation(n, Agent)
+    def test_loop(agent):
+        assert agent.send("Hi").text
+"""
+
+
+@pytest.mark.parametrize("head", [HEAD, "import pytest\n"])
+@pytest.mark.parametrize("second", [PLAIN_CLASS, OF_FIXTURE.replace("first", "second")])
+def test_a_class_of_the_same_name_is_refused(suite, head, second):
+    suite.write(head + OF_FIXTURE + second)
+    refused(suite.run(), name="TestA")
+
+
+def test_a_conversation_of_a_replaced_class_is_refused(suite):
+    suite.write(HEAD + IN_CLASS + PLAIN_CLASS)
+    refused(suite.run(), name="TestA")
+
+
+def test_a_class_that_replaces_no_episode_is_collected(suite):
+    base = OF_FIXTURE.replace("assert 0", "pass").replace("TestA:", "TestA(TestA):")
+    suite.without_evidence().write("import pytest\n" + PLAIN_CLASS + base)
+    suite.run().result.assert_outcomes(passed=2)
+
+
+def test_a_conversation_of_a_loop_is_refused_if_a_later_one_replaces_it(suite):
+    suite.write(HEAD + LOOP)
+    ran = suite.run()
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    ran.result.stdout.fnmatch_lines(
+        ["test_suite.py:*: the conversation 'p' is replaced by another 'test_loop'; give *"]
+    )
+
+
+@pytest.mark.parametrize("decorator", ["", "    @given(flag=st.booleans())\n"])
+def test_conversations_of_a_loop_with_names_of_their_own_are_collected(suite, decorator):
+    imports = "from hypothesis import given, strategies as st\n" if decorator else ""
+    given = LOOP.replace("    @conv", f"{decorator}    @conv")
+    given = given.replace("(agent)", "(agent, flag)") if decorator else given
+    suite.write(
+        HEAD + imports + given + "    globals()[f'test_{n}'] = test_loop\ntest_loop = None\n"
+    )
+    ran = suite.run()
+    assert {e.scenario_id for e in ran.results.episodes} == {"p", "q"}
+
+
 def test_a_project_without_episodes_is_left_alone(suite):
     suite.write("def test_a(): assert 0\ndef test_a(): assert 1\n")
     suite.run().result.assert_outcomes(passed=1)

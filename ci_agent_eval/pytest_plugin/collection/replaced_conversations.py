@@ -1,0 +1,43 @@
+"""Conversations that a later definition replaced, as one in a loop: no test stands for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.pytest_plugin.collection import detection
+
+_REGISTRY = "@agent_eval_conversations"
+"""As `REGISTRY` of the decorator, which is not imported for projects without conversations."""
+
+
+def list_problems(module: pytest.Module) -> list[str]:
+    """Return the problem of each conversation of the module that another definition replaced."""
+    # `module.obj` would import a module that another plugin left out, as `--lf` does.
+    values = getattr(getattr(module, "_obj", None), "__dict__", {})
+    declared = values.get(_REGISTRY, ())
+    if not declared:
+        return []
+    kept = {id(found) for found in _find_declarations(values, set())}
+    return [
+        f"{module.nodeid}:{lost.line}: the conversation {lost.name!r} is replaced by another "
+        f"{lost.qualified_name!r}; give each a name of its own, or use parametrize"
+        for lost in declared
+        if id(lost) not in kept and lost.qualified_name.partition(".")[0] in values
+    ]
+
+
+def _find_declarations(values: Mapping[str, Any], seen: set[type]) -> Iterator[Any]:
+    """Yield the declarations of a namespace's functions, and of its classes."""
+    for value in list(values.values()):
+        if isinstance(value, type):
+            for base in value.__mro__:
+                if base not in seen:
+                    seen.add(base)
+                    yield from _find_declarations(vars(base), seen)
+            continue
+        function = getattr(value, "__func__", value)  # of a staticmethod
+        if (found := getattr(function, "__dict__", {}).get(detection.CONVERSATION)) is not None:
+            yield found
