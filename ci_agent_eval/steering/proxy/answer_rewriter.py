@@ -38,7 +38,7 @@ class EventStream(Protocol):
         """Decide on all calls at the end of the stream; return the held events."""
 
     def release(self) -> list[bytes]:
-        """Return the held events and let their calls through."""
+        """Return the held events and let their calls through, as the last call of all."""
 
     @property
     def held_events(self) -> list[bytes]:

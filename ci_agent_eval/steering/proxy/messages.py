@@ -116,10 +116,7 @@ class MessagesStream:
 
     def release(self) -> list[bytes]:
         """Return the held events unchanged and let their call through."""
-        raws = self.held_events
-        self._passed_calls += self._held is not None
-        self._held, self._queued = None, []
-        return raws
+        return self.held_events
 
     def _start_block(self, raw: bytes, data: Json) -> list[bytes]:
         block = data.get("content_block")
