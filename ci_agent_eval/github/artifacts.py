@@ -25,7 +25,7 @@ MAX_PACKED_BYTES = 256 * 1024 * 1024
 """Limit for the total packed size of one run's artifacts."""
 
 UNPACKED_LIMITS = ArchiveLimits()
-"""Limits for the unpacked artifacts of one run."""
+"""Default limits for the unpacked artifacts of one run."""
 
 IsWanted = Callable[[PurePosixPath], bool]
 
@@ -69,14 +69,15 @@ def fetch_artifacts(
     run_id: int,
     head_sha: str,
     wanted: IsWanted,
+    limits: ArchiveLimits = UNPACKED_LIMITS,
 ) -> None:
     """Write the wanted files of a run's artifacts to `into`, an empty folder.
 
-    Each of several artifacts gets its own numbered folder. Raises InputError with one sentence
-    if an artifact is refused; then none may be used. Raises PublishError if one cannot be
-    downloaded, and GoneError if it has expired.
+    Each of several artifacts gets its own numbered folder. `limits.total_bytes` applies to all of
+    them together. Raises InputError with one sentence if an artifact is refused; then none may be
+    used. Raises PublishError if one cannot be downloaded, and GoneError if it has expired.
     """
-    packed, unpacked = MAX_PACKED_BYTES, UNPACKED_LIMITS.total_bytes
+    packed, unpacked = MAX_PACKED_BYTES, limits.total_bytes
     for number, artifact in enumerate(artifacts, start=1):
         _check_origin(artifact, run_id, head_sha)
         packed -= artifact.size_bytes
@@ -84,7 +85,7 @@ def fetch_artifacts(
             limit = f"{MAX_PACKED_BYTES // 2**20:,} MiB at most are read"
             raise InputError(f"{_describe_artifact(artifact)}: it is too large; of one run {limit}")
         folder = into / str(number) if len(artifacts) > 1 else into
-        _fetch_one(api, artifact, folder, wanted, replace(UNPACKED_LIMITS, total_bytes=unpacked))
+        _fetch_one(api, artifact, folder, wanted, replace(limits, total_bytes=unpacked))
         unpacked -= sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 

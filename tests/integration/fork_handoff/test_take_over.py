@@ -14,9 +14,11 @@ from ci_agent_eval.app.fork_handoff import download_results, get_source_run, pub
 from ci_agent_eval.app.pipeline import Job
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.errors import InputError, PublishError
+from ci_agent_eval.github.artifacts import fetch_artifacts, is_run_data, list_artifacts
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.event import Event, SourceRun
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
+from ci_agent_eval.storage.archives import ArchiveLimits
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode
 from tests.github_fake import PASSING_FAULTS, FaultKind
@@ -115,6 +117,26 @@ def test_too_much(rig: Rig):
     for number in range(301):
         rig.fake.add_artifact(REPO, get_source_run(event).id, f"a{number}")
     assert "more than 300 artifacts" in refused(rig, event)
+
+
+def test_the_limit_of_unpacked_bytes_is_for_all_artifacts_of_a_run(rig: Rig):
+    run = get_source_run(fork_event(rig)).id
+    for name in ("shard-1", "shard-2"):
+        rig.fake.add_artifact(REPO, run, name, data=zipped({"results.json": "x" * 600}))
+
+    def fetch(api: Any, into: Path) -> None:
+        fetch_artifacts(
+            api,
+            list_artifacts(api, run, "shard-*"),
+            into,
+            run_id=run,
+            head_sha=SHA,
+            wanted=is_run_data,
+            limits=ArchiveLimits(total_bytes=1000),
+        )
+
+    with pytest.raises(InputError, match=r"'shard-2' .* unpacks to more than"):
+        within(rig, fetch)
 
 
 def test_another_event_and_a_run_that_goes_on(rig: Rig):
