@@ -140,7 +140,7 @@ def test_two(episode):
 
 def test_the_suite_gets_the_environment_without_tokens_and_inputs_of_the_reporter(run):
     tokens = ["GITHUB_TOKEN", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN"]
-    tokens += ["INPUT_MODE", "INPUT_INSTALL", "INPUT_COMMENT-AUTHOR", "INPUT_ANYTHING"]
+    tokens += ["INPUT_MODE", "INPUT_INSTALL", "INPUT_COMMENT-AUTHOR", "input_anything"]
     tokens += ["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]
     ran = run(
         tests=f"""

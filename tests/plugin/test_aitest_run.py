@@ -142,6 +142,56 @@ async def test_two(aitest_run):
     ]
 
 
+def test_an_end_that_the_marker_allows_passes_the_run(suite):
+    result, _ = suite(
+        [Step(refusal="I will not.")],
+        """
+@pytest.mark.episode(allowed_stops="refusal")
+async def test_refused(aitest_run):
+    result = await aitest_run(plain, "hello")
+    assert (result.stop_reason, result.outcome) == ("refusal", "passed")
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+WITNESS = """
+from pathlib import Path
+import pytest
+
+MODELS = []
+
+def pytest_configure(config):
+    # Called after the cleanups that are added later, such as the one that closes the loop.
+    config.add_cleanup(lambda: Path("closed").write_text(str([m.client.is_closed() for m in MODELS])))
+
+@pytest.fixture
+def models():
+    return MODELS
+"""
+
+
+def test_the_connections_of_models_are_closed_with_the_session(suite, pytester):
+    pytester.makeconftest(WITNESS)
+    result, _ = suite(
+        ["hi"],
+        """
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+import pydantic_ai
+
+async def test_open(aitest_run, models):
+    provider = OpenAIProvider(base_url=agent.provider.base_url, api_key="k")
+    models.append(OpenAIChatModel("m", provider=provider))
+    result = await aitest_run(pydantic_ai.Agent(models[0]), "hello")
+    assert result.success
+    assert not models[0].client.is_closed()
+""",
+    )
+    result.assert_outcomes(passed=1)
+    assert (pytester.path / "closed").read_text() == "[True]"
+
+
 RECORDED = """
 @pytest.mark.episode(scenario_id="balance")
 async def test_balance(aitest_run):
@@ -174,6 +224,19 @@ def test_a_recording_answers_without_key_network_or_server_unless_the_prompt_cha
     # An error, not a failure.
     assert (missed["outcome"], missed["cassette_misses"]) == ("error", 1)
     assert "prompt" in missed["reason"]
+
+
+def test_the_misses_of_several_runs_are_counted_once(suite):
+    _, (episode,) = suite(
+        {"first": ["one"], "second": ["two"]},
+        """
+async def test_two(aitest_run):
+    await aitest_run(plain, "the first")
+    await aitest_run(plain, "the second")
+""",
+        "--cassette=auto",
+    )
+    assert episode["cassette_misses"] == 2
 
 
 def test_a_mode_that_is_none_is_a_usage_error(pytester):

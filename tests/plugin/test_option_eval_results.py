@@ -301,7 +301,7 @@ def test_one_that_ctrl_c_ended_is_in_it(evals):
 
 def test_a_report_that_cannot_be_written_fails_the_run_and_says_so(evals):
     evals.makepyfile(
-        blocks_eval="import pathlib\ndef test_a():\n    pathlib.Path('eval-results.json').write_text('mine')\n"
+        blocks_eval="import pathlib\ndef test_a():\n    assert pathlib.Path('eval-results.json').write_text('mine')\n"
     )
     result = evals.runpytest_inprocess("blocks_eval.py")
     assert result.ret == pytest.ExitCode.TESTS_FAILED

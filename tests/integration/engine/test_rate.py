@@ -117,6 +117,13 @@ def test_a_guess_of_a_requests_tokens_is_kept_until_the_answer():
     assert server.peak == 1
 
 
+def test_the_tokens_of_a_failed_request_do_not_count():
+    clock = Clock()
+    (result,), _ = runs([500, ONE_TURN], 1, clock, tpm=1000, max_tokens=900)
+    assert result.success
+    assert sum(clock.slept) < 60
+
+
 def test_a_refusal_holds_everybody_and_lets_fewer_through():
     clock = Clock()
     script = {"episode": [{"text": "hi", "delay_ms": 5}]}

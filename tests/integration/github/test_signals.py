@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.app.report_folder import write_report_folder
+from ci_agent_eval.github.signals import raise_on_termination
 from ci_agent_eval.render.report_view import build_report_view
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig, publication
 from tests.processes import started_python, wait_for
@@ -97,6 +98,15 @@ def test_the_next_publish_completes_what_a_kill_left(rig: Rig):
         "failure",
         "Superseded by a later run",
     )
+
+
+def test_a_signal_that_was_ignored_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with raise_on_termination():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

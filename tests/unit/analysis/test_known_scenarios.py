@@ -105,6 +105,15 @@ def test_a_renamed_scenario_stands_for_its_entry():
     assert told(built.verdict.warnings) == [("renamed_scenario", "refund_v2")]
 
 
+def test_an_entry_stands_for_one_renamed_scenario_only():
+    new = [episode(name, was=["refund"]) for name in ("refund_all", "refund_part")]
+    built = against(manifest_of("refund"), *new)
+    assert told(built.verdict.warnings) == [
+        ("renamed_scenario", "refund_all"),
+        ("new_scenario", "refund_part"),
+    ]
+
+
 def test_a_scenario_stands_for_one_entry_only():
     built = against(manifest_of("a", "b"), episode("new", was=["a", "b"]))
     assert missing(built) == ["b"]

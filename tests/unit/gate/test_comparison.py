@@ -238,6 +238,12 @@ def test_about_as_many_iterations_as_before_are_not(now, before):
     assert told(report(*now, baseline=baseline(*before)).verdict.warnings) == []
 
 
+@pytest.mark.parametrize(("now", "kinds"), [(5, ["fewer_iterations"]), (6, [])])
+def test_half_as_many_iterations_as_before_are_too_few(now, kinds):
+    built = report(*run(now), baseline=baseline(run(10)))
+    assert [kind for kind, _ in told(built.verdict.warnings)] == kinds
+
+
 def test_iterations_that_could_show_a_drop_and_cannot_any_more_are_said():
     built = report(*run(7), baseline=baseline(*runs(10, 10)))
     assert [kind for kind, _ in told(built.verdict.warnings)] == ["fewer_iterations"]

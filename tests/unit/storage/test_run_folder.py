@@ -57,6 +57,14 @@ def test_episodes_are_ordered_by_key_and_attempts_kept_apart(folder):
     assert outcomes(folder) == [(1, "error"), (2, "failed"), (10, "passed")]
 
 
+def test_an_episode_that_ended_under_another_scenario_is_there_once(folder):
+    folder.journal("main").write(a_line("error", event="started"))
+    end = a_line("passed", scenario_id="b")
+    folder.journal("main").write(end.model_copy(update={"started_as": "a"}))
+    folder.write_results("desk")
+    assert outcomes(folder) == [(1, "passed")]
+
+
 def test_a_cut_off_last_line_is_named_and_the_rest_kept(folder):
     journal = folder.journal("main")
     journal.write(a_line("passed"))

@@ -41,6 +41,22 @@ class TestInspectAI:
         )
         assert len(build_episode_record(found).latencies_ms) == 2
 
+    def test_tokens_from_and_to_the_cache_count_as_read(self):
+        document = loaded("inspect_ai/once.json")
+        usage = {
+            "input_tokens": 10,
+            "input_tokens_cache_read": 4,
+            "input_tokens_cache_write": 3,
+            "output_tokens": 5,
+        }
+        for sample in document["samples"]:
+            for event in sample["events"]:
+                if event["event"] == "model":
+                    event["output"]["usage"] = usage
+        found = {r.episode.scenario_id: r.episode for r in read_document(document)}
+        tokens = found["refunds/refund"].trajectory.agent_turns[0].tokens
+        assert (tokens.input, tokens.cached, tokens.output) == (17, 4, 5)
+
     def test_an_error_says_why(self):
         found = read("inspect_ai/once.json")["refunds/broken", "mockllm/model", 1]
         assert found.reason == "ConnectionError('the order system is down')"
