@@ -40,6 +40,10 @@ from ci_agent_eval.pytest_plugin.episodes.subtests import (
     is_from_subtest,
     record_subtest,
 )
+from ci_agent_eval.pytest_plugin.episodes.unanswered_requests import (
+    list_unanswered_requests,
+    note_cassette_misses,
+)
 from ci_agent_eval.pytest_plugin.evaluation import measurement
 from ci_agent_eval.pytest_plugin.evaluation.counting.install import AssertCounting
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
@@ -253,6 +257,7 @@ class EpisodeSession:
         measurement.record_soft_failures(item, state)
         measurement.record_property_assertion(state)
         state.subtest_errors += measurement.abandon_unawaited_checks(state)
+        state.subtest_errors += list_unanswered_requests(state)
         if not state.subtest_errors:
             state.subtest_errors += measurement.check_for_assertions(state)
         episode = _finish_episode(state, get_ending_after_subtests(state))
@@ -267,6 +272,7 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         state.called = True
         measurement.record_soft_failures(item, state)
+        state.subtest_errors += list_unanswered_requests(state)
         failed = state.recorder is not None and state.recorder.failed_checks
         if not measurement.is_own_skip(error, state) or not (failed or state.subtest_errors):
             return
@@ -301,7 +307,7 @@ class EpisodeSession:
         if call.when != "call" or call.excinfo is None or not measurement.is_measured(item, state):
             return
         ending = measurement.determine_measured_ending(call.excinfo, state, self._repo)
-        if ending is None:
+        if ending is None or (state.called and list_unanswered_requests(state)):
             return
         if state.called:
             state.final_episode = _finish_episode(state, ending)
@@ -443,6 +449,7 @@ def _finish_episode(state: EpisodeItem, ending: Ending) -> Episode:
         state.running.ended = True
     asserted = state.has_counted_assertion
     if state.recorder is not None:
+        note_cassette_misses(state)
         ended = state.recorder.finish(
             ending.outcome, ending.reason, failed_assertion=ending.assertion, asserted=asserted
         )

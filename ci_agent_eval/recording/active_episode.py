@@ -13,11 +13,20 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from ci_agent_eval.contract.episode import Assertion, Mode
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.steering.policy.model import Rules
+
+
+class EpisodeCassette(Protocol):
+    """The cassette of an episode, as its recorder needs it."""
+
+    misses: int
+    """Number of requests without a recorded response."""
+    refusals: list[str]
+    """Error messages of the requests that were refused in replay."""
 
 
 @dataclass
@@ -42,6 +51,8 @@ class RunningEpisode:
     """Assertions made after the episode had ended."""
     unawaited_checks: list[Callable[[], str]] = field(default_factory=list)
     """Checks not yet awaited: each callable closes its check and returns the place of the call."""
+    cassette: EpisodeCassette | None = None
+    """Set when the episode opens its cassette."""
     shared_fixtures: int = 0
     """Fixtures of wider scope that run in its context, see `enter_shared_fixture`."""
     counts_once: bool = False

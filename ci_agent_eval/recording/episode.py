@@ -326,6 +326,10 @@ class EpisodeRecorder:
         self._user = add_usage(self._user, used)
         self._report_spending()
 
+    def note_cassette_misses(self, misses: int) -> None:
+        """Set the number of model calls without a recorded answer, unless more are known."""
+        self._cassette_misses = max(self._cassette_misses, misses)
+
     def note_conditions(self, **known: object) -> None:
         """Add conditions of the episode, the fields of `Conditions`: `tools`, `prices`, `judge`.
 

@@ -15,6 +15,7 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
+from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import AT_END
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.session import EpisodeSession
@@ -94,7 +95,11 @@ def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[
         config.stash[ENGINE] = _open_engine(config, loop)
     engine = config.stash[ENGINE]
     folder = options.get_cassette_dir(config, item.path)
-    with engine.store.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
+    with engine.store.episode(
+        item.nodeid, folder, recorder.scenario_id, recorder.iteration
+    ) as cassette:
+        if (running := item.stash[EPISODE].running) is not None:
+            running.cassette = cassette
         engine.session.begin_episode(item.nodeid)
         servers = EpisodeServers(engine.session, item.nodeid)
         # Another episode may need its servers before the teardown of this one.

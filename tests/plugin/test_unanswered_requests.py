@@ -1,0 +1,89 @@
+"""Model requests that the cassette does not answer, and whose error the code around catches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.model_server import ModelServer
+from tests.model_server.script import Step
+
+SUITE = """
+import pytest
+from ci_agent_eval import conversation
+from ci_agent_eval.engine import Agent, Provider
+from pydantic_ai import Agent as Loop
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+async def ask(message):
+    model = OpenAIChatModel(
+        "gpt-5-mini", provider=OpenAIProvider(base_url={url!r}, api_key="k")
+    )
+    try:
+        async with model:
+            return (await Loop(model, instructions={instructions!r}).run(message)).output
+    except Exception:
+        return "fine"
+
+class Desk:
+    async def respond(self, message):
+        return await ask(message)
+"""
+
+BY_HAND = """
+async def test_desk(episode):
+    with episode.turn("hello") as turn:
+        turn.reply(await ask("hello"))
+    assert turn.message == "hello"
+"""
+CONVERSATION = """
+@conversation("desk", Desk)
+async def test_desk(agent):
+    assert (await agent.send("hello")).content == "fine"
+"""
+SKIPS = BY_HAND + "    pytest.skip('no weather')\n"
+CATCHES = """
+async def test_desk(aitest_run, episode):
+    agent = Agent(provider=Provider("openai:gpt-5-mini", base_url={url!r}), system_prompt={instructions!r})
+    try:
+        await aitest_run(agent, "hello")
+    except Exception:
+        pass
+    assert episode.turns
+"""
+
+
+@pytest.fixture
+def run(pytester, suite):
+    def run(source, instructions, *arguments, name="test_suite"):
+        with ModelServer([Step(text="fine")]) as server:
+            code = (SUITE + source).format(url=server.base_url, instructions=instructions)
+            pytester.makepyfile(**{name: code})
+            result = suite.run_in_process("--episode-report-dir=out", *arguments)
+            asked = len(server.requests)
+        results = json.loads((pytester.path / "out/results.json").read_text())
+        (episode,) = results["episodes"]
+        return result, episode, asked
+
+    return run
+
+
+@pytest.mark.parametrize("source", [BY_HAND, CONVERSATION, SKIPS, CATCHES])
+def test_a_caught_miss_makes_the_episode_an_error(run, source):
+    run(source, "Be brief.", "--cassette=record")
+    _, replayed, asked = run(source, "Be brief.", "--cassette=replay")
+    assert (replayed["outcome"] in ("passed", "skipped"), asked) == (True, 0)
+    result, missed, asked = run(source, "Be long.", "--cassette=replay")
+    result.assert_outcomes(failed=1)
+    assert (missed["outcome"], missed["cassette_misses"], asked) == ("error", 1, 0)
+    assert "has no recording of this request" in missed["reason"]
+
+
+def test_a_caught_miss_of_an_evaluation_is_no_measurement(run):
+    source = BY_HAND + "    raise AssertionError('no')\n"
+    options = ("--eval", "desk_eval.py")
+    run(source, "Be brief.", "--cassette=record", *options, name="desk_eval")
+    result, _, _ = run(source, "Be long.", "--cassette=replay", *options, name="desk_eval")
+    result.assert_outcomes(failed=1)
