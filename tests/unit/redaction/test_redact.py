@@ -482,3 +482,9 @@ def test_a_redactor_that_learns_knows_the_old_and_the_new():
     assert both.text("new-Qy7-plain-val...") == "[redacted]..."
     assert first.text("new-Qy7") == "new-Qy7"
     assert both == both.with_secrets([])
+
+
+def test_the_middle_of_a_secret_is_recognized_between_two_ellipses_only():
+    redactor = Redactor.of(["s3cret-Pa55-wOrd-77"])
+    assert "Pa55" not in redactor.text("it was '...-Pa55-w...'")
+    assert redactor.text("it was ...-Pa55-w") == "it was ...-Pa55-w"

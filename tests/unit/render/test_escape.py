@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from ci_agent_eval.render.escape import (
     code_block,
     code_span,
+    comment_token,
     cut_bytes,
     escape_terminal,
     visible_line,
@@ -123,3 +124,7 @@ def test_no_line_is_left_that_the_runner_would_obey(text):
     for line in without_commands(text).split("\n"):
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
+
+
+def test_a_word_of_an_html_comment_has_no_hyphens():
+    assert comment_token("a--b") == "a%2D%2Db"
