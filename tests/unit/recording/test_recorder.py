@@ -541,4 +541,5 @@ def test_a_silent_turn_by_hand_is_no_unfinished_run():
     episode = a_recorder()
     with episode.turn("Hello") as turn:
         turn.reply("", finish_reason="stop")
+    episode.check("is silent", True)
     assert episode.finish().outcome == "passed"
