@@ -1,4 +1,4 @@
-"""Model requests that the cassette did not answer in replay, whoever caught their error."""
+"""Model requests without a recorded answer in replay, also where their error was caught."""
 
 from __future__ import annotations
 
