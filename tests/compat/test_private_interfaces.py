@@ -250,6 +250,13 @@ INTERFACES = [
         ("_force_asyncio_fixture", "_loop_scope"),
     ),
     Interface(
+        "Module._obj, which is there once the module was imported",
+        ("collection/replaced_conversations.py",),
+        lambda request, _: request.node.getparent(pytest.Module)._obj is request.module,
+        "take the module of the first collected item, and of nothing where none was collected",
+        ("_obj",),
+    ),
+    Interface(
         "Metafunc._calls",
         ("collection/iterations.py",),
         lambda _, metafunc: (
