@@ -44,7 +44,7 @@ from ci_agent_eval.pytest_plugin.episodes.unanswered_requests import (
     list_unanswered_requests,
     note_cassette_misses,
 )
-from ci_agent_eval.pytest_plugin.evaluation import measurement
+from ci_agent_eval.pytest_plugin.evaluation import measurement, soft_checks
 from ci_agent_eval.pytest_plugin.evaluation.counting.install import AssertCounting
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST_REASON, PLUGIN_NAME
@@ -168,6 +168,7 @@ class EpisodeSession:
         state.subtest_errors.clear()
         state.subtest_failures.clear()
         state.initial_episode = self._build_initial_episode(item, state)
+        soft_checks.count_passed_checks(item.config)
         if state.initial_episode.evidence == "required" and self._counting is not None:
             state.problem = self._counting.count_for(item) or state.problem
         state.running = RunningEpisode(
@@ -254,7 +255,7 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         state.called = True
         measurement.record_unittest_failures(item, state, self._repo)
-        measurement.record_soft_failures(item, state)
+        soft_checks.record_soft_failures(item, state)
         measurement.record_property_assertion(state)
         state.subtest_errors += measurement.abandon_unawaited_checks(state)
         state.subtest_errors += list_unanswered_requests(state)
@@ -271,7 +272,7 @@ class EpisodeSession:
         """Fail a test that skipped itself after a check or a subtest had failed."""
         state = item.stash[EPISODE]
         state.called = True
-        measurement.record_soft_failures(item, state)
+        soft_checks.record_soft_failures(item, state)
         state.subtest_errors += list_unanswered_requests(state)
         failed = state.recorder is not None and state.recorder.failed_checks
         if not measurement.is_own_skip(error, state) or not (failed or state.subtest_errors):

@@ -137,6 +137,22 @@ def _loop_fixtures():
     return is_from_pytest_asyncio(plugin.is_async_test) and not is_from_pytest_asyncio(looked_up)
 
 
+def _counted_checks():
+    """Say whether each function of pytest-check that compares is counted when it passes."""
+    from ci_agent_eval.pytest_plugin.evaluation.soft_checks import count_passes
+
+    functions = pytest.importorskip("pytest_check.check_functions")
+    tree = ast.parse(inspect.getsource(functions))
+    count_passes(tree)
+    counted = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and "count_check" in ast.unparse(node)
+    }
+    others = {"assert_equal", "between_equal", "check_func", "fail"}
+    return set(functions.__all__) - counted == others
+
+
 def _determine_setup(config):
     from _pytest.config.findpaths import determine_setup
 
@@ -248,6 +264,13 @@ INTERFACES = [
         lambda *_: _loop_fixtures(),
         "leave the tests that pytest-asyncio claims to it; see docs/decisions/0036",
         ("_force_asyncio_fixture", "_loop_scope"),
+    ),
+    Interface(
+        "sources of pytest-check's functions, and its number of failures",
+        ("evaluation/soft_checks.py",),
+        lambda *_: _counted_checks(),
+        "change `count_passes` to find where a check passes",
+        ("log_failure", "_num_failures"),
     ),
     Interface(
         "Module._obj, which is there once the module was imported",

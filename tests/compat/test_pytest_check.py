@@ -1,4 +1,4 @@
-"""pytest-check: each of its soft failures is a failed assertion, of evaluations and of tests."""
+"""pytest-check: each of its soft checks is an assertion of an evaluation, and evidence in a test."""
 
 from __future__ import annotations
 
@@ -38,6 +38,56 @@ def test_block(episode):
         assert 1 == 2
     assert 1
 """
+
+
+PASSING = """
+import pytest
+import pytest_check
+from pytest_check import between, check, equal
+
+@pytest.fixture
+def greeted(episode):
+    with episode.turn("Hi") as turn:
+        turn.reply("Hello")
+
+def test_passes(greeted):
+    check.equal(1, 1)
+
+def test_passes_by_other_names(greeted):
+    pytest_check.is_true(1, "is polite")
+    equal("a", "a")
+    between(2, 1, 3)
+    between(2, 2, 3, ge=True)
+    with check.raises(ValueError):
+        int("x")
+
+def test_passes_in_part(greeted):
+    check.is_in(1, [1])
+    check.greater(2, 1)
+    pytest_check.greater(1, 2)
+
+def test_fails_more_often_than_reported(greeted):
+    check.set_max_report(1)
+    check.equal(1, 1)
+    check.equal(1, 2)
+    check.equal(1, 3)
+
+def test_hides_every_failure(greeted):
+    check.set_max_report(0)
+    check.equal(1, 2)
+
+def test_asserts_nothing(greeted):
+    check.set_max_tb(0)
+    check.any_failures()
+
+def test_without_an_episode():
+    assert pytest_check.equal(1, 1)
+"""
+
+
+def names(ran, name):
+    (episode,) = (e for e in ran.episodes if e["nodeid"].endswith(f"::{name}"))
+    return [a["name"] for a in episode["assertions"]]
 
 
 def failed(ran, name):
@@ -84,6 +134,48 @@ def test_in_a_test_they_fail_it_by_their_names(suite):
     assert failed(ran, "test_fails") == ["check 1 == 2", "check bool(False): is polite"]
     assert ran.reasons["test_fails"] == "failed: check 1 == 2; check bool(False): is polite"
     assert "Failed Checks: 2" in ran.output, "pytest-check shows them as ever"
+
+
+def test_in_an_evaluation_those_that_pass_count_for_the_score(suite):
+    suite.write(soft_eval=PASSING)
+    ran = suite.run("soft_eval.py", plugins=("check",))
+    assert names(ran, "test_passes") == ["check 1 == 1"], ran.output
+    assert names(ran, "test_passes_by_other_names") == [
+        "check bool(1): is polite",
+        "check a == a",
+        "check 1 < 2 < 3",
+        "check 2 <= 2 < 3",
+        "check raises ValueError",
+    ]
+    (episode,) = (e for e in ran.episodes if e["nodeid"].endswith("::test_passes"))
+    (passed,) = episode["assertions"]
+    assert (passed["file"], passed["line"]) == ("soft_eval.py", 12)
+    assert ran.reasons["test_asserts_nothing"].startswith("it asserted nothing")
+    scores = {c["name"].rpartition("::")[2]: c["score"] for c in ran.evaluation["conversations"]}
+    assert scores == {
+        "test_passes": 1,
+        "test_passes_by_other_names": 1,
+        "test_passes_in_part": pytest.approx(2 / 3, abs=1e-6),
+        "test_fails_more_often_than_reported": pytest.approx(1 / 3, abs=1e-6),
+        "test_hides_every_failure": 0,
+        "test_asserts_nothing": 0,
+        "test_without_an_episode": 1,
+    }
+
+
+def test_in_a_test_those_that_pass_are_evidence(suite):
+    suite.write(test_soft=PASSING)
+    ran = suite.run("test_soft.py", plugins=("check",))
+    assert ran.outcomes == {
+        "test_passes": "passed",
+        "test_passes_by_other_names": "passed",
+        "test_passes_in_part": "failed",
+        "test_fails_more_often_than_reported": "failed",
+        "test_hides_every_failure": "failed",
+        "test_asserts_nothing": "error",
+    }, ran.output
+    hidden = "1 more checks failed; pytest-check was set to report 0"
+    assert failed(ran, "test_hides_every_failure") == [hidden]
 
 
 def test_workers_record_the_same(suite):

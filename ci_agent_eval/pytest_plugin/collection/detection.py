@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -152,13 +151,6 @@ def uses_fixture(item: pytest.Item) -> bool:
         if NAME not in definition.argnames:
             return False
     return False
-
-
-def get_soft_failure_log(config: pytest.Config) -> Any:
-    """Return the module in which pytest-check collects failures, or None if it is not in use."""
-    plugin: Any = sys.modules.get("pytest_check.plugin")
-    is_used = plugin is not None and config.pluginmanager.is_registered(plugin)
-    return plugin.check_log if is_used else None
 
 
 def get_plugin_name(plugin: Any) -> str:

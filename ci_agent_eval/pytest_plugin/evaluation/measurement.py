@@ -12,15 +12,13 @@ import pytest
 from _pytest.skipping import xfailed_key
 
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem, get_soft_failure_log
+from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.episodes.endings import (
-    MAX_NAME,
     Ending,
     EpisodeFailed,
     build_failure_ending,
     is_failure,
     shorten_message,
-    truncate_text,
 )
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.evaluation.counting.install import are_asserts_counted
@@ -151,28 +149,6 @@ def record_property_assertion(state: EpisodeItem) -> None:
     if running.counts_once and running.asserted:
         found = Assertion(name=EVERY_EXAMPLE, passed=True, file=episode.file, line=episode.line)
         state.recorder.record_assertion(found)
-
-
-def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
-    """Record the failures that pytest-check collected, before it fails the test.
-
-    In an evaluation it must not fail the test: the failures are measured.
-    """
-    log = get_soft_failure_log(item.config)
-    if log is None or state.recorder is None:
-        return
-    for failure in log.get_failures():
-        state.recorder.record_assertion(_parse_soft_failure(failure))
-    if is_measured(item, state):
-        log.clear_failures()
-
-
-def _parse_soft_failure(failure: str) -> Assertion:
-    """Parse a failure of pytest-check: its first line is the assertion, the rest its location."""
-    name, _, location = shorten_message(failure).removeprefix("FAILURE: ").partition("\n")
-    return Assertion(
-        name=truncate_text(name, MAX_NAME), passed=False, reason=location.strip() or None
-    )
 
 
 def failed_in_shared_teardown(call: pytest.CallInfo[None]) -> bool:

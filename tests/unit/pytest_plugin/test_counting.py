@@ -88,6 +88,8 @@ def test_what_counts(body):
         "try:\n    agent.check.side_effect = ValueError\n    agent.check()\nexcept ValueError:\n    pass",
         "agent.expected_price()",
         "agent.checkout()",
+        "check = agent\ncheck.set_max_tb(0)",
+        "check = agent\ncheck.any_failures()",
         "agent.checks.append(1)",
         "agent.verified()",
         "with open('/dev/null'):\n    pass",

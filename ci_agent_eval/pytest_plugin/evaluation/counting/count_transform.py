@@ -23,6 +23,16 @@ Node = TypeVar("Node", bound=ast.AST)
 _ASSERTING_NAME = re.compile(r"_*(assert|expect|verify|check)(?![a-z])")
 """Prefix of functions whose return counts: `assert_allclose`, not `expected_price`."""
 
+_SETTINGS_OF_CHECK = {
+    "any_failures",
+    "call_on_fail",
+    "set_max_fail",
+    "set_max_report",
+    "set_max_tb",
+    "set_no_tb",
+}
+"""Methods of pytest-check's `check` that assert nothing."""
+
 
 def count_asserts(tree: ast.Module, *, asserts: bool = True) -> None:
     """Count every assert of a function, and every other assertion, after it passed.
@@ -56,7 +66,7 @@ class _CountTransformer(ast.NodeTransformer):
         The assert itself is unchanged, because pytest shows it.
         """
         counts = self._asserts and self._depth
-        return [node, _build_count_statement("count_assert", at=node)] if counts else node
+        return [node, build_count_statement("count_assert", at=node)] if counts else node
 
     def visit_With(self, node: ast.With) -> Any:
         """Count a manager that expects an exception or a warning, after the statement."""
@@ -65,12 +75,12 @@ class _CountTransformer(ast.NodeTransformer):
         if not self._depth:
             return node
         if any(isinstance(m, ast.Call) and self._expecting.is_assertion(m) for m in managers):
-            return [node, _build_count_statement("count_assert", at=node)]
+            return [node, build_count_statement("count_assert", at=node)]
         names = [m for m in managers if isinstance(m, ast.Name)]
         return [
             node,
             *(
-                _build_count_statement("count_manager", ast.Name(m.id, ast.Load()), at=node)
+                build_count_statement("count_manager", ast.Name(m.id, ast.Load()), at=node)
                 for m in names
             ),
         ]
@@ -87,6 +97,8 @@ class _CountTransformer(ast.NodeTransformer):
         return _wrap_call(node) if self._depth and self._is_counted(node) else node
 
     def _is_counted(self, call: ast.Call) -> bool:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _SETTINGS_OF_CHECK:
+            return False
         if any(map(_ASSERTING_NAME.match, _list_called_names(call.func))):
             return True
         # `pytest.raises(ValueError, function)` calls the function itself.
@@ -105,20 +117,22 @@ def _list_called_names(function: ast.expr) -> list[str]:
     return []
 
 
-def _build_count_statement(method: str, *arguments: ast.expr, at: ast.stmt) -> ast.stmt:
-    return _set_location(ast.Expr(_build_call(method, *arguments)), at)
+def build_count_statement(method: str, *arguments: ast.expr, at: ast.stmt) -> ast.stmt:
+    """Build a statement that calls a method of the module's counter."""
+    return set_location(ast.Expr(build_counter_call(method, *arguments)), at)
 
 
 def _wrap_call(node: ast.expr) -> ast.expr:
-    return _set_location(_build_call("count_call", node), node)
+    return set_location(build_counter_call("count_call", node), node)
 
 
-def _build_call(method: str, *arguments: ast.expr) -> ast.Call:
+def build_counter_call(method: str, *arguments: ast.expr) -> ast.Call:
+    """Build a call of a method of the module's counter."""
     counter = ast.Name(COUNTER, ast.Load())
     return ast.Call(ast.Attribute(counter, method, ast.Load()), list(arguments), [])
 
 
-def _set_location(node: Node, at: ast.stmt | ast.expr) -> Node:
+def set_location(node: Node, at: ast.stmt | ast.expr) -> Node:
     """Set the position of new nodes to that of `at`, so that no other line counts as run."""
     for new in ast.walk(node):
         if not hasattr(new, "lineno"):

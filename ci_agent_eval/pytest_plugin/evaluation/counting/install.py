@@ -13,7 +13,8 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -98,13 +99,10 @@ class AssertCounting:
         if not found:
             return
         try:
-            codes = compile_counting_code(file, self._config, rewritten=_is_rewritten(found[0]))
+            codes = compile_counting_code(file, self._config, rewritten=is_rewritten(found[0]))
         except (OSError, SyntaxError):
             return  # it has no source, or the source has changed
-        for function in found:
-            if (code := codes.get(function.__code__)) is not None:
-                function.__globals__[COUNTER] = AssertCounter
-                function.__code__ = code
+        replace_codes(found, codes, AssertCounter)
 
     def _list_helper_files(self) -> Iterator[str]:
         """Yield the files of modules that assert for tests.
@@ -128,25 +126,48 @@ class AssertCounting:
 
 
 def compile_counting_code(
-    file: str, config: pytest.Config, *, rewritten: bool
+    file: str,
+    config: pytest.Config,
+    *,
+    rewritten: bool,
+    transform: Callable[[ast.Module], None] | None = None,
 ) -> Mapping[types.CodeType, types.CodeType]:
     """Return counting code for the code of each function of a file.
 
+    `transform` changes the syntax tree so that the code counts; by default it counts asserts.
     Code that another tool has changed, so that it differs from the source, is not in the result.
+    Raises OSError or SyntaxError if there is no source, or it has changed.
     """
-    plain = _compile_file(file, config, rewritten=rewritten, counting=False)
-    counting = _compile_file(file, config, rewritten=rewritten, counting=True)
+    # Asserts that the interpreter removes (`-O`) must not be counted.
+    transform = transform or partial(count_asserts, asserts=rewritten or __debug__)
+    plain = _compile_file(file, config, rewritten=rewritten)
+    counting = _compile_file(file, config, rewritten=rewritten, transform=transform)
     return dict(zip(_iter_codes(plain), _iter_codes(counting), strict=True))
 
 
+def replace_codes(
+    functions: Iterable[types.FunctionType],
+    codes: Mapping[types.CodeType, types.CodeType],
+    counter: object,
+) -> None:
+    """Make functions run their counting code, which finds `counter` among its globals."""
+    for function in functions:
+        if (code := codes.get(function.__code__)) is not None:
+            function.__globals__[COUNTER] = counter
+            function.__code__ = code
+
+
 def _compile_file(
-    file: str, config: pytest.Config, *, rewritten: bool, counting: bool
+    file: str,
+    config: pytest.Config,
+    *,
+    rewritten: bool,
+    transform: Callable[[ast.Module], None] | None = None,
 ) -> types.CodeType:
     source = Path(file).read_bytes()
     tree = ast.parse(source, filename=file)
-    if counting:
-        # Asserts that the interpreter removes (`-O`) must not be counted.
-        count_asserts(tree, asserts=rewritten or __debug__)
+    if transform is not None:
+        transform(tree)
     if rewritten:
         rewrite_asserts(tree, source, file, config)
     code: types.CodeType = compile(tree, file, "exec", dont_inherit=True)
@@ -160,8 +181,21 @@ def _iter_codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _iter_codes(constant)
 
 
-def _is_rewritten(function: types.FunctionType) -> bool:
+def is_rewritten(function: types.FunctionType) -> bool:
+    """Return whether pytest has rewritten the asserts of the function's module."""
     return _REWRITTEN in function.__globals__
+
+
+def list_functions(module: types.ModuleType) -> list[types.FunctionType]:
+    """Return the functions of a module, and of its classes, in the order of their definition."""
+    values = [
+        value
+        for value in vars(module).values()
+        if getattr(value, "__module__", None) == module.__name__
+    ]
+    classes = [value for value in values if isinstance(value, type)]
+    methods = [value for each in classes for value in vars(each).values()]
+    return [value for value in (*values, *methods) if isinstance(value, types.FunctionType)]
 
 
 def group_functions_by_file() -> dict[str, list[weakref.ref[types.FunctionType]]]:
