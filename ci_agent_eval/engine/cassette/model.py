@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ModelContextWindowExceededError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import (
     CompletedStreamedResponse,
@@ -23,7 +24,11 @@ from pydantic_ai.usage import RequestUsage
 
 from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, canonicalize_request
 from ci_agent_eval.engine.cassette.misses import CassetteMissError
-from ci_agent_eval.engine.cassette.responses import record_response, replay_response
+from ci_agent_eval.engine.cassette.responses import (
+    record_overflow,
+    record_response,
+    replay_response,
+)
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.errors import InputError
 
@@ -94,7 +99,10 @@ class CassetteModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Answer from the cassette, or ask the model. Raises CassetteMissError in replay."""
+        """Answer from the cassette, or ask the model.
+
+        Raises CassetteMissError in replay, and ModelContextWindowExceededError as recorded.
+        """
         session = self.session
         self.request_count += 1
         if session.mode == "off":
@@ -110,7 +118,11 @@ class CassetteModel(WrapperModel):
                     f"{session.source}: a recorded response is none: {error}; record it anew"
                 ) from error
         number = session.reserve_response(request)
-        response = await super().request(messages, model_settings, model_request_parameters)
+        try:
+            response = await super().request(messages, model_settings, model_request_parameters)
+        except ModelContextWindowExceededError as error:
+            session.store_response(number, record_overflow(error, session.redact))
+            raise
         session.store_response(number, record_response(response, request, session.redact))
         return response
 

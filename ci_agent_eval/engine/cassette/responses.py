@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel, JsonValue
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+)
 from pydantic_ai.messages import (
     BaseToolCallPart,
     BaseToolReturnPart,
@@ -26,6 +32,9 @@ _KEPT_FIELDS = ("model_name", "provider_name", "finish_reason")
 """Recorded fields besides parts and usage. Ids and times are not recorded, nor the
 provider's address, which may name an account."""
 
+_OVERFLOW = "context_window_exceeded"
+"""Key of a recorded refusal, which has no other fields."""
+
 _VOLATILE_DETAILS = frozenset({"timestamp", "system_fingerprint"})
 
 
@@ -45,11 +54,49 @@ def record_response(response: ModelResponse, request: CanonicalRequest, redact: 
     return redact({name: value for name, value in kept.items() if value not in (None, {}, [])})  # type: ignore[no-any-return]
 
 
+class _Overflow(BaseModel):
+    """The refusal of a request that does not fit the model."""
+
+    model_name: str
+    status_code: int | None = None
+    """Status of the HTTP response; None for an error inside an open stream."""
+    message: str = ""
+    body: JsonValue = None
+
+    def build_error(self) -> ModelAPIError:
+        """Build the error that PydanticAI raised, of the same type."""
+        if self.status_code is None:
+            return ModelContextWindowExceededError(self.model_name, self.message, body=self.body)
+        return ModelHTTPError.for_category(
+            ModelContextWindowExceededError,
+            status_code=self.status_code,
+            model_name=self.model_name,
+            body=self.body,
+        )
+
+
+def record_overflow(error: ModelContextWindowExceededError, redact: Redact) -> Json:
+    """Convert the refusal of a request that does not fit the model to its recording.
+
+    It depends on the request alone, as a response does; other errors of a model are not recorded.
+    """
+    kept = _Overflow(
+        model_name=error.model_name,
+        status_code=getattr(error, "status_code", None),
+        message=error.message,
+        body=to_jsonable(error.body),
+    )
+    return redact({_OVERFLOW: kept.model_dump(exclude_none=True)})  # type: ignore[no-any-return]
+
+
 def replay_response(recording: Json, request: CanonicalRequest) -> ModelResponse:
     """Convert a recording to a response that is marked as replayed.
 
-    Raises pydantic's ValidationError for an invalid recording.
+    Raises pydantic's ValidationError for an invalid recording, and
+    ModelContextWindowExceededError if that is recorded.
     """
+    if _OVERFLOW in recording:
+        raise _Overflow.model_validate(recording[_OVERFLOW]).build_error()
     plain = {k: v for k, v in recording.items() if k != "latency_ms"}
     (response,) = ModelMessagesTypeAdapter.validate_python(
         [{"parts": [], **plain, "kind": "response"}]

@@ -6,11 +6,13 @@ import sys
 
 import pytest
 from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelHTTPError
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from ci_agent_eval.engine.cassette import CassetteMissError, CassetteModel, CassetteStore
 from ci_agent_eval.engine.cassette.files import build_cassette_path
+from ci_agent_eval.engine.cassette.responses import record_overflow, replay_response
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
@@ -321,6 +323,47 @@ def test_a_run_of_the_engine_is_replayed_turn_by_turn(tmp_path):
     assert again.token_usage == live.token_usage
     assert again.cost_usd == live.cost_usd
     assert again.cost_usd is not None
+
+
+def test_a_request_that_does_not_fit_the_model_is_replayed(tmp_path):
+    too_long = {"status": 400, "code": "context_length_exceeded"}
+    with ModelServer([SCRIPT[0], too_long]) as server:
+        live = engine_run(tmp_path, "record", server)
+        (file,) = tmp_path.rglob("*.yaml")
+        recorded = file.read_bytes()
+        asked = len(server.requests)
+        again = engine_run(tmp_path, "replay", server)
+        assert len(server.requests) == asked
+        file.write_bytes(recorded.replace(b"status_code: 400", b"status_code: none"))
+        with pytest.raises(InputError, match=r"(?s)a recorded response is none.*status_code"):
+            engine_run(tmp_path, "replay", server)
+    assert (live.stop_reason, live.outcome) == ("context_window", "failed")
+    assert (again.stop_reason, again.outcome, again.error) == (
+        live.stop_reason,
+        live.outcome,
+        live.error,
+    )
+    assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
+
+
+@pytest.mark.parametrize("status", [400, None])
+def test_an_overflow_has_the_type_and_text_of_the_recorded_one(status):
+    raised = (
+        ModelContextWindowExceededError("gpt", "too long")
+        if status is None
+        else ModelHTTPError.for_category(
+            ModelContextWindowExceededError,
+            status_code=status,
+            model_name="gpt",
+            body={"a": SECRET},
+        )
+    )
+    recording = record_overflow(raised, REDACTOR.value)
+    assert SECRET not in str(recording)
+    with pytest.raises(ModelContextWindowExceededError) as replayed:
+        replay_response(recording, request=None)
+    assert type(replayed.value) is type(raised)
+    assert str(replayed.value) == REDACTOR.text(str(raised))
 
 
 def test_a_miss_ends_a_run_of_the_engine_and_is_no_fault_of_the_agents(tmp_path):
