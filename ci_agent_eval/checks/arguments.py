@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
-from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
+from ci_agent_eval.checks.base import BaseCheck, compute_share
 from ci_agent_eval.checks.exchanges import get_tool_calls
 from ci_agent_eval.checks.formatting import format_call, format_list, format_value
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.contract.fields import require_one_of
+from ci_agent_eval.contract.fields import TextList, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.errors import InputError
@@ -28,7 +28,7 @@ is present. Both compare top-level names; each value must be equal as a whole.
 Matcher = Callable[[Any, Any], bool]
 """Takes the call's arguments and the reference's; returns whether they match."""
 
-ArgumentRule = ArgumentMode | Matcher | Sequence[str]
+ArgumentRule = ArgumentMode | Matcher | TextList
 """A mode, a function, or the names of the arguments that must be equal."""
 
 CallSelection = Literal["every", "any", "first", "last"]
@@ -49,17 +49,6 @@ def arguments_match(given: Json, reference: Json, rule: ArgumentRule) -> bool:
     return all(
         is_equal_json(_find_argument(given, name), _find_argument(reference, name)) for name in rule
     )
-
-
-def validate_rule(owner: str, field: str, rule: object) -> ArgumentRule:
-    """Return a valid rule, a list of names as a tuple. Raises InputError for an invalid one."""
-    if isinstance(rule, str):
-        require_one_of(owner, field, rule, get_args(ArgumentMode))
-    elif isinstance(rule, Sequence):
-        rule = tuple(rule)
-    elif not callable(rule):
-        raise InputError(f"{owner}.{field}: must be a mode, a function or names, got {rule!r}")
-    return cast("ArgumentRule", rule)
 
 
 def is_equal_json(one: Json, other: Json) -> bool:
@@ -107,16 +96,12 @@ class ArgumentsHold(BaseCheck):
     optional: bool = False
 
     def __post_init__(self) -> None:
-        require_one_of("ArgumentsHold", "which", self.which, get_args(CallSelection))
-        if isinstance(self.expected, Mapping):
-            set_fields(self, expected=dict(self.expected))
-            if not self.expected:
-                raise InputError(
-                    "ArgumentsHold.expected: it names no argument; to ask only for the call, use "
-                    f"RequiredTools({self.tool!r})"
-                )
-        elif not callable(self.expected):
-            raise InputError("ArgumentsHold.expected: must be arguments or a function of them")
+        validate_fields(self)
+        if self.expected == {}:
+            raise InputError(
+                "ArgumentsHold.expected: it names no argument; to ask only for the call, use "
+                f"RequiredTools({self.tool!r})"
+            )
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""

@@ -6,28 +6,28 @@ import functools
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from ci_agent_eval.checks.base import (
-    BaseCheck,
-    Texts,
-    compile_pattern,
-    compute_share,
-    normalize_texts,
-    require_any,
-    require_whole_number,
-    set_fields,
-)
+from pydantic import PlainValidator, PositiveInt
+
+from ci_agent_eval.checks.base import BaseCheck, compute_share
 from ci_agent_eval.checks.confirmation_phrases import ENGLISH, ConfirmationPhrases
 from ci_agent_eval.checks.exchanges import EpisodeExchange, split_exchanges
 from ci_agent_eval.checks.formatting import format_call, format_list, format_text
 from ci_agent_eval.checks.protocol import Check
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import SomeTexts, compile_pattern
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
 from ci_agent_eval.contract.wording import pluralize
-from ci_agent_eval.errors import InputError
 
-TextMatcher = str | re.Pattern[str] | Callable[[str], object]
+
+def _parse_matcher(value: object) -> object:
+    return value if callable(value) else compile_pattern(value)
+
+
+TextMatcher = Annotated[
+    str | re.Pattern[str] | Callable[[str], object], PlainValidator(_parse_matcher)
+]
 """A regular expression to search for in a text, or a function of the text."""
 
 ConfirmationStatus = Literal["confirmed", "refused", "unclear"]
@@ -59,6 +59,15 @@ class _GuardedCall:
         return f"{after} (the judge: {self.judge})" if self.judge else after
 
 
+def _merge_languages(value: object) -> ConfirmationPhrases:
+    """Merge the phrases of several languages. Raises ValueError for anything else."""
+    found = list(value) if isinstance(value, list | tuple) else [value]
+    languages = [one for one in found if isinstance(one, ConfirmationPhrases)]
+    if not languages or len(languages) < len(found):
+        raise ValueError(f"must be ConfirmationPhrases or a list of them, got {value!r}")
+    return functools.reduce(lambda one, other: one.merge(other), languages)
+
+
 @dataclass(frozen=True, slots=True)
 class ConfirmedTools(BaseCheck):
     """Each call of these tools comes after the agent asked and the user agreed.
@@ -70,28 +79,14 @@ class ConfirmedTools(BaseCheck):
     decides the calls that the patterns leave unclear. The score is the share of confirmed calls.
     """
 
-    tools: Texts
+    tools: SomeTexts
     said: TextMatcher | None = None
     asked: TextMatcher | None = None
-    within: int = 2
-    language: ConfirmationPhrases | Sequence[ConfirmationPhrases] = ENGLISH
-    judge: Check | None = None
-
-    def __post_init__(self) -> None:
-        owner = "ConfirmedTools"
-        set_fields(
-            self,
-            tools=normalize_texts(owner, "tools", self.tools),
-            language=_merge_languages(self.language),
-        )
-        require_any(owner, self.tools)
-        require_whole_number(owner, "within", self.within, minimum=1)
-        if self.judge is not None and not isinstance(self.judge, Check):
-            raise InputError(f"{owner}.judge: must be a Check, as a Rubric is; got {self.judge!r}")
-        for name in ("said", "asked"):
-            value: Any = getattr(self, name)
-            if value is not None and not callable(value):
-                set_fields(self, **{name: compile_pattern(owner, name, value)})
+    within: PositiveInt = 2
+    language: Annotated[
+        ConfirmationPhrases | Sequence[ConfirmationPhrases], PlainValidator(_merge_languages)
+    ] = ENGLISH
+    judge: Annotated[Check, "a Check, as a Rubric is"] | None = None
 
     def assertions(
         self, episode: Episode
@@ -158,19 +153,8 @@ class ConfirmedTools(BaseCheck):
 
     @property
     def _phrases(self) -> ConfirmationPhrases:
-        assert isinstance(self.language, ConfirmationPhrases)  # noqa: S101 - `__post_init__` merged
+        assert isinstance(self.language, ConfirmationPhrases)  # noqa: S101 - validation merged
         return self.language
-
-
-def _merge_languages(value: object) -> ConfirmationPhrases:
-    """Merge the phrases of several languages. Raises InputError for anything else."""
-    found = list(value) if isinstance(value, list | tuple) else [value]
-    languages = [one for one in found if isinstance(one, ConfirmationPhrases)]
-    if not languages or len(languages) < len(found):
-        raise InputError(
-            f"ConfirmedTools.language: must be ConfirmationPhrases or a list of them, got {value!r}"
-        )
-    return functools.reduce(lambda one, other: one.merge(other), languages)
 
 
 async def _ask_judge(judge: Check, episode: Episode, call: _GuardedCall) -> _GuardedCall:
@@ -199,5 +183,5 @@ def _find_index(items: Sequence[object], wanted: object) -> int:
 def _matches_text(matcher: TextMatcher, text: str) -> bool:
     if isinstance(matcher, re.Pattern):
         return matcher.search(text) is not None
-    assert callable(matcher)  # noqa: S101 - `__post_init__` compiled the strings
+    assert callable(matcher)  # noqa: S101 - validation compiled the strings
     return bool(matcher(text))

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from ci_agent_eval.checks.base import Patterns, compile_patterns, require_any, set_fields
+from pydantic import AfterValidator
+
+from ci_agent_eval.contract.fields import SomePatterns, validate_fields
 
 _SENTENCES = re.compile(r"(?<=[.!?;。！？؟])\s*|\n+")  # noqa: RUF001 - full-width marks are meant
 _CLAUSES = re.compile(r"[.,;:!…。，、！]+(?:\s+|$)|\s[-–—]\s|\.{2,}")  # noqa: RUF001 - as above
 _QUESTION_MARKS = ("?", "？", "؟")  # noqa: RUF001 - as above
 _FIELDS = ("asks", "open_questions", "agrees", "refuses")
 _APOSTROPHE = str.maketrans("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+def _ignore_case(patterns: tuple[re.Pattern[str], ...]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(one.pattern, one.flags | re.IGNORECASE) for one in patterns)
+
+
+_CaselessPatterns = Annotated[SomePatterns, AfterValidator(_ignore_case)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +36,13 @@ class ConfirmationPhrases:
     are not answered by yes or no ("which"). `agrees` and `refuses`: the user's answers.
     """
 
-    asks: Patterns
-    open_questions: Patterns
-    agrees: Patterns
-    refuses: Patterns
+    asks: _CaselessPatterns
+    open_questions: _CaselessPatterns
+    agrees: _CaselessPatterns
+    refuses: _CaselessPatterns
 
     def __post_init__(self) -> None:
-        for name in _FIELDS:
-            found = compile_patterns("ConfirmationPhrases", name, getattr(self, name))
-            require_any(f"ConfirmationPhrases.{name}", found)
-            ignoring_case = (re.compile(one.pattern, one.flags | re.IGNORECASE) for one in found)
-            set_fields(self, **{name: tuple(ignoring_case)})
+        validate_fields(self)
 
     def merge(self, other: ConfirmationPhrases) -> ConfirmationPhrases:
         """Return the phrases of both languages."""
@@ -74,7 +79,7 @@ def _split_clauses(sentence: str) -> list[str]:
     return [part.strip() for part in _CLAUSES.split(sentence) if part.strip()]
 
 
-def _has_clause(wanted: Patterns, text: str) -> bool:
+def _has_clause(wanted: SomePatterns, text: str) -> bool:
     return any(
         _matches_any(wanted, c)
         for sentence in _split_sentences(text)
@@ -83,7 +88,7 @@ def _has_clause(wanted: Patterns, text: str) -> bool:
 
 
 def _matches_any(wanted: Any, clause: str) -> bool:
-    return any(one.search(clause) for one in wanted)  # `__post_init__` compiled them
+    return any(one.search(clause) for one in wanted)  # its validation compiled them
 
 
 ENGLISH = ConfirmationPhrases(

@@ -6,23 +6,22 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from ci_agent_eval.checks.base import (
-    BaseCheck,
-    compile_pattern,
-    compute_share,
-    require_number_up_to,
-    require_whole_number,
-    set_fields,
-)
+from pydantic import InstanceOf, NonNegativeInt, PlainValidator, PositiveInt
+
+from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
 from ci_agent_eval.checks.exchanges import split_exchanges
 from ci_agent_eval.checks.formatting import format_call, format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.contract.fields import require_one_of
+from ci_agent_eval.contract.fields import (
+    NonNegativeNumber,
+    compile_pattern,
+    validate_fields,
+    validate_value,
+)
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
 from ci_agent_eval.contract.wording import pluralize
-from ci_agent_eval.errors import InputError
 
 StepKind = Literal["tool_calls", "turns"]
 
@@ -36,18 +35,17 @@ class StepRatio(BaseCheck):
     divided by the agent's, at most 1. An agent without any step fails.
     """
 
-    reference: int | Trajectory | Episode
-    at_most: float = 1.0
+    reference: PositiveInt | InstanceOf[Trajectory] | InstanceOf[Episode]
+    at_most: NonNegativeNumber = 1.0
     of: StepKind = "tool_calls"
 
     def __post_init__(self) -> None:
-        require_one_of("StepRatio", "of", self.of, get_args(StepKind))
-        require_number_up_to("StepRatio", "at_most", self.at_most)
+        validate_fields(self)
         if isinstance(self.reference, Episode):
             set_fields(self, reference=self.reference.trajectory or Trajectory())
         if isinstance(self.reference, Trajectory):
             set_fields(self, reference=_count_steps(self.reference, self.of))
-        require_whole_number("StepRatio", "reference", self.reference, minimum=1)
+        validate_value("StepRatio", "reference", PositiveInt, self.reference)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
@@ -71,6 +69,12 @@ def _count_steps(trajectory: Trajectory, of: StepKind) -> int:
     return sum(1 for _ in trajectory.tool_calls())
 
 
+def _parse_answer(answer: object) -> object:
+    if answer == "":
+        raise ValueError("must be a text that is not empty")
+    return answer if isinstance(answer, str) or callable(answer) else compile_pattern(answer)
+
+
 @dataclass(frozen=True, slots=True)
 class CallsAfterAnswer(BaseCheck):
     """The agent makes at most `at_most` calls after a tool has returned the answer.
@@ -81,15 +85,10 @@ class CallsAfterAnswer(BaseCheck):
     up to the answer.
     """
 
-    answer: str | re.Pattern[str] | Callable[[Any], object]
-    at_most: int = 0
-
-    def __post_init__(self) -> None:
-        require_whole_number("CallsAfterAnswer", "at_most", self.at_most)
-        if isinstance(self.answer, str) and not self.answer:
-            raise InputError("CallsAfterAnswer.answer: must be a text that is not empty")
-        if not isinstance(self.answer, str) and not callable(self.answer):
-            compile_pattern("CallsAfterAnswer", "answer", self.answer)
+    answer: Annotated[
+        str | re.Pattern[str] | Callable[[Any], object], PlainValidator(_parse_answer)
+    ]
+    at_most: NonNegativeInt = 0
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ci_agent_eval.checks.base import BaseCheck, set_fields
+from pydantic import InstanceOf
+
+from ci_agent_eval.checks.base import BaseCheck
 from ci_agent_eval.checks.exchanges import get_tool_calls, get_turns
 from ci_agent_eval.checks.formatting import format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.contract.wording import pluralize
-from ci_agent_eval.errors import InputError, missing_package_error
+from ci_agent_eval.errors import missing_package_error
 from ci_agent_eval.recording.active_episode import get_active_episode
 from ci_agent_eval.steering.policy import model as steering
 from ci_agent_eval.steering.policy.command_extraction import detect_full_suite, extract_commands
@@ -46,16 +48,9 @@ class NoFullSuiteRun(BaseCheck):
     """
 
     attempts: bool = False
-    rules: steering.Rules | None = None
+    rules: InstanceOf[steering.Rules] | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.rules, steering.Rules | None):
-            raise InputError(f"NoFullSuiteRun.rules: must be Rules, got {self.rules!r}")
-        if not isinstance(self.tools, Mapping):
-            raise InputError(f"NoFullSuiteRun.tools: must map names, got {self.tools!r}")
-        set_fields(self, tools=dict(self.tools))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion; its reason lists turns and commands."""

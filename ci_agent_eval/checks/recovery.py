@@ -6,17 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.checks.base import (
-    BaseCheck,
-    Texts,
-    compile_pattern,
-    compute_share,
-    normalize_texts,
-    set_fields,
-)
+from ci_agent_eval.checks.base import BaseCheck, compute_share
 from ci_agent_eval.checks.exchanges import get_turns
 from ci_agent_eval.checks.formatting import format_call, format_list, format_value
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import Pattern, Texts
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
 from ci_agent_eval.contract.wording import pluralize
 
@@ -38,14 +32,7 @@ class ErrorRecovery(BaseCheck):
     """
 
     tools: Texts = ()
-    says_so: str | re.Pattern[str] = SAYS_SO
-
-    def __post_init__(self) -> None:
-        set_fields(
-            self,
-            tools=normalize_texts("ErrorRecovery", "tools", self.tools),
-            says_so=compile_pattern("ErrorRecovery", "says_so", self.says_so),
-        )
+    says_so: Pattern = SAYS_SO
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
@@ -78,5 +65,5 @@ class ErrorRecovery(BaseCheck):
 
     def _is_reported(self, since: Sequence[Turn]) -> bool:
         """Return whether the agent reports the failure, from the turn of the error on."""
-        assert isinstance(self.says_so, re.Pattern)  # noqa: S101 - `__post_init__` compiled it
+        assert isinstance(self.says_so, re.Pattern)  # noqa: S101 - its validation compiled it
         return any(t.role == "assistant" and self.says_so.search(t.content) for t in since)

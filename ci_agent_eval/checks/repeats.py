@@ -6,17 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.checks.base import (
-    BaseCheck,
-    Texts,
-    compute_share,
-    normalize_texts,
-    require_whole_number,
-    set_fields,
-)
+from pydantic import NonNegativeInt, PositiveInt
+
+from ci_agent_eval.checks.base import BaseCheck, compute_share
 from ci_agent_eval.checks.exchanges import get_tool_calls
 from ci_agent_eval.checks.formatting import format_call, format_list, format_times
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import Texts
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.contract.wording import pluralize
 
@@ -30,12 +26,8 @@ class RepeatedCalls(BaseCheck):
     score is the share of calls that are no repeats.
     """
 
-    at_most: int = 0
+    at_most: NonNegativeInt = 0
     ignore: Texts = ()
-
-    def __post_init__(self) -> None:
-        require_whole_number("RepeatedCalls", "at_most", self.at_most)
-        set_fields(self, ignore=normalize_texts("RepeatedCalls", "ignore", self.ignore))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
@@ -64,12 +56,8 @@ class Loops(BaseCheck):
     not in excess of a sequence's first `at_most` rounds.
     """
 
-    at_most: int = 2
-    longest: int = 10
-
-    def __post_init__(self) -> None:
-        require_whole_number("Loops", "at_most", self.at_most, minimum=1)
-        require_whole_number("Loops", "longest", self.longest, minimum=1)
+    at_most: PositiveInt = 2
+    longest: PositiveInt = 10
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
-from ci_agent_eval.checks.base import BaseCheck, require_threshold
+from ci_agent_eval.checks.base import BaseCheck
 from ci_agent_eval.checks.formatting import format_text
-from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.contract.fields import require_one_of
+from ci_agent_eval.contract.fields import NonBlankText, Seconds, Share
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
 
@@ -49,22 +48,14 @@ class Rubric(BaseCheck):
     Raises JudgeError if the judge fails, refuses or answers nonsense.
     """
 
-    rubric: str
+    rubric: NonBlankText
     model: Any
     """A name (`openai:gpt-5-mini`), a Provider, or a model of PydanticAI."""
     of: RubricScope = "reply"
     expected: str | None = None
-    threshold: float | None = None
-    timeout_s: float | None = 60.0
+    threshold: Share | None = None
+    timeout_s: Seconds | None = 60.0
     """Time limit; waiting for rate limits is not counted."""
-
-    def __post_init__(self) -> None:
-        fields.require_text("Rubric", "rubric", self.rubric)
-        require_one_of("Rubric", "of", self.of, get_args(RubricScope))
-        if self.threshold is not None:
-            require_threshold("Rubric", self.threshold)
-        if self.timeout_s is not None:
-            fields.require_seconds("Rubric", "timeout_s", self.timeout_s)
 
     async def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return the judge's verdict. Raises JudgeError if there is none."""

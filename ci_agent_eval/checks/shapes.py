@@ -6,13 +6,15 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
+
+from pydantic import PositiveInt
 
 from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
 from ci_agent_eval.checks.exchanges import get_replies, get_tool_calls
 from ci_agent_eval.checks.formatting import format_list, format_text, format_times
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.contract.fields import validate_fields
 
 Shape = Any
 """A JSON Schema (draft 2020-12, unless its `$schema` says otherwise), a pydantic model, or
@@ -33,16 +35,12 @@ class ReplyShape(BaseCheck):
     """
 
     shape: Shape
-    which: Literal["last", "every"] | int = "last"
+    which: Literal["last", "every"] | PositiveInt = "last"
     fenced: bool = False
     _validate: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.which, int) and not isinstance(self.which, bool)
-        if self.which not in ("last", "every") and not (is_number and cast("int", self.which) > 0):
-            raise InputError(
-                f"ReplyShape.which: must be last, every or a number from 1, got {self.which!r}"
-            )
+        validate_fields(self)
         set_fields(self, _validate=build_validator("ReplyShape", self.shape))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
@@ -93,6 +91,7 @@ class ArgumentShape(BaseCheck):
     _validate: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        validate_fields(self)
         set_fields(self, _validate=build_validator("ArgumentShape", self.shape))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:

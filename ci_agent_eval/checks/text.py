@@ -7,19 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from ci_agent_eval.checks.base import (
-    BaseCheck,
-    Patterns,
-    Texts,
-    compile_patterns,
-    compute_share,
-    normalize_texts,
-    require_any,
-    set_fields,
-)
+from ci_agent_eval.checks.base import BaseCheck, compute_share, require_any
 from ci_agent_eval.checks.exchanges import get_agent_texts
 from ci_agent_eval.checks.formatting import format_list, format_text
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import Patterns, Texts, validate_fields
 
 _CONTEXT_LENGTH = 40
 """Characters of the agent's text that a reason quotes on each side of a match."""
@@ -38,13 +30,8 @@ class _TextCheck(BaseCheck):
     ignore_case: bool = False
 
     def __post_init__(self) -> None:
-        owner = type(self).__name__
-        set_fields(
-            self,
-            texts=normalize_texts(owner, "texts", self.texts),
-            patterns=compile_patterns(owner, "patterns", self.patterns),
-        )
-        require_any(owner, self.texts, self.patterns)
+        validate_fields(self)
+        require_any(type(self).__name__, self.texts, self.patterns)
 
     def _compile_patterns(self) -> Iterator[tuple[str, re.Pattern[str]]]:
         """Yield the label and the compiled expression of each text and pattern."""

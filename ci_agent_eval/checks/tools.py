@@ -6,19 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pydantic import NonNegativeInt
+
 from ci_agent_eval.checks.alignment import pair_in_order
-from ci_agent_eval.checks.base import (
-    BaseCheck,
-    Texts,
-    compute_share,
-    normalize_texts,
-    require_any,
-    require_whole_number,
-    set_fields,
-)
+from ci_agent_eval.checks.base import BaseCheck, compute_share, require_any
 from ci_agent_eval.checks.exchanges import get_tool_calls
 from ci_agent_eval.checks.formatting import format_list, format_times
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import SomeTexts, validate_fields
 from ci_agent_eval.contract.wording import pluralize
 
 
@@ -30,11 +25,7 @@ def _get_tool_names(episode: Episode) -> list[str]:
 class RequiredTools(BaseCheck):
     """The agent calls each of these tools at least once; the score is the share it called."""
 
-    tools: Texts
-
-    def __post_init__(self) -> None:
-        set_fields(self, tools=normalize_texts("RequiredTools", "tools", self.tools))
-        require_any("RequiredTools", self.tools)
+    tools: SomeTexts
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
@@ -49,11 +40,7 @@ class RequiredTools(BaseCheck):
 class ForbiddenTools(BaseCheck):
     """The agent calls none of these tools."""
 
-    tools: Texts
-
-    def __post_init__(self) -> None:
-        set_fields(self, tools=normalize_texts("ForbiddenTools", "tools", self.tools))
-        require_any("ForbiddenTools", self.tools)
+    tools: SomeTexts
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
@@ -72,11 +59,7 @@ class OrderedTools(BaseCheck):
     The score is the share of them that were called in order (longest common subsequence).
     """
 
-    tools: Texts
-
-    def __post_init__(self) -> None:
-        set_fields(self, tools=normalize_texts("OrderedTools", "tools", self.tools))
-        require_any("OrderedTools", self.tools)
+    tools: SomeTexts
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
@@ -99,16 +82,12 @@ class ToolCallLimits(BaseCheck):
     One assertion for each limit; above it, the score is the limit divided by the calls.
     """
 
-    total: int | None = None
-    per_tool: Mapping[str, int] = field(default_factory=dict)
+    total: NonNegativeInt | None = None
+    per_tool: Mapping[str, NonNegativeInt] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.total is not None:
-            require_whole_number("ToolCallLimits", "total", self.total)
-        for tool, limit in self.per_tool.items():
-            require_whole_number("ToolCallLimits", f"per_tool[{tool!r}]", limit)
-        set_fields(self, per_tool=dict(self.per_tool))
-        require_any("ToolCallLimits", () if self.total is None else (self.total,), [*self.per_tool])
+        validate_fields(self)
+        require_any("ToolCallLimits", self.total is not None, self.per_tool)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion for each limit, the total first."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
+
+from pydantic import SkipValidation
 
 from ci_agent_eval.checks.alignment import Pairs, pair_in_any_order, pair_in_order
-from ci_agent_eval.checks.arguments import ArgumentRule, arguments_match, validate_rule
-from ci_agent_eval.checks.base import BaseCheck, compute_share, require_threshold, set_fields
+from ci_agent_eval.checks.arguments import ArgumentRule, arguments_match
+from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
 from ci_agent_eval.checks.exchanges import get_tool_calls
 from ci_agent_eval.checks.formatting import format_call, format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.contract.fields import require_one_of
+from ci_agent_eval.contract.fields import Share, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
 from ci_agent_eval.contract.wording import pluralize
@@ -59,28 +61,20 @@ class TrajectoryMatch(BaseCheck):
     common subsequence) in `strict` and `in_order`. It passes at `threshold` or above.
     """
 
-    reference: Sequence[CallReference] | Trajectory | Episode
+    reference: SkipValidation[Sequence[CallReference] | Trajectory | Episode]
     mode: TrajectoryMode = "strict"
     arguments: ArgumentRule = "exact"
     overrides: Mapping[str, ArgumentRule] = field(default_factory=dict)
-    threshold: float = 1.0
+    threshold: Share = 1.0
     _reference_calls: tuple[_ReferenceCall, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        owner = "TrajectoryMatch"
-        require_one_of(owner, "mode", self.mode, get_args(TrajectoryMode))
-        require_threshold(owner, self.threshold)
-        rules = {
-            tool: validate_rule(owner, f"overrides[{tool!r}]", rule)
-            for tool, rule in self.overrides.items()
-        }
-        rule = validate_rule(owner, "arguments", self.arguments)
-        reference_calls = _parse_reference(self.reference)
-        set_fields(self, arguments=rule, overrides=rules, _reference_calls=reference_calls)
+        validate_fields(self)
+        set_fields(self, _reference_calls=_parse_reference(self.reference))
         if not self._reference_calls and self.mode in ("superset", "in_order"):
             raise InputError(
-                f"{owner}.reference: it has no call, and every trajectory holds all of none; name "
-                'at least one, or use mode="strict" for an agent that is to call nothing'
+                "TrajectoryMatch.reference: it has no call, and every trajectory holds all of "
+                'none; name at least one, or use mode="strict" for an agent that is to call nothing'
             )
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:

@@ -39,10 +39,14 @@ def _parse_stops(value: Any) -> Any:
     is_words = isinstance(value, set | frozenset | list | tuple) and all(
         isinstance(word, str) for word in value
     )
-    return sorted(set(value)) if is_words else value
+    return tuple(sorted(set(value))) if is_words else value
 
 
-AllowedStops = Annotated[tuple[AgentStop, ...], BeforeValidator(_parse_stops)]
+AllowedStops = Annotated[
+    tuple[AgentStop, ...],
+    BeforeValidator(_parse_stops),
+    f"one or several of {', '.join(get_args(AgentStop))}",
+]
 """Stop reasons without an answer that a test allows."""
 
 AGENT_STOPS: frozenset[str] = frozenset(get_args(AgentStop))

@@ -6,12 +6,25 @@ An invalid value raises InputError, which names the field.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
-from ci_agent_eval.contract import fields
+from pydantic import AfterValidator, InstanceOf, NonNegativeInt, PositiveInt
+
+from ci_agent_eval.contract.fields import (
+    WRAP_SINGLE,
+    NonBlankText,
+    NonNegativeNumber,
+    Seconds,
+    TextList,
+    TextMapping,
+    compile_pattern,
+    field_error,
+    tuple_of,
+    validate_fields,
+)
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 Transport = Literal["stdio", "sse", "streamable-http"]
@@ -32,35 +45,28 @@ _PROVIDER_ALIASES = {"gemini": "google", "vertex_ai": "google-cloud", "azure_ai"
 class Provider:
     """A model and how to reach it."""
 
-    model: str
+    model: NonBlankText
     """`azure/gpt-5-mini` or `openai:gpt-5-mini`: the provider, then the model's own name."""
-    temperature: float | None = None
-    max_tokens: int | None = None
+    temperature: NonNegativeNumber | None = None
+    max_tokens: PositiveInt | None = None
     """Maximum tokens of one response."""
-    rpm: int | None = None
+    rpm: PositiveInt | None = None
     """Requests per minute, over all episodes of the process."""
-    tpm: int | None = None
+    tpm: PositiveInt | None = None
     """Tokens per minute, input plus output, over all episodes of the process."""
-    base_url: str | None = None
+    base_url: NonBlankText | None = None
     """Address of an OpenAI-compatible server; unset: the provider's address."""
-    api_key_env: str | None = None
+    api_key_env: NonBlankText | None = None
     """Environment variable of the key; unset: the provider's usual variable."""
 
     def __post_init__(self) -> None:
-        fields.require_text("Provider", "model", self.model)
+        validate_fields(self)
         if _MODEL.fullmatch(self.model) is None:
-            raise fields.field_error(
+            raise field_error(
                 "Provider",
                 "model",
                 f"{self.model!r} names no provider; write openai:gpt-5-mini or azure/gpt-5-mini",
             )
-        fields.require_optional_number("Provider", "temperature", self.temperature, least=0)
-        for name in ("max_tokens", "rpm", "tpm"):
-            fields.require_optional_number(
-                "Provider", name, getattr(self, name), least=1, whole=True
-            )
-        for name in ("base_url", "api_key_env"):
-            fields.require_text("Provider", name, getattr(self, name), optional=True)
 
     @property
     def system(self) -> str:
@@ -85,26 +91,24 @@ class Provider:
         return found
 
 
+def _check_pattern(text: str) -> str:
+    compile_pattern(text)
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Conditions of a server's readiness, in addition to a first answer."""
 
-    tools: tuple[str, ...] = ()
+    tools: TextList = ()
     """Tools that the server must offer."""
-    log: str | None = None
+    log: Annotated[NonBlankText, AfterValidator(_check_pattern)] | None = None
     """A regular expression that a line of the server's stderr must match."""
-    timeout_s: float | None = None
+    timeout_s: Seconds | None = None
     """Seconds; unset: the server's `startup_timeout_s`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tools", fields.parse_texts("Wait", "tools", self.tools))
-        fields.require_text("Wait", "log", self.log, optional=True)
-        if self.timeout_s is not None:
-            fields.require_seconds("Wait", "timeout_s", self.timeout_s)
-        try:
-            re.compile(self.log or "")
-        except re.error as error:
-            raise fields.field_error("Wait", "log", f"is no regular expression: {error}") from error
+        validate_fields(self)
 
     @classmethod
     def ready(cls, timeout_s: float | None = None) -> Wait:
@@ -114,7 +118,7 @@ class Wait:
     @classmethod
     def for_tools(cls, tools: Sequence[str], timeout_s: float | None = None) -> Wait:
         """Wait until the server offers these tools."""
-        return cls(tools=tuple(fields.parse_texts("Wait", "tools", tools)), timeout_s=timeout_s)
+        return cls(tools=tools, timeout_s=timeout_s)
 
     @classmethod
     def for_log(cls, pattern: str, timeout_s: float | None = None) -> Wait:
@@ -126,60 +130,42 @@ class Wait:
 class MCPServer:
     """A tool server with the Model Context Protocol."""
 
-    command: Sequence[str] | None = None
+    command: Annotated[TextList, WRAP_SINGLE, "a text or a list of texts"] | None = None
     """The program and its first arguments (stdio); never given to a shell."""
-    args: Sequence[str] = ()
-    env: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    args: TextList = ()
+    env: TextMapping = field(default_factory=dict, repr=False, hash=False)
     """Environment variables of the server, besides the few that a program needs to start."""
-    wait: Wait | None = None
+    wait: InstanceOf[Wait] | None = None
     cwd: str | Path | None = None
     transport: Transport = "stdio"
-    url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    url: NonBlankText | None = None
+    headers: TextMapping = field(default_factory=dict, repr=False, hash=False)
     isolation: Isolation = "shared"
     """Whether episodes share the server, share it with a reset between, or have one each."""
     reset: Reset | None = None
-    startup_timeout_s: float = 30.0
-    call_timeout_s: float = 60.0
+    startup_timeout_s: Seconds = 30.0
+    call_timeout_s: Seconds = 60.0
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _check_server("MCPServer", self)
-        if isinstance(self.command, str):
-            object.__setattr__(self, "command", (self.command,))
-        for name in ("command", "args"):
-            if getattr(self, name) is not None:
-                value = fields.parse_texts("MCPServer", name, getattr(self, name))
-                object.__setattr__(self, name, value)
-        object.__setattr__(
-            self, "headers", fields.parse_text_mapping("MCPServer", "headers", self.headers)
-        )
-        fields.require_one_of("MCPServer", "transport", self.transport, get_args(Transport))
-        fields.require_one_of("MCPServer", "isolation", self.isolation, get_args(Isolation))
-        for name in ("startup_timeout_s", "call_timeout_s"):
-            fields.require_seconds("MCPServer", name, getattr(self, name))
+        validate_fields(self)
         self._check_address()
         self._check_reset()
 
     def _check_address(self) -> None:
         local = self.transport == "stdio"
         if local and not self.command:
-            raise fields.field_error("MCPServer", "command", "is needed by the transport stdio")
+            raise field_error("MCPServer", "command", "is needed by the transport stdio")
         if not local and self.url is None:
-            raise fields.field_error(
-                "MCPServer", "url", f"is needed by the transport {self.transport}"
-            )
+            raise field_error("MCPServer", "url", f"is needed by the transport {self.transport}")
         if local and self.url is not None:
-            raise fields.field_error(
-                "MCPServer", "url", "needs the transport sse or streamable-http"
-            )
-        fields.require_text("MCPServer", "url", self.url, optional=True)
+            raise field_error("MCPServer", "url", "needs the transport sse or streamable-http")
 
     def _check_reset(self) -> None:
         if self.isolation == "reset" and self.reset is None:
-            raise fields.field_error("MCPServer", "reset", "is needed: a tool's name or a function")
+            raise field_error("MCPServer", "reset", "is needed: a tool's name or a function")
         if self.isolation != "reset" and self.reset is not None:
-            raise fields.field_error("MCPServer", "reset", 'needs isolation="reset"')
+            raise field_error("MCPServer", "reset", 'needs isolation="reset"')
 
     @property
     def label(self) -> str:
@@ -195,44 +181,32 @@ class MCPServer:
 class CLIServer:
     """A command-line program as one tool, `<prefix>_execute(args)`; never given to a shell."""
 
-    name: str
-    command: str
+    name: NonBlankText
+    command: NonBlankText
     tool_prefix: str | None = None
     shell: Literal[False] | None = None
     """Accepted for compatibility and always off: a shell would run the model's text."""
     cwd: str | Path | None = None
-    env: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    env: TextMapping = field(default_factory=dict, repr=False, hash=False)
     discover_help: bool = False
-    help_flag: str = "--help"
-    description: str | None = None
-    timeout: float = 30.0
+    help_flag: NonBlankText = "--help"
+    description: NonBlankText | None = None
+    timeout: Seconds = 30.0
     """Timeout of a call in seconds."""
-    allowed_subcommands: Sequence[str] | None = None
-    output_cap_bytes: int = OUTPUT_CAP_BYTES
+    allowed_subcommands: TextList | None = None
+    output_cap_bytes: PositiveInt = OUTPUT_CAP_BYTES
 
     def __post_init__(self) -> None:
-        _check_server("CLIServer", self)
-        for name in ("name", "command", "help_flag"):
-            fields.require_text("CLIServer", name, getattr(self, name))
-        fields.require_text("CLIServer", "description", self.description, optional=True)
         if self.shell:
-            raise fields.field_error(
+            raise field_error(
                 "CLIServer", "shell", "is always off: a shell would run what a model writes"
             )
+        validate_fields(self)
         if _PREFIX.fullmatch(self.prefix) is None:
             where = "name" if self.tool_prefix is None else "tool_prefix"
-            raise fields.field_error(
+            raise field_error(
                 "CLIServer", where, f"must be letters, digits, _ and -, got {self.prefix!r}"
             )
-        fields.require_seconds("CLIServer", "timeout", self.timeout)
-        fields.require_number(
-            "CLIServer", "output_cap_bytes", self.output_cap_bytes, least=1, whole=True
-        )
-        if self.allowed_subcommands is not None:
-            allowed = fields.parse_texts(
-                "CLIServer", "allowed_subcommands", self.allowed_subcommands
-            )
-            object.__setattr__(self, "allowed_subcommands", allowed)
 
     @property
     def prefix(self) -> str:
@@ -245,13 +219,7 @@ class CLIServer:
         return f"{self.prefix}_execute"
 
 
-def _check_server(owner: str, server: MCPServer | CLIServer) -> None:
-    """Validate the fields of both kinds of server and copy the environment."""
-    object.__setattr__(server, "env", fields.parse_text_mapping(owner, "env", server.env))
-    if server.cwd is not None and not isinstance(server.cwd, str | Path):
-        raise fields.field_error(owner, "cwd", f"must be a path, got {server.cwd!r}")
-
-
+@runtime_checkable
 class SkillText(Protocol):
     """The part of a skill that an agent needs."""
 
@@ -264,47 +232,42 @@ class SkillText(Protocol):
         """The skill's instructions, which precede the system prompt."""
 
 
+def _check_hashable(steering: SteeringSettings) -> SteeringSettings:
+    try:
+        hash(steering)
+    except TypeError:
+        raise ValueError("must hold tuples where it has several values") from None
+    return steering
+
+
+Steering = Annotated[InstanceOf[SteeringSettings], AfterValidator(_check_hashable)]
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """The agent under test: a model with tools and instructions."""
 
-    provider: Provider
-    name: str | None = None
-    mcp_servers: Sequence[MCPServer] = ()
-    cli_servers: Sequence[CLIServer] = ()
+    provider: InstanceOf[Provider]
+    name: NonBlankText | None = None
+    mcp_servers: Annotated[
+        Sequence[MCPServer], tuple_of(InstanceOf[MCPServer]), "a list of MCPServer"
+    ] = ()
+    cli_servers: Annotated[
+        Sequence[CLIServer], tuple_of(InstanceOf[CLIServer]), "a list of CLIServer"
+    ] = ()
     system_prompt: str | None = None
     skill: SkillText | None = None
-    max_turns: int = 10
+    max_turns: PositiveInt = 10
     """Maximum responses of the model in one run."""
-    allowed_tools: Sequence[str] | None = None
+    allowed_tools: TextList | None = None
     """The tools it may use; unset: all. Each must exist when a run begins."""
-    retries: int = 1
+    retries: NonNegativeInt = 1
     """Consecutive errors of a tool before the run ends."""
-    steering: SteeringSettings | None = None
+    steering: Steering | None = None
     """Rules for held-back calls; unset: those of the session, by default none."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.provider, Provider):
-            raise fields.field_error(
-                "Agent", "provider", f"must be a Provider, got {self.provider!r}"
-            )
-        fields.require_text("Agent", "name", self.name, optional=True)
-        if self.system_prompt is not None and not isinstance(self.system_prompt, str):
-            raise fields.field_error("Agent", "system_prompt", "must be a text")
-        fields.require_number("Agent", "max_turns", self.max_turns, least=1, whole=True)
-        fields.require_number("Agent", "retries", self.retries, least=0, whole=True)
-        check_steering("Agent", self.steering)
-        self._set_servers("mcp_servers", MCPServer)
-        self._set_servers("cli_servers", CLIServer)
-        if self.allowed_tools is not None:
-            allowed = fields.parse_texts("Agent", "allowed_tools", self.allowed_tools)
-            object.__setattr__(self, "allowed_tools", allowed)
-
-    def _set_servers(self, name: str, kind: type) -> None:
-        servers = getattr(self, name)
-        if isinstance(servers, kind) or not all(isinstance(item, kind) for item in servers):
-            raise fields.field_error("Agent", name, f"must be a list of {kind.__name__}")
-        object.__setattr__(self, name, tuple(servers))
+        validate_fields(self)
 
     @property
     def label(self) -> str:
@@ -316,17 +279,3 @@ class Agent:
         """The skill's content, then the system prompt; None without both."""
         parts = [self.skill.content if self.skill else None, self.system_prompt]
         return "\n\n".join(part for part in parts if part) or None
-
-
-def check_steering(owner: str, value: object) -> None:
-    """Raise InputError unless the value is None or hashable SteeringSettings."""
-    if value is None:
-        return
-    if not isinstance(value, SteeringSettings):
-        raise fields.field_error(owner, "steering", f"must be SteeringSettings, got {value!r}")
-    try:
-        hash(value)
-    except TypeError:
-        raise fields.field_error(
-            owner, "steering", "must hold tuples where it has several values"
-        ) from None

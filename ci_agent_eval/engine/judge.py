@@ -46,7 +46,7 @@ async def ask_judge(rubric: Rubric, episode: Episode, models: JudgeModels) -> Ju
     except UserError as error:
         raise InputError(f"Rubric.model: {error}") from error
     except TimeoutError as error:
-        raise _build_judge_error(f"it was not done in {rubric.timeout_s} s") from error
+        raise _build_judge_error(f"it was not done in {rubric.timeout_s:g} s") from error
     except Exception as error:
         # Any error, even an AssertionError of a library, is an infrastructure error.
         raise _build_judge_error(describe_error(error)) from error

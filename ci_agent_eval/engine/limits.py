@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ci_agent_eval.contract import fields
+from pydantic import NonNegativeInt, PositiveInt
+
 from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS
 from ci_agent_eval.contract.budgets import Budget, Budgets
+from ci_agent_eval.contract.fields import NonNegativeNumber, validate_fields
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
 
@@ -20,21 +22,14 @@ from ci_agent_eval.contract.trajectory import Trajectory
 class RunLimits:
     """Limits of a run; None: no limit."""
 
-    max_turns: int | None = None
-    tool_calls: int | None = None
-    tokens: int | None = None
+    max_turns: PositiveInt | None = None
+    tool_calls: NonNegativeInt | None = None
+    tokens: NonNegativeInt | None = None
     """Input plus output of all turns."""
-    cost_usd: float | None = None
+    cost_usd: NonNegativeNumber | None = None
 
     def __post_init__(self) -> None:
-        fields.require_optional_number(
-            "RunLimits", "max_turns", self.max_turns, least=1, whole=True
-        )
-        for name in ("tool_calls", "tokens"):
-            fields.require_optional_number(
-                "RunLimits", name, getattr(self, name), least=0, whole=True
-            )
-        fields.require_optional_number("RunLimits", "cost_usd", self.cost_usd, least=0)
+        validate_fields(self)
 
     @classmethod
     def from_budgets(cls, budgets: Budgets) -> RunLimits:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic import PositiveInt
 from pydantic_ai import Agent as Loop
 from pydantic_ai import AgentRun, ModelRequestNode
 from pydantic_ai.agent import AbstractAgent
@@ -16,13 +17,13 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.usage import UsageLimits
 
-from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.fields import RunSeconds, field_error, validate_value
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.stops import AgentStop
+from ci_agent_eval.contract.stops import AgentStop, AllowedStops
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapter
-from ci_agent_eval.engine.declarations import Agent, check_steering
+from ci_agent_eval.engine.declarations import Agent, Steering
 from ci_agent_eval.engine.limits import RunLimits, RunUsage, Stop, find_exceeded_limit
 from ci_agent_eval.engine.nested_requests import (
     OuterRun,
@@ -80,9 +81,8 @@ async def aitest_run(
     task stays cancelled.
     """
     deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
-    if deadline is not None:
-        fields.require_seconds("aitest_run", "timeout_s", deadline, limit=fields.LONGEST_RUN_S)
-    allowed = fields.parse_stops("aitest_run", "allowed_stops", allowed_stops)
+    deadline = validate_value("aitest_run", "timeout_s", RunSeconds | None, deadline)
+    allowed = frozenset(validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops))
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.register_secrets(agent)
     guard = session.get_guard(_select_steering(agent, steering), episode_id)
@@ -117,11 +117,11 @@ async def aitest_run(
 
 def _select_steering(agent: object, requested: SteeringSettings | None) -> SteeringSettings | None:
     """Return the steering of this run or its agent, if any. Raises InputError."""
-    check_steering("aitest_run", requested)
+    validate_value("aitest_run", "steering", Steering | None, requested)
     if requested is None:
         return agent.steering if isinstance(agent, Agent) else None
     if not isinstance(agent, Agent | AbstractAgent | LoopAgent):
-        raise fields.field_error(
+        raise field_error(
             "aitest_run",
             "steering",
             f"cannot hold back calls of {type(agent).__name__}, which makes them on its own; "
@@ -131,9 +131,7 @@ def _select_steering(agent: object, requested: SteeringSettings | None) -> Steer
 
 
 def _clean_prompt(prompt: object) -> str:
-    if not isinstance(prompt, str):
-        raise fields.field_error("aitest_run", "prompt", f"must be a text, got {prompt!r}")
-    return clean_text(prompt)
+    return clean_text(validate_value("aitest_run", "prompt", str, prompt))
 
 
 def _apply_agent_limit(agent: Agent, max_turns: int | None, limits: RunLimits) -> RunLimits:
@@ -142,7 +140,7 @@ def _apply_agent_limit(agent: Agent, max_turns: int | None, limits: RunLimits) -
 
 
 def _tighten_turns(max_turns: int | None, limits: RunLimits) -> RunLimits:
-    fields.require_optional_number("aitest_run", "max_turns", max_turns, least=1, whole=True)
+    validate_value("aitest_run", "max_turns", PositiveInt | None, max_turns)
     known = [turns for turns in (max_turns, limits.max_turns) if turns is not None]
     return replace(limits, max_turns=min(known, default=None))
 

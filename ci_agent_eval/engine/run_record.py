@@ -12,7 +12,7 @@ from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
-from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.declarations import Agent
@@ -83,7 +83,7 @@ class OfferedTools:
         offered = sorted({name for names in self.listed.values() for name in names})
         missing = [name for name in self.agent.allowed_tools or () if name not in offered]
         if missing:
-            raise fields.field_error(
+            raise field_error(
                 "Agent",
                 "allowed_tools",
                 f"agent {self.agent.label!r}: no server of it offers {', '.join(missing)}; "

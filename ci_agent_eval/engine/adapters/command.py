@@ -7,15 +7,16 @@ import json
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import anyio
+from pydantic import Field, PositiveInt, SkipValidation
 
-from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.fields import TextList, TextMapping, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentTask
 from ci_agent_eval.engine.adapters.transcript import Transcript
@@ -44,25 +45,20 @@ class CommandAgent:
     the run ends. Its environment is PATH, HOME, LANG and `env`.
     """
 
-    command: Sequence[str]
+    command: Annotated[TextList, Field(min_length=1), "a list of at least one text"]
     name: str | None = None
     model: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: TextMapping = field(default_factory=dict, repr=False)
     cwd: str | Path | None = None
     stdin: Literal["text", "json"] = "text"
     """The prompt alone, or `{"prompt": ..., "messages": [...]}` with the history."""
-    cap_bytes: int = CAP_BYTES
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    cap_bytes: PositiveInt = CAP_BYTES
+    environ: SkipValidation[Mapping[str, str]] = field(
+        default_factory=lambda: os.environ, repr=False
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "command", fields.parse_texts("CommandAgent", "command", self.command)
-        )
-        if not self.command:
-            raise fields.field_error("CommandAgent", "command", "must not be empty")
-        object.__setattr__(self, "env", fields.parse_text_mapping("CommandAgent", "env", self.env))
-        fields.require_one_of("CommandAgent", "stdin", self.stdin, ("text", "json"))
-        fields.require_number("CommandAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
+        validate_fields(self)
 
     @property
     def label(self) -> str:

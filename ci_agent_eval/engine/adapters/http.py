@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
-from pydantic import JsonValue
+from pydantic import Field, JsonValue, PositiveInt, SkipValidation
 
-from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.fields import Seconds, TextMapping, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine.adapters.protocol import AgentTask, Reply
 from ci_agent_eval.engine.infrastructure_errors import ModelError
@@ -31,6 +31,9 @@ _TOKENS: Mapping[str, tuple[str, ...]] = {
 _TOO_MANY_REQUESTS = 429
 _MISSING = object()
 
+Address = Annotated[str, Field(pattern=r"^https?://[^\x00]+$"), "an http or https address"]
+JsonPointer = Annotated[str, Field(pattern="^/"), "a JSON pointer, such as /text"]
+
 
 @dataclass(frozen=True)
 class HTTPAgent:
@@ -42,35 +45,25 @@ class HTTPAgent:
     Redirects are not followed.
     """
 
-    url: str
+    url: Address
     name: str | None = None
     model: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: JsonValue = field(default_factory=lambda: dict(DEFAULT_BODY))
-    text: str = "/text"
-    tool_calls: str = "/tool_calls"
+    headers: TextMapping = field(default_factory=dict, repr=False)
+    body: SkipValidation[JsonValue] = field(default_factory=lambda: dict(DEFAULT_BODY))
+    text: JsonPointer = "/text"
+    tool_calls: JsonPointer = "/tool_calls"
     """A list of objects with `name` and optional `id`, `arguments`, `result`, `error`."""
-    usage: str = "/usage"
+    usage: JsonPointer = "/usage"
     """An object with `input`, `output`, `cached`, or the names of OpenAI and others."""
-    cost_usd: str = "/cost_usd"
-    finish_reason: str = "/finish_reason"
+    cost_usd: JsonPointer = "/cost_usd"
+    finish_reason: JsonPointer = "/finish_reason"
     """The provider's reason why the model stopped: `length`, `content_filter`, ..."""
-    timeout_s: float = 60.0
+    timeout_s: Seconds = 60.0
     """Seconds for one step of the request: connecting, or reading the next bytes."""
-    cap_bytes: int = CAP_BYTES
+    cap_bytes: PositiveInt = CAP_BYTES
 
     def __post_init__(self) -> None:
-        fields.require_text("HTTPAgent", "url", self.url)
-        if not self.url.startswith(("http://", "https://")):
-            raise fields.field_error("HTTPAgent", "url", f"must be http or https, got {self.url!r}")
-        object.__setattr__(
-            self, "headers", fields.parse_text_mapping("HTTPAgent", "headers", self.headers)
-        )
-        fields.require_seconds("HTTPAgent", "timeout_s", self.timeout_s)
-        fields.require_number("HTTPAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
-        for name in ("text", "tool_calls", "usage", "cost_usd", "finish_reason"):
-            if not str(getattr(self, name)).startswith("/"):
-                raise fields.field_error("HTTPAgent", name, "must be a JSON pointer, such as /text")
+        validate_fields(self)
 
     @property
     def label(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_ai.agent import AbstractAgent
 
-from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.fields import RunSeconds, validate_value
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
@@ -66,8 +66,7 @@ async def run_adapter(
     `timeout_s` limits the run. Raises InputError for wrong arguments of the test.
     """
     adapter = build_adapter(agent)
-    if timeout_s is not None:
-        fields.require_seconds("aitest_run", "timeout_s", timeout_s, limit=fields.LONGEST_RUN_S)
+    timeout_s = validate_value("aitest_run", "timeout_s", RunSeconds | None, timeout_s)
     work = AgentTask(
         clean_text(prompt),
         tuple(messages or ()),

@@ -175,7 +175,8 @@ class RecordedRuns:
         raises AgentRunError, unless `raises` is False. A run that ends without an answer fails the
         episode, unless `allowed_stops` or the marker's argument names its stop reason.
         """
-        from ci_agent_eval.contract.fields import parse_stops  # noqa: PLC0415 - as above
+        from ci_agent_eval.contract.fields import validate_value  # noqa: PLC0415 - as above
+        from ci_agent_eval.contract.stops import AllowedStops  # noqa: PLC0415 - as above
         from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
 
         if not self.loop.is_running:
@@ -197,7 +198,7 @@ class RecordedRuns:
             observer=self._record,
             steering=steering,
             allowed_stops={
-                *parse_stops("aitest_run", "allowed_stops", allowed_stops),
+                *validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops),
                 *marker_stops,
             },
         )

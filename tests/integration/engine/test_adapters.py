@@ -189,7 +189,9 @@ def test_allowed_ends_pass():
 
     assert allowing("empty_answer").outcome == "passed"
     assert allowing({"refusal"}).outcome == "failed"
-    with pytest.raises(InputError, match=r"aitest_run\.allowed_stops: must be one of max_turns, "):
+    with pytest.raises(
+        InputError, match=r"aitest_run\.allowed_stops: must be one or several of max_turns, "
+    ):
         allowing({"model_error"})
 
 

@@ -182,7 +182,7 @@ def test_agents_of_pydantic_ai_are_steered_as_they_are():
     ("given", "settings", "says"),
     [
         (lambda message: message, ON, "cannot hold back calls of function"),
-        (loop_of(Shell()), True, "must be SteeringSettings, got True"),
+        (loop_of(Shell()), True, "must be an instance of SteeringSettings, got True"),
         (loop_of(Shell()), SteeringSettings(rules=Rules(aliases=["tox"])), "must hold tuples"),
     ],
 )

@@ -120,14 +120,17 @@ def test_names():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: ArgumentsHold("x", 3), r"ArgumentsHold\.expected: must be arguments or"),
+        (
+            lambda: ArgumentsHold("x", 3),
+            r"ArgumentsHold\.expected: must be a mapping or a function",
+        ),
         (
             lambda: ArgumentsHold("x", {}),
             r"^ArgumentsHold\.expected: it names no argument; .* use RequiredTools\('x'\)$",
         ),
         (
             lambda: ArgumentsHold("x", {"id": 1}, "all"),
-            r"which: must be one of every, any, first, last",
+            r"which: must be every, any, first or last, got 'all'",
         ),
     ],
 )

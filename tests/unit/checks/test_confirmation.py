@@ -181,7 +181,7 @@ def test_words_that_do_not(text):
     [
         ({"said": "("}, r"ConfirmedTools\.said: '\(' is no regular expression"),
         ({"asked": 3}, r"ConfirmedTools\.asked: 3 is no regular expression"),
-        ({"within": 0}, r"ConfirmedTools\.within: must be a whole number from 1"),
+        ({"within": 0}, r"ConfirmedTools\.within: must be a whole number of at least 1"),
         ({"language": "de"}, r"ConfirmedTools\.language: must be ConfirmationPhrases or a list"),
         ({"language": []}, r"ConfirmedTools\.language: must be ConfirmationPhrases or a list"),
         ({"judge": "openai:gpt-5-mini"}, r"ConfirmedTools\.judge: must be a Check, as a Rubric"),
@@ -193,5 +193,5 @@ def test_what_means_nothing_is_refused(options, sentence):
 
 
 def test_phrases_without_patterns_are_refused():
-    with pytest.raises(InputError, match=r"ConfirmationPhrases\.agrees: it is given nothing"):
+    with pytest.raises(InputError, match=r"ConfirmationPhrases\.agrees: must be one or more"):
         ConfirmationPhrases(asks="a", open_questions="b", agrees=[], refuses="c")

@@ -231,14 +231,20 @@ def test_words_that_do_not():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: StepRatio(0), r"StepRatio\.reference: must be a whole number from 1"),
-        (lambda: StepRatio(calling()), r"StepRatio\.reference: must be a whole number from 1"),
-        (lambda: StepRatio(1, -1), r"StepRatio\.at_most: must be a number from 0"),
-        (lambda: StepRatio(1, float("nan")), r"StepRatio\.at_most: must be a number from 0"),
-        (lambda: StepRatio(1, of="steps"), r"StepRatio\.of: must be one of tool_calls, turns"),
-        (lambda: RepeatedCalls(-1), r"RepeatedCalls\.at_most: must be a whole number from 0"),
-        (lambda: Loops(0), r"Loops\.at_most: must be a whole number from 1"),
-        (lambda: Loops(longest=0), r"Loops\.longest: must be a whole number from 1"),
+        (lambda: StepRatio(0), r"StepRatio\.reference: must be a whole number of at least 1"),
+        (
+            lambda: StepRatio(calling()),
+            r"StepRatio\.reference: must be a whole number of at least 1",
+        ),
+        (lambda: StepRatio(1, -1), r"StepRatio\.at_most: must be a number of at least 0"),
+        (lambda: StepRatio(1, float("nan")), r"StepRatio\.at_most: must be a number of at least 0"),
+        (lambda: StepRatio(1, of="steps"), r"StepRatio\.of: must be tool_calls or turns, got"),
+        (
+            lambda: RepeatedCalls(-1),
+            r"RepeatedCalls\.at_most: must be a whole number of at least 0",
+        ),
+        (lambda: Loops(0), r"Loops\.at_most: must be a whole number of at least 1"),
+        (lambda: Loops(longest=0), r"Loops\.longest: must be a whole number of at least 1"),
         (lambda: CallsAfterAnswer(""), r"CallsAfterAnswer\.answer: must be a text that is not"),
         (lambda: CallsAfterAnswer(3), r"CallsAfterAnswer\.answer: 3 is no regular expression"),
         (lambda: ErrorRecovery(says_so="("), r"ErrorRecovery\.says_so: '\(' is no regular"),

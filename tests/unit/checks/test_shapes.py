@@ -232,9 +232,15 @@ def test_nothing_is_fetched():
             r"refers to '/\$defs/no'|refers to '#/\$defs/no'",
         ),
         (lambda: ReplyShape(3), "neither a JSON Schema nor a type that pydantic validates"),
-        (lambda: ReplyShape({}, "first"), r"ReplyShape\.which: must be last, every or a number"),
-        (lambda: ReplyShape({}, 0), r"ReplyShape\.which: must be last, every or a number from 1"),
-        (lambda: ReplyShape({}, True), r"ReplyShape\.which: must be last, every or a number"),
+        (
+            lambda: ReplyShape({}, "first"),
+            r"ReplyShape\.which: must be last, every or a whole number",
+        ),
+        (
+            lambda: ReplyShape({}, 0),
+            r"ReplyShape\.which: must be last, every or a whole number of at least 1",
+        ),
+        (lambda: ReplyShape({}, True), r"ReplyShape\.which: must be last, every or a whole number"),
     ],
 )
 def test_a_shape_that_is_none_is_refused_when_the_check_is_made(make, sentence):

@@ -83,8 +83,15 @@ def test_more_finds_than_one_reads_are_counted():
     [
         (RequiredText, "RequiredText: it is given nothing to check"),
         (lambda: ForbiddenText(patterns="("), r"ForbiddenText\.patterns: '\(' is no regular"),
-        (lambda: ForbiddenText(patterns=b"x"), r"ForbiddenText\.patterns: .* for texts"),
-        (lambda: ForbiddenText(""), r"ForbiddenText\.texts: must be texts"),
+        (
+            lambda: ForbiddenText(patterns=b"x"),
+            r"ForbiddenText\.patterns: must be one or more regular",
+        ),
+        (
+            lambda: ForbiddenText(patterns=3),
+            r"ForbiddenText\.patterns: must be one or more regular",
+        ),
+        (lambda: ForbiddenText(""), r"ForbiddenText\.texts: must be one or more texts"),
     ],
 )
 def test_what_means_nothing_is_refused(make, sentence):

@@ -59,7 +59,7 @@ def agent(**overrides):
         (lambda: server(command=None), "MCPServer.command"),
         (lambda: server(command=[]), "MCPServer.command"),
         (lambda: server(args="-x"), "MCPServer.args"),
-        (lambda: server(env={"A": 1}), "MCPServer.env"),
+        (lambda: server(env={"A": 1}), r"MCPServer.env\['A'\]"),
         (lambda: server(env=["A=1"]), "MCPServer.env"),
         (lambda: server(cwd=3), "MCPServer.cwd"),
         (lambda: server(transport="pipe"), "MCPServer.transport"),
@@ -106,6 +106,8 @@ def test_a_secret_in_a_declaration_is_in_no_message_and_no_repr():
     with pytest.raises(InputError) as raised:
         server(env={"TOKEN": [secret]})
     assert secret not in str(raised.value)
+    with pytest.raises(InputError, match=r"list of MCPServer, got a value of type dict$"):
+        agent(mcp_servers=[{"command": ["bank"], "env": {"TOKEN": secret}}])
 
 
 def test_declarations_can_be_compared_kept_as_keys_and_changed_by_copy():
