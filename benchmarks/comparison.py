@@ -6,10 +6,11 @@ call a regression or a rise. Times are whole processes, from loading to the publ
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from data import write_results
@@ -17,70 +18,150 @@ from measure import ROOT, Figure, action, load_average, machine, median
 
 from ci_agent_eval.analysis.comparison.findings import is_certain_increase
 from ci_agent_eval.analysis.comparison.model import ComparePolicy, MetricChange
-from ci_agent_eval.analysis.comparison.regressions import decide_regression
 from ci_agent_eval.analysis.comparison.resampling import (
     IterationPair,
     compute_change_interval,
     compute_increase_p_value,
 )
-from ci_agent_eval.analysis.comparison.statistics import adjust_p_values, compute_drop_p_value
+from ci_agent_eval.analysis.comparison.run_variation import (
+    PassCounts,
+    ScenarioCounts,
+    estimate_run_correlation,
+)
+from ci_agent_eval.analysis.comparison.scenario_test import compute_drop_p_values
+from ci_agent_eval.analysis.comparison.suite_change import SuiteSample, compute_suite_change
 from ci_agent_eval.analysis.intervals import compute_wilson_interval
 
-SUITES = 1000
+SUITES = 600
+COST_SUITES = 1000
 SCENARIOS = 50
 POLICY = ComparePolicy()
-RATES = (0.5, 0.8, 0.9, 0.95, 1.0)
-"""True pass rates, one drawn for each scenario, the same on both sides."""
-SIZES = ((5, 5), (5, 50), (10, 100), (20, 200), (50, 50))
-"""Iterations now, and in all runs of the baseline together."""
+LEVEL = POLICY.level / 2
+"""Of the scenarios together, and of the suite."""
+RUNS = (1, 3, 10)
+ITERATIONS = (1, 3, 5, 10, 20)
+VARIATIONS = (
+    ("none", 0.0, 0.0),
+    ("scenario ±5", 0.5, 0.0),
+    ("scenario ±11", 1.0, 0.0),
+    ("day ±2", 0.0, 0.31),
+    ("day ±5", 0.0, 0.73),
+    ("day ±11", 0.0, 1.46),
+)
+"""Name, and standard deviations of a run's shift in logits: of each scenario, and of the suite."""
 COST_SIZES = ((1, 1, 1), (1, 3, 3), (1, 5, 50), (2, 2, 2), (5, 5, 5), (20, 1, 1), (20, 5, 50))
 """Scenarios, and iterations of each now and in the baseline."""
 SPREAD = 0.3
 """Of an iteration's cost: the standard deviation of its logarithm."""
 
-
-def outcomes(now: int, before: int) -> Counter[str]:
-    """Count the suites, none of which changed, with a regression, and with a drop asked about."""
-    draw = random.Random(f"{now} {before}")
-    found: Counter[str] = Counter()
-    for _ in range(SUITES):
-        found.update(_calls(draw, now, before))
-    return found
+Change = Callable[[list[float]], list[float]]
+"""Returns the true rates of the head."""
 
 
-def _calls(draw: random.Random, now: int, before: int) -> set[str]:
-    counts = []
-    for _ in range(SCENARIOS):
-        rate = draw.choice(RATES)
-        passed = [sum(draw.random() < rate for _ in range(size)) for size in (before, now)]
-        counts.append((passed[0], before, passed[1], now))
-    p_values = adjust_p_values([compute_drop_p_value(*found) for found in counts])
-    return {decide_regression(c, p, POLICY) for c, p in zip(counts, p_values, strict=True)}
+@dataclass(frozen=True)
+class Suite:
+    """A simulated suite: its size, and how its runs vary."""
+
+    runs: int
+    iterations: int
+    scenario: float = 0.0
+    day: float = 0.0
+    scenarios: int = SCENARIOS
+    first: float | None = None
+    """True rate of the first scenario; None: drawn as of the others."""
+
+    def count_red(self, change: Change = lambda rates: rates) -> int:
+        """Count the suites that are red by the comparison."""
+        draw = random.Random(f"{self}")
+        return sum(self._is_red(draw, change) for _ in range(SUITES))
+
+    def _is_red(self, draw: random.Random, change: Change) -> bool:
+        half = self.scenarios // 2
+        rates = [1 - draw.betavariate(1, 60) for _ in range(half)]
+        rates += [draw.betavariate(6, 1.2) for _ in range(self.scenarios - half)]
+        if self.first is not None:
+            rates[0] = self.first
+        before = [self._run(draw, rates) for _ in range(self.runs)]
+        after = self._run(draw, change(rates))
+        return is_red(
+            [ScenarioCounts(runs, now) for *runs, now in zip(*before, after, strict=True)]
+        )
+
+    def _run(self, draw: random.Random, rates: list[float]) -> list[PassCounts]:
+        day = draw.gauss(0, self.day) if self.day else 0.0
+        shifted = [_shift(rate, day + draw.gauss(0, self.scenario)) for rate in rates]
+        size = range(self.iterations)
+        return [PassCounts(sum(draw.random() < rate for _ in size), len(size)) for rate in shifted]
+
+
+def _shift(rate: float, logits: float) -> float:
+    if rate in {0.0, 1.0} or not logits:
+        return rate
+    return 1 / (1 + math.exp(-math.log(rate / (1 - rate)) - logits))
+
+
+def is_red(suite: list[ScenarioCounts]) -> bool:
+    """Return whether a suite is red, by the functions of the product."""
+    correlation = estimate_run_correlation(suite)
+    p_values = compute_drop_p_values(suite, correlation, LEVEL)
+    samples = [
+        SuiteSample(tuple(run.rate for run in s.before), s.pooled.rate, s.after.rate) for s in suite
+    ]
+    whole = compute_suite_change("pass_rate", samples, gates=True)
+    found = [p_value for p_value in p_values if p_value is not None]
+    return min(found, default=1.0) < LEVEL or (whole is not None and whole.p_value < LEVEL)
+
+
+def _drop(points: float, count: int) -> Change:
+    return lambda rates: [max(r - points, 0.0) for r in rates[:count]] + rates[count:]
 
 
 def alarm_rows() -> Iterator[str]:
-    """Render a row for each pair of sizes."""
-    for now, before in SIZES:
-        found = outcomes(now, before)
-        alarms, asked = found["regression"], found["undecided"]
-        assert alarms / SUITES <= POLICY.level, f"{alarms} of {SUITES} suites at {now}, {before}"
-        assert asked / SUITES <= POLICY.doubt, f"{asked} of {SUITES} suites at {now}, {before}"
-        yield f"| {now} | {before} | {_share(alarms)} | {_share(asked)} |"
+    """Render a row for each number of runs and iterations of an unchanged suite."""
+    for runs in RUNS:
+        for iterations in ITERATIONS:
+            shares = [
+                _share(Suite(runs, iterations, scenario, day).count_red())
+                for _, scenario, day in VARIATIONS
+            ]
+            yield f"| {runs} | {iterations} | {' | '.join(shares)} |"
 
 
-def _share(count: int) -> str:
-    low, high = compute_wilson_interval(count, SUITES)
-    return f"{count / SUITES:.1%} ({low:.1%} to {high:.1%})"
+POWER: tuple[tuple[str, float, Suite, Change], ...] = (
+    (
+        "one scenario of 20 that always passed never passes",
+        0.95,
+        Suite(1, 5, scenarios=20, first=1.0),
+        _drop(1.0, 1),
+    ),
+    ("−10 points everywhere", 0.9, Suite(10, 5), _drop(0.1, SCENARIOS)),
+    ("−20 points everywhere", 0.98, Suite(10, 5), _drop(0.2, SCENARIOS)),
+    ("−20 points everywhere", 0.95, Suite(1, 5), _drop(0.2, SCENARIOS)),
+    ("−40 points in five scenarios", 0.95, Suite(10, 20), _drop(0.4, 5)),
+)
+
+
+def power_rows() -> Iterator[str]:
+    """Render a row for each change that has to be found."""
+    for name, least, suite, change in POWER:
+        found = suite.count_red(change)
+        row = f"| {name} | {suite.runs} | {suite.iterations} | {_share(found)} | {least:.0%} |"
+        yield row
+
+
+def _share(count: int, suites: int = SUITES) -> str:
+    error = math.sqrt(max(count, 1) * (suites - count) / suites) / suites
+    return f"{count / suites:.1%} ±{error:.1%}"
 
 
 def cost_rows() -> Iterator[str]:
     """Render a row for each size of suite whose cost is compared."""
     for scenarios, now, before in COST_SIZES:
         draw = random.Random(f"{scenarios} {now} {before}")
-        alarms = sum(_rises(draw, scenarios, now, before) for _ in range(SUITES))
-        low, _ = compute_wilson_interval(alarms, SUITES)
-        assert low <= POLICY.level, f"{alarms} of {SUITES} suites at {scenarios}, {now}, {before}"
-        yield f"| {scenarios} | {now} | {before} | {_share(alarms)} |"
+        alarms = sum(_rises(draw, scenarios, now, before) for _ in range(COST_SUITES))
+        low, _ = compute_wilson_interval(alarms, COST_SUITES)
+        assert low <= POLICY.level, f"{alarms} of {COST_SUITES} at {scenarios}, {now}, {before}"
+        yield f"| {scenarios} | {now} | {before} | {_share(alarms, COST_SUITES)} |"
 
 
 def _rises(draw: random.Random, scenarios: int, now: int, before: int) -> bool:
@@ -96,7 +177,8 @@ def _rises(draw: random.Random, scenarios: int, now: int, before: int) -> bool:
     interval = compute_change_interval(pairs, "mean")
     p_value = compute_increase_p_value(pairs, "mean", 0.0)
     moved = MetricChange(1.0, 1.0, scenarios, scenarios, interval, p_value)
-    return is_certain_increase(moved, 0.0, POLICY.level)
+    # Half of the suite's level: its pass rate is the other question.
+    return is_certain_increase(moved, 0.0, LEVEL / 2)
 
 
 def timed(folder: Path, runs: int) -> Figure:
@@ -129,21 +211,31 @@ def page(folder: Path) -> str:
             "",
             "## When nothing changed",
             "",
-            f"{SUITES:,} suites of {SCENARIOS} scenarios in which nothing changed: each scenario's",
-            f"true pass rate is drawn from {', '.join(map(str, RATES))} and is the same on both",
-            "sides. A false alarm is a suite in which a regression is called, by Fisher's exact",
-            f"test and Benjamini and Hochberg's procedure at {POLICY.level:g}. The rate is at most",
-            "that level; it is lower, because exact tests of few iterations are careful. A suite",
-            'is asked for more where any drop is left open, "not enough iterations to tell": at',
-            f"most {POLICY.doubt:.0%} may be. Each share with its 95 % interval.",
+            f"{SUITES:,} suites of {SCENARIOS} scenarios: half with pass rates of 1 - Beta(1, 60),",
+            "half of Beta(6, 1.2). The share that is red by the comparison, with its standard",
+            "error, by the functions that decide in the product. A run's true rates are shifted",
+            "anew: those of each scenario (±5 and ±11 points at a rate of 0.9) or of all together",
+            "(days that differ by ±2, ±5 and ±11 points in the suite's rate). The level is",
+            f"{POLICY.level:.0%}. With one run of the base a day's shift cannot be told from a",
+            "change: ±2 points are assumed.",
             "",
-            "| iterations now | in the baseline | suites with a false alarm | asked for more |",
-            "|---:|---:|---:|---:|",
+            "| runs of the base | iterations | "
+            + " | ".join(name for name, *_ in VARIATIONS)
+            + " |",
+            "|---:|---:|" + "---:|" * len(VARIATIONS),
             *alarm_rows(),
             "",
-            f"The same of cost, `max_cost_increase = 0`: {SUITES:,} suites whose scenarios cost",
+            "## When something changed",
+            "",
+            "| change | runs of the base | iterations | red | aim |",
+            "|---|---:|---:|---:|---:|",
+            *power_rows(),
+            "",
+            "## Cost",
+            "",
+            f"`max_cost_increase = 0`: {COST_SUITES:,} suites whose scenarios cost",
             "what they did, each iteration a log-normal share more or less (a standard deviation",
-            f"of {SPREAD:g}). The level is {POLICY.level:.0%}.",
+            f"of {SPREAD:g}). The level is {LEVEL / 2:.2%}.",
             "",
             "| scenarios | iterations now | in the baseline | suites with a false alarm |",
             "|---:|---:|---:|---:|",

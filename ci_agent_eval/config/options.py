@@ -152,7 +152,7 @@ OPTIONS: tuple[Option, ...] = (
         "compare-gate",
         ("compare", "gate"),
         "choice",
-        "Effect of regressions and inconclusive drops on the gate: fail or warn.",
+        "Effect of regressions and of a drop of the suite on the gate: fail or warn.",
         ("fail", "warn"),
     ),
     Option(

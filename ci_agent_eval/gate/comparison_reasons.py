@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.comparison.findings import (
     ComparisonFindingKind,
     list_comparison_findings,
 )
-from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, SuiteChange
 from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.gate.model import GatePolicy, Judgement, Reason, ScenarioStatus
 from ci_agent_eval.gate.waivers import ACKNOWLEDGEABLE, find_acknowledgement, find_needless_waivers
@@ -77,6 +77,8 @@ def _is_gating(finding: ComparisonFinding, policy: GatePolicy) -> bool:
     if finding.kind == "downgraded":
         return True
     is_required = finding.scenario is None or finding.scenario.required
-    if finding.kind in {"regression", "undecided"}:
+    if isinstance(finding.message, SuiteChange):
+        return finding.message.gates and policy.regressions == "fail"
+    if finding.kind == "regression":
         return is_required and policy.regressions == "fail"
     return is_required and finding.kind in {"vanished", "increase"}

@@ -11,6 +11,7 @@ from ci_agent_eval.analysis.comparison.findings import (
     ComparisonFindingKind,
     MetricIncrease,
 )
+from ci_agent_eval.analysis.comparison.model import SuiteChange
 from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.findings import Finding
@@ -49,7 +50,7 @@ ReasonKind = (
 )
 
 
-ReasonData: TypeAlias = Finding | MetricIncrease
+ReasonData: TypeAlias = Finding | MetricIncrease | SuiteChange
 """Reasons as data. `render/` writes the sentence of each."""
 
 
@@ -70,12 +71,17 @@ class GatePolicy:
     eval_min_score: float | None = None
     """Required average score of the evaluations, 0 to 1; None: no threshold."""
     regressions: Literal["fail", "warn"] = "fail"
-    """Whether a regression of a required scenario, even an inconclusive one, fails the gate."""
+    """Whether a regression of a required scenario, or a drop of the suite, fails the gate."""
     max_cost_increase: float | None = None
     """Maximum relative increase of the cost per episode over the baseline (0.2 = +20 %);
     None: no limit."""
     max_latency_increase: float | None = None
     """Maximum relative increase of the p95 latency; None: no limit."""
+
+    @property
+    def are_evaluations_limited(self) -> bool:
+        """Whether there is a threshold for the evaluations."""
+        return self.eval_min_pass_rate is not None or self.eval_min_score is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,7 @@ def build_report(
                 compare_policy or ComparePolicy(),
                 max_cost_increase=policy.max_cost_increase,
                 max_latency_increase=policy.max_latency_increase,
+                evaluations_gate=policy.are_evaluations_limited,
             ),
         )
     else:

@@ -20,7 +20,7 @@ from ci_agent_eval.analysis.comparison.findings import (
     describe_thinning,
     describe_unjudged,
 )
-from ci_agent_eval.analysis.comparison.model import ScenarioComparison
+from ci_agent_eval.analysis.comparison.model import ScenarioComparison, SuiteChange
 from ci_agent_eval.analysis.waivers import find_waiver
 from ci_agent_eval.gate import Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
@@ -29,7 +29,13 @@ from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
-from ci_agent_eval.render.sentences import LIMITED_FIGURES, describe_reason
+from ci_agent_eval.render.sentences import (
+    LIMITED_FIGURES,
+    SUITE_MEASURES,
+    describe_difference,
+    describe_reason,
+    format_suite_mean,
+)
 
 _REMARKS = frozenset(get_args(ComparisonFindingKind))
 
@@ -46,7 +52,7 @@ _SENTENCES: dict[str, Callable[[ScenarioComparison], str]] = {
 }
 """Kinds whose sentence is made of figures alone."""
 
-_ORDER = ("increase", "regression", "vanished", "downgraded")
+_ORDER = ("suite_drop", "increase", "regression", "vanished", "downgraded")
 """The worst kinds, in order; `undecided` is last, all others are between."""
 
 
@@ -122,6 +128,8 @@ def _build_finding(
     name = None if reason.scenario_id is None else ScenarioName(reason.scenario_id, reason.agent)
     if isinstance(reason.message, MetricIncrease):
         return _build_figure_finding(reason, reason.message, gates=gates)
+    if isinstance(reason.message, SuiteChange):
+        return _build_suite_finding(reason.message, gates=gates)
     kind = reason.kind.replace("_", " ")
     if row is None:
         return BaselineFinding(reason.kind, name, gates, kind, describe_reason(reason))
@@ -162,6 +170,14 @@ _WRITERS: dict[LimitedMetric, Callable[[float], str]] = {
     "cost_usd": numbers.format_money,
     "p95_latency_ms": numbers.format_milliseconds,
 }
+
+
+def _build_suite_finding(change: SuiteChange, *, gates: bool) -> BaselineFinding:
+    """Return the finding of a measure that fell over the suite as a whole."""
+    before, now = (format_suite_mean(change, mean) for mean in (change.before, change.after))
+    scenarios = count_noun(change.scenarios, "scenario")
+    text = f"{SUITE_MEASURES[change.measure]} fell over {scenarios}: {describe_difference(change)}"
+    return BaselineFinding("suite_drop", None, gates, text, before=before, now=now)
 
 
 def _build_figure_finding(

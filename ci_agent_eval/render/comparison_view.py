@@ -12,12 +12,14 @@ from ci_agent_eval.analysis.comparison.model import (
     NoBaseline,
     ScenarioChange,
     ScenarioComparison,
+    SuiteChange,
     TrendPoint,
 )
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
+from ci_agent_eval.render.sentences import SUITE_MEASURES, describe_difference
 from ci_agent_eval.render.suite_figures import FigureKind, SuiteFigure, list_figures
 from ci_agent_eval.render.trajectory_diff import TrajectoryDiff, build_diff
 
@@ -94,11 +96,18 @@ class ComparisonRow:
         return self.scenario.change in _SHIFTED or is_doubted or bool(self.scenario.newly_over)
 
     @property
+    def is_newly_failing_advisory(self) -> bool:
+        """Whether it newly fails and does not gate."""
+        return self.scenario.change == "newly_failing" and not self.scenario.required
+
+    @property
     def is_unlisted(self) -> bool:
-        """Whether it is fixed, new, renamed or not comparable: no list of failures has it."""
+        """Whether no list of failures has it, as of fixed, new and renamed scenarios."""
         scenario = self.scenario
-        return scenario.change not in _HAS_A_LIST or bool(
-            scenario.newly_over or scenario.renamed_from or scenario.differences
+        return (
+            scenario.change not in _HAS_A_LIST
+            or self.is_newly_failing_advisory
+            or bool(scenario.newly_over or scenario.renamed_from or scenario.differences)
         )
 
 
@@ -285,7 +294,7 @@ def _build_changed_rows(
         yield row
         return
     if points:
-        change = numbers.format_points(moved.after - moved.before)
+        change = numbers.format_points(moved.after - moved.before, moved.interval)
     else:
         change = numbers.format_change(moved.before, moved.after, moved.interval)
         if moved.interval is None and moved.before and moved.after != moved.before:
@@ -319,15 +328,18 @@ def describe_method(found: Comparison) -> str:
     text = (
         f"Baseline of {runs}{copies}; its figures and the changes are means "
         f"over the {both} compared, each counted once, changes with their 95 % bootstrap "
-        f"interval; total cost: its latest run. Pass rates: Fisher's exact test, one-sided, "
-        f"p adjusted by Benjamini-Hochberg at {level} over {tested}."
+        f"interval; total cost: its latest run. Pass rates: half of the level of {level} for "
+        f"{tested} with failures enough to show a drop (p adjusted by Benjamini-Hochberg), half "
+        f"for the suite as a whole."
     )
-    if found.suite_p_value is None:
-        return text
-    lost, won = len(found.filter_by_change("newly_failing")), len(found.filter_by_change("fixed"))
-    p_value = numbers.format_p_value(found.suite_p_value)
-    suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
-    return f"{text} Suite: {suite}."
+    return " ".join([text, *(_describe_suite_test(change) for change in found.suite)])
+
+
+def _describe_suite_test(change: SuiteChange) -> str:
+    """Describe the test of a measure of the suite, with the change and the p-value."""
+    figure = SUITE_MEASURES[change.measure]
+    p_value = numbers.format_p_value(change.p_value)
+    return f"{figure[0].upper()}{figure[1:]}: {describe_difference(change)}, {p_value}."
 
 
 def describe_change(scenario: ScenarioComparison) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from ci_agent_eval.analysis.comparison.findings import ComparisonFindingKind
+from ci_agent_eval.analysis.comparison.model import SuiteChange
 from ci_agent_eval.analysis.evaluation_totals import EvaluationTally
 from ci_agent_eval.contract.findings import (
     Finding,
@@ -21,6 +22,7 @@ from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.findings import build_finding_rows
 from ci_agent_eval.render.numbers import count_noun, format_count
+from ci_agent_eval.render.sentences import SUITE_MEASURES, format_suite_mean
 
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),
@@ -232,12 +234,15 @@ _SAID_BELOW = frozenset({"not_comparable", "newly_over", "baseline"})
 
 
 def _describe_comparison(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
-    """Count the findings of the comparison."""
+    """State how the suite as a whole fell, and count the other findings of the comparison."""
+    for change in (r.message for r in reasons if isinstance(r.message, SuiteChange)):
+        before, now = (format_suite_mean(change, mean) for mean in (change.before, change.after))
+        yield f"{SUITE_MEASURES[change.measure]} fell from {before} to {now}{note}"
     kinds = Counter(reason.kind for reason in reasons)
     for kind, one, many in _COMPARED:
         if kinds[kind]:
             yield f"{count_noun(kinds[kind], one, many)}{note}"
-    known = {kind for kind, _, _ in _COMPARED}
+    known = {"suite_drop", *(kind for kind, _, _ in _COMPARED)}
     for kind in sorted(_REMARKS & set(kinds) - known - (_SAID_BELOW if note else frozenset())):
         yield f"{count_noun(kinds[kind], kind.replace('_', ' ') + ' scenario')}{note}"
 

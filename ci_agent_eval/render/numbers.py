@@ -183,10 +183,24 @@ def format_difference(number: int) -> str:
     return f"{_find_sign(number)}{format_count(abs(number))}"
 
 
-def format_points(share: float) -> str:
-    """Write the change of a share: `−5.0 pp`."""  # noqa: RUF002 - a minus
-    shown = round(share * 100, 1)
-    return f"{_find_sign(shown)}{abs(shown):,.1f} pp"
+def format_points(share: float, interval: tuple[float, float] | None = None) -> str:
+    """Write the change of a share and its interval: `−5.0 pp (−9.1 to −0.9)`."""  # noqa: RUF002 - a minus
+    shown = f"{_format_signed(share * 100, 1)} pp"
+    if interval is None:
+        return shown
+    low, high = (_format_signed(end * 100, 1) for end in interval)
+    return f"{shown} ({low} to {high})"
+
+
+def format_score_change(change: float, interval: tuple[float, float]) -> str:
+    """Write the change of a score and its interval: `−0.050 (−0.091 to −0.009)`."""  # noqa: RUF002 - a minus
+    low, high = (_format_signed(end, 3) for end in interval)
+    return f"{_format_signed(change, 3)} ({low} to {high})"
+
+
+def _format_signed(value: float, places: int) -> str:
+    shown = round(value, places)
+    return f"{_find_sign(shown)}{abs(shown):,.{places}f}"
 
 
 def format_allowed(share: float) -> str:

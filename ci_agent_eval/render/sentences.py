@@ -9,6 +9,7 @@ from ci_agent_eval.analysis.comparison.findings import (
     MetricIncrease,
     compute_increase,
 )
+from ci_agent_eval.analysis.comparison.model import SuiteChange, SuiteMeasure
 from ci_agent_eval.contract.findings import (
     UPLOAD_ALL_SHARDS,
     Finding,
@@ -17,6 +18,7 @@ from ci_agent_eval.contract.findings import (
     StoppedRun,
 )
 from ci_agent_eval.gate import Reason
+from ci_agent_eval.render import numbers
 
 LIMITED_FIGURES: dict[LimitedMetric, str] = {
     "cost_usd": "cost per episode",
@@ -49,7 +51,40 @@ def describe_reason(reason: Reason) -> str:
     if isinstance(message, Finding):
         where = f"{message.where}: " if message.where else ""
         return f"{where}{describe_finding(message)}"
+    if isinstance(message, SuiteChange):
+        before, now = (format_suite_mean(message, m) for m in (message.before, message.after))
+        figure = SUITE_MEASURES[message.measure]
+        return f"{figure} fell from {before} to {now}: {describe_difference(message)}"
     return _describe_increase(message)
+
+
+SUITE_MEASURES: dict[SuiteMeasure, str] = {
+    "pass_rate": "the suite's pass rate",
+    "evaluation_pass_rate": "the evaluations' pass rate",
+    "evaluation_score": "the evaluations' average score",
+}
+"""Labels of the measures that are compared over the suite as a whole."""
+
+
+def format_suite_mean(change: SuiteChange, mean: float) -> str:
+    """Format a mean of the suite: a share in percent, a score as it is."""
+    is_score = change.measure == "evaluation_score"
+    return numbers.format_score(mean) if is_score else numbers.format_percent(mean)
+
+
+def describe_difference(change: SuiteChange) -> str:
+    """Return the difference with its interval, and what the test assumed."""
+    is_score = change.measure == "evaluation_score"
+    write = numbers.format_score_change if is_score else numbers.format_points
+    moved = write(change.difference, change.interval)
+    return f"{moved}, 95 % interval{_describe_day_variation(change)}"
+
+
+def _describe_day_variation(change: SuiteChange) -> str:
+    """Say which day-to-day variation is assumed, if there is one run of the base to show it."""
+    if change.runs > 1:
+        return ""
+    return f"; one base run, day-to-day variation of ±{change.day_variation * 100:.2g} % assumed"
 
 
 def _describe_missing_shards(missing: MissingShards) -> str:

@@ -28,6 +28,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioChange,
     ScenarioComparison,
     ScenarioMetrics,
+    SuiteChange,
 )
 from ci_agent_eval.analysis.comparison.pool import (
     IterationPool,
@@ -46,7 +47,12 @@ from ci_agent_eval.analysis.comparison.scenario_runs import (
     keep_comparable,
     summarize_baseline_run,
 )
-from ci_agent_eval.analysis.comparison.statistics import compute_losses_p_value
+from ci_agent_eval.analysis.comparison.statistics import round_significant
+from ci_agent_eval.analysis.comparison.suite_change import (
+    ComparedScenario,
+    list_suite_changes,
+    mark_drops,
+)
 from ci_agent_eval.analysis.comparison.trend import build_trend
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.analysis.summary import Summary
@@ -69,15 +75,20 @@ def compare_runs(
     runs = [_RunScenarios(summarize_baseline_run(run.episodes)) for run in baseline.runs]
     counted = [runs[place] for place in find_distinct_runs(baseline.runs)]
     paired = _ScenarioPairing(counted, after, is_passing, required_share, policy)
-    scenarios = decide_regressions(paired.compare_all(), policy)
-    lost = sum(1 for s in scenarios if s.change == "newly_failing")
-    won = sum(1 for s in scenarios if s.change == "fixed")
+    decided = decide_regressions(paired.compare_all(), paired.pools, policy)
+    scenarios = decided.scenarios
+    suite = list_suite_changes(
+        paired.list_compared(scenarios), evaluations_gate=policy.evaluations_gate
+    )
+    suite_level = _share_level(suite, policy)
     return Comparison(
         label=baseline.label,
         runs=len(baseline.runs),
         level=policy.level,
         scenarios=tuple(sorted(scenarios, key=lambda s: (s.scenario_id, s.agent or ""))),
-        suite_p_value=compute_losses_p_value(lost, won),
+        suite_level=suite_level,
+        run_correlation=round_significant(decided.run_correlation),
+        suite=mark_drops(suite, suite_level),
         copies=len(runs) - len(counted),
         replays=sum(before.repeated for before, _ in paired.pools.values()),
         trend=build_trend(
@@ -87,6 +98,14 @@ def compare_runs(
         ),
         **_compare_metrics(scenarios, paired.pools, policy),
     )
+
+
+def _share_level(suite: Sequence[SuiteChange], policy: ComparePolicy) -> float:
+    """Return the level of each question about the suite: half of all, in equal shares."""
+    limits = (policy.max_cost_increase, policy.max_latency_increase)
+    gating = sum(1 for change in suite if change.gates)
+    gating += sum(1 for limit in limits if limit is not None)
+    return policy.level / 2 / max(gating, 1)
 
 
 def _compare_metrics(
@@ -154,6 +173,15 @@ class _ScenarioPairing:
                 )
             )
         return [*present, *self._iterate_vanished(matched)]
+
+    def list_compared(self, scenarios: Sequence[ScenarioComparison]) -> list[ComparedScenario]:
+        """Return the compared scenarios with their iterations."""
+        keys = [(s.scenario_id, s.agent or "") for s in scenarios]
+        return [
+            ComparedScenario(self.pools[key], run.summary.mode == "evaluation", s.required)
+            for key, s in zip(keys, scenarios, strict=True)
+            if key in self.pools and (run := self.after.sides.get(key))
+        ]
 
     def _list_names(self, key: ScenarioKey, run: ScenarioRun) -> tuple[str, ...]:
         """Return the present name of a scenario, then its former names.

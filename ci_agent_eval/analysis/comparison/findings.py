@@ -13,11 +13,13 @@ from ci_agent_eval.analysis.comparison.model import (
     NoBaseline,
     ScenarioComparison,
     ScenarioMetrics,
+    SuiteChange,
 )
 from ci_agent_eval.analysis.comparison.power import MAX_ITERATIONS
 
 ComparisonFindingKind = Literal[
     "regression",
+    "suite_drop",
     "undecided",
     "vanished",
     "downgraded",
@@ -65,7 +67,7 @@ class ComparisonFinding:
     """A finding of the baseline comparison."""
 
     kind: ComparisonFindingKind
-    message: str | MetricIncrease
+    message: str | MetricIncrease | SuiteChange
     scenario: ScenarioComparison | None = None
     """None: the finding is about the suite."""
     advice: str = ""
@@ -81,9 +83,13 @@ def list_comparison_findings(
         return
     for scenario in found.scenarios:
         yield from _list_scenario_findings(scenario)
-    yield from _list_increase_findings("cost_usd", found.cost_usd, increases.cost, found.level)
+    for change in found.suite:
+        if change.fell:
+            yield ComparisonFinding("suite_drop", change)
+    level = found.suite_level
+    yield from _list_increase_findings("cost_usd", found.cost_usd, increases.cost, level)
     yield from _list_increase_findings(
-        "p95_latency_ms", found.p95_latency_ms, increases.latency, found.level
+        "p95_latency_ms", found.p95_latency_ms, increases.latency, level
     )
     yield from _list_repetition_findings(found)
 
@@ -200,6 +206,8 @@ def describe_passes(scenario: ScenarioComparison) -> str:
 
 def describe_needed_iterations(scenario: ScenarioComparison) -> str:
     """Describe how many iterations, or how large a baseline, a decision needs."""
+    if scenario.limited_by_runs:
+        return "unchanged runs differ too much for more iterations of one run to tell"
     if scenario.needed_iterations is None:
         most, size = f"{MAX_ITERATIONS:,}", scenario.needed_baseline
         about = f"more than {most}" if size is None else f"about {size:,}"

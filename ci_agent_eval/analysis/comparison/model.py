@@ -27,20 +27,22 @@ class ComparePolicy:
     """Settings of the regression test."""
 
     level: float = 0.05
-    """Significance level: the accepted false-alarm rate for an unchanged suite."""
+    """Significance level: the accepted false-alarm rate for an unchanged suite.
+
+    Half of it is for single scenarios, half for the suite as a whole.
+    """
     min_drop: float = 0.2
     """Smallest drop in pass rate (0 to 1) that is inconclusive if it cannot be confirmed."""
     doubt: float = 0.2
-    """Highest p-value of an inconclusive drop; a drop above it is noise.
-
-    It is the accepted rate of unchanged suites with any regression or inconclusive drop.
-    """
+    """Highest adjusted p-value of an inconclusive drop; a drop above it is noise."""
     across: frozenset[str] = frozenset()
     """Conditions that may differ: `model`, `tools`, `prices`, `judge`."""
     max_cost_increase: float | None = None
     """Maximum relative increase of the cost per episode, which is tested; None: no limit."""
     max_latency_increase: float | None = None
     """Maximum relative increase of the p95 latency; None: no limit."""
+    evaluations_gate: bool = False
+    """Whether there is a threshold for the evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +158,14 @@ class ScenarioComparison:
     """All comparable baseline runs together; `passing` and budgets are of the latest."""
     after: ScenarioMetrics | None = None
     p_value: float | None = None
-    """Adjusted for the number of scenarios tested."""
+    """Adjusted for the number of scenarios tested; None: it could not show a drop."""
     needed_iterations: int | None = None
     """For `undecided`: iterations that confirm the drop four times in five; None: no number
     suffices, because the baseline has too few."""
     needed_baseline: int | None = None
     """Approximate number of iterations that the baseline needs, if it has too few."""
+    limited_by_runs: bool = False
+    """For `undecided`: whether unchanged runs differ too much for iterations of one run to tell."""
     flaky: bool = False
     newly_over: tuple[str, ...] = ()
     """Budgets that it violates and did not violate in the baseline."""
@@ -204,6 +208,37 @@ class MetricChange:
     """p-value of an increase over the limit; None: there is no limit."""
 
 
+SuiteMeasure = Literal["pass_rate", "evaluation_pass_rate", "evaluation_score"]
+"""Measures that are compared over the suite as a whole; the first is of the required scenarios."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteChange:
+    """The change of a measure's mean over the scenarios, each counted once; all values 0 to 1."""
+
+    measure: SuiteMeasure
+    before: float
+    after: float
+    interval: tuple[float, float]
+    """95 % interval of the difference, head minus base."""
+    p_value: float
+    """One-sided p-value that the mean fell."""
+    scenarios: int
+    day_variation: float
+    """Standard deviation of the day-to-day shift that the test allows for."""
+    runs: int
+    """Runs of the base; with one the day-to-day shift is assumed."""
+    gates: bool
+    """Whether a drop fails the gate."""
+    fell: bool = False
+    """Whether the drop is significant."""
+
+    @property
+    def difference(self) -> float:
+        """Head minus base."""
+        return self.after - self.before
+
+
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
     """The results of one run as a whole."""
@@ -229,8 +264,12 @@ class Comparison:
     tokens: MetricChange = field(default_factory=MetricChange)
     tool_calls: MetricChange = field(default_factory=MetricChange)
     p95_latency_ms: MetricChange = field(default_factory=MetricChange)
-    suite_p_value: float | None = None
-    """Exact McNemar test of scenarios that newly fail against fixed scenarios."""
+    suite_level: float = 0.025
+    """Significance level of each question about the suite as a whole that gates."""
+    run_correlation: float = 0.0
+    """Correlation of the iterations of a run, 0 to 1, that the tests of scenarios allow for."""
+    suite: tuple[SuiteChange, ...] = ()
+    """Measures of the suite as a whole."""
     trend: tuple[TrendPoint, ...] = ()
     """The last baseline runs, oldest first, then the head."""
     copies: int = 0

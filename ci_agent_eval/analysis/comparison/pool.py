@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.comparison.resampling import IterationValues, MetricStatistic
+from ci_agent_eval.analysis.comparison.run_variation import PassCounts
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcome
 from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.measurement import compute_latency_statistic
@@ -44,6 +45,16 @@ METRICS: Mapping[str, Metric] = {
 """The metrics, by their names in `ScenarioMetrics`."""
 
 
+class RunSample(NamedTuple):
+    """The judged iterations of one run that count."""
+
+    run: int
+    """Place of the run, 0 for the latest."""
+    counts: PassCounts
+    scores: tuple[float, ...]
+    """Scores of an evaluation, 0 to 1, by iteration."""
+
+
 @dataclass(frozen=True, slots=True)
 class IterationPool:
     """The iterations of a scenario that count, from all its runs."""
@@ -56,6 +67,8 @@ class IterationPool:
     """Number of iterations left out because a later run replays the same recording."""
     flaky: int = 0
     """Number of iterations that passed only on a retry."""
+    runs: tuple[RunSample, ...] = ()
+    """Each run with judged iterations, latest first."""
 
     def collect_values(self, name: str) -> IterationValues | None:
         """Return each episode's values of a metric; None: an episode has none.
@@ -96,9 +109,11 @@ def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
     A replayed iteration counts as often as in the run that repeats it most often.
     """
     kept: list[IterationAttempts] = []
+    samples: list[RunSample] = []
     seen: Counter[tuple[object, ...]] = Counter()
     repeated = 0
-    for episodes in runs:
+    for place, episodes in enumerate(runs):
+        before = len(kept)
         in_run: Counter[tuple[object, ...]] = Counter()
         for attempts in _group_iterations(episodes):
             replay_key = _build_replay_key(attempts)
@@ -108,12 +123,22 @@ def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
                     repeated += 1
                     continue
             kept.append(attempts)
+        samples += _sample_run(place, kept[before:])
         seen |= in_run
     ran = (record for attempts in kept for record in attempts if record.outcome != "skipped")
     final = [get_decisive_attempt(attempts) for attempts in kept]
     tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())
     flaky = sum(1 for record in final if record.outcome == "passed" and record.attempt > 1)
-    return IterationPool(tuple(ran), tally, repeated, flaky)
+    return IterationPool(tuple(ran), tally, repeated, flaky, tuple(samples))
+
+
+def _sample_run(place: int, iterations: Sequence[IterationAttempts]) -> Iterator[RunSample]:
+    final = [get_decisive_attempt(attempts) for attempts in iterations]
+    tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())
+    if tally.judged:
+        judged = (record for record in final if record.outcome in {"passed", "failed"})
+        scores = tuple(record.evaluation.score for record in judged if record.evaluation)
+        yield RunSample(place, PassCounts(tally.passed, tally.judged), scores)
 
 
 def _group_iterations(episodes: Sequence[EpisodeRecord]) -> Iterator[IterationAttempts]:

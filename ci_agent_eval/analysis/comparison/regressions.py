@@ -3,66 +3,116 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ci_agent_eval.analysis.comparison import statistics
-from ci_agent_eval.analysis.comparison.model import (
-    ComparePolicy,
-    RegressionDecision,
-    ScenarioComparison,
-)
+from ci_agent_eval.analysis.comparison.metric_changes import PoolPair
+from ci_agent_eval.analysis.comparison.model import ComparePolicy, ScenarioComparison
 from ci_agent_eval.analysis.comparison.power import find_needed_baseline, find_needed_iterations
+from ci_agent_eval.analysis.comparison.run_variation import (
+    PassCounts,
+    ScenarioCounts,
+    estimate_run_correlation,
+)
+from ci_agent_eval.analysis.comparison.scenario_runs import ScenarioKey
+from ci_agent_eval.analysis.comparison.scenario_test import (
+    compute_drop_p_value,
+    compute_drop_p_values,
+)
 
-PassCounts = tuple[int, int, int, int]
-"""Passed and judged in the baseline, passed and judged in the head."""
+
+@dataclass(frozen=True, slots=True)
+class RegressionDecisions:
+    """The scenarios with a decision each, and the correlation that the tests allowed for."""
+
+    scenarios: tuple[ScenarioComparison, ...]
+    run_correlation: float
 
 
 def decide_regressions(
-    scenarios: Sequence[ScenarioComparison], policy: ComparePolicy
-) -> list[ScenarioComparison]:
-    """Return the scenarios with a regression decision each."""
-    counts = {place: found for place, s in enumerate(scenarios) if (found := _find_counts(s))}
-    p_values = statistics.adjust_p_values(
-        [statistics.compute_drop_p_value(*c) for c in counts.values()]
-    )
-    level = policy.level / max(len(counts), 1)
+    scenarios: Sequence[ScenarioComparison],
+    pools: Mapping[ScenarioKey, PoolPair],
+    policy: ComparePolicy,
+) -> RegressionDecisions:
+    """Decide for each scenario whether its pass rate fell, at half of the policy's level."""
+    counts = {place: c for place, s in enumerate(scenarios) if (c := _find_counts(s, pools))}
+    correlation = estimate_run_correlation(list(counts.values()))
+    level = policy.level / 2
+    sure = compute_drop_p_values(list(counts.values()), correlation, level)
+    doubtful = compute_drop_p_values(list(counts.values()), correlation, policy.doubt)
+    share = level / max(sum(1 for p_value in sure if p_value is not None), 1)
     decided = list(scenarios)
-    for (place, found), p_value in zip(counts.items(), p_values, strict=True):
-        call = decide_regression(found, p_value, policy)
-        needed, baseline = _find_needed(found, level) if call == "undecided" else (None, None)
-        decided[place] = replace(
-            scenarios[place],
-            call=call,
-            p_value=p_value,
-            needed_iterations=needed,
-            needed_baseline=baseline,
-        )
-        if call == "no_regression":
+    for (place, found), p_value, doubt in zip(counts.items(), sure, doubtful, strict=True):
+        decided[place] = replace(scenarios[place], p_value=p_value, call="no_regression")
+        if p_value is not None and p_value < level:
+            decided[place] = replace(decided[place], call="regression")
+        elif doubt is not None and doubt < policy.doubt and _is_large_drop(found, policy):
+            decided[place] = _mark_undecided(decided[place], found, correlation, share)
+        else:
             decided[place] = replace(
                 decided[place],
-                thinned=_is_thinned(scenarios[place], found, policy.min_drop, level),
-                flakier=_is_flakier(scenarios[place], level),
+                thinned=_is_thinned(scenarios[place], found, policy.min_drop, share),
+                flakier=_is_flakier(scenarios[place], share),
             )
-    return decided
+    return RegressionDecisions(tuple(decided), correlation)
+
+
+def _find_counts(
+    scenario: ScenarioComparison, pools: Mapping[ScenarioKey, PoolPair]
+) -> ScenarioCounts | None:
+    """Return the counts to test; None: a side was not judged or is not comparable."""
+    pair = pools.get((scenario.scenario_id, scenario.agent or ""))
+    if pair is None or scenario.change == "not_comparable":
+        return None
+    before, after = (tuple(sample.counts for sample in pool.runs) for pool in pair)
+    return ScenarioCounts(before, after[0]) if before and after else None
+
+
+def _is_large_drop(counts: ScenarioCounts, policy: ComparePolicy) -> bool:
+    drop = counts.pooled.rate - counts.after.rate
+    # Rounded, because 0.9 - 0.7 is less than 0.2 in floating point.
+    return drop > 0 and round(drop, 9) >= policy.min_drop
+
+
+def _mark_undecided(
+    scenario: ScenarioComparison, counts: ScenarioCounts, correlation: float, level: float
+) -> ScenarioComparison:
+    """Return an inconclusive drop with the iterations that would decide it."""
+    compared = (*counts.pooled, *counts.after)
+    undecided = replace(scenario, call="undecided")
+    needed = find_needed_iterations(*compared, level)
+    if needed is None:
+        return replace(undecided, needed_baseline=find_needed_baseline(*compared, level))
+    correlated = _allow_for_correlation(needed, correlation)
+    return replace(undecided, needed_iterations=correlated, limited_by_runs=correlated is None)
+
+
+def _allow_for_correlation(iterations: int, correlation: float) -> int | None:
+    """Return how many correlated iterations tell as much; None: no number does."""
+    room = 1 - iterations * correlation
+    return math.ceil(iterations * (1 - correlation) / room) if room > 0 else None
+
+
+def _compare_pooled(before: PassCounts, after: PassCounts) -> float:
+    """Return the p-value of a drop without correlation: Fisher's exact test, one-sided."""
+    return compute_drop_p_value(ScenarioCounts((before,), after), 0.0)
 
 
 def _is_thinned(
-    scenario: ScenarioComparison, counts: PassCounts, min_drop: float, level: float
+    scenario: ScenarioComparison, counts: ScenarioCounts, min_drop: float, level: float
 ) -> bool:
     """Return whether too few iterations were judged to detect a drop.
 
     That counts only if a drop was detectable in the baseline's latest run, or if the head has at
     most half as many iterations.
     """
-    passed_before, judged_before, _, judged = counts
+    judged = counts.after.judged
     before = 0 if scenario.before is None else scenario.before.latest_judged
-    rate = max(passed_before / judged_before - min_drop, 0.0)
+    rate = max(counts.pooled.rate - min_drop, 0.0)
 
     def shows(iterations: int) -> bool:
         passed = math.floor(rate * iterations + 0.5)
-        p_value = statistics.compute_drop_p_value(passed_before, judged_before, passed, iterations)
-        return p_value < level
+        return _compare_pooled(counts.pooled, PassCounts(passed, iterations)) < level
 
     return judged < before and not shows(judged) and (judged * 2 <= before or shows(before))
 
@@ -72,35 +122,8 @@ def _is_flakier(scenario: ScenarioComparison, level: float) -> bool:
     before, after = scenario.before, scenario.after
     if before is None or after is None or not after.flaky:
         return False
-    first = (before.passed - before.flaky, after.passed - after.flaky)
-    p_value = statistics.compute_drop_p_value(first[0], before.judged, first[1], after.judged)
-    return p_value < level
-
-
-def _find_needed(counts: PassCounts, level: float) -> tuple[int | None, int | None]:
-    """Return the iterations needed for a decision; if none suffice, the baseline size needed."""
-    needed = find_needed_iterations(*counts, level)
-    return needed, None if needed else find_needed_baseline(*counts, level)
-
-
-def _find_counts(scenario: ScenarioComparison) -> PassCounts | None:
-    """Return the counts to test; None: a side was not judged or is not comparable."""
-    before, after = scenario.before, scenario.after
-    if before is None or after is None or scenario.change == "not_comparable":
-        return None
-    if not before.judged or not after.judged:
-        return None
-    return before.passed, before.judged, after.passed, after.judged
-
-
-def decide_regression(
-    counts: PassCounts, p_value: float, policy: ComparePolicy
-) -> RegressionDecision:
-    """Decide whether a pass rate fell; `p_value` is adjusted for the number of scenarios."""
-    passed_before, judged_before, passed_after, judged_after = counts
-    if p_value < policy.level:
-        return "regression"
-    drop = passed_before / judged_before - passed_after / judged_after
-    # Rounded, because 0.9 - 0.7 is less than 0.2 in floating point.
-    is_drop = drop > 0 and round(drop, 9) >= policy.min_drop
-    return "undecided" if is_drop and p_value < policy.doubt else "no_regression"
+    first = (
+        PassCounts(before.passed - before.flaky, before.judged),
+        PassCounts(after.passed - after.flaky, after.judged),
+    )
+    return _compare_pooled(*first) < level

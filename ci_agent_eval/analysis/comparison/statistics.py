@@ -1,34 +1,8 @@
-"""Exact statistical tests of a comparison: sums of integers, so the same on every machine.
-
-Tests check each against SciPy, which is not used here because its import is slow.
-"""
+"""Adjustment of p-values for their number, and rounding."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-
-
-def compute_drop_p_value(
-    passed_before: int, judged_before: int, passed_after: int, judged_after: int
-) -> float:
-    """Return the one-sided p-value of Fisher's exact test that the pass rate fell.
-
-    R. A. Fisher, "Statistical Methods for Research Workers" (1934), section 21.02: the chance
-    of at least the observed failures in the head if failures were distributed at random.
-    """
-    failed_before, failed_after = judged_before - passed_before, judged_after - passed_after
-    failed = failed_before + failed_after
-    least = max(0, failed - judged_after)
-    ways = math.comb(judged_before, least) * math.comb(judged_after, failed - least)
-    as_far = 0
-    for before in range(least, failed_before + 1):
-        as_far += ways
-        # The next term of the hypergeometric distribution from this one.
-        after = failed - before
-        ways = ways * (judged_before - before) * after
-        ways //= (before + 1) * (judged_after - after + 1)
-    return round_significant(as_far / math.comb(judged_before + judged_after, failed))
 
 
 def adjust_p_values(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -44,17 +18,6 @@ def adjust_p_values(p_values: Sequence[float]) -> tuple[float, ...]:
         least = min(least, p_values[place] * len(p_values) / rank)
         found[place] = round_significant(least)
     return tuple(found)
-
-
-def compute_losses_p_value(lost: int, won: int) -> float:
-    """Return the one-sided exact McNemar (sign) test of scenarios lost against scenarios won.
-
-    Q. McNemar, Psychometrika 12 (1947), 153-157, by the binomial distribution. 1 if nothing
-    was lost or won.
-    """
-    changed = lost + won
-    ways = sum(math.comb(changed, losses) for losses in range(lost, changed + 1))
-    return round_significant(ways / 2**changed)
 
 
 def round_significant(value: float, digits: int = 10) -> float:

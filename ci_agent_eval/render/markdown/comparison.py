@@ -91,23 +91,25 @@ def _list_changes(row: ComparisonRow) -> Iterator[tuple[int, str, str]]:
     """Yield rank, kind and line of each change that no list of failures has."""
     scenario, name = row.scenario, render_name(row.name)
     passes = f"{name}, {row.now} now, {row.before} before"
+    if row.is_newly_failing_advisory:
+        yield 0, CHANGES["newly_failing"], passes
     if scenario.change == "fixed":
-        yield 0, CHANGES["fixed"], passes
+        yield 1, CHANGES["fixed"], passes
     if scenario.newly_over:
         budgets = ", ".join(code_span(budget, limit=ID_LIMIT) for budget in scenario.newly_over)
-        yield 1, "newly over budget", f"{name}, {budgets}"
+        yield 2, "newly over budget", f"{name}, {budgets}"
     if scenario.differences:
         kind, differences = CHANGES["not_comparable"], _join_differences(row)
         if scenario.change == "not_comparable":
-            yield 2, kind, f"{passes}, {differences}"
+            yield 3, kind, f"{passes}, {differences}"
         else:
-            yield 2, f"partly {kind}", f"{passes}, {row.set_aside}: {differences}"
+            yield 3, f"partly {kind}", f"{passes}, {row.set_aside}: {differences}"
     if scenario.renamed_from is not None:
-        yield 3, "renamed", f"{name} was {code_span(scenario.renamed_from)}"
+        yield 4, "renamed", f"{name} was {code_span(scenario.renamed_from)}"
     if scenario.change == "new":
-        yield 4, CHANGES["new"], name
+        yield 5, CHANGES["new"], name
     if scenario.change not in CHANGES:
-        yield 5, row.change, passes
+        yield 6, row.change, passes
 
 
 def _join_differences(row: ComparisonRow) -> str:

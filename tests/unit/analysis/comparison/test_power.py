@@ -6,7 +6,12 @@ import pytest
 from scipy import stats
 
 from ci_agent_eval.analysis.comparison.power import POWER, find_needed_iterations
-from ci_agent_eval.analysis.comparison.statistics import compute_drop_p_value
+from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
+from ci_agent_eval.analysis.comparison.scenario_test import compute_drop_p_value
+
+
+def counts(passed_before, before, passed, after):
+    return ScenarioCounts((PassCounts(passed_before, before),), PassCounts(passed, after))
 
 
 def power(iterations, passed_before, before, rate, level):
@@ -14,7 +19,7 @@ def power(iterations, passed_before, before, rate, level):
     return sum(
         stats.binom.pmf(passed, iterations, rate)
         for passed in range(iterations + 1)
-        if compute_drop_p_value(passed_before, before, passed, iterations) < level
+        if compute_drop_p_value(counts(passed_before, before, passed, iterations), 0.0) < level
     )
 
 

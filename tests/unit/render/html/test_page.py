@@ -268,7 +268,7 @@ def test_base_and_head_stand_side_by_side():
     assert [re.search(r'class="parted">.*?<bdi>(\w+)', way)[1] for way in ways] == [
         "ask_manager", "issue_refund",
     ]  # fmt: skip
-    assert "Benjamini-Hochberg at 5 % over 6 scenarios" in unescape(section)
+    assert "half of the level of 5 % for 1 scenario with failures enough" in unescape(section)
 
 
 def scenario_data(text):

@@ -1,0 +1,86 @@
+"""Distributions of the comparison's tests, by the logarithm of the gamma function.
+
+SciPy has them, too, but takes longer to import than a comparison; the tests check each against it.
+"""
+
+from __future__ import annotations
+
+import math
+
+_MAX_TERMS = 10_000
+_PRECISION = 1e-15
+_TINY = 1e-300
+
+
+def compute_beta_binomial_cdf(passed: int, total: int, alpha: float, beta: float) -> float:
+    """Return the chance of at most `passed` of `total` for a rate drawn from Beta(alpha, beta).
+
+    J. G. Skellam, Journal of the Royal Statistical Society B 10 (1948), 257-261.
+    """
+    if passed >= total:
+        return 1.0
+    constant = _log_beta(alpha, beta) - math.lgamma(total + 1)
+    logs = (
+        _log_beta(alpha + x, beta + total - x) - math.lgamma(x + 1) - math.lgamma(total - x + 1)
+        for x in range(passed + 1)
+    )
+    return min(math.fsum(math.exp(log - constant) for log in logs), 1.0)
+
+
+def compute_t_cdf(value: float, degrees: float) -> float:
+    """Return the cumulative distribution function of Student's t; `degrees` above 0.
+
+    NIST Digital Library of Mathematical Functions, 8.17.
+    """
+    square = value * value
+    if square < degrees:  # of two forms the one that loses no digits
+        tail = (1 - compute_regularized_beta(square / (degrees + square), 0.5, degrees / 2)) / 2
+    else:
+        tail = compute_regularized_beta(degrees / (degrees + square), degrees / 2, 0.5) / 2
+    return tail if value <= 0 else 1 - tail
+
+
+def compute_t_quantile(share: float, degrees: float) -> float:
+    """Return the value below which `share` (above 0.5, below 1) of Student's t lies."""
+    low, high = 0.0, 1.0
+    while compute_t_cdf(high, degrees) < share:
+        low, high = high, high * 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if compute_t_cdf(middle, degrees) < share else (low, middle)
+    return (low + high) / 2
+
+
+def compute_regularized_beta(x: float, a: float, b: float) -> float:
+    """Return the regularized incomplete beta function I_x(a, b); `x` is from 0 to 1."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    front = math.exp(a * math.log(x) + b * math.log1p(-x) - _log_beta(a, b))
+    if x < (a + 1) / (a + b + 2):
+        return front * _compute_beta_fraction(x, a, b) / a
+    return 1 - front * _compute_beta_fraction(1 - x, b, a) / b
+
+
+def _compute_beta_fraction(x: float, a: float, b: float) -> float:
+    """Return the continued fraction DLMF 8.17.22, by the modified Lentz method."""
+    numerator, denominator = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
+    found = denominator
+    for m in range(1, _MAX_TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            denominator = 1 / _nonzero(1 + term * denominator)
+            numerator = _nonzero(1 + term / numerator)
+            change = denominator * numerator
+            found *= change
+        if abs(change - 1) < _PRECISION:
+            break
+    return found
+
+
+def _nonzero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

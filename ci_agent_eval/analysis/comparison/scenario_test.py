@@ -1,0 +1,81 @@
+"""The test of one scenario: the chance that a run of the unchanged base does as badly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ci_agent_eval.analysis.comparison.distributions import compute_beta_binomial_cdf
+from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
+from ci_agent_eval.analysis.comparison.statistics import adjust_p_values, round_significant
+
+
+class PredictedRate(NamedTuple):
+    """The pass rate of a further run of the base, as a beta distribution."""
+
+    alpha: float
+    beta: float
+
+    def compute_p_value(self, after: PassCounts) -> float:
+        """Return the chance of at most as many passes as in the head."""
+        chance = compute_beta_binomial_cdf(after.passed, after.judged, self.alpha, self.beta)
+        return round_significant(chance)
+
+
+def predict_rate(before: Sequence[PassCounts], correlation: float) -> PredictedRate | None:
+    """Predict the pass rate of a further run; None: no iteration of the base passed.
+
+    The iterations of a run count less the more they are alike. Without correlation the chance
+    of the head's passes is the p-value of Fisher's one-sided exact test.
+    """
+    weights = [1 / (1 + (run.judged - 1) * correlation) for run in before]
+    passed = sum(weight * run.passed for weight, run in zip(weights, before, strict=True))
+    judged = sum(weight * run.judged for weight, run in zip(weights, before, strict=True))
+    if not passed:
+        return None
+    mean = passed / (judged + 1)
+    spread = correlation + (1 - correlation) / (judged + 2)
+    size = 1 / spread - 1
+    return PredictedRate(mean * size, (1 - mean) * size)
+
+
+def compute_drop_p_values(
+    scenarios: Sequence[ScenarioCounts], correlation: float, level: float
+) -> list[float | None]:
+    """Return each scenario's p-value of a drop, adjusted for the number that could show one.
+
+    None: both sides together have so few failures that not even all of them in the head would be
+    significant (R. E. Tarone, Biometrics 46 (1990), 515-522). The others are adjusted by Benjamini
+    and Hochberg's procedure, as in P. B. Gilbert, Applied Statistics 54 (2005), 143-158.
+    """
+    tested = _find_testable([_compute_least_p_value(s) for s in scenarios], level)
+    found = adjust_p_values([compute_drop_p_value(scenarios[i], correlation) for i in tested])
+    adjusted: list[float | None] = [None] * len(scenarios)
+    for place, p_value in zip(tested, found, strict=True):
+        adjusted[place] = p_value
+    return adjusted
+
+
+def compute_drop_p_value(scenario: ScenarioCounts, correlation: float) -> float:
+    """Return the p-value of one scenario, not adjusted."""
+    predicted = predict_rate(scenario.before, correlation)
+    return 1.0 if predicted is None else predicted.compute_p_value(scenario.after)
+
+
+def _compute_least_p_value(scenario: ScenarioCounts) -> float:
+    """Return the p-value without correlation if all failures of both sides were in the head."""
+    after, pooled = scenario.after, scenario.pooled
+    failed = pooled.judged - pooled.passed + after.judged - after.passed
+    head_failed = min(failed, after.judged)
+    before = PassCounts(pooled.judged - failed + head_failed, pooled.judged)
+    worst = PassCounts(after.judged - head_failed, after.judged)
+    return compute_drop_p_value(ScenarioCounts((before,), worst), 0.0)
+
+
+def _find_testable(least: Sequence[float], level: float) -> list[int]:
+    """Return the places of the tests that could be significant, by Tarone's procedure."""
+    for count in range(1, len(least) + 1):
+        possible = [place for place, p_value in enumerate(least) if p_value <= level / count]
+        if len(possible) <= count:
+            return possible
+    return list(range(len(least)))

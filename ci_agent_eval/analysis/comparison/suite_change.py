@@ -1,0 +1,189 @@
+"""The test of the suite as a whole: whether the mean of all scenarios fell.
+
+It finds a drop of a few points in every scenario, which no test of one scenario finds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, variance
+
+from ci_agent_eval.analysis.comparison.distributions import compute_t_cdf, compute_t_quantile
+from ci_agent_eval.analysis.comparison.metric_changes import PoolPair
+from ci_agent_eval.analysis.comparison.model import SuiteChange, SuiteMeasure
+from ci_agent_eval.analysis.comparison.pool import RunSample
+from ci_agent_eval.analysis.comparison.run_variation import (
+    ASSUMED_DAY,
+    DayVariation,
+    RunMeans,
+    average_runs,
+    estimate_day_variation,
+)
+from ci_agent_eval.analysis.comparison.statistics import round_significant
+
+MIN_SCENARIOS = 5
+"""Fewer scenarios are not tested as a suite."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteSample:
+    """The values of a scenario, 0 to 1: of each run of the base, and of the head."""
+
+    before: tuple[float, ...]
+    """Latest run first; the same runs for each scenario of a suite."""
+    usual: float
+    """Mean of the base over all its iterations."""
+    after: float
+
+
+def compute_suite_change(
+    measure: SuiteMeasure, samples: Sequence[SuiteSample], *, gates: bool
+) -> SuiteChange | None:
+    """Compare the suite's mean with the base; None: too few scenarios.
+
+    A paired t-test clustered by scenario (E. Miller, "Adding Error Bars to Evals", 2024,
+    arXiv:2411.00640), with the variance of a day's shift added.
+    """
+    if len(samples) < MIN_SCENARIOS:
+        return None
+    runs = average_runs([sample.before for sample in samples])
+    day = estimate_day_variation(runs)
+    differences = [sample.after - sample.usual for sample in samples]
+    drop = fmean(differences)
+    own = variance(differences) / len(samples)
+    total, degrees = _add_day(own, len(samples), day)
+    margin = compute_t_quantile(0.975, degrees) * math.sqrt(total) if total else 0.0
+    p_value = _compute_p_value(drop, own, len(samples), day)
+    before, after = fmean(s.usual for s in samples), fmean(s.after for s in samples)
+    if len(runs.means) > 2 and _has_bad_days(runs):
+        p_value = max(p_value, _compute_logit_p_value(before, after, own, len(samples), runs))
+    return SuiteChange(
+        measure=measure,
+        before=round(before, 10),
+        after=round(after, 10),
+        interval=(round(drop - margin, 10), round(drop + margin, 10)),
+        p_value=round_significant(p_value),
+        scenarios=len(samples),
+        day_variation=round_significant(math.sqrt(day.variance)),
+        runs=day.runs,
+        gates=gates,
+    )
+
+
+def list_suite_changes(
+    compared: Sequence[ComparedScenario], *, evaluations_gate: bool
+) -> tuple[SuiteChange, ...]:
+    """Compare each measure of the suite: strict scenarios that are required, and evaluations."""
+    strict = [c for c in compared if not c.is_evaluation and c.is_required]
+    evaluations = [c for c in compared if c.is_evaluation]
+    gates = evaluations_gate or any(c.is_required for c in evaluations)
+    found = (
+        compute_suite_change("pass_rate", _sample_rates(strict), gates=True),
+        compute_suite_change("evaluation_pass_rate", _sample_rates(evaluations), gates=gates),
+        compute_suite_change("evaluation_score", _sample_scores(evaluations), gates=gates),
+    )
+    return tuple(change for change in found if change is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedScenario:
+    """A scenario's iterations on both sides, and how it counts."""
+
+    pools: PoolPair
+    is_evaluation: bool
+    is_required: bool
+
+
+def _sample_rates(compared: Sequence[ComparedScenario]) -> list[SuiteSample]:
+    return _sample_measure([c.pools for c in compared], _list_outcomes)
+
+
+def _sample_scores(compared: Sequence[ComparedScenario]) -> list[SuiteSample]:
+    return _sample_measure([c.pools for c in compared], lambda sample: sample.scores)
+
+
+def _list_outcomes(sample: RunSample) -> Sequence[float]:
+    passed, judged = sample.counts
+    return [1.0] * passed + [0.0] * (judged - passed)
+
+
+def _sample_measure(
+    pools: Sequence[PoolPair], get_values: Callable[[RunSample], Sequence[float]]
+) -> list[SuiteSample]:
+    """Return a sample of each scenario that the head and every usual run of the base measured.
+
+    Runs that lack more than half of the scenarios are no usual runs: they were of a part.
+    """
+    sides = [
+        ({s.run: v for s in before.runs if (v := get_values(s))}, after.runs)
+        for before, after in pools
+    ]
+    measured = [(past, get_values(after[0])) for past, after in sides if past and after]
+    counts = Counter(run for past, values in measured if values for run in past)
+    usual = sorted(run for run, count in counts.items() if count * 2 >= len(measured))
+    return [
+        SuiteSample(
+            tuple(fmean(past[run]) for run in usual),
+            fmean(value for values in past.values() for value in values),
+            fmean(values),
+        )
+        for past, values in measured
+        if values and usual and all(run in past for run in usual)
+    ]
+
+
+def mark_drops(changes: Sequence[SuiteChange], level: float) -> tuple[SuiteChange, ...]:
+    """Return the changes with the decision whether each is a significant drop."""
+    return tuple(replace(change, fell=change.p_value < level) for change in changes)
+
+
+def _add_day(own: float, scenarios: int, day: DayVariation) -> tuple[float, float]:
+    """Return the variance of the difference and its degrees of freedom, by Satterthwaite.
+
+    F. E. Satterthwaite, Biometrics Bulletin 2 (1946), 110-114.
+    """
+    shift = day.variance * (1 + 1 / max(day.runs, 1))
+    total = own + shift
+    parts = own**2 / (scenarios - 1) + shift**2 / day.degrees
+    return total, total**2 / parts if parts else math.inf
+
+
+def _compute_p_value(drop: float, own: float, scenarios: int, day: DayVariation) -> float:
+    if drop >= 0:
+        return 1.0 if drop == 0 else 1 - _compute_p_value(-drop, own, scenarios, day)
+    total, degrees = _add_day(own, scenarios, day)
+    if total == 0:
+        return 0.5**scenarios  # the sign test: each scenario fell by the same
+    return compute_t_cdf(drop / math.sqrt(total), degrees)
+
+
+def _has_bad_days(runs: RunMeans) -> bool:
+    """Return whether the runs vary more than half of all suites do with the assumed shift."""
+    degrees = len(runs.means) - 1
+    expected = runs.own_variance + ASSUMED_DAY**2
+    return runs.variance > expected * _compute_median_chi_square(degrees) / degrees
+
+
+def _compute_median_chi_square(degrees: int) -> float:
+    """Return the median, by E. B. Wilson and M. M. Hilferty, PNAS 17 (1931), 684-688."""
+    return float(degrees * (1 - 2 / (9 * degrees)) ** 3)
+
+
+def _compute_logit_p_value(
+    before: float, after: float, own: float, scenarios: int, runs: RunMeans
+) -> float:
+    """Return the p-value on logits, on which a bad day shifts as far as a good one."""
+    rates = [_clip(rate, scenarios) for rate in (before, after, *runs.means)]
+    spread = fmean(rates[:2]) * (1 - fmean(rates[:2]))
+    logits = [math.log(rate / (1 - rate)) for rate in rates]
+    scaled = RunMeans(tuple(logits[2:]), runs.own_variance / spread**2)
+    day = estimate_day_variation(scaled, ASSUMED_DAY / spread)
+    return _compute_p_value(logits[1] - logits[0], own / spread**2, scenarios, day)
+
+
+def _clip(rate: float, scenarios: int) -> float:
+    least = 1 / (2 * scenarios)
+    return min(max(rate, least), 1 - least)

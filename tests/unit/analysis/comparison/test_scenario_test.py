@@ -1,0 +1,76 @@
+"""The test of one scenario: Fisher's without correlation, and careful where runs differ."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
+from ci_agent_eval.analysis.comparison.scenario_test import (
+    compute_drop_p_value,
+    compute_drop_p_values,
+)
+
+side = st.integers(1, 40).flatmap(lambda n: st.builds(PassCounts, st.integers(0, n), st.just(n)))
+
+
+def scenario(after, *before):
+    return ScenarioCounts(tuple(PassCounts(*run) for run in before), PassCounts(*after))
+
+
+def test_fisher_s_tea_drinker():
+    # Fisher, The Design of Experiments (1935), section 7: 3 of 4 cups right, p = 17/70.
+    assert compute_drop_p_value(scenario((1, 4), (3, 4)), 0.0) == pytest.approx(17 / 70)
+
+
+@given(side, st.lists(side, min_size=1, max_size=4))
+def test_without_correlation_it_is_fisher_s_exact_test(after, before):
+    found = ScenarioCounts(tuple(before), after)
+    table = [
+        [after.passed, after.judged - after.passed],
+        [found.pooled.passed, found.pooled.judged - found.pooled.passed],
+    ]
+    expected = stats.fisher_exact(table, alternative="less").pvalue
+    assert compute_drop_p_value(found, 0.0) == pytest.approx(expected, rel=1e-8)
+
+
+def test_thousands_of_iterations_are_no_matter():
+    expected = stats.hypergeom.logcdf(900, 23000, 9900, 3000)
+    found = compute_drop_p_value(scenario((900, 3000), (9000, 20000)), 0.0)
+    assert math.log(found) == pytest.approx(expected, rel=1e-7)
+
+
+def test_the_more_a_run_s_iterations_are_alike_the_less_a_drop_says():
+    found = scenario((2, 10), (10, 10), (9, 10), (10, 10))
+    p_values = [compute_drop_p_value(found, correlation) for correlation in (0, 0.03, 0.13, 0.5)]
+    assert p_values == sorted(p_values)
+    assert p_values[0] < 0.001
+    assert p_values[-1] > 0.05
+
+
+def test_more_runs_say_more_than_more_iterations_of_one():
+    runs, one = [(5, 5)] * 4, [(20, 20)]
+    p_values = [compute_drop_p_value(scenario((2, 5), *before), 0.13) for before in (runs, one)]
+    assert p_values[0] < p_values[1]
+
+
+def test_a_scenario_that_never_passed_cannot_fall():
+    assert compute_drop_p_value(scenario((0, 5), (0, 5)), 0.05) == 1.0
+
+
+def test_scenarios_that_cannot_show_a_drop_are_not_counted():
+    """One of fifty is broken, and the others have no failures: five iterations are enough."""
+    steady = [scenario((5, 5), (5, 5))] * 49
+    *others, broken = compute_drop_p_values([*steady, scenario((0, 5), (5, 5))], 0.0, 0.025)
+    assert set(others) == {None}
+    assert broken == pytest.approx(1 / 252)
+
+
+def test_scenarios_that_could_show_one_are_adjusted_for():
+    doubtful = [scenario((3, 5), (2, 5))] * 3
+    p_values = compute_drop_p_values([*doubtful, scenario((0, 5), (5, 5))], 0.0, 0.025)
+    assert p_values[3] == pytest.approx(4 / 252)
