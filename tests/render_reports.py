@@ -306,10 +306,13 @@ def compared() -> Report:
         return [
             *(episode("refund_over_limit", iteration=n, **went(*way)) for n in five),
             *(failing("small_talk", iteration=n, **went("greet")) for n in five),
-            *(failing("order_status", iteration=n, **went("lookup_order")) for n in five),
+            *(
+                failing("order_status", iteration=n, model="openai:a", **went("lookup_order"))
+                for n in five
+            ),
             *(episode("escalation", iteration=n, **lax, **went("ask_manager")) for n in five),
             *(episode("refund_by_email", iteration=n, **steps(*way, cost=0.003)) for n in five),
-            *(episode("greeting", iteration=n, model="openai:a") for n in five),
+            *(episode("greeting", iteration=n, conditions={"judge": "openai:a"}) for n in five),
             episode("loyalty_points", gate="advisory" if number else "required"),
             episode("vouchers", duration_ms=900 + number),
         ]
@@ -320,11 +323,12 @@ def compared() -> Report:
           for n in range(1, 5)),
         episode("refund_over_limit", iteration=5, **steps(*way)),
         *(failing("small_talk", iteration=n, **steps("greet")) for n in five),
-        *(episode("order_status", iteration=n, **steps("lookup_order", "reply")) for n in five),
+        *(episode("order_status", iteration=n, model="openai:b", **steps("lookup_order", "reply"))
+          for n in five),
         *(episode("escalation", iteration=n, **lax, **steps("ask_manager")) for n in range(1, 9)),
         *(failing("escalation", iteration=n, **lax, **steps("ask_lawyer")) for n in (9, 10)),
         *(episode("refund_by_email", iteration=n, **dear, **steps(*way)) for n in five),
-        *(episode("greeting", iteration=n, model="openai:b") for n in five),
+        *(episode("greeting", iteration=n, conditions={"judge": "openai:b"}) for n in five),
         episode("coupons", was=["vouchers"]),
         episode("complaints"),
         baseline=baseline(*map(base, range(10))),
@@ -423,15 +427,15 @@ def hostile_baseline(text: str = HOSTILE) -> Report:
     return report(
         *(failing(text, agent=text, iteration=n, file=text, **way(text, **over)) for n in (1, 2)),
         *(episode(other, iteration=n, was=[f"{text}3"], **way(text)) for n in (1, 2)),
-        episode(f"{text}4", model=text),
-        *(failing(f"{text}6", iteration=n, **way(text, line=3)) for n in (1, 2)),
+        episode(f"{text}4", conditions={"judge": text}),
+        *(failing(f"{text}6", iteration=n, model=text, **way(text, line=3)) for n in (1, 2)),
         baseline=baseline(
             [
                 *(episode(text, agent=text, iteration=n, **way(other)) for n in range(40)),
                 failing(f"{text}3", **way(other)),
-                episode(f"{text}4", model=other),
+                episode(f"{text}4", conditions={"judge": other}),
                 episode(f"{text}5"),
-                *(episode(f"{text}6", iteration=n, **way(text)) for n in range(40)),
+                *(episode(f"{text}6", iteration=n, model=other, **way(text)) for n in range(40)),
             ],
             label=text,
         ),

@@ -146,7 +146,8 @@ OPTIONS: tuple[Option, ...] = (
         "compare-across",
         ("compare", "across"),
         "text",
-        "Conditions that may differ between compared runs: model, tools, prices, judge.",
+        "Conditions that may differ between compared runs: model, tools, prices, judge. By "
+        "default all but judge.",
     ),
     Option(
         "compare-gate",

@@ -75,7 +75,7 @@ class CompareSettings(KnownKeysModel):
     artifact: str = Field(default=DEFAULT_ARTIFACT, min_length=1)
     level: float = Field(default=0.05, gt=0, lt=0.5)
     min_drop: Rate = 0.2
-    across: tuple[Condition, ...] = ()
+    across: tuple[Condition, ...] = ("model", "tools", "prices")
     gate: Literal["fail", "warn"] = "fail"
     max_cost_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     max_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)

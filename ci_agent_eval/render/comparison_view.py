@@ -112,6 +112,22 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ConditionRow:
+    """A condition that differs from the baseline in compared scenarios."""
+
+    condition: str
+    before: str
+    """Foreign text, as is `after`."""
+    after: str
+    scenarios: str
+    """How many of the compared scenarios it concerns."""
+
+
+MOST_CONDITIONS = 4
+"""Most changed conditions that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
 class ComparisonView:
     """A comparison with the baseline."""
 
@@ -121,6 +137,8 @@ class ComparisonView:
     """How its figures and p-values were calculated."""
     scenarios: Sequence[ComparisonRow]
     trend: Sequence[TrendPoint]
+    changed_conditions: Sequence[ConditionRow] = ()
+    """Conditions that differ in compared scenarios."""
 
     @property
     def changed_scenarios(self) -> Sequence[ComparisonRow]:
@@ -144,7 +162,17 @@ def build_comparison(report: Report) -> ComparisonView | None:
     if found is None:
         return None
     rows = tuple(map(_build_row, found.scenarios))
-    return ComparisonView(found.label, describe_method(found), rows, found.trend)
+    conditions = tuple(_build_condition_rows(found))
+    return ComparisonView(found.label, describe_method(found), rows, found.trend, conditions)
+
+
+def _build_condition_rows(found: Comparison) -> Iterator[ConditionRow]:
+    compared = count_noun(found.pass_rate.compared, "compared scenario")
+    for changed in found.changed_conditions[:MOST_CONDITIONS]:
+        difference, count = changed.difference, format_count(changed.scenarios)
+        yield ConditionRow(
+            difference.condition, difference.before, difference.after, f"{count} of {compared}"
+        )
 
 
 def _build_row(scenario: ScenarioComparison) -> ComparisonRow:

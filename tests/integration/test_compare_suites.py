@@ -16,14 +16,14 @@ def write(folder, episodes):
     (folder / "results.json").write_text(text)
 
 
-def strict(failed, iterations, shift=0):
+def strict(failed, iterations, shift=0, **fields):
     """Return a scenario for each number of failed iterations; `shift` makes a run distinct."""
     found = []
     for number, lost in enumerate(failed):
         for iteration in range(1, iterations + 1):
             build = failing if iteration <= lost else episode
             scenario = f"s{number:03}"
-            found.append(build(scenario, iteration=iteration, duration_ms=shift + 1))
+            found.append(build(scenario, iteration=iteration, duration_ms=shift + 1, **fields))
     return found
 
 
@@ -120,3 +120,12 @@ def test_runs_that_differ_excuse_a_scenario(compared):
     head = strict([14, 2, 1, 3, 4], 20)
     code, verdict, _ = compared(head, *bases, min_pass_rate=0.0)
     assert (code, kinds(verdict)) == (0, [])
+
+
+def test_a_model_upgrade_is_compared_and_said(compared):
+    """8 of 8 → 1 of 8 with another model: a note in a fold, once."""
+    head, base = strict([7], 8, model="gpt-5.2"), strict([0], 8, model="gpt-5")
+    code, verdict, text = compared(head, base, min_pass_rate=0.1)
+    assert (code, kinds(verdict)) == (1, ["regression"])
+    said = "Compared across: model `gpt-5` → `gpt-5.2` in 1 of 1 compared scenario."
+    assert said in text.splitlines()[:6]

@@ -11,7 +11,9 @@ from ci_agent_eval.analysis.comparison.conditions import (
     ConditionSets,
     collect_conditions,
     compare_conditions,
+    count_changed_conditions,
     find_common_conditions,
+    list_changed_conditions,
 )
 from ci_agent_eval.analysis.comparison.divergence import find_divergence, find_typical_steps
 from ci_agent_eval.analysis.comparison.metric_changes import (
@@ -89,6 +91,7 @@ def compare_runs(
         suite_level=suite_level,
         run_correlation=round_significant(decided.run_correlation),
         suite=mark_drops(suite, suite_level),
+        changed_conditions=count_changed_conditions(scenarios),
         copies=len(runs) - len(counted),
         replays=sum(before.repeated for before, _ in paired.pools.values()),
         trend=build_trend(
@@ -247,6 +250,9 @@ class _ScenarioPairing:
             after=after,
             newly_over=_find_newly_over(comparable[0], run),
             differences=self._list_differences(comparable[0], now),
+            changed_conditions=list_changed_conditions(
+                collect_conditions(comparable[0].episodes), collect_conditions(now.episodes)
+            ),
             divergence=self._find_divergence(comparable[0], now),
         )
 
@@ -255,10 +261,13 @@ class _ScenarioPairing:
     ) -> Sequence[ScenarioRun]:
         """Keep the iterations of each baseline run that ran under these conditions.
 
-        An older run without such iterations is left out; the latest run always stays.
+        Older runs must be like the latest in everything: the base may have changed its model. One
+        without such iterations is left out; the latest run always stays.
         """
-        kept = [keep_comparable(run, condition_sets, self.policy.across) for run in past]
-        return [kept[0], *(run for run in kept[1:] if run.tally.judged or not run.incomparable)]
+        latest = keep_comparable(past[0], condition_sets, self.policy.across)
+        usual = collect_conditions(latest.episodes)
+        older = [keep_comparable(run, usual, ()) for run in past[1:]] if usual else past[1:]
+        return [latest, *(run for run in older if run.tally.judged or not run.incomparable)]
 
     def _list_differences(
         self, before: ScenarioRun, after: ScenarioRun

@@ -7,10 +7,15 @@ before a model or tool was known.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
-from ci_agent_eval.analysis.comparison.model import ConditionDifference
+from ci_agent_eval.analysis.comparison.model import (
+    ChangedCondition,
+    ConditionDifference,
+    ScenarioComparison,
+)
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 
 CONDITIONS = ("model", "tools", "prices", "judge")
@@ -112,6 +117,29 @@ def compare_conditions(
     # If each condition is the same on both sides, their combinations differ.
     differing = [n for n in both if old[n] != new[n]] or both
     return tuple(ConditionDifference(n, "; ".join(old[n]), "; ".join(new[n])) for n in differing)
+
+
+def list_changed_conditions(
+    before: Iterable[ConditionValues], after: Iterable[ConditionValues]
+) -> tuple[ConditionDifference, ...]:
+    """Return the conditions that are known on both sides and whose values differ."""
+    old, new = _collect_values(before), _collect_values(after)
+    return tuple(
+        ConditionDifference(name, "; ".join(old[name]), "; ".join(new[name]))
+        for name in CONDITIONS
+        if old[name] and new[name] and old[name] != new[name]
+    )
+
+
+def count_changed_conditions(
+    scenarios: Iterable[ScenarioComparison],
+) -> tuple[ChangedCondition, ...]:
+    """Count the compared scenarios with each difference, the most frequent first."""
+    counts = Counter(difference for s in scenarios for difference in s.changed_conditions)
+    found = (ChangedCondition(difference, count) for difference, count in counts.items())
+    return tuple(
+        sorted(found, key=lambda c: (-c.scenarios, c.difference.condition, c.difference.after))
+    )
 
 
 def _collect_values(condition_sets: Iterable[ConditionValues]) -> dict[str, list[str]]:

@@ -35,7 +35,7 @@ class ComparePolicy:
     """Smallest drop in pass rate (0 to 1) that is inconclusive if it cannot be confirmed."""
     doubt: float = 0.2
     """Highest adjusted p-value of an inconclusive drop; a drop above it is noise."""
-    across: frozenset[str] = frozenset()
+    across: frozenset[str] = frozenset({"model", "tools", "prices"})
     """Conditions that may differ: `model`, `tools`, `prices`, `judge`."""
     max_cost_increase: float | None = None
     """Maximum relative increase of the cost per episode, which is tested; None: no limit."""
@@ -126,6 +126,14 @@ class ConditionDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedCondition:
+    """The same difference of a condition in several compared scenarios."""
+
+    difference: ConditionDifference
+    scenarios: int
+
+
+@dataclass(frozen=True, slots=True)
 class Divergence:
     """The first divergence of two trajectories, and both sequences of tool calls."""
 
@@ -171,6 +179,8 @@ class ScenarioComparison:
     """Budgets that it violates and did not violate in the baseline."""
     differences: tuple[ConditionDifference, ...] = ()
     """Conditions that make it, or some of its iterations, incomparable."""
+    changed_conditions: tuple[ConditionDifference, ...] = ()
+    """Conditions that differ and are compared all the same."""
     divergence: Divergence | None = None
     renamed_from: str | None = None
     thinned: bool = False
@@ -270,6 +280,8 @@ class Comparison:
     """Correlation of the iterations of a run, 0 to 1, that the tests of scenarios allow for."""
     suite: tuple[SuiteChange, ...] = ()
     """Measures of the suite as a whole."""
+    changed_conditions: tuple[ChangedCondition, ...] = ()
+    """Conditions that differ in compared scenarios, the most frequent first."""
     trend: tuple[TrendPoint, ...] = ()
     """The last baseline runs, oldest first, then the head."""
     copies: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ci_agent_eval.analysis.agent_names import assign_agents
@@ -69,7 +69,7 @@ def group_scenario_runs(
 
 
 def keep_comparable(
-    run: ScenarioRun, condition_sets: ConditionSets, across: frozenset[str]
+    run: ScenarioRun, condition_sets: ConditionSets, across: Collection[str]
 ) -> ScenarioRun:
     """Return the run without iterations that were judged under other conditions."""
     if all(matches_any(kind, condition_sets, across) for kind in run.conditions):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import ConditionDifference, ScenarioMetrics
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow, FigureRow
+from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow, ConditionRow, FigureRow
 from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
 from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.numbers import format_count
@@ -69,6 +69,8 @@ class PageComparison:
 
     label: str
     method: str
+    conditions: Sequence[ConditionRow]
+    """Conditions that differ in compared scenarios, with names as page text."""
     figures: Sequence[FigureRow]
     pairs: Sequence[ComparisonPair]
     unchanged: int
@@ -94,6 +96,10 @@ def build_page_comparison(
     return PageComparison(
         label=texts.name(found.label),
         method=found.method,
+        conditions=[
+            replace(row, before=texts.name(row.before), after=texts.name(row.after))
+            for row in found.changed_conditions
+        ],
         figures=view.compared_figures,
         pairs=[
             _build_pair(row, texts, findings, conversations)

@@ -107,12 +107,24 @@ def _render_report(view: ReportView, head: str, most: int, *, limit: int, note: 
     frame = _ReportFrame(head, _render_evidence(view, view.links), view.links, limit)
     built = build_sections(view)
     body = _render_collapsed if view.has_passed else _render_open
+    changed = _render_changed_conditions(view)
 
     def compose(lines: Lines) -> str:
         shown = body(built, lines, _describe_full_report(view.links))
-        return frame.wrap(shown, _describe_cuts(frame, built, lines, most), note)
+        return frame.wrap(changed, shown, _describe_cuts(frame, built, lines, most), note)
 
     return fit_to_limit(compose, most, limit) or _render_bare(view, frame)
+
+
+def _render_changed_conditions(view: ReportView) -> str:
+    """Return what differs from the baseline, which changes the meaning of all that follows."""
+    rows = view.comparison.changed_conditions if view.comparison else ()
+    changes = (
+        f"{row.condition} {code_span(row.before, limit=60)} → {code_span(row.after, limit=60)} "
+        f"in {row.scenarios}"
+        for row in rows
+    )
+    return f"Compared across: {'; '.join(changes)}." if rows else ""
 
 
 def _render_open(built: tuple[Section, ...], lines: Lines, whole: str) -> str:

@@ -9,7 +9,7 @@ from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.terminal import comparison
 from ci_agent_eval.render.terminal import entries as entry
-from ci_agent_eval.render.terminal.entries import WHOLE_LIMIT
+from ci_agent_eval.render.terminal.entries import NAME_LIMIT, WHOLE_LIMIT
 from ci_agent_eval.render.terminal.layout import (
     BOLD,
     DIM,
@@ -137,5 +137,9 @@ def _list_ending(view: ReportView, style: TerminalStyle) -> Iterator[str]:
     yield from wrap_text(" · ".join([*view.evidence, *base]), style.width)
     if view.comparison is not None:
         yield from wrap_text(view.comparison.method, style.width)
+        for row in view.comparison.changed_conditions:
+            before, after = (escape_terminal(v, NAME_LIMIT) for v in (row.before, row.after))
+            text = f"Compared across: {row.condition} {before} -> {after} in {row.scenarios}"
+            yield from wrap_text(text, style.width)
     for line in wrap_text(view.headline, style.width):
         yield style.paint(line, f"{BOLD};{GREEN if view.has_passed else RED}")

@@ -180,30 +180,42 @@ def test_a_scenario_under_another_name_has_not_vanished():
     assert built.passed
 
 
-def test_another_model_is_no_regression():
-    now, before = run(10, 10, model="b", **LAX), run(20, model="a", **LAX)
+def judged_by(judge):
+    return {"conditions": {"judge": judge}}
+
+
+def test_another_judge_is_no_regression():
+    now, before = run(10, 10, **judged_by("b"), **LAX), run(20, **judged_by("a"), **LAX)
     built = report(*now, baseline=baseline(before))
     assert built.passed
     assert told(built.verdict.warnings) == [
-        ("not_comparable", "not comparable with the baseline: model was a, is b")
+        ("not_comparable", "not comparable with the baseline: judge was a, is b")
     ]
 
 
+def test_another_model_is_compared():
+    now, before = run(10, 10, model="b", **LAX), run(20, model="a", **LAX)
+    built = report(*now, baseline=baseline(before))
+    assert [reason.kind for reason in built.verdict.reasons] == ["regression"]
+    assert parse_verdict(render_verdict(built)) == built
+
+
 def test_iterations_under_other_conditions_are_set_aside_and_said():
-    def under(model):
-        return {"model": model, **LAX}
+    def under(judge):
+        return {**judged_by(judge), **LAX}
 
     odd = episode(iteration=21, **under("b"))
-    built = report(*run(5, 15, **under("a")), odd, baseline=baseline(run(20, model="a", **LAX)))
+    built = report(*run(5, 15, **under("a")), odd, baseline=baseline(run(20, **under("a"))))
     assert [reason.kind for reason in built.verdict.reasons] == ["regression"]
-    message = "1 of 21 iterations is not comparable with the baseline: model was a, is b"
+    message = "1 of 21 iterations is not comparable with the baseline: judge was a, is b"
     assert told(built.verdict.warnings) == [("not_comparable", message)]
     assert parse_verdict(render_verdict(built)) == built
 
 
 def test_a_verdict_that_sets_failures_aside_is_not_believed():
-    before = baseline(run(20, model="a"))
-    built = report(*run(20, 1, model="a", **LAX), episode(iteration=30, model="b"), baseline=before)
+    before = baseline(run(20, **judged_by("a")))
+    odd = episode(iteration=30, **judged_by("b"))
+    built = report(*run(20, 1, **judged_by("a"), **LAX), odd, baseline=before)
     text = render_verdict(built)
     assert '"set_aside": 1' in text
     with pytest.raises(InputError, match="is not what it did"):
@@ -367,8 +379,10 @@ def test_copies_of_a_run_are_said_and_count_once():
 
 
 def test_what_is_not_comparable_has_no_increase():
-    now = [e.model_copy(update={"model": "b"}) for e in costing(2.0)]
-    before = [e.model_copy(update={"model": "a"}) for e in costing(1.0)]
+    now, before = (
+        [episode(**{**item.model_dump(), **judged_by(judge)}) for item in costing(cost)]
+        for judge, cost in (("b", 2.0), ("a", 1.0))
+    )
     built = report(*now, baseline=baseline(before), policy=GatePolicy(max_cost_increase=0.1))
     assert built.passed
 

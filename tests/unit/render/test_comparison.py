@@ -330,10 +330,10 @@ def test_few_tries_are_told_beside_the_most():
 
 def test_what_is_not_comparable_shows_both_sides():
     built = report(
-        *(episode(iteration=n, model="b") for n in (1, 2)),
-        baseline=baseline([episode(model="a")]),
+        *(episode(iteration=n, conditions={"judge": "b"}) for n in (1, 2)),
+        baseline=baseline([episode(conditions={"judge": "a"})]),
     )
-    assert "not comparable: `refund`, 2 / 2 now, 1 / 1 before, model was `a`, is `b`" in comment(
+    assert "not comparable: `refund`, 2 / 2 now, 1 / 1 before, judge was `a`, is `b`" in comment(
         built
     )
 

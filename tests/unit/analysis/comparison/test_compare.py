@@ -44,7 +44,7 @@ def compared(now, *before, shuffle=None, **policy):
         Baseline("main@4f2a91c", runs),
         is_passing=passing,
         required_share=lambda summary: summary.min_pass_rate or 1.0,
-        policy=ComparePolicy(**policy),
+        policy=ComparePolicy(**{"across": frozenset(), **policy}),
     )
 
 
@@ -133,6 +133,24 @@ def test_other_conditions_are_not_comparable(condition, now, before):
     assert [difference.condition for difference in scenario.differences] == [condition]
     across = only(compared(run(0, 9, **now), run(9, **before), across=frozenset({condition})))
     assert (across.change, across.call) == ("newly_failing", "regression")
+
+
+@pytest.mark.parametrize("condition", ["model", "tools", "prices"])
+def test_only_another_judge_keeps_runs_apart_by_default(condition):
+    now, before = ({"model": side} for side in "ab")
+    if condition != "model":
+        values = {"tools": (["a"], ["b"]), "prices": ("2", "1")}[condition]
+        now, before = ({"conditions": {condition: value}} for value in values)
+    found = compared(run(0, 9, **now), run(9, **before), across=ComparePolicy().across)
+    assert only(found).call == "regression"
+    ((changed),) = found.changed_conditions
+    assert (changed.difference.condition, changed.scenarios) == (condition, 1)
+
+
+def test_older_runs_of_another_model_than_the_latest_do_not_count():
+    base = [run(9, model="b"), run(9, 1, model="b"), run(0, 9, model="a")]
+    found = only(compared(run(9, model="c"), *base, across=ComparePolicy().across))
+    assert (found.before.passed, found.before.judged) == (18, 19)
 
 
 def test_what_a_side_does_not_say_does_not_keep_apart():
