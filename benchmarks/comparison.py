@@ -32,7 +32,7 @@ from ci_agent_eval.analysis.comparison.scenario_test import compute_drop_p_value
 from ci_agent_eval.analysis.comparison.suite_change import SuiteSample, compute_suite_change
 from ci_agent_eval.analysis.intervals import compute_wilson_interval
 
-SUITES = 600
+SUITES = 400
 COST_SUITES = 1000
 SCENARIOS = 50
 POLICY = ComparePolicy()
