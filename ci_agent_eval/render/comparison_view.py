@@ -241,9 +241,8 @@ def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> I
         yield _compare_passing(row, found)
     elif figure.kind == "pass_rate":
         whole = replace(row, before=_format_raw_rate(found))
-        yield from _build_changed_rows(
-            figure, whole, found.pass_rate, numbers.format_percent, points=True
-        )
+        rate = replace(found.pass_rate, interval=_find_pass_rate_interval(found))
+        yield from _build_changed_rows(figure, whole, rate, numbers.format_percent, points=True)
     elif figure.kind == "total_usd":
         yield _compare_total_cost(row, found)
     elif figure.kind in _FIGURES:
@@ -261,6 +260,18 @@ _FIGURES: dict[FigureKind, tuple[Callable[[Comparison], MetricChange], Callable[
     "tokens": (lambda found: found.tokens, format_count),
     "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.format_milliseconds),
 }
+
+
+def _find_pass_rate_interval(found: Comparison) -> tuple[float, float] | None:
+    """Return the interval of the suite's pass rate, if the figure is of the same scenarios."""
+    return next(
+        (
+            change.interval
+            for change in found.suite
+            if change.measure == "pass_rate" and change.scenarios == found.pass_rate.scenarios
+        ),
+        None,
+    )
 
 
 def _compare_passing(row: FigureRow, found: Comparison) -> FigureRow:

@@ -66,6 +66,7 @@ def test_half_of_fifty_scenarios_fall_without_a_required_rate(compared):
     assert code == 1
     assert kinds(verdict) == ["suite_drop"]
     assert "the suite's pass rate fell from 90.0 % to 44.0 %" in text.splitlines()[2]
+    assert "| 90.0 % | −46.0 pp (−60.3 to −31.7) |" in text
 
 
 def test_forty_scenarios_fall_a_little_each(compared):
