@@ -85,14 +85,21 @@ def test_without_an_episode():
 """
 
 
-def names(ran, name):
+def assertions(ran, name):
     (episode,) = (e for e in ran.episodes if e["nodeid"].endswith(f"::{name}"))
-    return [a["name"] for a in episode["assertions"]]
+    return episode["assertions"]
+
+
+def names(ran, name):
+    return [a["name"] for a in assertions(ran, name)]
 
 
 def failed(ran, name):
-    (episode,) = (e for e in ran.episodes if e["nodeid"].endswith(f"::{name}"))
-    return [a["name"] for a in episode["assertions"] if not a["passed"]]
+    return [a["name"] for a in assertions(ran, name) if not a["passed"]]
+
+
+def scores(ran):
+    return {c["name"].rpartition("::")[2]: c["score"] for c in ran.evaluation["conversations"]}
 
 
 OUTCOMES = {
@@ -115,8 +122,7 @@ def test_in_an_evaluation_they_are_measured_and_fail_no_test(suite):
     assert failed(ran, "test_fails") == ["check 1 == 2", "check bool(False): is polite"]
     assert failed(ran, "test_async") == ["check 3 == 4"]
     assert failed(ran, "test_block") == ["1 == 2"]
-    scores = {c["name"].rpartition("::")[2]: c["score"] for c in ran.evaluation["conversations"]}
-    assert scores == {
+    assert scores(ran) == {
         "test_fails": pytest.approx(1 / 3, abs=1e-6),
         "test_holds": 1,
         "test_breaks": 0,
@@ -147,12 +153,10 @@ def test_in_an_evaluation_those_that_pass_count_for_the_score(suite):
         "check 2 <= 2 < 3",
         "check raises ValueError",
     ]
-    (episode,) = (e for e in ran.episodes if e["nodeid"].endswith("::test_passes"))
-    (passed,) = episode["assertions"]
+    (passed,) = assertions(ran, "test_passes")
     assert (passed["file"], passed["line"]) == ("soft_eval.py", 12)
     assert ran.reasons["test_asserts_nothing"].startswith("it asserted nothing")
-    scores = {c["name"].rpartition("::")[2]: c["score"] for c in ran.evaluation["conversations"]}
-    assert scores == {
+    assert scores(ran) == {
         "test_passes": 1,
         "test_passes_by_other_names": 1,
         "test_passes_in_part": pytest.approx(2 / 3, abs=1e-6),
