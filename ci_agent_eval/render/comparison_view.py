@@ -13,13 +13,19 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioChange,
     ScenarioComparison,
     SuiteChange,
+    SuiteMeasure,
     TrendPoint,
 )
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
-from ci_agent_eval.render.sentences import SUITE_MEASURES, describe_difference
+from ci_agent_eval.render.sentences import (
+    SUITE_MEASURES,
+    describe_difference,
+    format_suite_difference,
+    format_suite_mean,
+)
 from ci_agent_eval.render.suite_figures import FigureKind, SuiteFigure, list_figures
 from ci_agent_eval.render.trajectory_diff import TrajectoryDiff, build_diff
 
@@ -251,8 +257,28 @@ def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> I
             row = replace(row, before=_format_raw_cost(row, found))
         limit = _describe_limit(report, figure.kind)
         yield from _build_changed_rows(figure, row, moved(found), write, limit=limit)
+    elif figure.kind in _EVALUATION_MEASURES:
+        yield _compare_evaluations(row, _EVALUATION_MEASURES[figure.kind], found, report)
     else:
         yield row
+
+
+_EVALUATION_MEASURES: dict[FigureKind, SuiteMeasure] = {
+    "evaluations": "evaluation_pass_rate",
+    "evaluation_score": "evaluation_score",
+}
+
+
+def _compare_evaluations(
+    row: FigureRow, measure: SuiteMeasure, found: Comparison, report: Report
+) -> FigureRow:
+    """Compare a figure of the evaluations, if all of them are in the baseline."""
+    scenarios = sum(1 for s in report.summary.scenarios if s.mode == "evaluation")
+    for change in found.suite:
+        if change.measure == measure and change.scenarios == scenarios:
+            before = format_suite_mean(change, change.before)
+            return replace(row, before=before, change=format_suite_difference(change))
+    return row
 
 
 _FIGURES: dict[FigureKind, tuple[Callable[[Comparison], MetricChange], Callable[[float], str]]] = {

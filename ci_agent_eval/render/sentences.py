@@ -74,10 +74,15 @@ def format_suite_mean(change: SuiteChange, mean: float) -> str:
 
 def describe_difference(change: SuiteChange) -> str:
     """Return the difference with its interval, and what the test assumed."""
+    moved = format_suite_difference(change)
+    return f"{moved}, 95 % interval{_describe_day_variation(change)}"
+
+
+def format_suite_difference(change: SuiteChange) -> str:
+    """Format the difference of a mean of the suite and its interval."""
     is_score = change.measure == "evaluation_score"
     write = numbers.format_score_change if is_score else numbers.format_points
-    moved = write(change.difference, change.interval)
-    return f"{moved}, 95 % interval{_describe_day_variation(change)}"
+    return write(change.difference, change.interval)
 
 
 def _describe_day_variation(change: SuiteChange) -> str:

@@ -86,6 +86,7 @@ def test_two_hundred_evaluations_fall_and_newly_failing_ones_stand_first(compare
     assert code == 0
     assert {"suite_drop"} == set(kinds(verdict, "warnings")) - {"evaluation"}
     assert "the evaluations' pass rate fell from 94.5 % to 85.5 %" in text.splitlines()[2]
+    assert "| evaluation conversations passed | 171 / 200 | 94.5 % | −9.0 pp (" in text
     assert "Since the baseline: 27 newly failing, 9 fixed" in text
 
 
