@@ -65,7 +65,7 @@ def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
         state.recorder.record_assertion(_parse_failure(failure))
     if (hidden := _count_failures(log) - len(failures)) > 0:
         # `check.set_max_report(1)` hides the others, and with 0 pytest-check fails no test.
-        name = f"{hidden} more checks failed; pytest-check was set to report {len(failures)}"
+        name = f"failed checks beyond pytest-check's max_report: {hidden}; raise it to see them"
         state.recorder.record_assertion(Assertion(name=name, passed=False))
     if is_measured(item, state):
         log.clear_failures()
