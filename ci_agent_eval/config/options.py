@@ -60,6 +60,13 @@ OPTIONS: tuple[Option, ...] = (
         "A scenario's own min_pass_rate takes precedence.",
     ),
     Option(
+        "suite-min-pass-rate",
+        ("gate", "suite_min_pass_rate"),
+        "number",
+        "Minimum pass rate of all strict required scenarios together, 0 to 1. Set: a scenario "
+        "without a min_pass_rate of its own does not fail the gate alone. Unset: each must pass.",
+    ),
+    Option(
         "max-error-rate",
         ("gate", "max_error_rate"),
         "number",

@@ -55,6 +55,7 @@ class GateSettings(KnownKeysModel):
     """`[gate]`: requirements of a passing run."""
 
     min_pass_rate: Rate = 1.0
+    suite_min_pass_rate: Rate | None = None
     max_error_rate: Rate = 0.0
     allow_skipped: bool = False
     passed_on_retry: PassedOnRetry = "flaky"
@@ -131,6 +132,7 @@ class Settings(KnownKeysModel):
         """The gate's policy."""
         return GatePolicy(
             min_pass_rate=self.gate.min_pass_rate,
+            suite_min_pass_rate=self.gate.suite_min_pass_rate,
             max_error_rate=self.gate.max_error_rate,
             allow_skipped=self.gate.allow_skipped,
             eval_min_pass_rate=self.gate.eval_min_pass_rate,
@@ -145,6 +147,8 @@ class Settings(KnownKeysModel):
         # The suite's accepted error rate does not apply to the errors of one shard.
         errors = 1.0 if self.gate.max_error_rate else 0.0
         unset = {"eval_min_pass_rate": None, "eval_min_score": None, "max_error_rate": errors}
+        if self.gate.suite_min_pass_rate is not None:
+            unset["suite_min_pass_rate"] = 0.0
         gate = self.gate.model_copy(update=unset)
         return self.model_copy(update={"gate": gate, "budgets": SuiteBudgets()})
 

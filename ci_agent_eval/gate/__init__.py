@@ -13,7 +13,7 @@ from ci_agent_eval.gate.model import (
     Verdict,
     VerdictConclusion,
 )
-from ci_agent_eval.gate.reasons import find_shortfalls
+from ci_agent_eval.gate.reasons import find_shortfalls, sum_suite_rate_tallies
 
 __all__ = [
     "GatePolicy",
@@ -30,4 +30,5 @@ __all__ = [
     "find_required_share",
     "find_shortfalls",
     "is_passing",
+    "sum_suite_rate_tallies",
 ]

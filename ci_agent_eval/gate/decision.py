@@ -45,7 +45,9 @@ def decide_verdict(
             *(reason for reason, gates in compared if not gates),
         ),
         judgements=judgements,
-        thresholds=Thresholds(policy.eval_min_pass_rate, policy.eval_min_score),
+        thresholds=Thresholds(
+            policy.eval_min_pass_rate, policy.eval_min_score, policy.suite_min_pass_rate
+        ),
         increases=increases,
         acknowledged=acknowledged,
     )
@@ -75,7 +77,14 @@ def _judge_scenario(scenario: ScenarioSummary, policy: GatePolicy) -> Judgement:
         required,
         scenario.min_passes,
         scenario.agent,
+        policy.suite_min_pass_rate is not None and _has_policy_rate_only(scenario),
     )
+
+
+def _has_policy_rate_only(scenario: ScenarioSummary) -> bool:
+    """Return whether a strict required scenario has no required rate of its own."""
+    own = scenario.min_pass_rate is not None or scenario.min_passes is not None
+    return scenario.gate == "required" and scenario.mode == "strict" and not own
 
 
 def _find_required_rate(scenario: ScenarioSummary, policy: GatePolicy) -> float:

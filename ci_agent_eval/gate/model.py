@@ -31,6 +31,7 @@ ReasonKind = (
         "no_evidence",
         "evidence",
         "scenario",
+        "suite_pass_rate",
         "error_budget",
         "skipped",
         "incomplete",
@@ -60,6 +61,10 @@ class GatePolicy:
 
     min_pass_rate: float = 1.0
     """Required share of judged iterations that pass, 0 to 1; a scenario's own rate has priority."""
+    suite_min_pass_rate: float | None = None
+    """Required share of all judged iterations of the strict required scenarios that have no
+    required rate of their own, 0 to 1. If it is set, none of them fails the gate alone;
+    None: each of them does."""
     max_error_rate: float = 0.0
     """Maximum share of required episodes with an infrastructure error, 0 to 1."""
     allow_skipped: bool = False
@@ -109,18 +114,29 @@ class Judgement:
     required_passes: int | None = None
     """Required number of passes, regardless of the rate."""
     agent: str | None = None
+    suite_rate_applies: bool = False
+    """Whether it counts in the suite's required pass rate, and does not fail the gate alone."""
+
+    @property
+    def fails_alone(self) -> bool:
+        """Whether its pass rate is a reason to fail the gate."""
+        return self.gate == "required" and self.status == "failing" and not self.suite_rate_applies
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The thresholds for all evaluations of the suite together; None: no threshold."""
+    """The thresholds of the suite; None: no threshold."""
 
     min_pass_rate: float | None = None
+    """Required pass rate of all evaluations together."""
     min_score: float | None = None
+    """Required average score of all evaluations together."""
+    suite_min_pass_rate: float | None = None
+    """Required pass rate of the strict scenarios together, see `GatePolicy`."""
 
     @property
-    def are_set(self) -> bool:
-        """Whether there is any threshold."""
+    def limit_evaluations(self) -> bool:
+        """Whether there is any threshold for the evaluations."""
         return self.min_pass_rate is not None or self.min_score is not None
 
 

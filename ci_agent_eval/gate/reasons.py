@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ci_agent_eval.analysis.evaluation_totals import EvaluationTally
+from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.contract.evidence import list_missing_parts
 from ci_agent_eval.contract.measurement import BudgetViolation
@@ -27,7 +28,10 @@ def list_reasons(
     yield from _list_no_evidence_reasons(summary)
     for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
         if judgement.gate == "required":
-            yield from _list_scenario_reasons(scenario, judgement, policy)
+            for reason in _list_scenario_reasons(scenario, judgement, policy):
+                if reason.kind != "scenario" or not _is_left_to_suite(judgement):
+                    yield reason
+    yield from _list_suite_rate_reasons(summary, judgements, policy)
     yield from list_manifest_reasons(summary, policy, gating=True)
     yield from _list_error_reasons(summary, policy)
     yield from _list_evaluation_reasons(summary.gating_evaluations, policy)
@@ -45,6 +49,8 @@ def list_warnings(
             yield from _list_evaluation_warnings(scenario, judgement, policy)
         elif judgement.gate == "advisory":
             yield from _list_scenario_reasons(scenario, judgement, policy)
+        elif _is_left_to_suite(judgement):
+            yield _describe_failing(scenario, judgement)
         elif judgement.status == "incomplete" and policy.allow_skipped:
             yield Reason(
                 "incomplete", _describe_unjudged(scenario), scenario.scenario_id, scenario.agent
@@ -101,9 +107,7 @@ def _list_scenario_reasons(
         message = f"no evidence in {count}: {list_missing_parts(scenario.missing_evidence)}"
         yield Reason("evidence", message, name, agent)
     if judgement.status == "failing":
-        needs = _describe_need(judgement)
-        message = f"{tally.passed} of {tally.judged} iterations pass, {needs}"
-        yield Reason("scenario", message, name, agent)
+        yield _describe_failing(scenario, judgement)
     elif judgement.status == "errored":
         message = f"not judged: all {tally.ran} iterations ended in an error"
         yield Reason("scenario", message, name, agent)
@@ -112,6 +116,34 @@ def _list_scenario_reasons(
     elif judgement.status == "incomplete" and not policy.allow_skipped:
         message = f"{_describe_unjudged(scenario)}; run them all, or set allow_skipped"
         yield Reason("incomplete", message, name, agent)
+
+
+def _is_left_to_suite(judgement: Judgement) -> bool:
+    """Return whether only the suite's required pass rate decides about a failing scenario."""
+    return judgement.status == "failing" and judgement.suite_rate_applies
+
+
+def _describe_failing(scenario: ScenarioSummary, judgement: Judgement) -> Reason:
+    tally = scenario.tally
+    message = f"{tally.passed} of {tally.judged} iterations pass, {_describe_need(judgement)}"
+    return Reason("scenario", message, scenario.scenario_id, scenario.agent)
+
+
+def sum_suite_rate_tallies(
+    scenarios: Iterable[ScenarioSummary], judgements: Iterable[Judgement]
+) -> OutcomeTally:
+    """Add up the scenarios that count in the suite's required pass rate."""
+    pairs = zip(scenarios, judgements, strict=True)
+    return sum((s.tally for s, judged in pairs if judged.suite_rate_applies), OutcomeTally())
+
+
+def _list_suite_rate_reasons(
+    summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
+) -> Iterator[Reason]:
+    rate, tally = policy.suite_min_pass_rate, sum_suite_rate_tallies(summary.scenarios, judgements)
+    if rate is not None and tally.passed < compute_exact_share(rate, tally.judged):
+        counts = f"{tally.passed} of {tally.judged} iterations of the required scenarios pass"
+        yield Reason("suite_pass_rate", f"{counts}, {rate * 100:.6g}% required")
 
 
 def _describe_unjudged(scenario: ScenarioSummary) -> str:
@@ -152,7 +184,7 @@ def _list_evaluation_warnings(
 def find_shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[Shortfall]:
     """Yield the thresholds that the evaluations miss; missing measurements miss all of them."""
     rate, score = thresholds.min_pass_rate, thresholds.min_score
-    if not thresholds.are_set:
+    if not thresholds.limit_evaluations:
         return
     if found.mean_score is None:
         yield "measurement"

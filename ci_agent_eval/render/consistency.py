@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.comparison.model import Comparison, ScenarioMetrics
 from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.reliability import estimate_reliability
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, compute_pass_interval
-from ci_agent_eval.gate import GatePolicy, Judgement, decide_verdict
+from ci_agent_eval.gate import GatePolicy, Judgement, Thresholds, decide_verdict
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.sentences import describe_reason
@@ -50,14 +50,20 @@ def find_contradictions(report: Report) -> Iterator[str]:
 
 def _find_misjudged(report: Report) -> Iterator[str]:
     for item in report.judged_scenarios():
-        if _judge_again(item.scenario, item.judgement) != item.judgement:
+        again = _judge_again(item.scenario, item.judgement, report.verdict.thresholds)
+        if again != item.judgement:
             name = visible_line(item.scenario.scenario_id, _SHOWN)
             yield f"the judgement of scenario {name} contradicts its iterations"
 
 
-def _judge_again(scenario: ScenarioSummary, judgement: Judgement) -> Judgement:
+def _judge_again(
+    scenario: ScenarioSummary, judgement: Judgement, thresholds: Thresholds
+) -> Judgement:
     """Judge a scenario by the pass rate that its judgement names."""
-    policy = GatePolicy(min_pass_rate=judgement.required_pass_rate)
+    policy = GatePolicy(
+        min_pass_rate=judgement.required_pass_rate,
+        suite_min_pass_rate=thresholds.suite_min_pass_rate,
+    )
     (judged,) = decide_verdict(Summary(scenarios=(scenario,)), policy).judgements
     return judged
 
@@ -124,11 +130,12 @@ def _sum_tallies(scenarios: Iterable[ScenarioSummary]) -> OutcomeTally:
 def _find_gate_reasons(report: Report) -> Iterator[str]:
     """Yield the reasons to fail that hold under every policy."""
     for item in report.required_scenarios:
-        if item.judgement.status in {"failing", "errored"}:
+        if item.judgement.fails_alone or item.judgement.status == "errored":
             name = visible_line(item.scenario.scenario_id, _SHOWN)
             yield f"required scenario {name} is {item.judgement.status}"
     policy = replace(
         _MILDEST,
+        suite_min_pass_rate=report.verdict.thresholds.suite_min_pass_rate,
         eval_min_pass_rate=report.verdict.thresholds.min_pass_rate,
         eval_min_score=report.verdict.thresholds.min_score,
         max_cost_increase=report.verdict.increases.cost,

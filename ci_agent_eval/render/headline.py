@@ -17,7 +17,13 @@ from ci_agent_eval.contract.findings import (
     StoppedRun,
 )
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.gate import Reason, ReasonKind, ScenarioStatus, find_shortfalls
+from ci_agent_eval.gate import (
+    Reason,
+    ReasonKind,
+    ScenarioStatus,
+    find_shortfalls,
+    sum_suite_rate_tallies,
+)
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.findings import build_finding_rows
@@ -73,6 +79,7 @@ def _list_failures(report: Report) -> Iterator[str]:
         *_describe_findings(report, blocking=True),
         *_describe_no_evidence(report),
         *_describe_failing(report),
+        *_describe_missed_suite_rate(report),
         *_describe_manifest(report.verdict.reasons, ""),
         *_describe_errors(report),
         *_count_without_evidence(report),
@@ -86,6 +93,7 @@ def _list_failures(report: Report) -> Iterator[str]:
 
 def _list_passes(report: Report) -> Iterator[str]:
     yield from _describe_required(report)
+    yield from _describe_suite_rate(report)
     yield from _describe_episodes(report)
     yield from _describe_tests(report)
     yield from _describe_evaluations(report)
@@ -159,8 +167,10 @@ def _describe_no_evidence(report: Report) -> Iterator[str]:
 
 
 def _describe_failing(report: Report) -> Iterator[str]:
-    statuses = _count_statuses(report.required_scenarios)
-    total = count_noun(len(report.required_scenarios), "required scenario")
+    required = report.required_scenarios
+    statuses = _count_statuses(required)
+    statuses["failing"] = sum(1 for item in required if item.judgement.fails_alone)
+    total = count_noun(len(required), "required scenario")
     of_total = f" of {total}"
     for status, verb, verbs in _NOT_PASSING:
         number = statuses[status]
@@ -168,6 +178,20 @@ def _describe_failing(report: Report) -> Iterator[str]:
             does = verb if number == 1 else verbs
             yield f"{format_count(number)}{of_total} {does}"
             of_total = ""
+
+
+def _describe_missed_suite_rate(report: Report) -> Iterator[str]:
+    if _has_reason(report, "suite_pass_rate"):
+        yield from _describe_suite_rate(report)
+
+
+def _describe_suite_rate(report: Report) -> Iterator[str]:
+    """State the pass rate of the scenarios that do not fail the gate alone."""
+    required = report.verdict.thresholds.suite_min_pass_rate
+    tally = sum_suite_rate_tallies(report.summary.scenarios, report.verdict.judgements)
+    if required is not None and tally.pass_rate is not None:
+        passed = f"{format_count(tally.passed)} of {format_count(tally.judged)}"
+        yield f"{passed} iterations pass ({numbers.format_percent(required)} required)"
 
 
 _KNOWN: tuple[tuple[ReasonKind, str, str], ...] = (

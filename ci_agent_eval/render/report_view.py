@@ -137,6 +137,8 @@ class ReportView:
     evaluations_title: str
     misses_thresholds: bool
     """Whether the evaluations together miss a threshold of the suite."""
+    misses_suite_rate: bool
+    """Whether the strict required scenarios together miss the suite's required pass rate."""
     findings: FindingRows
     sources: Sequence[SourceFile]
     reasons: Sequence[ReasonRow]
@@ -237,6 +239,7 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         manifest_advice=describe_update(report),
         evaluations_title=title_evaluations(report),
         misses_thresholds=report.misses_thresholds,
+        misses_suite_rate=any(reason.kind == "suite_pass_rate" for reason in verdict.reasons),
         findings=build_finding_rows(report),
         sources=summary.sources,
         reasons=reasons,

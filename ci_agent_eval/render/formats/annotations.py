@@ -127,7 +127,7 @@ def _format_message(text: str) -> str:
 
 def _list_problems(view: ReportView) -> Iterator[_Problem]:
     for row in view.scenarios:
-        yield from _list_scenario_problems(row, _find_level(row, missed=view.misses_thresholds))
+        yield from _list_scenario_problems(row, _find_level(row, view))
     yield from map(_build_finding_problem, view.baseline_findings)
     yield from _list_manifest_problems(view)
     for about, overrun in view.overruns:
@@ -203,9 +203,11 @@ def _build_test_problem(test: FailingTest) -> _Problem:
     return _Problem(test.place, "failure", case.title, message, case.detail, kind="test")
 
 
-def _find_level(row: ScenarioRow, *, missed: bool) -> Level:
-    """Return the level of the scenario's failures; `missed`: evaluations miss a threshold."""
+def _find_level(row: ScenarioRow, view: ReportView) -> Level:
+    """Return the level of the scenario's failures: `failure` if they fail the gate."""
     if row.is_only_measured:
-        return "warning" if missed else "notice"
+        return "warning" if view.misses_thresholds else "notice"
+    if row.status == "failing" and not row.judgement.fails_alone:
+        return "failure" if row.is_required and view.misses_suite_rate else "warning"
     # A scenario that reaches its pass rate with failed iterations does not gate.
     return "failure" if row.is_required and not row.is_passing else "warning"

@@ -418,3 +418,58 @@ def test_an_episode_that_needs_no_evidence_passes_and_is_named():
     assert built.passed
     (warning,) = built.verdict.warnings
     assert (warning.kind, warning.scenario_id) == ("evidence", "refund")
+
+
+SUITE_RATE = GatePolicy(suite_min_pass_rate=0.75)
+
+
+def mixed(passed, failed, **overrides):
+    """Return as many passing and failing scenarios of one iteration each."""
+    good = [episode(f"good-{n}", **overrides) for n in range(passed)]
+    return good + [failing(f"bad-{n}", **overrides) for n in range(failed)]
+
+
+def test_a_suite_s_required_rate_tolerates_failing_scenarios():
+    built = report(*mixed(3, 1), policy=SUITE_RATE)
+    assert built.passed
+    assert [(w.kind, w.scenario_id) for w in built.verdict.warnings] == [("scenario", "bad-0")]
+    assert [j.status for j in built.verdict.judgements] == ["failing", *["passing"] * 3]
+
+
+def test_a_suite_below_its_required_rate_fails_with_one_reason():
+    built = report(*mixed(2, 1), policy=SUITE_RATE)
+    (reason,) = built.verdict.reasons
+    assert describe_reason(reason) == (
+        "2 of 3 iterations of the required scenarios pass, 75% required"
+    )
+
+
+def test_a_scenario_with_its_own_requirement_fails_the_gate_beside_a_suite_s_rate():
+    own = failing("own", min_pass_rate=0.5)
+    assert kinds(report(*mixed(9, 0), own, policy=SUITE_RATE)) == ["scenario"]
+    passes = failing("own", min_passes=1)
+    assert kinds(report(*mixed(9, 0), passes, policy=SUITE_RATE)) == ["scenario"]
+
+
+def test_own_requirements_advisory_scenarios_and_evaluations_do_not_count_in_a_suite_s_rate():
+    others = [
+        *mixed(0, 3, gate="advisory"),
+        evaluated("measured", False, gate="advisory", outcome="failed"),
+        *[episode("own", iteration=n, min_pass_rate=0.1) for n in range(1, 5)],
+    ]
+    policy = GatePolicy(suite_min_pass_rate=0.6)
+    assert kinds(report(episode("a"), failing("b"), *others, policy=policy)) == ["suite_pass_rate"]
+
+
+def test_a_required_evaluation_fails_the_gate_beside_a_suite_s_rate():
+    required = evaluated("measured", False, gate="required", outcome="failed")
+    assert kinds(report(*mixed(9, 0), required, policy=SUITE_RATE)) == ["scenario"]
+
+
+def test_errors_skips_and_budgets_gate_beside_a_suite_s_rate():
+    errored = episode("e", outcome="error", reason="429")
+    assert kinds(report(*mixed(9, 0), errored, policy=SUITE_RATE)) == ["scenario", "error_budget"]
+    skipped = episode("e", outcome="skipped")
+    assert kinds(report(*mixed(9, 0), skipped, policy=SUITE_RATE)) == ["skipped"]
+    over = episode("e", budgets={"tool_calls": {"used": 6, "limit": 4}})
+    assert kinds(report(*mixed(9, 0), over, policy=SUITE_RATE)) == ["budget"]

@@ -33,6 +33,14 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
             "failed: 1 of 12 required scenarios fails, 1 budget exceeded",
         ),
         (
+            lambda: report(episode("a"), failing("b"), policy=GatePolicy(suite_min_pass_rate=0.5)),
+            "passed: 1 of 2 required scenarios, 1 of 2 iterations pass (50.0 % required), 2 episodes",
+        ),
+        (
+            lambda: report(episode("a"), failing("b"), failing("c", min_passes=1), policy=GatePolicy(suite_min_pass_rate=0.9)),
+            "failed: 1 of 3 required scenarios fails, 1 of 2 iterations pass (90.0 % required)",
+        ),
+        (
             lambda: report(failing("a"), failing("b"), episode("c", budgets={"cost_usd": 1})),
             "failed: 2 of 3 required scenarios fail, 1 budget not measured",
         ),

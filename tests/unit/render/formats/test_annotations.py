@@ -124,6 +124,13 @@ def test_failures_come_first(name):
     assert levels == sorted(levels, key=["failure", "warning", "notice"].index)
 
 
+@pytest.mark.parametrize(("required", "level"), [(0.5, "warning"), (0.75, "failure")])
+def test_a_failing_scenario_is_a_failure_only_if_the_suite_misses_its_rate(required, level):
+    policy = GatePolicy(suite_min_pass_rate=required)
+    shown = report(episode("a"), failing("b"), policy=policy)
+    assert [a.level for a in list_annotations(build_report_view(shown))] == [level]
+
+
 def test_each_scenario_has_its_first_annotation_before_any_has_a_second():
     checks = [failed_assertion(f"check {n}", line=n) for n in (1, 2)]
     shown = report(

@@ -15,7 +15,7 @@ from ci_agent_eval.analysis.loaded_results import OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate import GatePolicy, Thresholds
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import render_headline
 from tests.builders import baseline, episode, evaluated, failing, finding, report, turn
@@ -120,6 +120,10 @@ NOT_PASSING = {
         report(evaluated("a", False), episode(), policy=GatePolicy(eval_min_score=0.5)),
         "the evaluations' average score is 0",
     ),
+    "a missed pass rate of the suite": (
+        report(failing("a"), episode("b"), policy=GatePolicy(suite_min_pass_rate=0.75)),
+        "1 of 2 iterations of the required scenarios pass, 75% required",
+    ),
     "a cost that rose": (
         report(*costing(0.02), baseline=baseline(costing(0.01)), policy=DEAR),
         "cost per episode rose by",
@@ -158,6 +162,19 @@ def test_a_success_that_only_a_lenient_policy_grants_is_read():
     )
     assert built.passed
     assert parse_verdict(render_verdict(built)) == built
+
+
+def test_a_success_with_failing_scenarios_within_the_suite_s_rate_is_read():
+    built = report(episode("a"), failing("b"), policy=GatePolicy(suite_min_pass_rate=0.5))
+    assert built.passed
+    assert parse_verdict(render_verdict(built)) == built
+
+
+def test_a_failing_scenario_that_only_claims_a_rate_of_the_suite_is_refused():
+    built = report(episode("a"), failing("b"), policy=GatePolicy(suite_min_pass_rate=0.5))
+    verdict = replace(built.verdict, thresholds=Thresholds())
+    with pytest.raises(InputError, match="judgement of scenario a contradicts its iterations"):
+        parse_verdict(render_verdict(replace(built, verdict=verdict)))
 
 
 def edited(**changes):
