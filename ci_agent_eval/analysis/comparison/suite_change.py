@@ -179,8 +179,9 @@ def _compute_logit_p_value(
     rates = [_clip(rate, scenarios) for rate in (before, after, *runs.means)]
     spread = fmean(rates[:2]) * (1 - fmean(rates[:2]))
     logits = [math.log(rate / (1 - rate)) for rate in rates]
-    scaled = RunMeans(tuple(logits[2:]), runs.own_variance / spread**2)
-    day = estimate_day_variation(scaled, ASSUMED_DAY / spread)
+    usual = rates[0] * (1 - rates[0])
+    scaled = RunMeans(tuple(logits[2:]), runs.own_variance / usual**2)
+    day = estimate_day_variation(scaled, ASSUMED_DAY / usual)
     return _compute_p_value(logits[1] - logits[0], own / spread**2, scenarios, day)
 
 

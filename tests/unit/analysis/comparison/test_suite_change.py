@@ -64,3 +64,16 @@ def test_a_bad_day_is_weighed_on_logits():
     runs = [0.99, 0.985, 0.9, 0.99]
     found = change(*[sample(runs, 0.85)] * 30)
     assert found.p_value > 0.025
+
+
+def test_the_noise_of_few_iterations_is_no_bad_day():
+    """Runs with 2, 7 and 3 failures of 50 are chance; 18 in the head are not."""
+    failures = [{(run * 3 + k * 7) % 50 for k in range(n)} for run, n in enumerate((2, 7, 3))]
+    head = {k * 3 % 50 for k in range(18)}
+    found = change(
+        *(
+            sample([float(i not in run) for run in failures], float(i not in head))
+            for i in range(50)
+        )
+    )
+    assert found.p_value < 0.025
