@@ -23,13 +23,8 @@ from ci_agent_eval.analysis.comparison.resampling import (
     compute_change_interval,
     compute_increase_p_value,
 )
-from ci_agent_eval.analysis.comparison.run_variation import (
-    PassCounts,
-    ScenarioCounts,
-    estimate_run_correlation,
-)
-from ci_agent_eval.analysis.comparison.scenario_test import compute_drop_p_values
-from ci_agent_eval.analysis.comparison.suite_change import SuiteSample, compute_suite_change
+from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
+from ci_agent_eval.analysis.comparison.suite_power import is_red
 from ci_agent_eval.analysis.intervals import compute_wilson_interval
 
 SUITES = 400
@@ -83,9 +78,10 @@ class Suite:
             rates[0] = self.first
         before = [self._run(draw, rates) for _ in range(self.runs)]
         after = self._run(draw, change(rates))
-        return is_red(
-            [ScenarioCounts(runs, now) for *runs, now in zip(*before, after, strict=True)]
-        )
+        suite = [
+            ScenarioCounts(tuple(runs), now) for *runs, now in zip(*before, after, strict=True)
+        ]
+        return is_red(suite, POLICY.level)
 
     def _run(self, draw: random.Random, rates: list[float]) -> list[PassCounts]:
         day = draw.gauss(0, self.day) if self.day else 0.0
@@ -98,18 +94,6 @@ def _shift(rate: float, logits: float) -> float:
     if rate in {0.0, 1.0} or not logits:
         return rate
     return 1 / (1 + math.exp(-math.log(rate / (1 - rate)) - logits))
-
-
-def is_red(suite: list[ScenarioCounts]) -> bool:
-    """Return whether a suite is red, by the functions of the product."""
-    correlation = estimate_run_correlation(suite)
-    p_values = compute_drop_p_values(suite, correlation, LEVEL)
-    samples = [
-        SuiteSample(tuple(run.rate for run in s.before), s.pooled.rate, s.after.rate) for s in suite
-    ]
-    whole = compute_suite_change("pass_rate", samples, gates=True)
-    found = [p_value for p_value in p_values if p_value is not None]
-    return min(found, default=1.0) < LEVEL or (whole is not None and whole.p_value < LEVEL)
 
 
 def _drop(points: float, count: int) -> Change:

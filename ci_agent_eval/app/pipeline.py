@@ -315,11 +315,23 @@ def run_and_report(
         return _run_and_report(job, command, echo, on_progress)
 
 
+def _note_false_alarms(job: Job, base: FoundBaseline | None, echo: Echo) -> None:
+    """Print a note before the run if an unchanged suite would often fail."""
+    if base is None or isinstance(base.baseline, NoBaseline):
+        return
+    from ci_agent_eval.app.suite_planning import describe_false_alarms  # noqa: PLC0415 - see above
+
+    note = describe_false_alarms(base.baseline, job.settings.policy)
+    if note is not None:
+        echo(note)
+
+
 def _run_and_report(
     job: Job, command: SuiteCommand, echo: Echo, on_progress: Callable[[RunProgress], None]
 ) -> tuple[SuiteRun, Report]:
     # Before the suite runs, as it may change the baseline's files in the workspace.
     base = find_baseline(job)
+    _note_false_alarms(job, base, echo)
     claim_report_folder(job.folder)
     clear_report_folder(job.folder)
     from ci_agent_eval.runner import run_suite  # noqa: PLC0415 - see above

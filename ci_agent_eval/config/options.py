@@ -64,7 +64,7 @@ OPTIONS: tuple[Option, ...] = (
         ("gate", "suite_min_pass_rate"),
         "number",
         "Minimum pass rate of all strict required scenarios together, 0 to 1. Set: a scenario "
-        "without a min_pass_rate of its own does not fail the gate alone. Unset: each must pass.",
+        "without an own min_pass_rate does not fail the gate alone. Unset: each must pass.",
     ),
     Option(
         "max-error-rate",

@@ -82,7 +82,7 @@ def _judge_scenario(scenario: ScenarioSummary, policy: GatePolicy) -> Judgement:
 
 
 def _has_policy_rate_only(scenario: ScenarioSummary) -> bool:
-    """Return whether a strict required scenario has no required rate of its own."""
+    """Return whether a strict required scenario has no own required rate."""
     own = scenario.min_pass_rate is not None or scenario.min_passes is not None
     return scenario.gate == "required" and scenario.mode == "strict" and not own
 

@@ -63,7 +63,7 @@ class GatePolicy:
     """Required share of judged iterations that pass, 0 to 1; a scenario's own rate has priority."""
     suite_min_pass_rate: float | None = None
     """Required share of all judged iterations of the strict required scenarios that have no
-    required rate of their own, 0 to 1. If it is set, none of them fails the gate alone;
+    own required rate, 0 to 1. If it is set, none of them fails the gate alone;
     None: each of them does."""
     max_error_rate: float = 0.0
     """Maximum share of required episodes with an infrastructure error, 0 to 1."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, harmonic_mean, variance
+from statistics import fmean, harmonic_mean
 from typing import NamedTuple
+
+from ci_agent_eval.analysis.comparison.statistics import compute_variance
 
 ASSUMED_CORRELATION = 0.05
 """Correlation of a run's iterations, as far as several runs of the base show none.
@@ -176,7 +178,7 @@ class RunMeans(NamedTuple):
     @property
     def variance(self) -> float:
         """Variance of the means; 0 for one run."""
-        return variance(self.means) if len(self.means) > 1 else 0.0
+        return compute_variance(self.means) if len(self.means) > 1 else 0.0
 
 
 def average_runs(scenarios: Sequence[Sequence[float]]) -> RunMeans:
@@ -185,7 +187,7 @@ def average_runs(scenarios: Sequence[Sequence[float]]) -> RunMeans:
     means = tuple(fmean(run) for run in zip(*scenarios, strict=True))
     if len(means) < 2:
         return RunMeans(means, 0.0)
-    return RunMeans(means, math.fsum(variance(values) for values in scenarios) / count**2)
+    return RunMeans(means, math.fsum(compute_variance(values) for values in scenarios) / count**2)
 
 
 def estimate_day_variation(runs: RunMeans, assumed: float = ASSUMED_DAY) -> DayVariation:

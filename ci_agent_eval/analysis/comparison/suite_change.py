@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, variance
+from statistics import fmean
 
 from ci_agent_eval.analysis.comparison.distributions import compute_t_cdf, compute_t_quantile
 from ci_agent_eval.analysis.comparison.metric_changes import PoolPair
@@ -22,7 +22,7 @@ from ci_agent_eval.analysis.comparison.run_variation import (
     average_runs,
     estimate_day_variation,
 )
-from ci_agent_eval.analysis.comparison.statistics import round_significant
+from ci_agent_eval.analysis.comparison.statistics import compute_variance, round_significant
 
 MIN_SCENARIOS = 5
 """Fewer scenarios are not tested as a suite."""
@@ -53,7 +53,7 @@ def compute_suite_change(
     day = estimate_day_variation(runs)
     differences = [sample.after - sample.usual for sample in samples]
     drop = fmean(differences)
-    own = variance(differences) / len(samples)
+    own = compute_variance(differences) / len(samples)
     total, degrees = _add_day(own, len(samples), day)
     margin = compute_t_quantile(0.975, degrees) * math.sqrt(total) if total else 0.0
     p_value = _compute_p_value(drop, own, len(samples), day)

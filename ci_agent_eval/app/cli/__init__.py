@@ -19,6 +19,7 @@ import click
 
 from ci_agent_eval import __version__
 from ci_agent_eval.app.cli.experiments import experiments
+from ci_agent_eval.app.cli.power import power
 from ci_agent_eval.app.cli.scenarios import update_scenarios
 from ci_agent_eval.app.cli.settings_options import add_settings_options
 from ci_agent_eval.app.cli.steer import steer
@@ -325,6 +326,7 @@ def action() -> int:
 
 
 cli.add_command(experiments)
+cli.add_command(power)
 cli.add_command(update_scenarios)
 cli.add_command(steer)
 
