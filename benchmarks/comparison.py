@@ -14,25 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data import write_results
-from measure import ROOT, Figure, action, load_average, machine, median
+from measure import ROOT, Figure, action, format_share, load_average, machine, median
+from metric_ratios import render_metric_sections
 
-from ci_agent_eval.analysis.comparison.findings import is_certain_increase
-from ci_agent_eval.analysis.comparison.model import ComparePolicy, MetricChange
-from ci_agent_eval.analysis.comparison.resampling import (
-    IterationPair,
-    compute_change_interval,
-    compute_increase_p_value,
-)
+from ci_agent_eval.analysis.comparison.model import ComparePolicy
 from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
 from ci_agent_eval.analysis.comparison.suite_power import is_red
-from ci_agent_eval.analysis.intervals import compute_wilson_interval
 
 SUITES = 400
-COST_SUITES = 1000
 SCENARIOS = 50
 POLICY = ComparePolicy()
-LEVEL = POLICY.level / 2
-"""Of the scenarios together, and of the suite."""
 RUNS = (1, 3, 10)
 ITERATIONS = (1, 3, 5, 10, 20)
 VARIATIONS = (
@@ -44,11 +35,6 @@ VARIATIONS = (
     ("day ±11", 0.0, 1.46),
 )
 """Name, and standard deviations of a run's shift in logits: of each scenario, and of the suite."""
-COST_SIZES = ((1, 1, 1), (1, 3, 3), (1, 5, 50), (2, 2, 2), (5, 5, 5), (20, 1, 1), (20, 5, 50))
-"""Scenarios, and iterations of each now and in the baseline."""
-SPREAD = 0.3
-"""Of an iteration's cost: the standard deviation of its logarithm."""
-
 Change = Callable[[list[float]], list[float]]
 """Returns the true rates of the head."""
 
@@ -105,7 +91,7 @@ def alarm_rows() -> Iterator[str]:
     for runs in RUNS:
         for iterations in ITERATIONS:
             shares = [
-                _share(Suite(runs, iterations, scenario, day).count_red())
+                format_share(Suite(runs, iterations, scenario, day).count_red(), SUITES)
                 for _, scenario, day in VARIATIONS
             ]
             yield f"| {runs} | {iterations} | {' | '.join(shares)} |"
@@ -128,41 +114,8 @@ POWER: tuple[tuple[str, float, Suite, Change], ...] = (
 def power_rows() -> Iterator[str]:
     """Render a row for each change that has to be found."""
     for name, least, suite, change in POWER:
-        found = suite.count_red(change)
-        row = f"| {name} | {suite.runs} | {suite.iterations} | {_share(found)} | {least:.0%} |"
-        yield row
-
-
-def _share(count: int, suites: int = SUITES) -> str:
-    error = math.sqrt(max(count, 1) * (suites - count) / suites) / suites
-    return f"{count / suites:.1%} ±{error:.1%}"
-
-
-def cost_rows() -> Iterator[str]:
-    """Render a row for each size of suite whose cost is compared."""
-    for scenarios, now, before in COST_SIZES:
-        draw = random.Random(f"{scenarios} {now} {before}")
-        alarms = sum(_rises(draw, scenarios, now, before) for _ in range(COST_SUITES))
-        low, _ = compute_wilson_interval(alarms, COST_SUITES)
-        assert low <= POLICY.level, f"{alarms} of {COST_SUITES} at {scenarios}, {now}, {before}"
-        yield f"| {scenarios} | {now} | {before} | {_share(alarms, COST_SUITES)} |"
-
-
-def _rises(draw: random.Random, scenarios: int, now: int, before: int) -> bool:
-    """Say whether a rise is called, by any at all, of a suite whose cost is what it was."""
-    pairs = []
-    for _ in range(scenarios):
-        usual = draw.lognormvariate(0, 1)
-        sides = (
-            tuple((usual * draw.lognormvariate(0, SPREAD),) for _ in range(size))
-            for size in (before, now)
-        )
-        pairs.append(IterationPair(*sides))
-    interval = compute_change_interval(pairs, "mean")
-    p_value = compute_increase_p_value(pairs, "mean", 0.0)
-    moved = MetricChange(1.0, 1.0, scenarios, scenarios, interval, p_value)
-    # Half of the suite's level: its pass rate is the other question.
-    return is_certain_increase(moved, 0.0, LEVEL / 2)
+        found = format_share(suite.count_red(change), SUITES)
+        yield f"| {name} | {suite.runs} | {suite.iterations} | {found} | {least:.0%} |"
 
 
 def timed(folder: Path, runs: int) -> Figure:
@@ -215,16 +168,7 @@ def page(folder: Path) -> str:
             "|---|---:|---:|---:|---:|",
             *power_rows(),
             "",
-            "## Cost",
-            "",
-            f"`max_cost_increase = 0`: {COST_SUITES:,} suites whose scenarios cost",
-            "what they did, each iteration a log-normal share more or less (a standard deviation",
-            f"of {SPREAD:g}). The level is {LEVEL / 2:.2%}.",
-            "",
-            "| scenarios | iterations now | in the baseline | suites with a false alarm |",
-            "|---:|---:|---:|---:|",
-            *cost_rows(),
-            "",
+            *render_metric_sections(),
             "## Time",
             "",
             "100 scenarios of 20 iterations, load to published comment: whole processes, start-up",

@@ -7,6 +7,7 @@ the kernel counts them (`wait4`). Medians of alternating runs.
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import statistics
@@ -69,6 +70,12 @@ def run(command: list[str], cwd: Path, env: dict[str, str], allowed: tuple[int, 
             f"{command} exited with {process.returncode}:\n{(cwd / 'benchmark.log').read_text()}"
         )
     return Figure(seconds, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
+
+
+def format_share(count: int, total: int) -> str:
+    """Format a simulated share with its standard error."""
+    error = math.sqrt(max(count, 1) * max(total - count, 1) / total) / total
+    return f"{count / total:.1%} ±{error:.1%}"
 
 
 def median(measure: Callable[[], Figure], runs: int = RUNS) -> Figure:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from glob import escape
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline
+from ci_agent_eval.analysis.comparison.model import (
+    AllowedIncreases,
+    Baseline,
+    BaselineRun,
+    NoBaseline,
+)
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Episode
@@ -370,7 +375,7 @@ def regressed() -> Report:
         *(failing("greeting", iteration=n, **steps("greet", cost=0.006)) for n in ten),
         *(episode("small", iteration=n, min_passes=1, **small) for n in (1, 2)),
         failing("small", iteration=3, min_passes=1, **small),
-        policy=GatePolicy(max_cost_increase=0.05, max_latency_increase=0.5),
+        policy=GatePolicy(increases=AllowedIncreases(cost=0.05, latency=0.5)),
         baseline=baseline(base),
     )  # fmt: skip
 

@@ -178,6 +178,27 @@ OPTIONS: tuple[Option, ...] = (
         "Unset: no limit.",
     ),
     Option(
+        "max-typical-latency-increase",
+        ("compare", "max_typical_latency_increase"),
+        "number",
+        "Maximum relative increase of the typical turn latency, the geometric mean over all "
+        "scenarios, over the baseline (0.2 = +20 %). Unset: no limit.",
+    ),
+    Option(
+        "max-scenario-cost-increase",
+        ("compare", "max_scenario_cost_increase"),
+        "number",
+        "Maximum relative increase of the cost of any one scenario over the baseline "
+        "(1.0 = twice as much). Unset: no limit.",
+    ),
+    Option(
+        "max-scenario-latency-increase",
+        ("compare", "max_scenario_latency_increase"),
+        "number",
+        "Maximum relative increase of the typical turn latency of any one scenario over the "
+        "baseline (1.0 = twice as long). Unset: no limit.",
+    ),
+    Option(
         "acknowledge",
         ("acknowledged",),
         "text",

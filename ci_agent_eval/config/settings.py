@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from ci_agent_eval.analysis.comparison.model import ComparePolicy
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ComparePolicy
 from ci_agent_eval.analysis.waivers import ReportWaivers, evaluate_waivers
 from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
 from ci_agent_eval.config.toml_lines import find_line
@@ -80,6 +80,9 @@ class CompareSettings(KnownKeysModel):
     gate: Literal["fail", "warn"] = "fail"
     max_cost_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     max_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_typical_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_scenario_cost_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_scenario_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     @field_validator("across", mode="before")
     @classmethod
@@ -90,6 +93,17 @@ class CompareSettings(KnownKeysModel):
     def policy(self) -> ComparePolicy:
         """The rules for calling a drop a regression."""
         return ComparePolicy(self.level, self.min_drop, across=frozenset(self.across))
+
+    @property
+    def increases(self) -> AllowedIncreases:
+        """The limits of cost and latency."""
+        return AllowedIncreases(
+            cost=self.max_cost_increase,
+            latency=self.max_latency_increase,
+            typical_latency=self.max_typical_latency_increase,
+            scenario_cost=self.max_scenario_cost_increase,
+            scenario_latency=self.max_scenario_latency_increase,
+        )
 
 
 class PublishSettings(KnownKeysModel):
@@ -138,8 +152,7 @@ class Settings(KnownKeysModel):
             eval_min_pass_rate=self.gate.eval_min_pass_rate,
             eval_min_score=self.gate.eval_min_score,
             regressions=self.compare.gate,
-            max_cost_increase=self.compare.max_cost_increase,
-            max_latency_increase=self.compare.max_latency_increase,
+            increases=self.compare.increases,
         )
 
     def for_shard(self) -> Settings:

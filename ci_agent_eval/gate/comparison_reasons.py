@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ci_agent_eval.analysis.comparison.findings import (
-    AllowedIncreases,
     ComparisonFinding,
     ComparisonFindingKind,
     list_comparison_findings,
@@ -28,8 +27,7 @@ def weigh_findings(
     redundant = {
         (j.scenario_id, j.agent): _find_redundant_kind(j.status, policy) for j in judgements
     }
-    increases = AllowedIncreases(policy.max_cost_increase, policy.max_latency_increase)
-    found = tuple(list_comparison_findings(comparison, increases))
+    found = tuple(list_comparison_findings(comparison, policy.increases))
     for finding in found:
         scenario = finding.scenario
         name = (None, None) if scenario is None else (scenario.scenario_id, scenario.agent)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ci_agent_eval.analysis.comparison.findings import AllowedIncreases
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.analysis.waivers import WaiverStatus
@@ -31,7 +30,6 @@ def decide_verdict(
     Acknowledged comparison findings do not gate.
     """
     judgements = tuple(_judge_scenario(scenario, policy) for scenario in summary.scenarios)
-    increases = AllowedIncreases(policy.max_cost_increase, policy.max_latency_increase)
     compared = tuple(weigh_findings(comparison, judgements, policy, acknowledged))
     reasons = (
         *list_reasons(summary, judgements, policy),
@@ -48,7 +46,7 @@ def decide_verdict(
         thresholds=Thresholds(
             policy.eval_min_pass_rate, policy.eval_min_score, policy.suite_min_pass_rate
         ),
-        increases=increases,
+        increases=policy.increases,
         acknowledged=acknowledged,
     )
 

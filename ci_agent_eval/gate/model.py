@@ -7,11 +7,10 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from ci_agent_eval.analysis.comparison.findings import (
-    AllowedIncreases,
     ComparisonFindingKind,
     MetricIncrease,
 )
-from ci_agent_eval.analysis.comparison.model import SuiteChange
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases, SuiteChange
 from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.findings import Finding
@@ -77,11 +76,8 @@ class GatePolicy:
     """Required average score of the evaluations, 0 to 1; None: no threshold."""
     regressions: Literal["fail", "warn"] = "fail"
     """Whether a regression of a required scenario, or a drop of the suite, fails the gate."""
-    max_cost_increase: float | None = None
-    """Maximum relative increase of the cost per episode over the baseline (0.2 = +20 %);
-    None: no limit."""
-    max_latency_increase: float | None = None
-    """Maximum relative increase of the p95 latency; None: no limit."""
+    increases: AllowedIncreases = AllowedIncreases()  # noqa: RUF009 - frozen
+    """Maximum increases of cost and latency over the baseline."""
 
     @property
     def are_evaluations_limited(self) -> bool:

@@ -146,8 +146,7 @@ def build_report(
             required_share=lambda scenario: find_required_share(scenario, policy),
             policy=replace(
                 compare_policy or ComparePolicy(),
-                max_cost_increase=policy.max_cost_increase,
-                max_latency_increase=policy.max_latency_increase,
+                increases=policy.increases,
                 evaluations_gate=policy.are_evaluations_limited,
             ),
         )

@@ -17,10 +17,15 @@ from ci_agent_eval.analysis.comparison.findings import (
     describe_downgrade,
     describe_needed_iterations,
     describe_retries,
+    describe_scenario_increase,
     describe_thinning,
     describe_unjudged,
 )
-from ci_agent_eval.analysis.comparison.model import ScenarioComparison, SuiteChange
+from ci_agent_eval.analysis.comparison.model import (
+    ScenarioComparison,
+    ScenarioIncrease,
+    SuiteChange,
+)
 from ci_agent_eval.analysis.waivers import find_waiver
 from ci_agent_eval.gate import Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
@@ -44,6 +49,9 @@ _LISTED_ELSEWHERE = frozenset({"not_comparable", "newly_over", "baseline"})
 
 _OF_A_RATE = frozenset({"regression", "undecided"})
 """Kinds that are in the note of a scenario that fails."""
+
+_INCREASES = frozenset({"increase", "scenario_increase"})
+"""Kinds whose figures are costs or latencies."""
 
 _SENTENCES: dict[str, Callable[[ScenarioComparison], str]] = {
     "fewer_iterations": describe_thinning,
@@ -78,6 +86,12 @@ class BaselineFinding:
     def key(self) -> ScenarioKey | None:
         """Scenario id and agent; None: it is about the suite."""
         return None if self.name is None else self.name.key
+
+    @property
+    def figures(self) -> str:
+        """Both sides: `passes 3 / 5 now, 5 / 5 before`."""
+        is_of_passes = self.compared is not None and self.kind not in _INCREASES
+        return f"{'passes ' if is_of_passes else ''}{self.now} now, {self.before} before"
 
     @property
     def sentence(self) -> str:
@@ -133,6 +147,9 @@ def _build_finding(
     kind = reason.kind.replace("_", " ")
     if row is None:
         return BaselineFinding(reason.kind, name, gates, kind, describe_reason(reason))
+    for increase in row.scenario.increases:
+        if str(reason.message).startswith(describe_scenario_increase(increase)):
+            return _build_increase_finding(reason, row, report, increase, gates=gates)
     text, quoted = _describe_finding(row, reason), ""
     if text is None:
         text, quoted = kind, describe_reason(reason)
@@ -141,6 +158,16 @@ def _build_finding(
     return BaselineFinding(
         reason.kind, name, gates, text, quoted, row.before, row.now, compared=row
     )
+
+
+def _build_increase_finding(
+    reason: Reason, row: ComparisonRow, report: Report, increase: ScenarioIncrease, *, gates: bool
+) -> BaselineFinding:
+    """Return the finding of a scenario whose cost or latency rose."""
+    write = _WRITERS[increase.metric]
+    text = describe_scenario_increase(increase) + _describe_acknowledgement(row.scenario, report)
+    before, now = write(increase.before), write(increase.after)
+    return BaselineFinding(reason.kind, row.name, gates, text, before=before, now=now, compared=row)
 
 
 def _describe_finding(row: ComparisonRow, reason: Reason) -> str | None:
@@ -169,6 +196,7 @@ def _describe_acknowledgement(scenario: ScenarioComparison, report: Report) -> s
 _WRITERS: dict[LimitedMetric, Callable[[float], str]] = {
     "cost_usd": numbers.format_money,
     "p95_latency_ms": numbers.format_milliseconds,
+    "typical_latency_ms": numbers.format_milliseconds,
 }
 
 
@@ -202,4 +230,4 @@ def _describe_rise(increase: MetricIncrease) -> str:
         return "rose from nothing"
     if increase.kind == "possible":
         return f"rose {numbers.format_rise(rise)}, which may be chance"
-    return f"rose {numbers.format_rise(rise)}{'' if moved.interval is None else ' or more'}"
+    return f"rose {numbers.format_rise(rise)} or more"

@@ -21,6 +21,7 @@ from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.sentences import (
+    LIMITED_FIGURES,
     SUITE_MEASURES,
     describe_difference,
     format_suite_difference,
@@ -225,6 +226,7 @@ def build_figure_rows(report: Report) -> Sequence[FigureRow]:
         return tuple(map(_build_figure_row, measured))
     return (
         *(row for figure in measured for row in _compare_figure(figure, found, report)),
+        *_compare_typical_latency(found.typical_latency_ms, report),
         *_compare_tool_calls(found.tool_calls),
     )
 
@@ -236,7 +238,11 @@ def _build_figure_row(figure: SuiteFigure) -> FigureRow:
 def _describe_limit(report: Report, kind: FigureKind) -> str:
     """Return the allowed increase of a figure: `50 % allowed`; empty without a limit."""
     increases = report.verdict.increases
-    limits = {"cost_usd": increases.cost, "p95_latency_ms": increases.latency}
+    limits = {
+        "cost_usd": increases.cost,
+        "p95_latency_ms": increases.latency,
+        "typical_latency_ms": increases.typical_latency,
+    }
     share = limits.get(kind)
     return "" if share is None else numbers.format_allowed(share)
 
@@ -335,6 +341,19 @@ def _compare_total_cost(row: FigureRow, found: Comparison) -> FigureRow:
     )
 
 
+def _compare_typical_latency(moved: MetricChange, report: Report) -> Iterator[FigureRow]:
+    if moved.before is not None and moved.after is not None:
+        value = numbers.format_milliseconds(moved.after)
+        figure = SuiteFigure("typical_latency_ms", LIMITED_FIGURES["typical_latency_ms"], value)
+        yield from _build_changed_rows(
+            figure,
+            _build_figure_row(figure),
+            moved,
+            numbers.format_milliseconds,
+            limit=_describe_limit(report, figure.kind),
+        )
+
+
 def _compare_tool_calls(moved: MetricChange) -> Iterator[FigureRow]:
     if moved.before is not None and moved.after is not None and moved.before + moved.after:
         figure = SuiteFigure(
@@ -392,10 +411,10 @@ def describe_method(found: Comparison) -> str:
     copies = f" ({repeated})" if (repeated := _describe_repeats(found)) else ""
     text = (
         f"Baseline of {runs}{copies}; its figures and the changes are means "
-        f"over the {both} compared, each counted once, changes with their 95 % bootstrap "
-        f"interval; total cost: its latest run. Pass rates: half of the level of {level} for "
-        f"{tested} with failures enough to show a drop (p adjusted by Benjamini-Hochberg), half "
-        f"for the suite as a whole."
+        f"over the {both} compared, each counted once, changes with their 95 % "
+        f"interval; typical turn latency: geometric mean; total cost: its latest run. "
+        f"Pass rates: half of the level of {level} for {tested} with failures enough to show a "
+        f"drop (p adjusted by Benjamini-Hochberg), half for the suite as a whole."
     )
     return " ".join([text, *(_describe_suite_test(change) for change in found.suite)])
 

@@ -138,8 +138,7 @@ def _find_gate_reasons(report: Report) -> Iterator[str]:
         suite_min_pass_rate=report.verdict.thresholds.suite_min_pass_rate,
         eval_min_pass_rate=report.verdict.thresholds.min_pass_rate,
         eval_min_score=report.verdict.thresholds.min_score,
-        max_cost_increase=report.verdict.increases.cost,
-        max_latency_increase=report.verdict.increases.latency,
+        increases=report.verdict.increases,
     )
     summary, acknowledged = report.summary, report.verdict.acknowledged
     for reason in decide_verdict(summary, policy, report.comparison, acknowledged).reasons:

@@ -247,6 +247,11 @@ _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
     ("undecided", "drop with too few iterations to tell", "drops with too few iterations to tell"),
     ("increase", "increase over what is allowed", "increases over what is allowed"),
     ("possible_increase", "possible increase over what is allowed", "possible increases"),
+    (
+        "scenario_increase",
+        "certain increase of a scenario's cost or latency",
+        "certain increases of scenarios' cost or latency",
+    ),
     ("not_judged", "scenario not judged any more", "scenarios not judged any more"),
     ("fewer_iterations", "scenario of too few iterations", "scenarios of too few iterations"),
     ("flakier", "scenario that needs more retries", "scenarios that need more retries"),

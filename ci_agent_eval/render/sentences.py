@@ -23,6 +23,7 @@ from ci_agent_eval.render import numbers
 LIMITED_FIGURES: dict[LimitedMetric, str] = {
     "cost_usd": "cost per episode",
     "p95_latency_ms": "p95 turn latency",
+    "typical_latency_ms": "typical turn latency",
 }
 """Labels of the figures whose increase can be limited."""
 
@@ -120,5 +121,4 @@ def _describe_increase(increase: MetricIncrease) -> str:
         return f"{figure} rose by {rise:.1%}, {chance}; {limit}"
     if math.isinf(rise):
         return f"{figure} rose from nothing, {limit}"
-    share = f"{rise:.1%}" if moved.interval is None else f"{moved.interval[0]:.1%} or more"
-    return f"{figure} rose by {share}, {limit}"
+    return f"{figure} rose by {moved.least or 0.0:.1%} or more, {limit}"

@@ -27,6 +27,7 @@ FigureKind = Literal[
     "total_tokens",
     "tool_calls",
     "p95_latency_ms",
+    "typical_latency_ms",
 ]
 
 

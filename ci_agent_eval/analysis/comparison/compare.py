@@ -18,7 +18,6 @@ from ci_agent_eval.analysis.comparison.conditions import (
 from ci_agent_eval.analysis.comparison.divergence import find_divergence, find_typical_steps
 from ci_agent_eval.analysis.comparison.metric_changes import (
     MetricChanges,
-    PoolPair,
     compute_metric_changes,
 )
 from ci_agent_eval.analysis.comparison.model import (
@@ -34,6 +33,7 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.analysis.comparison.pool import (
     IterationPool,
+    PoolPair,
     find_distinct_runs,
     pool_iterations,
 )
@@ -74,7 +74,10 @@ def compare_runs(
     The result does not depend on the order of episodes. Raises InputError if NumPy is missing.
     """
     after = _RunScenarios(group_scenario_runs(summary.scenarios, episodes))
-    runs = [_RunScenarios(summarize_baseline_run(run.episodes)) for run in baseline.runs]
+    runs = [
+        _RunScenarios(summarize_baseline_run(run.episodes, place))
+        for place, run in enumerate(baseline.runs)
+    ]
     counted = [runs[place] for place in find_distinct_runs(baseline.runs)]
     paired = _ScenarioPairing(counted, after, is_passing, required_share, policy)
     decided = decide_regressions(paired.compare_all(), paired.pools, policy)
@@ -99,13 +102,14 @@ def compare_runs(
             [[side.summary for side in run.sides.values()] for run in runs],
             summary.scenarios,
         ),
-        **_compare_metrics(scenarios, paired.pools, policy),
+        **_compare_metrics(scenarios, paired.pools, suite_level),
     )
 
 
 def _share_level(suite: Sequence[SuiteChange], policy: ComparePolicy) -> float:
     """Return the level of each question about the suite: half of all, in equal shares."""
-    limits = (policy.max_cost_increase, policy.max_latency_increase)
+    increases = policy.increases
+    limits = (increases.cost, increases.latency, increases.typical_latency)
     gating = sum(1 for change in suite if change.gates)
     gating += sum(1 for limit in limits if limit is not None)
     return policy.level / 2 / max(gating, 1)
@@ -114,15 +118,14 @@ def _share_level(suite: Sequence[SuiteChange], policy: ComparePolicy) -> float:
 def _compare_metrics(
     scenarios: Sequence[ScenarioComparison],
     pools: Mapping[ScenarioKey, PoolPair],
-    policy: ComparePolicy,
+    level: float,
 ) -> MetricChanges:
     sides = [
         ((s.before, s.after), pools[key])
         for s in scenarios
         if (key := (s.scenario_id, s.agent or "")) in pools and s.before and s.after
     ]
-    allowed = {"cost_usd": policy.max_cost_increase, "p95_latency_ms": policy.max_latency_increase}
-    return compute_metric_changes([pair for pair, _ in sides], [pool for _, pool in sides], allowed)
+    return compute_metric_changes([pair for pair, _ in sides], [pool for _, pool in sides], level)
 
 
 @dataclass(frozen=True)
@@ -311,7 +314,7 @@ class _ScenarioPairing:
 
 
 def _pool_runs(runs: Sequence[ScenarioRun]) -> IterationPool:
-    return pool_iterations(run.episodes for run in runs)
+    return pool_iterations((run.place, run.episodes) for run in runs)
 
 
 def _classify_change(before: ScenarioMetrics, after: ScenarioMetrics) -> ScenarioChange:

@@ -6,7 +6,9 @@ SciPy has them, too, but takes longer to import than a comparison; the tests che
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from statistics import NormalDist
+from typing import NamedTuple
 
 _MAX_STEPS = 200
 _MAX_TERMS = 10_000
@@ -57,6 +59,38 @@ def compute_t_quantile(share: float, degrees: float) -> float:
         if step <= value * 1e-13:
             break
     return value
+
+
+class VariancePart(NamedTuple):
+    """A variance with the degrees of freedom of its estimate."""
+
+    variance: float
+    degrees: float
+
+
+def combine_parts(parts: Iterable[VariancePart]) -> VariancePart:
+    """Add variances; the degrees of freedom are Satterthwaite's.
+
+    F. E. Satterthwaite, Biometrics Bulletin 2 (1946), 110-114.
+    """
+    listed = list(parts)
+    total = math.fsum(part.variance for part in listed)
+    squares = math.fsum(part.variance**2 / part.degrees for part in listed)
+    return VariancePart(total, total**2 / squares if squares else math.inf)
+
+
+def compute_margin(part: VariancePart, level: float) -> float:
+    """Return the distance of a one-sided confidence limit from the estimate."""
+    if not part.variance:
+        return 0.0
+    return compute_t_quantile(1 - level, part.degrees) * math.sqrt(part.variance)
+
+
+def compute_rise_p_value(rise: float, part: VariancePart) -> float:
+    """Return the one-sided p-value of a rise above 0."""
+    if not part.variance:
+        return 0.0 if rise > 0 else 1.0
+    return compute_t_cdf(-rise / math.sqrt(part.variance), part.degrees)
 
 
 def compute_regularized_beta(x: float, a: float, b: float) -> float:

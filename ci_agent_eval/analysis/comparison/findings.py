@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_agent_eval.analysis.comparison.model import (
+    AllowedIncreases,
     Comparison,
     MetricChange,
     NoBaseline,
     ScenarioComparison,
+    ScenarioIncrease,
+    ScenarioMetric,
     ScenarioMetrics,
     SuiteChange,
 )
@@ -30,6 +33,7 @@ ComparisonFindingKind = Literal[
     "newly_over",
     "increase",
     "possible_increase",
+    "scenario_increase",
     "baseline",
 ]
 
@@ -38,15 +42,7 @@ DOWNGRADE_ADVICE = "put it back, or acknowledge it where this is meant"
 """Advice on a downgraded scenario."""
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedIncreases:
-    """Maximum relative increases of cost and latency; None: no limit."""
-
-    cost: float | None = None
-    latency: float | None = None
-
-
-LimitedMetric = Literal["cost_usd", "p95_latency_ms"]
+LimitedMetric = Literal["cost_usd", "p95_latency_ms", "typical_latency_ms"]
 """Metrics of a `Comparison` with an optional limit on their increase."""
 
 
@@ -86,10 +82,10 @@ def list_comparison_findings(
     for change in found.suite:
         if change.fell:
             yield ComparisonFinding("suite_drop", change)
-    level = found.suite_level
-    yield from _list_increase_findings("cost_usd", found.cost_usd, increases.cost, level)
-    yield from _list_increase_findings(
-        "p95_latency_ms", found.p95_latency_ms, increases.latency, level
+    yield from _list_metric_findings("cost_usd", found, increases.cost, increases.scenario_cost)
+    yield from _list_metric_findings("p95_latency_ms", found, increases.latency)
+    yield from _list_metric_findings(
+        "typical_latency_ms", found, increases.typical_latency, increases.scenario_latency
     )
     yield from _list_repetition_findings(found)
 
@@ -115,6 +111,11 @@ def _list_scenario_findings(scenario: ScenarioComparison) -> Iterator[Comparison
         message = f"{describe_set_aside(scenario)}: {_format_differences(scenario)}"
         yield ComparisonFinding("not_comparable", message, scenario)
     yield from _list_iteration_findings(scenario)
+    for increase in scenario.increases:
+        kind: ComparisonFindingKind = (
+            "scenario_increase" if increase.allowed is None else "increase"
+        )
+        yield ComparisonFinding(kind, describe_scenario_increase(increase), scenario)
     if scenario.is_downgraded:
         yield ComparisonFinding(
             "downgraded", describe_downgrade(scenario), scenario, DOWNGRADE_ADVICE
@@ -134,6 +135,26 @@ def _list_iteration_findings(scenario: ScenarioComparison) -> Iterator[Compariso
         yield ComparisonFinding("fewer_iterations", describe_thinning(scenario), scenario)
     if scenario.flakier:
         yield ComparisonFinding("flakier", describe_retries(scenario), scenario)
+
+
+_SCENARIO_METRICS: dict[ScenarioMetric, str] = {
+    "cost_usd": "cost",
+    "typical_latency_ms": "turn latency",
+}
+
+
+def describe_scenario_increase(increase: ScenarioIncrease) -> str:
+    """Describe how much a metric of a scenario rose: `cost ×5.0, at most ×1.5 allowed`."""  # noqa: RUF002 - times
+    name, allowed = _SCENARIO_METRICS[increase.metric], increase.allowed
+    limit = "" if allowed is None else f", at most {_format_factor(1 + allowed)} allowed"
+    p_value = _format_p_value(increase.p_value)
+    if not increase.before:
+        return f"{name} rose from nothing{limit} ({p_value})"
+    return f"{name} {_format_factor(increase.after / increase.before)}{limit} ({p_value})"
+
+
+def _format_factor(factor: float) -> str:
+    return f"×{factor:,.1f}" if factor >= 2 else f"×{factor:.2f}"  # noqa: RUF001 - times
 
 
 def describe_thinning(scenario: ScenarioComparison) -> str:
@@ -215,17 +236,21 @@ def describe_needed_iterations(scenario: ScenarioComparison) -> str:
     return f"with {scenario.needed_iterations} or more such a drop shows 4 times in 5"
 
 
-def _list_increase_findings(
-    figure: LimitedMetric, change: MetricChange, allowed: float | None, level: float
+def _list_metric_findings(
+    figure: LimitedMetric,
+    found: Comparison,
+    allowed: float | None,
+    allowed_of_scenario: float | None = None,
 ) -> Iterator[ComparisonFinding]:
-    if allowed is None or not change.compared:
-        return
-    if change.scenarios < change.compared:
-        yield ComparisonFinding("increase", MetricIncrease("not_measured", figure, change, allowed))
+    change: MetricChange = getattr(found, figure)
+    limits = [limit for limit in (allowed, allowed_of_scenario) if limit is not None]
+    if limits and change.scenarios < change.compared:
+        message = MetricIncrease("not_measured", figure, change, limits[0])
+        yield ComparisonFinding("increase", message)
     rise = compute_increase(change)
-    if rise is None or rise <= allowed:
+    if allowed is None or rise is None or rise <= allowed:
         return
-    if is_certain_increase(change, allowed, level):
+    if is_certain_increase(change, allowed):
         yield ComparisonFinding("increase", MetricIncrease("certain", figure, change, allowed))
     else:
         yield ComparisonFinding(
@@ -243,20 +268,16 @@ def compute_increase(change: MetricChange) -> float | None:
 
 
 def compute_least_increase(change: MetricChange) -> float | None:
-    """Return the lower bound of a change's interval; without one, the change itself."""
-    return compute_increase(change) if change.interval is None else change.interval[0]
+    """Return the lower limit of a change; without one, the change itself."""
+    return compute_increase(change) if change.least is None else change.least
 
 
-def is_certain_increase(change: MetricChange, allowed: float, level: float) -> bool:
+def is_certain_increase(change: MetricChange, allowed: float) -> bool:
     """Return whether an increase over the limit is significant.
 
-    The permutation test and, if there is one, the interval must both confirm it. A metric that
-    was 0 in all baseline iterations needs no test.
+    A metric that was 0 in all baseline iterations needs no test.
     """
-    if change.before == 0:
-        return True
-    is_above = change.interval is None or change.interval[0] > allowed
-    return is_above and (change.p_value is None or change.p_value < level)
+    return change.before == 0 or (change.least is not None and change.least > allowed)
 
 
 def _list_repetition_findings(found: Comparison) -> Iterator[ComparisonFinding]:

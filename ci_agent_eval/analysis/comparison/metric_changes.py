@@ -1,21 +1,39 @@
-"""Changes of the suite's metrics, over the scenarios that both sides measured."""
+"""Changes of the suite's cost, latency and other metrics.
+
+`docs/decisions/0044-latency-and-cost.md` explains the choices.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
 from typing import TypedDict
 
-from ci_agent_eval.analysis.comparison.model import MetricChange, ScenarioMetrics
-from ci_agent_eval.analysis.comparison.pool import METRICS, IterationPool
-from ci_agent_eval.analysis.comparison.resampling import (
-    IterationPair,
-    compute_change_interval,
-    compute_increase_p_value,
+from ci_agent_eval.analysis.comparison.distributions import (
+    VariancePart,
+    combine_parts,
+    compute_margin,
 )
+from ci_agent_eval.analysis.comparison.log_means import (
+    MetricSides,
+    ScenarioLogs,
+    compute_logs,
+    estimate_day,
+    find_metric_sides,
+    is_deterministic,
+    shrink_variances,
+)
+from ci_agent_eval.analysis.comparison.model import MetricChange, ScenarioMetrics
+from ci_agent_eval.analysis.comparison.pool import PoolPair
+from ci_agent_eval.analysis.comparison.quantiles import SuiteValues
+from ci_agent_eval.analysis.comparison.run_variation import DayVariation
+from ci_agent_eval.analysis.comparison.statistics import compute_variance
 
-PoolPair = tuple[IterationPool, IterationPool]
-"""A scenario's iterations in the baseline and in the head."""
+MIN_SCENARIOS = 5
+"""With fewer scenarios their differences show less than their iterations do."""
 
 
 class MetricChanges(TypedDict):
@@ -26,57 +44,208 @@ class MetricChanges(TypedDict):
     tokens: MetricChange
     tool_calls: MetricChange
     p95_latency_ms: MetricChange
+    typical_latency_ms: MetricChange
 
 
 def compute_metric_changes(
     sides: Sequence[tuple[ScenarioMetrics, ScenarioMetrics]],
     pools: Sequence[PoolPair],
-    allowed: Mapping[str, float | None],
+    level: float,
 ) -> MetricChanges:
-    """Return the change of each metric's mean over scenarios, with its confidence.
+    """Return the change of each metric of the suite.
 
-    `pools` are the iterations behind `sides`; `allowed` maps metrics to maximum increases.
+    `pools` are the iterations behind `sides`; `level` is that of a question about the suite.
     """
+    costs, tokens, calls, latencies = (
+        MeasuredSuite([found for pair in pools if (found := find_metric_sides(pair, name))])
+        for name in ("cost_usd", "tokens", "tool_calls", "p95_latency_ms")
+    )
+
+    def describe(suite: MeasuredSuite, estimate: SuiteRatio | None) -> MetricChange:
+        return _build_change(suite, estimate, len(sides), level)
+
     return {
         "pass_rate": _compare_pass_rates(sides),
-        "cost_usd": _compare_metric("cost_usd", sides, pools, allowed),
-        "tokens": _compare_metric("tokens", sides, pools, allowed),
-        "tool_calls": _compare_metric("tool_calls", sides, pools, allowed),
-        "p95_latency_ms": _compare_metric("p95_latency_ms", sides, pools, allowed),
+        "cost_usd": describe(costs, compare_means(costs)),
+        "tokens": describe(tokens, compare_means(tokens)),
+        "tool_calls": describe(calls, compare_means(calls)),
+        "p95_latency_ms": describe(latencies, compare_quantiles(latencies, 0.95)),
+        "typical_latency_ms": describe(latencies, compare_typical_values(latencies)),
     }
 
 
 def _compare_pass_rates(sides: Sequence[tuple[ScenarioMetrics, ScenarioMetrics]]) -> MetricChange:
     rates = [(before.pass_rate, after.pass_rate) for before, after in sides]
     known = [(old, new) for old, new in rates if old is not None and new is not None]
-    return MetricChange(*_compute_means(known), len(known), len(sides))
+    if not known:
+        return MetricChange(compared=len(sides))
+    before, after = (round(math.fsum(side) / len(known), 10) for side in zip(*known, strict=True))
+    return MetricChange(before, after, len(known), len(sides))
 
 
-def _compare_metric(
-    name: str,
-    sides: Sequence[tuple[ScenarioMetrics, ScenarioMetrics]],
-    pools: Sequence[PoolPair],
-    allowed: Mapping[str, float | None],
+class MeasuredSuite:
+    """The values of a metric in the scenarios that measured it on both sides."""
+
+    def __init__(self, scenarios: Sequence[MetricSides], day: DayVariation | None = None) -> None:
+        self.scenarios = scenarios
+        self._day = day
+        """The day's shift to allow for; None: estimated from the runs of the base."""
+
+    @cached_property
+    def logs(self) -> Sequence[ScenarioLogs]:
+        """The scenarios with values above 0 on both sides."""
+        return [logs for sides in self.scenarios if (logs := compute_logs(sides))]
+
+    @cached_property
+    def day(self) -> VariancePart:
+        """The variance that a day's shift adds to the logarithm of a ratio."""
+        return (self._day or estimate_day(self.logs)).shift
+
+
+FindVariance = Callable[[float, bool], Sequence[VariancePart] | None]
+"""Returns the parts of a variance for the limit at a level, upper or lower; None: no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRatio:
+    """A figure of the suite on both sides, and the variance of their ratio's logarithm."""
+
+    before: float
+    after: float
+    find_variance: FindVariance
+
+    def compute_limit(self, level: float, *, upper: bool) -> float | None:
+        """Return a one-sided confidence limit of the relative change.
+
+        The method of variance estimates recovery (G. Y. Zou, A. Donner, Statistics in Medicine 27
+        (2008), 1693-1702). None: too few values, or one side is 0.
+        """
+        parts = self.find_variance(level, upper)
+        if parts is None or self.before <= 0 or self.after <= 0:
+            return None
+        margin = compute_margin(combine_parts(parts), level)
+        rise = math.log(self.after / self.before)
+        return math.expm1(rise + margin if upper else rise - margin)
+
+
+def _build_change(
+    suite: MeasuredSuite, estimate: SuiteRatio | None, compared: int, level: float
 ) -> MetricChange:
-    figures = [(getattr(before, name), getattr(after, name)) for before, after in sides]
-    known = [(old, new) for old, new in figures if old is not None and new is not None]
-    statistic, limit = METRICS[name].statistic, allowed.get(name)
-    iterations = [
-        (before.collect_values(name), after.collect_values(name)) for before, after in pools
-    ]
-    pairs = [IterationPair(old, new) for old, new in iterations if old and new]
+    if estimate is None:
+        return MetricChange(None, None, len(suite.scenarios), compared)
+    low, high = (estimate.compute_limit(0.025, upper=upper) for upper in (False, True))
+    least = estimate.compute_limit(level, upper=False)
     return MetricChange(
-        *_compute_means(known),
-        len(known),
-        len(sides),
-        compute_change_interval(pairs, statistic),
-        None if limit is None else compute_increase_p_value(pairs, statistic, limit),
+        round(estimate.before, 10),
+        round(estimate.after, 10),
+        len(suite.scenarios),
+        compared,
+        None if low is None or high is None else (round(low, 4), round(high, 4)),
+        None if least is None else round(least, 4),
     )
 
 
-def _compute_means(known: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
-    """Return the mean of each side to ten decimals, independent of the order."""
-    if not known:
-        return None, None
-    before, after = (round(math.fsum(side) / len(known), 10) for side in zip(*known, strict=True))
-    return before, after
+def compare_quantiles(suite: MeasuredSuite, share: float) -> SuiteRatio | None:
+    """Compare a quantile of all values, each scenario counted once; None: nothing measured."""
+    if not suite.scenarios:
+        return None
+    before = SuiteValues([sides.base for sides in suite.scenarios])
+    after = SuiteValues([sides.after for sides in suite.scenarios])
+
+    def find_variance(level: float, upper: bool) -> Sequence[VariancePart] | None:
+        parts = (
+            after.find_distance(share, level, upper=upper),
+            before.find_distance(share, level, upper=not upper),
+        )
+        known = [part for part in parts if part is not None]
+        return None if len(known) < len(parts) else [*known, suite.day]
+
+    return SuiteRatio(before.find_quantile(share), after.find_quantile(share), find_variance)
+
+
+def compare_typical_values(suite: MeasuredSuite) -> SuiteRatio | None:
+    """Compare the geometric mean over the scenarios; None: nothing measured.
+
+    Scenarios whose values are all 0 on a side are left out.
+    """
+    if not suite.scenarios:
+        return None
+    if not suite.logs:
+        return compare_means(suite)  # one side is 0, and so is its geometric mean
+    base = fmean(fmean(logs.base) for logs in suite.logs)
+    rise = fmean(logs.rise for logs in suite.logs)
+    own = _estimate_typical_variance(suite.logs)
+    parts = None if own is None else [own, suite.day]
+    return SuiteRatio(math.exp(base), math.exp(base + rise), lambda _level, _upper: parts)
+
+
+def _estimate_typical_variance(scenarios: Sequence[ScenarioLogs]) -> VariancePart | None:
+    """Return the variance of the mean difference, clustered by scenario where there are enough."""
+    if is_deterministic(scenarios):
+        return VariancePart(0.0, math.inf)
+    count = len(scenarios)
+    if count >= MIN_SCENARIOS:
+        return VariancePart(compute_variance([logs.rise for logs in scenarios]) / count, count - 1)
+    found = shrink_variances([(logs.base, logs.after) for logs in scenarios])
+    if found is None:
+        return None
+    return combine_parts(
+        VariancePart(
+            part.variance * (1 / len(logs.base) + 1 / len(logs.after)) / count**2, part.degrees
+        )
+        for part, logs in zip(found, scenarios, strict=True)
+    )
+
+
+def compare_means(suite: MeasuredSuite) -> SuiteRatio | None:
+    """Compare the mean over the scenarios, one value for each iteration; None: nothing measured.
+
+    The variance is of the iterations within their scenarios, by the delta method: a scenario that
+    costs nine times as much is no chance, however many others do not.
+    """
+    if not suite.scenarios:
+        return None
+    sides = _list_sides(suite)
+    means = [tuple(fmean(values) for values in pair) for pair in sides]
+    before, after = (math.fsum(side) / len(means) for side in zip(*means, strict=True))
+    own = _estimate_mean_variance(sides, means, (before, after)) if before and after else None
+    parts = None if own is None else [own, suite.day]
+    return SuiteRatio(before, after, lambda _level, _upper: parts)
+
+
+Pair = tuple[Sequence[float], Sequence[float]]
+
+
+def _list_sides(suite: MeasuredSuite) -> list[Pair]:
+    """Return the values of each scenario in the base and in the head."""
+    return [
+        ([v for one in sides.base for v in one], [v for one in sides.after for v in one])
+        for sides in suite.scenarios
+    ]
+
+
+def _estimate_mean_variance(
+    sides: Sequence[Pair], means: Sequence[tuple[float, ...]], totals: tuple[float, float]
+) -> VariancePart | None:
+    """Return the variance of the logarithm of the ratio of both means."""
+    count = len(sides)
+    relative = [
+        [
+            [value / mean for value in values]
+            for values, mean in zip(pair, found, strict=True)
+            if mean
+        ]
+        for pair, found in zip(sides, means, strict=True)
+    ]
+    repeats = sum(len(values) - 1 for pair in relative for values in pair)
+    shrunk = shrink_variances(relative)
+    if shrunk is not None and repeats >= count - 1:
+        return combine_parts(
+            VariancePart((mean / total / count) ** 2 * part.variance / len(values), part.degrees)
+            for pair, found, part in zip(sides, means, shrunk, strict=True)
+            for values, mean, total in zip(pair, found, totals, strict=True)
+        )
+    if count < MIN_SCENARIOS:
+        return None
+    shares = [after / totals[1] - before / totals[0] for before, after in means]
+    return VariancePart(compute_variance(shares) / count, count - 1)

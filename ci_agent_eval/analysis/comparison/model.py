@@ -23,6 +23,22 @@ RegressionDecision = Literal["regression", "undecided", "no_regression", "untest
 
 
 @dataclass(frozen=True, slots=True)
+class AllowedIncreases:
+    """Maximum relative increases over the baseline (0.2 = +20 %); None: no limit."""
+
+    cost: float | None = None
+    """Of the cost per episode."""
+    latency: float | None = None
+    """Of the p95 turn latency."""
+    typical_latency: float | None = None
+    """Of the geometric mean of the turn latencies."""
+    scenario_cost: float | None = None
+    """Of the cost of any scenario."""
+    scenario_latency: float | None = None
+    """Of the typical latency of any scenario."""
+
+
+@dataclass(frozen=True, slots=True)
 class ComparePolicy:
     """Settings of the regression test."""
 
@@ -37,10 +53,8 @@ class ComparePolicy:
     """Highest adjusted p-value of an inconclusive drop; a drop above it is noise."""
     across: frozenset[str] = frozenset({"model", "tools", "prices"})
     """Conditions that may differ: `model`, `tools`, `prices`, `judge`."""
-    max_cost_increase: float | None = None
-    """Maximum relative increase of the cost per episode, which is tested; None: no limit."""
-    max_latency_increase: float | None = None
-    """Maximum relative increase of the p95 latency; None: no limit."""
+    increases: AllowedIncreases = AllowedIncreases()
+    """Maximum increases of cost and latency."""
     evaluations_gate: bool = False
     """Whether there is a threshold for the evaluations."""
 
@@ -153,6 +167,24 @@ class Divergence:
     argument_after: str | None = None
 
 
+ScenarioMetric = Literal["cost_usd", "typical_latency_ms"]
+"""Metrics that are compared in each scenario."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioIncrease:
+    """A metric of a scenario that rose for certain; both means are geometric."""
+
+    metric: ScenarioMetric
+    before: float
+    """0: all values were 0."""
+    after: float
+    p_value: float
+    """One-sided p-value that it rose by more than allowed, adjusted for the number of tests."""
+    allowed: float | None
+    """Maximum relative increase; None: there is no limit, and it is for information."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScenarioComparison:
     """A scenario in the baseline and in the head."""
@@ -175,6 +207,8 @@ class ScenarioComparison:
     limited_by_runs: bool = False
     """For `undecided`: whether unchanged runs differ too much for iterations of one run to tell."""
     flaky: bool = False
+    increases: tuple[ScenarioIncrease, ...] = ()
+    """Its cost or latency, where it rose for certain."""
     newly_over: tuple[str, ...] = ()
     """Budgets that it violates and did not violate in the baseline."""
     differences: tuple[ConditionDifference, ...] = ()
@@ -214,8 +248,9 @@ class MetricChange:
     """Number of comparable scenarios on both sides, measured or not."""
     interval: tuple[float, float] | None = None
     """95 % interval of the relative change; None: too few iterations."""
-    p_value: float | None = None
-    """p-value of an increase over the limit; None: there is no limit."""
+    least: float | None = None
+    """Lower limit of the relative change at the level of a question about the suite; None: too few
+    iterations."""
 
 
 SuiteMeasure = Literal["pass_rate", "evaluation_pass_rate", "evaluation_score"]
@@ -274,6 +309,8 @@ class Comparison:
     tokens: MetricChange = field(default_factory=MetricChange)
     tool_calls: MetricChange = field(default_factory=MetricChange)
     p95_latency_ms: MetricChange = field(default_factory=MetricChange)
+    typical_latency_ms: MetricChange = field(default_factory=MetricChange)
+    """Geometric mean of the turn latencies."""
     suite_level: float = 0.025
     """Significance level of each question about the suite as a whole that gates."""
     run_correlation: float = 0.0

@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun
-from ci_agent_eval.analysis.comparison.resampling import IterationValues, MetricStatistic
 from ci_agent_eval.analysis.comparison.run_variation import PassCounts
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcome
 from ci_agent_eval.contract.attempts import get_decisive_attempt
@@ -22,6 +21,21 @@ from ci_agent_eval.contract.measurement import compute_latency_statistic
 
 IterationAttempts = tuple[EpisodeRecord, ...]
 """All attempts at one iteration, in order."""
+
+
+MetricStatistic = Literal["mean", "p95"]
+"""`mean` of one value for each iteration, or `p95` of all values of the iterations."""
+
+IterationValues = tuple[tuple[float, ...], ...]
+"""The measured values of each iteration."""
+
+
+class RunValues(NamedTuple):
+    """The values of a metric in one run."""
+
+    run: int
+    """Place of the run, 0 for the latest."""
+    iterations: IterationValues
 
 
 class Metric(NamedTuple):
@@ -55,14 +69,22 @@ class RunSample(NamedTuple):
     """Scores of an evaluation, 0 to 1, by iteration."""
 
 
+MetricRuns = tuple[RunValues, ...]
+"""The values of a metric in each run that measured it, latest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class IterationPool:
     """The iterations of a scenario that count, from all its runs."""
 
-    episodes: tuple[EpisodeRecord, ...]
-    """All attempts that were not skipped."""
     tally: OutcomeTally
     """Outcomes of the iterations, by their decisive attempts."""
+    values: Mapping[str, MetricRuns]
+    """The values of each metric of `METRICS` that was measured, by attempts that were not skipped.
+
+    Missing latencies are ignored, and so are episodes that ended in an error, perhaps before
+    anything could be measured. Of another metric no episode may lack a value.
+    """
     repeated: int = 0
     """Number of iterations left out because a later run replays the same recording."""
     flaky: int = 0
@@ -70,28 +92,18 @@ class IterationPool:
     runs: tuple[RunSample, ...] = ()
     """Each run with judged iterations, latest first."""
 
-    def collect_values(self, name: str) -> IterationValues | None:
-        """Return each episode's values of a metric; None: an episode has none.
-
-        Missing latencies are ignored, and so are episodes that ended in an error, perhaps before
-        anything could be measured.
-        """
-        metric = METRICS[name]
-        found = [(record.outcome, metric.values(record)) for record in self.episodes]
-        lacks_one = any(not values for outcome, values in found if outcome != "error")
-        if metric.statistic == "mean" and lacks_one:
-            return None
-        return tuple(values for _, values in found if values) or None
-
     def aggregate(self, name: str) -> float | None:
         """Return the mean of a metric to ten decimals, or its p95; None: not measured."""
-        measurements = self.collect_values(name)
-        if measurements is None:
+        if name not in self.values:
             return None
-        values = [value for one in measurements for value in one]
+        values = [v for run in self.values[name] for one in run.iterations for v in one]
         if METRICS[name].statistic == "p95":
             return compute_latency_statistic(values, "p95")
         return round(math.fsum(values) / len(values), 10)
+
+
+PoolPair = tuple[IterationPool, IterationPool]
+"""A scenario's iterations in the baseline and in the head."""
 
 
 def find_distinct_runs(runs: Sequence[BaselineRun]) -> list[int]:
@@ -103,8 +115,8 @@ def find_distinct_runs(runs: Sequence[BaselineRun]) -> list[int]:
     return found
 
 
-def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
-    """Pool the episodes of a scenario's runs, given with the latest run first.
+def pool_iterations(runs: Iterable[tuple[int, Sequence[EpisodeRecord]]]) -> IterationPool:
+    """Pool the episodes of a scenario's runs, given with their places, the latest run first.
 
     A replayed iteration counts as often as in the run that repeats it most often.
     """
@@ -112,7 +124,8 @@ def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
     samples: list[RunSample] = []
     seen: Counter[tuple[object, ...]] = Counter()
     repeated = 0
-    for place, episodes in enumerate(runs):
+    by_run: list[tuple[int, list[EpisodeRecord]]] = []
+    for place, episodes in runs:
         before = len(kept)
         in_run: Counter[tuple[object, ...]] = Counter()
         for attempts in _group_iterations(episodes):
@@ -124,12 +137,37 @@ def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
                     continue
             kept.append(attempts)
         samples += _sample_run(place, kept[before:])
+        ran = (record for attempts in kept[before:] for record in attempts)
+        by_run.append((place, [record for record in ran if record.outcome != "skipped"]))
         seen |= in_run
-    ran = (record for attempts in kept for record in attempts if record.outcome != "skipped")
     final = [get_decisive_attempt(attempts) for attempts in kept]
     tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())
     flaky = sum(1 for record in final if record.outcome == "passed" and record.attempt > 1)
-    return IterationPool(tuple(ran), tally, repeated, flaky, tuple(samples))
+    return IterationPool(tally, _collect_values(by_run), repeated, flaky, tuple(samples))
+
+
+def _collect_values(
+    by_run: Sequence[tuple[int, Sequence[EpisodeRecord]]],
+) -> dict[str, MetricRuns]:
+    collected = ((name, _collect_metric(metric, by_run)) for name, metric in METRICS.items())
+    return {name: runs for name, runs in collected if runs}
+
+
+def _collect_metric(
+    metric: Metric, by_run: Sequence[tuple[int, Sequence[EpisodeRecord]]]
+) -> MetricRuns:
+    """Return the values of each run that measured a metric; empty: an episode lacks a value."""
+    found: list[RunValues] = []
+    for place, episodes in by_run:
+        values = [metric.values(record) for record in episodes]
+        if metric.statistic == "mean" and any(
+            not measured and record.outcome != "error"
+            for measured, record in zip(values, episodes, strict=True)
+        ):
+            return ()
+        if iterations := tuple(filter(None, values)):
+            found.append(RunValues(place, iterations))
+    return tuple(found)
 
 
 def _sample_run(place: int, iterations: Sequence[IterationAttempts]) -> Iterator[RunSample]:

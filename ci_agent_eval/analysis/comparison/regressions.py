@@ -1,4 +1,4 @@
-"""Decide which scenarios regressed, corrected for the number of scenarios."""
+"""Decide which scenarios became worse, corrected for the number of scenarios."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ci_agent_eval.analysis.comparison.metric_changes import PoolPair
 from ci_agent_eval.analysis.comparison.model import ComparePolicy, ScenarioComparison
+from ci_agent_eval.analysis.comparison.pool import PoolPair
 from ci_agent_eval.analysis.comparison.power import find_needed_baseline, find_needed_iterations
 from ci_agent_eval.analysis.comparison.run_variation import (
     PassCounts,
     ScenarioCounts,
     estimate_run_correlation,
+)
+from ci_agent_eval.analysis.comparison.scenario_increases import (
+    add_increases,
+    list_increase_tests,
+    replace_p_values,
 )
 from ci_agent_eval.analysis.comparison.scenario_runs import ScenarioKey
 from ci_agent_eval.analysis.comparison.scenario_test import (
@@ -34,11 +39,18 @@ def decide_regressions(
     pools: Mapping[ScenarioKey, PoolPair],
     policy: ComparePolicy,
 ) -> RegressionDecisions:
-    """Decide for each scenario whether its pass rate fell, at half of the policy's level."""
+    """Decide for each scenario whether it became worse, at half of the policy's level.
+
+    Its pass rate fell, or its cost or latency rose.
+    """
     counts = {place: c for place, s in enumerate(scenarios) if (c := _find_counts(s, pools))}
     correlation = estimate_run_correlation(list(counts.values()))
     level = policy.level / 2
-    sure = compute_drop_p_values(list(counts.values()), correlation, level)
+    tests = list_increase_tests(pools, policy.increases)
+    gating = [test for test in tests if test.gates]
+    others = [test.found.p_value for test in gating]
+    adjusted = compute_drop_p_values(list(counts.values()), correlation, level, others)
+    sure = adjusted[: len(counts)]
     doubtful = compute_drop_p_values(list(counts.values()), correlation, policy.doubt)
     share = level / max(sum(1 for p_value in sure if p_value is not None), 1)
     decided = list(scenarios)
@@ -54,7 +66,9 @@ def decide_regressions(
                 thinned=_is_thinned(scenarios[place], found, policy.min_drop, share),
                 flakier=_is_flakier(scenarios[place], share),
             )
-    return RegressionDecisions(tuple(decided), correlation)
+    known = replace_p_values(gating, (p_value or 0.0 for p_value in adjusted[len(counts) :]))
+    increases = [*known, *(test for test in tests if not test.gates)]
+    return RegressionDecisions(tuple(add_increases(decided, increases, level)), correlation)
 
 
 def _find_counts(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, harmonic_mean
 from typing import NamedTuple
 
+from ci_agent_eval.analysis.comparison.distributions import VariancePart
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
 
 ASSUMED_CORRELATION = 0.05
@@ -167,6 +168,11 @@ class DayVariation:
     degrees: float
     runs: int
     """Runs of the base that showed it; 1: it is assumed."""
+
+    @property
+    def shift(self) -> VariancePart:
+        """The variance that it adds to the difference of the head and the base's mean."""
+        return VariancePart(self.variance * (1 + 1 / max(self.runs, 1)), self.degrees)
 
 
 class RunMeans(NamedTuple):

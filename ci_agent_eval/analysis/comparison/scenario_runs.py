@@ -48,10 +48,12 @@ class ScenarioRun:
     incomparable: tuple[EpisodeRecord, ...] = ()
     """The judged iterations that are not compared: the other side has none under the same
     conditions."""
+    place: int = 0
+    """Place of the run in the baseline, 0 for the latest."""
 
 
 def group_scenario_runs(
-    scenarios: Iterable[ScenarioSummary], episodes: Iterable[EpisodeRecord]
+    scenarios: Iterable[ScenarioSummary], episodes: Iterable[EpisodeRecord], place: int = 0
 ) -> dict[ScenarioKey, ScenarioRun]:
     """Return each scenario of a run with its episodes."""
     grouped: dict[ScenarioKey, list[EpisodeRecord]] = defaultdict(list)
@@ -63,6 +65,7 @@ def group_scenario_runs(
             tuple(grouped[build_scenario_key(scenario)]),
             collect_conditions(grouped[build_scenario_key(scenario)]),
             scenario.tally,
+            place=place,
         )
         for scenario in scenarios
     }
@@ -92,10 +95,12 @@ def keep_comparable(
     return replace(run, episodes=tuple(kept), tally=tally, incomparable=tuple(incomparable))
 
 
-def summarize_baseline_run(episodes: Sequence[EpisodeRecord]) -> dict[ScenarioKey, ScenarioRun]:
-    """Summarize a baseline run into its scenarios."""
+def summarize_baseline_run(
+    episodes: Sequence[EpisodeRecord], place: int = 0
+) -> dict[ScenarioKey, ScenarioRun]:
+    """Summarize the baseline run at a place, 0 for the latest, into its scenarios."""
     summary = summarize_results(LoadedResults(episodes=tuple(episodes)), budgets=SuiteBudgets())
-    return group_scenario_runs(summary.scenarios, episodes)
+    return group_scenario_runs(summary.scenarios, episodes, place)
 
 
 def build_scenario_key(scenario: ScenarioSummary) -> ScenarioKey:

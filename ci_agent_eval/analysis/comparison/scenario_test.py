@@ -40,17 +40,28 @@ def predict_rate(before: Sequence[PassCounts], correlation: float) -> PredictedR
 
 
 def compute_drop_p_values(
-    scenarios: Sequence[ScenarioCounts], correlation: float, level: float
+    scenarios: Sequence[ScenarioCounts],
+    correlation: float,
+    level: float,
+    others: Sequence[float] = (),
 ) -> list[float | None]:
     """Return each scenario's p-value of a drop, adjusted for the number that could show one.
 
-    None: both sides together have so few failures that not even all of them in the head would be
+    The p-values of `others`, tests of other measures, follow and are adjusted with them. None:
+    both sides together have so few failures that not even all of them in the head would be
     significant (R. E. Tarone, Biometrics 46 (1990), 515-522). The others are adjusted by Benjamini
     and Hochberg's procedure, as in P. B. Gilbert, Applied Statistics 54 (2005), 143-158.
     """
-    tested = _find_testable([_compute_least_p_value(s) for s in scenarios], level)
-    found = adjust_p_values([compute_drop_p_value(scenarios[i], correlation) for i in tested])
-    adjusted: list[float | None] = [None] * len(scenarios)
+    least = [*map(_compute_least_p_value, scenarios), *(0.0 for _ in others)]
+    tested = _find_testable(least, level)
+    count = len(scenarios)
+    found = adjust_p_values(
+        [
+            compute_drop_p_value(scenarios[i], correlation) if i < count else others[i - count]
+            for i in tested
+        ]
+    )
+    adjusted: list[float | None] = [None] * len(least)
     for place, p_value in zip(tested, found, strict=True):
         adjusted[place] = p_value
     return adjusted

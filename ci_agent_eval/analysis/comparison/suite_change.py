@@ -11,10 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ci_agent_eval.analysis.comparison.distributions import compute_t_cdf, compute_t_quantile
-from ci_agent_eval.analysis.comparison.metric_changes import PoolPair
+from ci_agent_eval.analysis.comparison.distributions import (
+    VariancePart,
+    combine_parts,
+    compute_margin,
+    compute_t_cdf,
+)
 from ci_agent_eval.analysis.comparison.model import SuiteChange, SuiteMeasure
-from ci_agent_eval.analysis.comparison.pool import RunSample
+from ci_agent_eval.analysis.comparison.pool import PoolPair, RunSample
 from ci_agent_eval.analysis.comparison.run_variation import (
     ASSUMED_DAY,
     DayVariation,
@@ -54,8 +58,7 @@ def compute_suite_change(
     differences = [sample.after - sample.usual for sample in samples]
     drop = fmean(differences)
     own = compute_variance(differences) / len(samples)
-    total, degrees = _add_day(own, len(samples), day)
-    margin = compute_t_quantile(0.975, degrees) * math.sqrt(total) if total else 0.0
+    margin = compute_margin(_add_day(own, len(samples), day), 0.025)
     p_value = _compute_p_value(drop, own, len(samples), day)
     before, after = fmean(s.usual for s in samples), fmean(s.after for s in samples)
     if len(runs.means) > 2 and _has_bad_days(runs):
@@ -140,15 +143,9 @@ def mark_drops(changes: Sequence[SuiteChange], level: float) -> tuple[SuiteChang
     return tuple(replace(change, fell=change.p_value < level) for change in changes)
 
 
-def _add_day(own: float, scenarios: int, day: DayVariation) -> tuple[float, float]:
-    """Return the variance of the difference and its degrees of freedom, by Satterthwaite.
-
-    F. E. Satterthwaite, Biometrics Bulletin 2 (1946), 110-114.
-    """
-    shift = day.variance * (1 + 1 / max(day.runs, 1))
-    total = own + shift
-    parts = own**2 / (scenarios - 1) + shift**2 / day.degrees
-    return total, total**2 / parts if parts else math.inf
+def _add_day(own: float, scenarios: int, day: DayVariation) -> VariancePart:
+    """Return the variance of the difference with that of a day's shift."""
+    return combine_parts([VariancePart(own, scenarios - 1), day.shift])
 
 
 def _compute_p_value(drop: float, own: float, scenarios: int, day: DayVariation) -> float:

@@ -139,12 +139,11 @@ def _list_problems(view: ReportView) -> Iterator[_Problem]:
 def _build_finding_problem(finding: BaselineFinding) -> _Problem:
     """Return a finding of the comparison; one without a scenario of this run has no place."""
     about = "suite" if finding.name is None else finding.name.scenario_id
-    figures = f"{finding.now} now, {finding.before} before"
     return _Problem(
         place=finding.place,
         level="failure" if finding.gates else "warning",
         title=f"{about}: against the baseline",
-        message=f"{finding.sentence}\n{'passes ' if finding.compared else ''}{figures}",
+        message=f"{finding.sentence}\n{finding.figures}",
         newly=True,
         kind="baseline",
         key=finding.key,

@@ -114,10 +114,9 @@ def _find_raw_status(row: ScenarioRow, gating: BaselineFinding | None) -> str:
 
 
 def _describe_finding(finding: BaselineFinding | None) -> Iterator[str]:
-    """Yield the finding of the comparison that gates, with the passes of both sides."""
+    """Yield the finding of the comparison that gates, with both sides."""
     if finding is not None:
-        passes = f"passes {finding.now} now, {finding.before} before"
-        yield f"against the baseline, {finding.sentence}: {passes}"
+        yield f"against the baseline, {finding.sentence}: {finding.figures}"
 
 
 def _build_figures(scenario: ScenarioSummary) -> dict[str, Any]:

@@ -129,7 +129,13 @@ def _is_failing(row: ComparisonRow) -> bool:
 
 def _is_shown(row: ComparisonRow) -> bool:
     scenario = row.scenario
-    facts = scenario.divergence, scenario.newly_over, scenario.renamed_from, scenario.differences
+    facts = (
+        scenario.divergence,
+        scenario.increases,
+        scenario.newly_over,
+        scenario.renamed_from,
+        scenario.differences,
+    )
     warnings = scenario.is_downgraded, scenario.thinned, scenario.flakier
     return scenario.change != "unchanged" or scenario.call in _CALLS or any((*facts, *warnings))
 

@@ -82,11 +82,10 @@ def _text_or_none(cell: Cell) -> str | None:
 def _build_finding(finding: BaselineFinding, texts: PageText) -> Row:
     """Return a short word for a chip, the whole sentence, and whether it gates."""
     quoted = f": {texts.text(finding.quoted)}" if finding.quoted else ""
-    passes = f"passes {finding.now} now, {finding.before} before"
     return drop_empty(
         {
             "kind": finding.kind.replace("_", " "),
-            "what": f"{finding.text}{quoted}; {passes}",
+            "what": f"{finding.text}{quoted}; {finding.figures}",
             "gates": finding.gates,
         }
     )

@@ -143,7 +143,7 @@ def test_a_comparison_that_means_nothing_is_refused(load, text, sentence):
 
 def test_what_comparing_means_for_the_gate(load):
     policy = load('[compare]\ngate = "warn"\nmax_cost_increase = 0.5\n').policy
-    assert (policy.regressions, policy.max_cost_increase) == ("warn", 0.5)
+    assert (policy.regressions, policy.increases.cost) == ("warn", 0.5)
 
 
 def test_thresholds_of_evaluations_are_unset_or_the_policy_s(load):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.analysis.comparison.model import NoBaseline
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases, NoBaseline
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from tests.builders import agreement, baseline, episode, failing, report
@@ -66,7 +66,7 @@ def test_without_a_comparison_none_is_called_needless(base):
 
 
 def test_the_suite_s_own_figures_cannot_be_acknowledged():
-    policy = GatePolicy(max_cost_increase=0.1)
+    policy = GatePolicy(increases=AllowedIncreases(cost=0.1))
     built = report(*GOOD, baseline=baseline(GOOD), policy=policy, acknowledged=(agreement("*"),))
     assert [reason.kind for reason in built.verdict.reasons] == ["increase"]
 

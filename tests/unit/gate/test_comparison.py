@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ci_agent_eval.analysis.comparison.findings import is_certain_increase
-from ci_agent_eval.analysis.comparison.model import MetricChange, NoBaseline
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases, MetricChange, NoBaseline
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy, is_passing
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
@@ -294,30 +294,34 @@ def test_a_budget_that_was_kept_before_is_a_warning():
 
 
 @pytest.mark.parametrize(
-    ("now", "before", "policy", "reason"),
+    ("now", "before", "allowed", "reason"),
     [
         (costing(1.1), costing(1.0), {}, None),
-        (costing(1.1), costing(1.0), {"max_cost_increase": 0.2}, None),
-        (costing(1.1, 1), costing(1.0, 1), {"max_cost_increase": 0.05},
+        (costing(1.1), costing(1.0), {"cost": 0.2}, None),
+        (costing(1.1, 1), costing(1.0, 1), {"cost": 0.05},
          "cost per episode rose by 10.0% or more, 5% allowed"),
-        (costing(1.1), costing(1.0), {"max_cost_increase": 0.05},
+        (costing(1.1), costing(1.0), {"cost": 0.05},
          "cost per episode rose by 10.0% or more, 5% allowed"),
-        (costing(None), costing(1.0), {"max_cost_increase": 9},
+        (costing(None), costing(1.0), {"cost": 9},
          f"cost per episode {UNMEASURED}, 900% allowed"),
-        (costing(0.1), costing(0.0), {"max_cost_increase": 9},
+        (costing(0.1), costing(0.0), {"cost": 9},
          "cost per episode rose from nothing, 900% allowed"),
-        (costing(1, latency=200), costing(1), {"max_latency_increase": 0.5},
+        (costing(1, latency=200), costing(1), {"latency": 0.5},
          "p95 turn latency rose by 100.0% or more, 50% allowed"),
     ],
 )  # fmt: skip
-def test_cost_and_latency_may_rise_so_far(now, before, policy, reason):
-    built = report(*now, baseline=baseline(before), policy=GatePolicy(**policy))
+def test_cost_and_latency_may_rise_so_far(now, before, allowed, reason):
+    built = report(
+        *now, baseline=baseline(before), policy=GatePolicy(increases=AllowedIncreases(**allowed))
+    )
     assert told(built.verdict.reasons) == ([("increase", reason)] if reason else [])
 
 
 def test_a_rise_that_chance_may_explain_warns():
     dear, cheap = costing(1.5, 1, iterations=1), costing(1.0, 1, iterations=1)
-    built = report(*dear, baseline=baseline(cheap), policy=GatePolicy(max_cost_increase=0.1))
+    built = report(
+        *dear, baseline=baseline(cheap), policy=GatePolicy(increases=AllowedIncreases(cost=0.1))
+    )
     assert built.passed
     assert told(built.verdict.warnings) == [
         (
@@ -328,32 +332,29 @@ def test_a_rise_that_chance_may_explain_warns():
 
 
 @pytest.mark.parametrize(
-    ("interval", "p_value", "expected"),
-    [
-        ((0.2, 0.9), 0.01, True),
-        ((0.2, 0.9), 0.05, False),
-        ((0.05, 0.9), 0.01, False),
-        (None, 0.01, True),
-        (None, 0.3, False),
-    ],
+    ("before", "least", "expected"),
+    [(1.0, 0.11, True), (1.0, 0.1, False), (1.0, None, False), (0.0, None, True)],
 )
-def test_a_rise_is_certain_where_both_the_test_and_the_interval_say_so(interval, p_value, expected):
-    moved = MetricChange(1.0, 1.5, 3, 3, interval, p_value)
-    assert is_certain_increase(moved, 0.1, 0.05) is expected
+def test_a_rise_is_certain_where_its_lower_limit_is_above_the_allowed_one(before, least, expected):
+    assert is_certain_increase(MetricChange(before, 1.5, 3, 3, least=least), 0.1) is expected
 
 
 def test_single_iterations_of_many_scenarios_tell_a_rise():
     dear, cheap = costing(1.5, 9, iterations=1), costing(1.0, 9, iterations=1)
-    built = report(*dear, baseline=baseline(cheap), policy=GatePolicy(max_cost_increase=0.1))
+    built = report(
+        *dear, baseline=baseline(cheap), policy=GatePolicy(increases=AllowedIncreases(cost=0.1))
+    )
     assert told(built.verdict.reasons) == [
-        ("increase", "cost per episode rose by 50.0%, 10% allowed")
+        ("increase", "cost per episode rose by 17.2% or more, 10% allowed")
     ]
 
 
 def test_one_scenario_that_costs_more_fails_however_many_do_not():
     before = costing(1.0, 50)
     now = [*costing(21.0, 3), *costing(1.0, 50)[15:]]
-    built = report(*now, baseline=baseline(before), policy=GatePolicy(max_cost_increase=0.1))
+    built = report(
+        *now, baseline=baseline(before), policy=GatePolicy(increases=AllowedIncreases(cost=0.1))
+    )
     assert [reason.kind for reason in built.verdict.reasons] == ["increase"]
 
 
@@ -361,7 +362,9 @@ def test_one_iteration_without_a_price_does_not_hide_a_rise():
     now = costing(9.0, 3)
     now[0] = costing(None, 1)[0]
     built = report(
-        *now, baseline=baseline(costing(9.0, 3)), policy=GatePolicy(max_cost_increase=0.1)
+        *now,
+        baseline=baseline(costing(9.0, 3)),
+        policy=GatePolicy(increases=AllowedIncreases(cost=0.1)),
     )
     assert told(built.verdict.reasons) == [
         ("increase", f"cost per episode {UNMEASURED.replace('2 of 2', '1 of 3')}, 10% allowed")
@@ -383,7 +386,9 @@ def test_what_is_not_comparable_has_no_increase():
         [episode(**{**item.model_dump(), **judged_by(judge)}) for item in costing(cost)]
         for judge, cost in (("b", 2.0), ("a", 1.0))
     )
-    built = report(*now, baseline=baseline(before), policy=GatePolicy(max_cost_increase=0.1))
+    built = report(
+        *now, baseline=baseline(before), policy=GatePolicy(increases=AllowedIncreases(cost=0.1))
+    )
     assert built.passed
 
 

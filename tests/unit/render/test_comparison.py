@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ci_agent_eval.analysis.comparison.model import Divergence
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases, Divergence
 from ci_agent_eval.contract.findings import MissingShards, RepeatedShard
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
@@ -63,7 +63,7 @@ def costing(cost, scenarios=6, latency=100):
 
 @pytest.fixture
 def dearer():
-    policy = GatePolicy(max_cost_increase=0.5, max_latency_increase=0.5)
+    policy = GatePolicy(increases=AllowedIncreases(cost=0.5, latency=0.5))
     return report(*costing(0.02), policy=policy, baseline=baseline(costing(0.01)))
 
 
@@ -98,7 +98,7 @@ def test_a_rise_that_may_be_chance_is_said_and_does_not_gate():
         turns = [{"turns": [turn(cost_usd=cost)]} for cost in (0.01, 0.01, 0.01, dear)]
         return [episode(f"s{n}", trajectory=said) for n, said in enumerate(turns)]
 
-    policy = GatePolicy(max_cost_increase=0.5)
+    policy = GatePolicy(increases=AllowedIncreases(cost=0.5))
     built = report(*one(0.05), policy=policy, baseline=baseline(one(0.01)))
     (doubt,) = build_report_view(built).baseline_findings
     assert (doubt.gates, doubt.text) == (
@@ -114,7 +114,9 @@ def test_a_rise_that_may_be_chance_is_said_and_does_not_gate():
 def test_a_figure_that_is_not_measured_everywhere_says_in_how_many_scenarios():
     base = [*costing(0.01, 5), *(episode("s5", iteration=i) for i in (1, 2, 3))]
     built = report(
-        *costing(0.01), policy=GatePolicy(max_cost_increase=0.5), baseline=baseline(base)
+        *costing(0.01),
+        policy=GatePolicy(increases=AllowedIncreases(cost=0.5)),
+        baseline=baseline(base),
     )
     (doubt,) = build_report_view(built).baseline_findings
     assert doubt.text == (

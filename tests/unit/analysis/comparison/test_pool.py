@@ -19,15 +19,20 @@ def facts(*episodes):
     return loaded(*episodes).episodes
 
 
+def pool(*runs):
+    return pool_iterations(enumerate(runs))
+
+
 def test_a_recording_counts_once_however_often_it_is_replayed():
     run = facts(*(made(n, latency=90.0 + n) for n in (1, 2, 3)))
-    pool = pool_iterations([run] * 10)
-    assert (pool.tally.passed, pool.repeated, len(pool.episodes)) == (3, 27, 3)
+    found = pool(*[run] * 10)
+    calls = [len(one.iterations) for one in found.values["tool_calls"]]
+    assert (found.tally.passed, found.repeated, calls) == (3, 27, [3])
 
 
 def test_the_same_recording_for_several_iterations_counts_as_often_as_in_one_run():
     run = facts(*(made(n) for n in (1, 2, 3)))
-    assert pool_iterations([run[:2], run]).tally.passed == 3
+    assert pool(run[:2], run).tally.passed == 3
 
 
 @pytest.mark.parametrize(
@@ -35,31 +40,31 @@ def test_the_same_recording_for_several_iterations_counts_as_often_as_in_one_run
     [made(1, latency=101.0), made(1, failing), made(1, source="live"), made(1, source="scripted")],
 )
 def test_what_was_recorded_anew_or_answered_by_a_model_counts(other):
-    assert pool_iterations([facts(made(1)), facts(other)]).tally.judged == 2
-    assert pool_iterations([facts(other), facts(made(1))]).tally.judged == 2
+    assert pool(facts(made(1)), facts(other)).tally.judged == 2
+    assert pool(facts(other), facts(made(1))).tally.judged == 2
 
 
 def test_live_answers_count_each_time():
     run = facts(made(1, source="live"))
-    assert pool_iterations([run, run]).tally.judged == 2
+    assert pool(run, run).tally.judged == 2
 
 
 def test_an_iteration_counts_by_the_attempt_that_decides():
     run = facts(made(1, failing, attempt=1), made(1, attempt=2))
-    pool = pool_iterations([run, run])
-    assert (pool.tally.passed, pool.tally.judged, pool.repeated) == (1, 1, 1)
-    assert len(pool.episodes) == 2
+    found = pool(run, run)
+    assert (found.tally.passed, found.tally.judged, found.repeated) == (1, 1, 1)
+    assert [len(one.iterations) for one in found.values["tool_calls"]] == [2]
 
 
 def test_an_iteration_without_a_price_leaves_the_cost_unmeasured():
     priced, unpriced = episode(iteration=1, cost_usd=0.5), episode(iteration=2)
-    assert pool_iterations([facts(priced)]).aggregate("cost_usd") == 0.5
-    assert pool_iterations([facts(priced, unpriced)]).aggregate("cost_usd") is None
+    assert pool(facts(priced)).aggregate("cost_usd") == 0.5
+    assert pool(facts(priced, unpriced)).aggregate("cost_usd") is None
 
 
 def test_an_error_before_there_was_a_price_does_not():
     run = facts(episode(iteration=1, cost_usd=0.5), episode(iteration=2, outcome="error"))
-    assert pool_iterations([run]).aggregate("cost_usd") == 0.5
+    assert pool(run).aggregate("cost_usd") == 0.5
 
 
 def test_a_copy_of_a_run_is_no_other_run():

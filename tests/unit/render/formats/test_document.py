@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases
 from ci_agent_eval.analysis.loaded_results import OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import MissingShards
@@ -81,7 +82,7 @@ def test_a_file_without_a_commit_is_read():
     assert parse_verdict(json.dumps(document)) == failing_over_budget()
 
 
-DEAR = GatePolicy(max_cost_increase=0.5)
+DEAR = GatePolicy(increases=AllowedIncreases(cost=0.5))
 
 
 def costing(cost):

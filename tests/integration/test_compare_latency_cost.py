@@ -1,0 +1,160 @@
+"""Changes of latency and cost, over the suite and in single scenarios, through the CLI."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+import pytest
+
+from tests.builders import episode, turn
+
+LATENCY = "p95 turn latency"
+
+
+def write(folder, episodes):
+    folder.mkdir(parents=True)
+    found = [item.model_dump(mode="json") for item in episodes]
+    text = json.dumps({"schema_version": "1", "suite": "default", "episodes": found})
+    (folder / "results.json").write_text(text)
+
+
+def run_suite(seed, *, slower=1.0, dear=(), turns=3):
+    """Return 40 scenarios of 1 to `turns` turns; those in `dear` cost five times as much."""
+    draw = random.Random(seed)
+    usual = [random.Random(f"scenario {n}").lognormvariate(6, 0.5) for n in range(40)]
+    return [
+        episode(
+            f"s{number:03}",
+            iteration=iteration,
+            trajectory={
+                "turns": [
+                    turn(
+                        latency_ms=slower * latency * draw.lognormvariate(0, 0.8),
+                        cost_usd=(0.05 if number in dear else 0.01) * draw.lognormvariate(0, 0.3),
+                    )
+                    for _ in range(draw.randint(1, turns))
+                ]
+            },
+        )
+        for number, latency in enumerate(usual)
+        for iteration in range(1, 6)
+    ]
+
+
+@pytest.fixture
+def compared(agent_eval, tmp_path):
+    """Report on a head against runs of the base; return the exit code, the verdict and the text."""
+
+    def run(head, *bases, options=(), settings=""):
+        write(tmp_path / "head", head)
+        for number, base in enumerate(bases):
+            write(tmp_path / f"base/run-{number}", base)
+        (tmp_path / "agent-eval.toml").write_text(settings)
+        done = agent_eval("report", "--results", "head/results.json", "--baseline", "base",
+                          "--format", "markdown", *options)  # fmt: skip
+        verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
+        return done.returncode, verdict, done.stdout
+
+    return run
+
+
+def list_reasons(verdict, part="reasons"):
+    return [
+        (reason["kind"], reason["scenario_id"], reason["message"])
+        for reason in verdict["verdict"][part]
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_interval_holds_its_own_estimate_with_different_numbers_of_iterations(compared, seed):
+    """No change, three runs of the base: "+14 % (-30 to -4.9)"."""
+    bases = [run_suite(f"{seed} {n}") for n in range(3)]
+    _, verdict, _ = compared(run_suite(seed), *bases)
+    change = verdict["comparison"]["p95_latency_ms"]
+    low, high = change["interval"]
+    assert low < change["after"] / change["before"] - 1 < high
+
+
+def test_half_as_slow_again_is_red_with_eight_runs_of_the_base(compared):
+    code, verdict, _ = compared(
+        run_suite("head", slower=1.5),
+        *(run_suite(n) for n in range(8)),
+        options=("--max-latency-increase", "0.1"),
+    )
+    ((kind, scenario, message),) = list_reasons(verdict)
+    assert (code, kind, scenario) == (1, "increase", None)
+    assert re.fullmatch(r"p95 turn latency rose by \d+\.\d% or more, 10% allowed", message)
+
+
+def test_half_as_slow_again_is_red_with_one_run_by_the_typical_latency(compared):
+    code, verdict, text = compared(
+        run_suite("head", slower=1.5, turns=7),
+        run_suite(1, turns=7),
+        options=("--max-typical-latency-increase", "0.1"),
+    )
+    ((kind, _, message),) = list_reasons(verdict)
+    assert (code, kind) == (1, "increase")
+    assert message.startswith("typical turn latency rose by ")
+    assert re.search(r"\| typical turn latency \|.*, 10 % allowed \|", text)
+
+
+def test_an_unchanged_suite_stays_quiet_under_every_limit(compared):
+    limits = ("cost", "latency", "typical-latency", "scenario-cost", "scenario-latency")
+    options = [part for name in limits for part in (f"--max-{name}-increase", "0")]
+    code, verdict, _ = compared(run_suite(0), *(run_suite(n) for n in (1, 2)), options=options)
+    assert (code, list_reasons(verdict)) == (0, [])
+
+
+def test_a_scenario_that_costs_five_times_as_much_is_named(compared):
+    """Of 40 scenarios: a folded +10 % of the suite."""
+    head = run_suite("head", dear=[7])
+    code, verdict, text = compared(head, run_suite(1))
+    assert code == 0
+    ((kind, scenario, message),) = list_reasons(verdict, "warnings")
+    assert (kind, scenario) == ("scenario_increase", "s007")
+    assert re.match(r"cost ×[3-7]\.\d", message)
+    assert re.search(r"\| `s007` \|.*cost ×[3-7]\.\d", text)
+    assert "1 certain increase of a scenario's cost or latency (not gating)" in text.splitlines()[2]
+
+
+def test_scenarios_that_rise_with_the_suite_are_not_named(compared):
+    """A dearer model: the suite's cost says it once."""
+    code, verdict, _ = compared(run_suite("head", dear=range(40)), run_suite(1))
+    assert (code, list_reasons(verdict, "warnings")) == (0, [])
+    assert verdict["comparison"]["cost_usd"]["interval"][0] > 2
+
+
+def test_a_scenario_that_costs_five_times_as_much_fails_over_its_limit(compared):
+    head = run_suite("head", dear=[7])
+    settings = "[compare]\nmax_scenario_cost_increase = 0.5\n"
+    code, verdict, text = compared(head, *map(run_suite, range(3)), settings=settings)
+    ((kind, scenario, message),) = list_reasons(verdict)
+    assert (code, kind, scenario) == (1, "increase", "s007")
+    assert "at most ×1.50 allowed" in message
+    assert "at most ×1.50 allowed" in text
+
+
+def test_a_scenario_that_takes_longer_fails_over_its_limit(compared):
+    slow = run_suite("head", slower=9.0)
+    head = [*slow[:5], *run_suite("head")[5:]]
+    code, verdict, _ = compared(
+        head, *map(run_suite, range(3)), options=("--max-scenario-latency-increase", "0")
+    )
+    ((kind, scenario, message),) = list_reasons(verdict)
+    assert (code, kind, scenario) == (1, "increase", "s000")
+    assert message.startswith("turn latency ×")
+
+
+def test_an_increase_in_a_scenario_can_be_acknowledged(compared, tmp_path):
+    (tmp_path / "agent-eval-acknowledged.toml").write_text(
+        '[[acknowledged]]\nscenario = "s007"\nreason = "asks twice"\nuntil = 2026-12-31\n'
+    )
+    head = run_suite("head", dear=[7])
+    code, verdict, _ = compared(
+        head, *map(run_suite, range(3)), options=("--max-scenario-cost-increase", "0.5")
+    )
+    assert (code, list_reasons(verdict)) == (0, [])
+    ((kind, scenario, _),) = list_reasons(verdict, "warnings")
+    assert (kind, scenario) == ("acknowledged", "s007")

@@ -1,0 +1,129 @@
+"""Changes of the suite's metrics, held against SciPy and worked examples."""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import fmean, variance
+
+import pytest
+from scipy import stats
+
+from ci_agent_eval.analysis.comparison.log_means import MetricSides
+from ci_agent_eval.analysis.comparison.metric_changes import (
+    MeasuredSuite,
+    compare_means,
+    compare_quantiles,
+    compare_typical_values,
+)
+from ci_agent_eval.analysis.comparison.pool import RunValues
+from ci_agent_eval.analysis.comparison.run_variation import DayVariation
+
+NO_DAY = DayVariation(0.0, math.inf, 1)
+
+
+def sides(before, after):
+    return MetricSides((RunValues(0, tuple((v,) for v in before)),), tuple((v,) for v in after))
+
+
+def suite(scenarios, before, after, *, rise=1.0, seed=1, spread=0.3):
+    draw = random.Random(seed)
+    usual = [draw.lognormvariate(0, 1) for _ in range(scenarios)]
+    return [
+        sides(
+            [one * draw.lognormvariate(0, spread) for _ in range(before)],
+            [rise * one * draw.lognormvariate(0, spread) for _ in range(after)],
+        )
+        for one in usual
+    ]
+
+
+def limits(found, level=0.025):
+    return [found.compute_limit(level, upper=upper) for upper in (False, True)]
+
+
+def test_the_typical_value_is_compared_by_a_t_test_of_the_scenarios():
+    scenarios = suite(12, 4, 3)
+    found = compare_typical_values(MeasuredSuite(scenarios, NO_DAY))
+    rises = [
+        fmean(math.log(v) for (v,) in s.after) - fmean(math.log(v) for (v,) in s.base)
+        for s in scenarios
+    ]
+    expected = stats.ttest_1samp(rises, 0).confidence_interval(0.95)
+    assert limits(found) == pytest.approx([math.expm1(end) for end in expected])
+    base = fmean(fmean(math.log(v) for (v,) in s.base) for s in scenarios)
+    assert found.before == pytest.approx(math.exp(base))
+
+
+def test_an_assumed_day_widens_every_interval():
+    scenarios = suite(30, 5, 5)
+    for compare in (compare_means, compare_typical_values, lambda s: compare_quantiles(s, 0.5)):
+        narrow = limits(compare(MeasuredSuite(scenarios, NO_DAY)))
+        wide = limits(compare(MeasuredSuite(scenarios)))
+        assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_the_mean_is_compared_by_the_delta_method():
+    """One scenario: the variance of a ratio of two independent means."""
+    before, after = [1.0, 1.4, 0.8, 1.1], [2.0, 2.6, 1.9, 2.2, 2.4]
+    found = compare_means(MeasuredSuite([sides(before, after)], NO_DAY))
+    ratios = [[v / fmean(side) for v in side] for side in (before, after)]
+    squares = sum(variance(side) * (len(side) - 1) for side in ratios) / 7
+    # Two parts of the same estimate have more degrees of freedom together than it has.
+    parts = [squares / 4, squares / 5]
+    degrees = sum(parts) ** 2 / sum(part**2 / 7 for part in parts)
+    margin = stats.t.ppf(0.975, degrees) * math.sqrt(sum(parts))
+    rise = math.log(fmean(after) / fmean(before))
+    assert limits(found) == pytest.approx([math.expm1(rise - margin), math.expm1(rise + margin)])
+
+
+def test_one_scenario_that_costs_more_is_no_chance_however_many_do_not():
+    scenarios = [sides([1.0] * 3, [1.0] * 3) for _ in range(49)] + [sides([1.0] * 3, [9.0] * 3)]
+    found = compare_means(MeasuredSuite(scenarios))
+    assert limits(found) == pytest.approx([0.16, 0.16])
+
+
+def test_single_iterations_vary_as_their_scenarios_do():
+    scenarios = suite(20, 1, 1, spread=0.1)
+    found = compare_means(MeasuredSuite(scenarios, NO_DAY))
+    low, high = limits(found)
+    assert low < found.after / found.before - 1 < high
+    assert limits(compare_means(MeasuredSuite(scenarios[:4], NO_DAY))) == [None, None]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sides_of_different_sizes_estimate_the_same_quantile(seed):
+    found = compare_quantiles(MeasuredSuite(suite(40, 50, 5, seed=seed), NO_DAY), 0.95)
+    low, high = limits(found)
+    assert low < found.after / found.before - 1 < high
+
+
+def test_few_values_have_no_limits_of_a_p95():
+    found = compare_quantiles(MeasuredSuite(suite(5, 4, 4), NO_DAY), 0.95)
+    assert limits(found) == [None, None]
+
+
+def test_the_base_alone_decides_the_lower_limit():
+    """Only its upper limit needs many values, not the head's lower one."""
+    found = compare_quantiles(MeasuredSuite(suite(5, 40, 4, rise=4), NO_DAY), 0.95)
+    low, high = limits(found)
+    assert (low is not None, high) == (True, None)
+
+
+def test_nothing_measured_is_no_change_and_nothing_spent_has_no_limits():
+    assert compare_means(MeasuredSuite([])) is None
+    assert compare_quantiles(MeasuredSuite([]), 0.95) is None
+    assert compare_typical_values(MeasuredSuite([])) is None
+    free = MeasuredSuite([sides([0.0, 0.0], [1.0, 2.0])])
+    for found in (compare_means(free), compare_typical_values(free)):
+        assert (found.before, found.after, *limits(found)) == (0.0, 1.5, None, None)
+
+
+@pytest.mark.parametrize("compare", [compare_means, compare_typical_values])
+def test_an_unchanged_suite_is_above_its_limit_no_more_often_than_the_level(compare):
+    level, suites = 0.025, 300
+    alarms = sum(
+        compare(MeasuredSuite(suite(20, 5, 5, seed=n))).compute_limit(level, upper=False) > 0
+        for n in range(suites)
+    )
+    assert alarms <= stats.binom.ppf(0.99, suites, level)

@@ -1,0 +1,94 @@
+"""Scenarios whose cost or latency rose: what is certain, and what gates."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from scipy import stats
+
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases
+from ci_agent_eval.analysis.comparison.pool import IterationPool, RunValues
+from ci_agent_eval.analysis.comparison.scenario_increases import list_increase_tests
+from ci_agent_eval.analysis.loaded_results import OutcomeTally
+
+
+def pool(*runs):
+    values = tuple(RunValues(n, tuple((v,) for v in run)) for n, run in enumerate(runs))
+    return IterationPool(OutcomeTally(), {"cost_usd": values})
+
+
+def suite(scenarios, *, iterations=5, runs=1, shift=0.0, factors=()):
+    draw, factors = random.Random(1), dict(factors)
+
+    def run(factor=1.0):
+        moved = factor * draw.lognormvariate(0, shift)
+        return [moved * draw.lognormvariate(0, 0.2) for _ in range(iterations)]
+
+    return {
+        (f"s{n}", ""): (pool(*(run() for _ in range(runs))), pool(run(factors.get(n, 1.0))))
+        for n in range(scenarios)
+    }
+
+
+def find_certain(pools, allowed=None, level=0.025):
+    tests = list_increase_tests(pools, AllowedIncreases(scenario_cost=allowed))
+    return {test.key[0] for test in tests if test.found.p_value < level}
+
+
+def test_a_scenario_that_stands_out_is_named_with_both_geometric_means():
+    pools = suite(20, factors=[(3, 5.0)])
+    assert find_certain(pools) == {"s3"}
+    (found,) = (t.found for t in list_increase_tests(pools, AllowedIncreases()) if t.key[0] == "s3")
+    before, after = (pools["s3", ""][side].values["cost_usd"][0].iterations for side in (0, 1))
+    means = (stats.gmean([v for (v,) in before]), stats.gmean([v for (v,) in after]))
+    assert (found.before, found.after) == pytest.approx(means, rel=1e-6)
+    assert found.allowed is None
+
+
+def test_a_suite_that_rises_as_a_whole_names_no_scenario():
+    assert find_certain(suite(20, factors=[(n, 5.0) for n in range(20)])) == set()
+
+
+def test_against_a_limit_every_scenario_counts():
+    pools = suite(20, factors=[(n, 5.0) for n in range(20)])
+    assert len(find_certain(pools, 0.5)) == 20
+    assert find_certain(pools, 9.0) == set()
+
+
+def test_one_scenario_alone_is_tested_by_its_own_iterations_and_an_assumed_day():
+    before, after = [1.0, 1.2, 0.9, 1.1], [2.0, 2.3, 1.7]
+    pools = {("a", ""): (pool(before), pool(after))}
+    (test,) = list_increase_tests(pools, AllowedIncreases(scenario_cost=0.2))
+    logs = [[math.log(v) for v in side] for side in (before, after)]
+    squares = sum(stats.tvar(side) * (len(side) - 1) for side in logs) / 5
+    own, day = squares * (1 / 4 + 1 / 3), 2 * 0.05**2
+    degrees = (own + day) ** 2 / (own**2 / 5 + day**2 / 4)
+    rise = stats.tmean(logs[1]) - stats.tmean(logs[0]) - math.log(1.2)
+    expected = stats.t.sf(rise / math.sqrt(own + day), degrees)
+    assert test.found.p_value == pytest.approx(expected, rel=1e-6)
+
+
+def test_runs_that_differ_excuse_a_scenario():
+    """Its cost doubles and halves from run to run."""
+    calm = suite(20, runs=5, factors=[(0, 2.5)])
+    moody = suite(20, runs=5, shift=0.7, factors=[(0, 2.5)])
+    assert find_certain(calm, 0.2) == {"s0"}
+    assert find_certain(moody, 0.2) == set()
+
+
+def test_single_iterations_are_held_against_the_other_scenarios():
+    assert find_certain(suite(40, iterations=1, factors=[(7, 20.0)]), 0.5) == {"s7"}
+    assert find_certain(suite(4, iterations=1, factors=[(1, 20.0)]), 0.5) == set()
+
+
+def test_a_cost_that_rose_from_nothing_needs_no_test():
+    pools = {("a", ""): (pool([0.0, 0.0]), pool([1.0])), ("b", ""): (pool([0.0]), pool([0.0]))}
+    assert find_certain(pools, 9.0) == {"a"}
+
+
+def test_a_replay_shows_any_rise_over_the_limit():
+    pools = {("a", ""): (pool([1.0] * 3), pool([1.2] * 3))}
+    assert find_certain(pools, 0.1) == {"a"}
+    assert find_certain(pools, 0.3) == set()
