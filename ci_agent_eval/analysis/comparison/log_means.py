@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from ci_agent_eval.analysis.comparison.distributions import VariancePart
 from ci_agent_eval.analysis.comparison.pool import IterationValues, MetricRuns, PoolPair
 from ci_agent_eval.analysis.comparison.run_variation import (
     DayVariation,
     average_runs,
     estimate_day_variation,
 )
+from ci_agent_eval.analysis.distributions import VariancePart
 
 ASSUMED_DAY = 0.05
 """Standard deviation of a day's shift of the logarithms, as far as the base shows none."""

@@ -12,11 +12,6 @@ from functools import cached_property
 from statistics import fmean
 from typing import TypedDict
 
-from ci_agent_eval.analysis.comparison.distributions import (
-    VariancePart,
-    combine_parts,
-    compute_margin,
-)
 from ci_agent_eval.analysis.comparison.log_means import (
     MetricSides,
     ScenarioLogs,
@@ -31,6 +26,11 @@ from ci_agent_eval.analysis.comparison.pool import PoolPair
 from ci_agent_eval.analysis.comparison.quantiles import SuiteValues
 from ci_agent_eval.analysis.comparison.run_variation import DayVariation
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
+from ci_agent_eval.analysis.distributions import (
+    VariancePart,
+    combine_parts,
+    compute_margin,
+)
 
 MIN_SCENARIOS = 5
 """With fewer scenarios their differences show less than their iterations do."""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from statistics import fmean
 
-from ci_agent_eval.analysis.comparison.distributions import VariancePart, compute_margin
 from ci_agent_eval.analysis.comparison.pool import IterationValues
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
+from ci_agent_eval.analysis.distributions import VariancePart, compute_margin
 
 _ROUNDING = 1e-9
 _FEW = 3

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from statistics import fmean, harmonic_mean
 from typing import NamedTuple
 
-from ci_agent_eval.analysis.comparison.distributions import VariancePart
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
+from ci_agent_eval.analysis.distributions import VariancePart
 
 ASSUMED_CORRELATION = 0.05
 """Correlation of a run's iterations, as far as several runs of the base show none.

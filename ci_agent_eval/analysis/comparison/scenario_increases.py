@@ -7,11 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from ci_agent_eval.analysis.comparison.distributions import (
-    VariancePart,
-    combine_parts,
-    compute_rise_p_value,
-)
 from ci_agent_eval.analysis.comparison.log_means import (
     MetricSides,
     ScenarioLogs,
@@ -35,6 +30,11 @@ from ci_agent_eval.analysis.comparison.statistics import (
     adjust_p_values,
     compute_variance,
     round_significant,
+)
+from ci_agent_eval.analysis.distributions import (
+    VariancePart,
+    combine_parts,
+    compute_rise_p_value,
 )
 
 NOTABLE_INCREASE = 0.25

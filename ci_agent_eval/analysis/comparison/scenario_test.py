@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ci_agent_eval.analysis.comparison.distributions import compute_beta_binomial_cdf
 from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
 from ci_agent_eval.analysis.comparison.statistics import adjust_p_values, round_significant
+from ci_agent_eval.analysis.distributions import compute_beta_binomial_cdf
 
 
 class PredictedRate(NamedTuple):

@@ -11,12 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ci_agent_eval.analysis.comparison.distributions import (
-    VariancePart,
-    combine_parts,
-    compute_margin,
-    compute_t_cdf,
-)
 from ci_agent_eval.analysis.comparison.model import SuiteChange, SuiteMeasure
 from ci_agent_eval.analysis.comparison.pool import PoolPair, RunSample
 from ci_agent_eval.analysis.comparison.run_variation import (
@@ -27,6 +21,12 @@ from ci_agent_eval.analysis.comparison.run_variation import (
     estimate_day_variation,
 )
 from ci_agent_eval.analysis.comparison.statistics import compute_variance, round_significant
+from ci_agent_eval.analysis.distributions import (
+    VariancePart,
+    combine_parts,
+    compute_margin,
+    compute_t_cdf,
+)
 
 MIN_SCENARIOS = 5
 """Fewer scenarios are not tested as a suite."""

@@ -9,12 +9,6 @@ from statistics import fmean, variance
 import pytest
 from scipy import stats
 
-from ci_agent_eval.analysis.comparison.distributions import (
-    VariancePart,
-    combine_parts,
-    compute_margin,
-    compute_rise_p_value,
-)
 from ci_agent_eval.analysis.comparison.log_means import (
     MetricSides,
     compute_logs,
@@ -23,6 +17,12 @@ from ci_agent_eval.analysis.comparison.log_means import (
     shrink_variances,
 )
 from ci_agent_eval.analysis.comparison.pool import RunValues
+from ci_agent_eval.analysis.distributions import (
+    VariancePart,
+    combine_parts,
+    compute_margin,
+    compute_rise_p_value,
+)
 
 
 def sides(*before, after):

@@ -1,4 +1,4 @@
-"""Distributions of the comparison's tests, by the logarithm of the gamma function.
+"""Distributions of the statistical tests, by the logarithm of the gamma function.
 
 SciPy has them, too, but takes longer to import than a comparison; the tests check each against it.
 """
@@ -23,9 +23,11 @@ def compute_beta_binomial_cdf(passed: int, total: int, alpha: float, beta: float
     """
     if passed >= total:
         return 1.0
-    constant = _log_beta(alpha, beta) - math.lgamma(total + 1)
+    constant = compute_log_beta(alpha, beta) - math.lgamma(total + 1)
     logs = (
-        _log_beta(alpha + x, beta + total - x) - math.lgamma(x + 1) - math.lgamma(total - x + 1)
+        compute_log_beta(alpha + x, beta + total - x)
+        - math.lgamma(x + 1)
+        - math.lgamma(total - x + 1)
         for x in range(passed + 1)
     )
     return min(math.fsum(math.exp(log - constant) for log in logs), 1.0)
@@ -50,7 +52,7 @@ def compute_t_quantile(share: float, degrees: float) -> float:
     By Newton's method from the normal quantile, which is lower: above 0 the distribution function
     is concave, so that each step stays below the value sought.
     """
-    log_scale = -_log_beta(degrees / 2, 0.5) - math.log(degrees) / 2
+    log_scale = -compute_log_beta(degrees / 2, 0.5) - math.log(degrees) / 2
     value = NormalDist().inv_cdf(share)
     for _ in range(_MAX_STEPS):
         log_density = log_scale - (degrees + 1) / 2 * math.log1p(value * value / degrees)
@@ -97,7 +99,7 @@ def compute_regularized_beta(x: float, a: float, b: float) -> float:
     """Return the regularized incomplete beta function I_x(a, b); `x` is from 0 to 1."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
-    front = math.exp(a * math.log(x) + b * math.log1p(-x) - _log_beta(a, b))
+    front = math.exp(a * math.log(x) + b * math.log1p(-x) - compute_log_beta(a, b))
     if x < (a + 1) / (a + b + 2):
         return front * _compute_beta_fraction(x, a, b) / a
     return 1 - front * _compute_beta_fraction(1 - x, b, a) / b
@@ -124,5 +126,6 @@ def _nonzero(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
 
 
-def _log_beta(a: float, b: float) -> float:
+def compute_log_beta(a: float, b: float) -> float:
+    """Return the logarithm of the beta function B(a, b)."""
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

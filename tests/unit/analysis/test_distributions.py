@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from ci_agent_eval.analysis.comparison import distributions
+from ci_agent_eval.analysis import distributions
 
 shapes = st.floats(0.05, 500)
 
