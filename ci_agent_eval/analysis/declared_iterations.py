@@ -31,22 +31,33 @@ def build_not_run_counter(loaded: LoadedResults) -> NotRunCounter:
     if any(finding.blocking and finding.kind in _CUT_SHORT for finding in loaded.findings):
         return lambda _: 0
     if not collect_restrictions(loaded):
-        return lambda final: count_declared_iterations(final) - len(final)
+        return _count_missing
     removed: Counter[str] = Counter()
     for session in loaded.sessions:
         removed.update({one.scenario_id: one.iterations for one in session.removed})
     return lambda final: removed[final[0].scenario_id]
 
 
+def _count_missing(final: Sequence[EpisodeRecord]) -> int:
+    expected = [record for record in final if record.is_rated]
+    return count_declared_iterations(expected) - len(expected)
+
+
 def count_declared_iterations(final: Sequence[EpisodeRecord]) -> int:
     """Return how many iterations the tests of a scenario declare, at least the number that ran.
+
+    Of adaptive iterations only the minimum counts, and `final` has no others.
 
     The number of tests that declare N iterations is the highest count of one iteration number.
     """
     declared: Counter[int] = Counter()
     for (of, _), tests in Counter(
-        (record.iterations, record.iteration) for record in final
+        (_get_declared(record), record.iteration) for record in final
     ).items():
         declared[of] = max(declared[of], tests)
-    left = Counter(record.iterations for record in final)
+    left = Counter(map(_get_declared, final))
     return sum(max(of * tests, left[of]) for of, tests in declared.items())
+
+
+def _get_declared(record: EpisodeRecord) -> int:
+    return record.minimum_iterations or record.iterations

@@ -86,7 +86,7 @@ class EpisodeRecord:
     line: int | None
     iteration: int
     iterations: int
-    """Number of iterations that its test declares."""
+    """Number of iterations that its test declares; the maximum of adaptive ones."""
     attempt: int
     gate: Gating
     min_pass_rate: float | None
@@ -119,6 +119,17 @@ class EpisodeRecord:
     """Missing evidence, which made a passing episode an error."""
     needs_evidence: bool = True
     """Whether it passes only with evidence."""
+    minimum_iterations: int | None = None
+    """Adaptive iterations that always run; None: all run."""
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether it counts for shown rates and for the suite.
+
+        Adaptive iterations after the minimum do not: the outcomes decide how many there are, which
+        biases their rate.
+        """
+        return self.minimum_iterations is None or self.iteration <= self.minimum_iterations
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a row of values, which takes an eighth of the default time."""
@@ -165,6 +176,7 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         simulated_user=episode.simulated_user,
         missing_evidence=episode.missing_evidence,
         needs_evidence=episode.evidence != "none",
+        minimum_iterations=episode.minimum_iterations,
     )
 
 

@@ -9,6 +9,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar, get_args
 
+from ci_agent_eval.analysis.adaptive_summary import (
+    AdaptiveStops,
+    AdaptiveSummary,
+    collect_stops,
+    summarize_adaptive,
+)
 from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.declared_iterations import (
     NotRunCounter,
@@ -125,6 +131,14 @@ class ScenarioSummary:
     needs_evidence: bool = True
     """Whether every passed iteration needed evidence to pass."""
 
+    adaptive: AdaptiveSummary | None = None
+    """Its adaptive iterations; None: their number is fixed."""
+
+    @property
+    def rated(self) -> OutcomeTally:
+        """Tally of the iterations that count for rates."""
+        return self.tally if self.adaptive is None else self.adaptive.rated
+
     @property
     def in_quarantine(self) -> bool:
         """Whether an unexpired quarantine makes it advisory."""
@@ -178,7 +192,7 @@ class Summary:
     totals: Totals = field(default_factory=Totals)
     suite_violations: tuple[BudgetViolation, ...] = ()
     pass_interval: tuple[float, float] | None = None
-    """Wilson's 95 % interval of the pass rate of `tally`; None: fewer than two judged."""
+    """Wilson's 95 % interval of the pass rate of `rated`; None: fewer than two judged."""
     stops: tuple[StopCount, ...] = ()
     """Counts over all attempts, in the order of the contract's stop reasons."""
     deselected: int = 0
@@ -191,6 +205,11 @@ class Summary:
     """Comparison with the scenario manifest; None: there is none."""
     shard: SummaryShard | None = None
     """The shard summarized alone; None: the whole suite, even if it ran in shards."""
+
+    @property
+    def rated(self) -> OutcomeTally:
+        """Tally of the episodes that count for rates."""
+        return _sum_tallies(scenario.rated for scenario in self.scenarios)
 
     @property
     def gating_evaluations(self) -> EvaluationTally:
@@ -214,8 +233,9 @@ def summarize_results(
     by_scenario = [list(group) for _, group in groupby(episodes, key=_get_scenario_key)]
     agents = Counter(group[0].scenario_id for group in by_scenario)
     not_run = build_not_run_counter(loaded)
+    stops = collect_stops(loaded.sessions)
     scenarios = tuple(
-        _summarize_scenario(group, not_run, among_agents=agents[group[0].scenario_id] > 1)
+        _summarize_scenario(group, not_run, stops, among_agents=agents[group[0].scenario_id] > 1)
         for group in by_scenario
     )
     tally = _tally_episodes(final)
@@ -227,10 +247,10 @@ def summarize_results(
         gated=_sum_tallies(s.tally for s in scenarios if s.gate == "required"),
         calls=sum((record.calls for record in episodes), ModelCallCounts()),
         tests=loaded.tests,
-        evaluations=tally_evaluations(final),
+        evaluations=tally_evaluations(record for record in final if record.is_rated),
         totals=totals,
         suite_violations=_find_suite_violations(budgets, totals),
-        pass_interval=compute_pass_interval(tally),
+        pass_interval=compute_pass_interval(_sum_tallies(s.rated for s in scenarios)),
         stops=_count_stops(episodes),
         deselected=sum(session.deselected for session in loaded.sessions),
         restrictions=collect_restrictions(loaded),
@@ -295,10 +315,16 @@ def _sum_tallies(tallies: Iterable[OutcomeTally]) -> OutcomeTally:
 
 
 def _summarize_scenario(
-    attempts: Sequence[EpisodeRecord], not_run: NotRunCounter, *, among_agents: bool
+    attempts: Sequence[EpisodeRecord],
+    not_run: NotRunCounter,
+    stops: AdaptiveStops,
+    *,
+    among_agents: bool,
 ) -> ScenarioSummary:
     final = _find_last_attempts(attempts)
     first, tally, ran = final[0], _tally_episodes(final), _drop_skipped(attempts)
+    counted = [record for record in final if record.is_rated]
+    rated = _tally_episodes(counted)
     rates = [record.min_pass_rate for record in final if record.min_pass_rate is not None]
     passes = [record.min_passes for record in final if record.min_passes is not None]
     latencies = [value for record in final for value in record.latencies_ms]
@@ -330,17 +356,18 @@ def _summarize_scenario(
         cost_usd=_sum_if_all_known([record.cost_usd for record in ran], math.fsum),
         p95_latency_ms=compute_latency_statistic(latencies, "p95"),
         duration_ms=_sum_if_all_known([record.duration_ms for record in ran], math.fsum),
-        pass_interval=compute_pass_interval(tally),
-        reliability=estimate_reliability(tally.passed, tally.judged),
+        pass_interval=compute_pass_interval(rated),
+        reliability=estimate_reliability(rated.passed, rated.judged),
         agent=first.agent or None,
         among_agents=among_agents,
         mode="evaluation" if all(record.evaluation for record in final) else "strict",
-        evaluations=tally_evaluations(final),
+        evaluations=tally_evaluations(counted),
         without_evidence=sum(1 for record in final if record.missing_evidence),
         missing_evidence=tuple(
             part for part in EVIDENCE_PARTS if any(part in f.missing_evidence for f in final)
         ),
         needs_evidence=all(f.needs_evidence for f in final if f.outcome == "passed"),
+        adaptive=summarize_adaptive(final, stops.get(_get_scenario_key(first))),
     )
 
 

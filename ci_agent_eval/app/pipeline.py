@@ -22,6 +22,7 @@ from ci_agent_eval.app.report_folder import (
     write_report_folder,
 )
 from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.contract.adaptive import AdaptivePlan, PredictedScenario
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
@@ -336,6 +337,7 @@ def _run_and_report(
     clear_report_folder(job.folder)
     from ci_agent_eval.runner import run_suite  # noqa: PLC0415 - see above
 
+    command = replace(command, adaptive_plan=_build_adaptive_plan(job, base))
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
     if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
         return run, report_loaded(
@@ -353,6 +355,23 @@ def _run_and_report(
             redact=redact,
             passed_on_retry=job.settings.gate.passed_on_retry,
         ),
+    )
+
+
+def _build_adaptive_plan(job: Job, base: FoundBaseline | None) -> AdaptivePlan:
+    """Return what the run needs to decide on adaptive iterations."""
+    gate, policy = job.settings.gate, job.settings.compare.policy
+    predicted: tuple[PredictedScenario, ...] = ()
+    if base is not None and isinstance(base.baseline, Baseline):
+        from ci_agent_eval.analysis.comparison.scenario_test import (  # noqa: PLC0415 - see above
+            predict_scenarios,
+        )
+
+        predicted = tuple(predict_scenarios(base.baseline))
+    return AdaptivePlan(
+        min_pass_rate=gate.min_pass_rate if gate.suite_min_pass_rate is None else None,
+        level=policy.level / 2,
+        predicted=predicted,
     )
 
 

@@ -106,6 +106,10 @@ class Episode(FrozenModel):
     line: Count | None = Field(default=None, description="1-based line of the test")
     iteration: Count = Field(default=1, description="1-based repeat of the scenario")
     iterations: Count = Field(default=1, description="declared iterations of the test")
+    minimum_iterations: Count | None = Field(
+        default=None,
+        description="iterations that always run, if `iterations` is a maximum; unset: all run",
+    )
     attempt: Count = Field(default=1, description="1-based retry of the iteration")
     mode: Mode = Field(
         default="strict", description="evaluation: assertions are measured, not enforced"

@@ -6,6 +6,7 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, FrozenModel, SchemaVersion
 from ci_agent_eval.contract.episode import Episode, Gating
 from ci_agent_eval.contract.suite_stop import SuiteStop
@@ -100,7 +101,9 @@ class Session(FrozenModel):
         default=None,
         description="exit status of pytest's process; 128 + number of the signal that ended it",
     )
-    selected: Count | None = Field(default=None, description="episodes selected to run")
+    selected: Count | None = Field(
+        default=None, description="episodes selected to run; of adaptive iterations the minimum"
+    )
     stopped: str | None = Field(default=None, description="the limit at which pytest stopped early")
     suite_stop: SuiteStop | None = Field(
         default=None, description="the suite budget, if that limit is one"
@@ -113,6 +116,9 @@ class Session(FrozenModel):
         default=(), description="paths of the command line, relative to the repository root"
     )
     removed: tuple[RemovedScenario, ...] = ()
+    adaptive_stops: tuple[AdaptiveStop, ...] = Field(
+        default=(), description="why the iterations of each adaptive scenario ended"
+    )
     collection_skips: tuple[CollectionSkip, ...] = ()
     collection_errors: tuple[CollectionError, ...] = ()
     wall_time_s: Amount | None = None

@@ -15,6 +15,7 @@ from pydantic import model_validator as validator
 from ci_agent_eval.contract.base import KnownKeysModel, Rate
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Gating
+from ci_agent_eval.contract.iteration_range import parse_iterations
 from ci_agent_eval.contract.stops import AllowedStops
 
 
@@ -62,6 +63,13 @@ Limit = Annotated[StrictInt, Field(ge=0, le=2**31)]
 Name = Annotated[StrictStr, Field(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,198}\S)?$")]
 """An id: printable, up to 200 characters."""
 
+
+def _check_iterations(text: str) -> str:
+    parse_iterations(text)
+    return text
+
+
+Iterations = Annotated[StrictStr, AfterValidator(_check_iterations)]
 
 Texts = Annotated[tuple[Text, ...], AfterValidator(_refuse_empty)]
 Patterns = Annotated[tuple[Pattern, ...], AfterValidator(_refuse_empty)]
@@ -135,7 +143,9 @@ class ScenarioEntry(KnownKeysModel):
     gate: Gating | None = None
     min_pass_rate: Rate | None = None
     min_passes: Number | None = None
-    iterations: Number | None = None
+    iterations: Number | Iterations | None = Field(
+        default=None, description="a number, or `auto` with an optional range such as `auto:5-40`"
+    )
     allowed_stops: AllowedStops = Field(
         default=(), description="ends without an answer that do not fail the episode"
     )
@@ -150,7 +160,9 @@ class ScenarioEntry(KnownKeysModel):
             raise ValueError("its user has nothing to say; give fixed_responses, script or model")
         if self.min_pass_rate is not None and self.min_passes is not None:
             raise ValueError("give min_pass_rate or min_passes, not both")
-        if (self.min_passes or 0) > (self.iterations or self.min_passes or 0):
+        if isinstance(self.iterations, str) and self.min_passes is not None:
+            raise ValueError("min_passes needs a fixed number of iterations; give min_pass_rate")
+        if isinstance(self.iterations, int) and (self.min_passes or 0) > self.iterations:
             raise ValueError(
                 f"min_passes {self.min_passes} of {self.iterations} iterations can never be reached"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from ci_agent_eval.analysis.adaptive_iterations import decide_required_rate
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.analysis.waivers import WaiverStatus
@@ -97,7 +98,19 @@ def _find_status(scenario: ScenarioSummary, required: float) -> ScenarioStatus:
     tally = scenario.tally
     if not tally.judged:
         return "errored" if tally.error else "skipped"
+    if scenario.adaptive is not None:
+        decided = decide_required_rate(tally.passed, tally.failed, required)
+        if decided is not None and not scenario.unjudged_iterations:
+            return "failing" if decided == "below_required" else "passing"
     enough = tally.passed >= (scenario.min_passes or 0)
     if not enough or tally.passed < compute_exact_share(required, tally.judged):
         return "failing"
-    return "incomplete" if scenario.unjudged_iterations else "passing"
+    return "incomplete" if scenario.unjudged_iterations or _is_undecided(scenario) else "passing"
+
+
+def _is_undecided(scenario: ScenarioSummary) -> bool:
+    """Return whether adaptive iterations ended before they decided on the required rate."""
+    adaptive = scenario.adaptive
+    if adaptive is None or scenario.tally.total >= adaptive.maximum:
+        return False
+    return adaptive.stop in {None, "budget", "unfinished", "not_judged"}

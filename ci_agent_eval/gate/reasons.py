@@ -134,7 +134,7 @@ def sum_suite_rate_tallies(
 ) -> OutcomeTally:
     """Add up the scenarios that count in the suite's required pass rate."""
     pairs = zip(scenarios, judgements, strict=True)
-    return sum((s.tally for s, judged in pairs if judged.suite_rate_applies), OutcomeTally())
+    return sum((s.rated for s, judged in pairs if judged.suite_rate_applies), OutcomeTally())
 
 
 def _list_suite_rate_reasons(
@@ -148,6 +148,8 @@ def _list_suite_rate_reasons(
 
 def _describe_unjudged(scenario: ScenarioSummary) -> str:
     tally, unjudged = scenario.tally, scenario.unjudged_iterations
+    if scenario.adaptive is not None and not unjudged:
+        return f"its {tally.ran} adaptive iterations ended before they decided"
     total = tally.ran + unjudged
     counts = [f"{tally.skipped} skipped"] if tally.skipped else []
     counts += [f"{unjudged - tally.skipped} not run"] if unjudged > tally.skipped else []

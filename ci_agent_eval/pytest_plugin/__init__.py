@@ -148,15 +148,12 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Queue more items on xdist workers that run several episodes at once."""
-    concurrency = options.get_concurrency(config)
-    if concurrency == 1:
-        return None
+    """Keep adaptive iterations together, and queue more items on workers with concurrency."""
     from ci_agent_eval.pytest_plugin.concurrency.xdist_scheduling import (  # noqa: PLC0415 - needs xdist
         make_scheduler,
     )
 
-    return make_scheduler(config, log, concurrency)
+    return make_scheduler(config, log, options.get_concurrency(config))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -224,7 +221,11 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the scenarios of other shards, after all other deselection."""
+    """Order the iterations, and deselect the scenarios of other shards, after other plugins."""
+    if any(map(iterations.is_optional, items)):
+        episodes = filter(detection.is_episode, items)
+        config.stash[options.SCENARIO_COUNT] = len(set(map(iterations.get_scenario_unit, episodes)))
+        iterations.order_iterations(items)
     if not config.option.shard:
         return
     from ci_agent_eval.pytest_plugin.collection import shards  # noqa: PLC0415 - inert until used
@@ -287,6 +288,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if options.is_worker(session.config) and SESSION in session.config.stash:
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
         output[NOTES] = list(session.config.stash[SESSION].notes)
+        output[options.ADAPTIVE_STOPS] = session.config.stash[SESSION].dump_adaptive_stops()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

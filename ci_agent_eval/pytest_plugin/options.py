@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterations_text
+
 WORKER_DIR = "episode_report_dir"
 """Key of an xdist worker's input that holds the report directory."""
+
+EPISODES = "ci_agent_eval_episodes"
+"""pytest's name of the plugin object of the session's episodes."""
 
 REMOVED_EPISODES = "ci_agent_eval_removed_episodes"
 """pytest's name of the plugin object that watches the collection."""
@@ -24,6 +29,12 @@ SHARD = pytest.StashKey[Any]()
 SCHEDULER = pytest.StashKey[Any]()
 """The object that runs this process's episodes concurrently, a
 `concurrency.scheduler.EpisodeScheduler`."""
+
+ADAPTIVE_STOPS = "agent_eval_adaptive_stops"
+"""Key under which an xdist worker sends why its adaptive scenarios stopped."""
+
+SCENARIO_COUNT = pytest.StashKey[int]()
+"""Number of scenarios of the whole suite, of all shards; set if iterations are adaptive."""
 
 ASSERT_MODULES = "episode_assert_modules"
 """Ini setting that names modules whose asserts count as assertions of episodes."""
@@ -77,11 +88,14 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--episode-asked", help=argparse.SUPPRESS)
     # Only for `agent-eval scenarios`: collect, write the scenarios to a file, run nothing.
     group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
+    # Only for `agent-eval run`: the file with what adaptive iterations are compared with.
+    group.addoption("--episode-adaptive-plan", help=argparse.SUPPRESS)
     group.addoption(
         "--aitest-iterations",
         metavar="N",
-        type=parse_whole_number,
-        help="run each episode N times, and other tests once (default: 1)",
+        type=_check_iterations,
+        help="run each episode N times, and other tests once; auto: 3 to 60 times, as many as the "
+        "decision needs; auto:MIN-MAX: with other limits (default: 1)",
     )
     group.addoption(
         "--episode-concurrency",
@@ -167,7 +181,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def parse_whole_number(text: str) -> int:
-    """Parse a number of iterations; raises argparse's error, which pytest prints as usage."""
+    """Parse a whole number of at least 1; raises argparse's error, which pytest prints as usage."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"give a whole number, 1 or more (got {text!r})")
     return int(text)
@@ -190,12 +204,27 @@ def get_cassette_dir(config: pytest.Config, test_file: Path) -> Path:
     return config.rootpath / setting if setting else test_file.parent / "cassettes"
 
 
-def get_iterations(config: pytest.Config) -> int:
+def _check_iterations(text: str) -> str:
+    """Return the text, which xdist can send to its workers; raises argparse's error."""
+    try:
+        parse_iterations_text(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def get_iterations(config: pytest.Config) -> IterationRange:
     """Return the default number of iterations: the option, or the ini setting.
 
-    Raises pytest.UsageError if the ini setting is not a whole number of at least 1.
+    Raises pytest.UsageError if the ini setting is no number of iterations.
     """
-    return _read_count(config, "aitest_iterations")
+    option: str | None = config.option.aitest_iterations
+    if option is not None:
+        return parse_iterations_text(option)
+    try:
+        return parse_iterations_text(str(config.getini("aitest_iterations")).strip())
+    except ValueError as error:
+        raise pytest.UsageError(f"ini setting aitest_iterations: {error}") from None
 
 
 def get_concurrency(config: pytest.Config) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.results import Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
@@ -42,6 +43,7 @@ class RunReport:
         self._had_internal_error = False
         self._interruptions: list[BaseException] = []
         self._errors = collection.errors
+        self._adaptive_stops: list[dict[str, Any]] = []
 
     @classmethod
     def start(cls, config: pytest.Config, directory: Path) -> RunReport:
@@ -80,6 +82,12 @@ class RunReport:
         return [
             build_summary_record(episode) for episode in self._folder.merge_journals().episodes()
         ]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Keep why the adaptive scenarios of an xdist worker stopped."""
+        output = getattr(node, "workeroutput", None) or {}
+        self._adaptive_stops += output.get(options.ADAPTIVE_STOPS, ())
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep files that could not be collected or were skipped."""
@@ -129,11 +137,24 @@ class RunReport:
                     "stopped": stopped,
                     "suite_stop": _get_suite_stop(session),
                     "removed": noted.removed,
+                    "adaptive_stops": self._list_adaptive_stops(session),
                     **self._collection.list_session_fields(),
                     "wall_time_s": round(time.perf_counter() - self._started, 3),
                 }
             )
         )
+
+    def _list_adaptive_stops(self, session: pytest.Session) -> tuple[AdaptiveStop, ...]:
+        """Return why each adaptive scenario stopped, in all processes, sorted by scenario."""
+        episodes = session.config.pluginmanager.get_plugin(options.EPISODES)
+        own = [] if episodes is None else episodes.dump_adaptive_stops()
+        found = {AdaptiveStop.model_validate(stop) for stop in (*own, *self._adaptive_stops)}
+        if _get_suite_stop(session) is not None:
+            found = {
+                s.model_copy(update={"cause": "budget"}) if s.cause == "unfinished" else s
+                for s in found
+            }
+        return tuple(sorted(found, key=lambda s: (s.scenario_id, s.agent or "", s.cause)))
 
 
 def _get_suite_stop(session: pytest.Session) -> SuiteStop | None:

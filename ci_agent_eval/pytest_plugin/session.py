@@ -13,13 +13,14 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
 from ci_agent_eval.pytest_plugin.collection.detection import (
     EPISODE,
     RECORDER,
     REPORTED_EPISODE,
     EpisodeItem,
 )
-from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration
+from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, is_optional
 from ci_agent_eval.pytest_plugin.collection.notes import list_notes
 from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
 from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, determine_ending
@@ -58,9 +59,6 @@ from ci_agent_eval.redaction import Redactor, make_distinct_names
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
-NAME = "ci_agent_eval_episodes"
-"""pytest's name of the plugin object of the session's episodes."""
-
 
 class EpisodeSession:
     """The object that the plugin's hooks call; one per process that runs tests."""
@@ -77,6 +75,8 @@ class EpisodeSession:
         self._counting: AssertCounting | None = None
         self._load_steering_rules: Callable[[], Rules] = Rules
         self._subtest: EpisodeItem | None = None
+        self.adaptive: AdaptiveIterations | None = None
+        """The adaptive iterations of this process; None: it has none."""
         self.notes: tuple[str, ...] = ()
         """Notes about the selected episodes, printed before they run."""
 
@@ -93,13 +93,13 @@ class EpisodeSession:
         episodes._counting = AssertCounting(config, episodes._repo)
         episodes._load_steering_rules = build_rules_loader(config.rootpath)
         episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
-        config.pluginmanager.register(episodes, NAME)
+        config.pluginmanager.register(episodes, options.EPISODES)
         return episodes
 
     @staticmethod
     def get_running(config: pytest.Config) -> EpisodeSession:
         """Return the session of this process."""
-        found = config.pluginmanager.get_plugin(NAME)
+        found = config.pluginmanager.get_plugin(options.EPISODES)
         assert isinstance(found, EpisodeSession)  # noqa: S101 - called only within an episode
         return found
 
@@ -120,19 +120,24 @@ class EpisodeSession:
         earlier: Counter[str] = Counter()
         for item in items:
             iteration = get_iteration(item)
-            number = iteration.number + earlier[item.nodeid] * iteration.total
+            number = iteration.number + earlier[item.nodeid] * iteration.limits.total
             earlier[item.nodeid] += 1
             scenario = scenarios[get_default_scenario(item)]
             self._register_item(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
             clean = tuple(redact_model(scenario, self._redactor) for scenario in removed)
-            self._folder.note_selected(len(items), deselected, shard, clean)
+            sure = sum(1 for item in items if not is_optional(item))
+            self._folder.note_selected(sure, deselected, shard, clean)
         if items:
-            found = [
-                *list_notes(items, options.get_iterations(items[0].config)),
-                *_list_alone_notes(items),
-            ]
+            self.adaptive = AdaptiveIterations.start(items[0].config, items)
+            adaptive = () if self.adaptive is None else (self.adaptive.describe(),)
+            found = [*list_notes(items, options.get_iterations(items[0].config)), *adaptive]
             self.notes = tuple(self._redactor.text(note) for note in found)
+
+    def dump_adaptive_stops(self) -> list[dict[str, Any]]:
+        """Return why the adaptive scenarios of this process stopped, as plain redacted data."""
+        found = () if self.adaptive is None else self.adaptive.list_stops()
+        return [redact_model(stop, self._redactor).model_dump() for stop in found]
 
     def _register_item(self, item: pytest.Item, state: EpisodeItem) -> None:
         item.stash[EPISODE] = state
@@ -161,6 +166,8 @@ class EpisodeSession:
         An episode that is started ahead of its turn is not activated yet.
         """
         state = item.stash[EPISODE]
+        if self.adaptive is not None:
+            self.adaptive.begin(item)
         # pytest-rerunfailures counts in `execution_count`, even after a worker crashed.
         state.attempt = max(state.attempt + 1, getattr(item, "execution_count", 1))
         state.recorder = state.final_episode = state.subtest = None
@@ -201,7 +208,8 @@ class EpisodeSession:
         mode = "evaluation" if is_evaluation(item) else "strict"
         identity: Any = {
             "iteration": state.iteration,
-            "iterations": get_iteration(item).total,
+            "iterations": get_iteration(item).limits.total,
+            "minimum_iterations": get_iteration(item).limits.minimum,
             "attempt": state.attempt,
             "mode": mode,
         }
@@ -358,6 +366,8 @@ class EpisodeSession:
         finally:
             deactivate_episode()
             if EPISODE in item.stash:
+                if self.adaptive is not None:
+                    self.adaptive.end(item, item.stash[EPISODE].final_episode)
                 item.stash[EPISODE].forget()
                 item.stash[REPORTED_EPISODE] = None
 
@@ -404,17 +414,6 @@ class EpisodeSession:
                 event=event, episode=self._redact_episode(episode), started_as=started_as
             )
             self._journal.write(line)
-
-
-def _list_alone_notes(items: Sequence[pytest.Item]) -> Sequence[str]:
-    """Return notes on episodes that run alone although concurrency is enabled."""
-    if options.get_concurrency(items[0].config) == 1:
-        return ()
-    from ci_agent_eval.pytest_plugin.concurrency.eligibility import (  # noqa: PLC0415 - inert until used
-        build_alone_notes,
-    )
-
-    return build_alone_notes(items)
 
 
 def _format_failure(episode: Episode, lines: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ class EpisodeFields(TypedDict, total=False):
     line: int | None
     iteration: int
     iterations: int
+    minimum_iterations: int | None
     attempt: int
     mode: Mode
     gate: Gating

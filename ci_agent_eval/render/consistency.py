@@ -39,7 +39,7 @@ def find_contradictions(report: Report) -> Iterator[str]:
         yield "its tally is not that of its scenarios"
     if not _evaluations_add_up(summary):
         yield "its evaluations are not those of its scenarios"
-    if not all(_is_interval(part.pass_interval, part.tally) for part in _list_rated(summary)):
+    if not all(_is_interval(part.pass_interval, part.rated) for part in _list_rated(summary)):
         yield "a pass interval is not that of its tally"
     if not all(_is_reliability(scenario) for scenario in summary.scenarios):
         yield "a scenario's pass@k and pass^k are not those of its tally"
@@ -83,7 +83,7 @@ def _is_interval(interval: tuple[float, float] | None, tally: OutcomeTally) -> b
 
 def _is_reliability(scenario: ScenarioSummary) -> bool:
     """Check pass@k and pass^k of a scenario; files of older versions have none."""
-    tally = scenario.tally
+    tally = scenario.rated
     expected = estimate_reliability(tally.passed, tally.judged)
     return scenario.reliability in {(), expected}
 
@@ -92,7 +92,7 @@ def _find_miscompared(report: Report) -> Iterator[str]:
     """Yield the scenarios whose comparison differs from their results."""
     if not isinstance(report.comparison, Comparison):
         return
-    tallies = {(s.scenario_id, s.agent): s.tally for s in report.summary.scenarios}
+    tallies = {(s.scenario_id, s.agent): s.rated for s in report.summary.scenarios}
     for compared in report.comparison.scenarios:
         tally = tallies.get((compared.scenario_id, compared.agent))
         if not _matches_tally(compared.after, tally):

@@ -10,6 +10,7 @@ from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary
 from ci_agent_eval.gate import Judgement, ScenarioStatus
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
+from ci_agent_eval.render.adaptive_stops import describe_rated, describe_stop
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
 from ci_agent_eval.render.comparison_view import ComparisonRow
@@ -166,8 +167,11 @@ def _build_row(
     agent = (scenario.agent or "") if scenario.among_agents else None
     cost, ran = scenario.cost_usd, max(tally.ran, 1)
     rate = numbers.format_cell(
-        tally.pass_rate if tally.judged > 1 else None,
-        lambda share: numbers.format_percent_within(share, scenario.pass_interval),
+        scenario.rated.pass_rate if scenario.rated.judged > 1 else None,
+        lambda share: (
+            numbers.format_percent_within(share, scenario.pass_interval)
+            + describe_rated(scenario.adaptive)
+        ),
     )
     return ScenarioRow(
         scenario=scenario,
@@ -222,6 +226,8 @@ def _list_remarks(scenario: ScenarioSummary) -> Iterator[str]:
         yield "in quarantine"
     elif scenario.gate == "advisory":
         yield "advisory"
+    if stop := describe_stop(scenario):
+        yield stop
 
 
 def _count_unjudged(scenario: ScenarioSummary) -> str:

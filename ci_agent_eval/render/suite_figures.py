@@ -12,6 +12,7 @@ from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
 from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
+from ci_agent_eval.render.adaptive_stops import describe_saving
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
 
@@ -97,7 +98,7 @@ def _list_pass_figures(report: Report) -> Iterator[SuiteFigure]:
     """Yield the figures of required and advisory scenarios, without evaluations."""
     tests = report.summary.tests.tally
     items = [item for item in report.judged_scenarios() if not item.only_measures]
-    tally = sum((item.scenario.tally for item in items), OutcomeTally())
+    tally = sum((item.scenario.rated for item in items), OutcomeTally())
     if items:
         passing = sum(1 for item in items if item.is_passing)
         yield SuiteFigure(
@@ -165,6 +166,8 @@ def list_evidence(report: Report) -> tuple[str, ...]:
     summary = report.summary
     calls = summary.calls
     parts = [_describe_episodes(summary.tally)]
+    if saving := describe_saving(summary):
+        parts.append(saving)
     if summary.deselected:
         parts.append(f"{format_count(summary.deselected)} deselected")
     if summary.tests.tally.total:

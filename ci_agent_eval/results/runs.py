@@ -356,7 +356,12 @@ def _explain_incomplete(run: RunFolder, loaded: LoadedRun) -> str | None:
 
 
 def _collect_iterations(loaded: LoadedRun, *, only_over: bool = False) -> set[tuple[str, str, int]]:
-    return {key[:3] for key, entry in loaded.entries.items() if entry.is_over or not only_over}
+    """Return the iterations that had to run, by scenario, node id and number."""
+    return {
+        key[:3]
+        for key, entry in loaded.entries.items()
+        if (entry.is_over or not only_over) and entry.record.is_rated
+    }
 
 
 def _build_problem_findings(file: ResultFile, problems: Iterable[ReadProblem]) -> list[Finding]:

@@ -21,7 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
+from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.results import JUNIT_NAME, ScenarioListing
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
@@ -98,6 +100,8 @@ class SuiteCommand:
     """The tested commit, a pull request's head; recorded in `session.json`."""
     budgets: SuiteBudgets = field(default_factory=SuiteBudgets)
     """The run stops at the hard ones."""
+    adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
+    """What adaptive iterations are decided by."""
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite in addition to the inherited ones."""
@@ -150,9 +154,12 @@ def run_suite(
         emit(line)
 
     version = suite.interpreter.get_version("pytest")
-    with suite.start_pytest(
-        lambda plugin: build_suite_command(command, plugin, version), grace_s
-    ) as child:
+    with (
+        _write_plan(command.adaptive_plan) as plan,
+        suite.start_pytest(
+            lambda plugin: build_suite_command(command, plugin, version, plan), grace_s
+        ) as child,
+    ):
         progress = _watch_child(
             child, redactor, JournalTail(command.report_dir), remember, on_progress
         )
@@ -164,6 +171,18 @@ def run_suite(
     )
     ReportFolder(command.report_dir).note_process_status(run.exit_status)
     return run
+
+
+@contextmanager
+def _write_plan(plan: AdaptivePlan) -> Iterator[Path | None]:
+    """Write the plan of adaptive iterations to a file for the run; None: it is the default."""
+    if plan == AdaptivePlan():
+        yield None
+        return
+    with TemporaryDirectory(prefix="agent-eval-") as folder:
+        file = Path(folder) / "adaptive-plan.json"
+        file.write_text(canonical_json(plan), encoding="ascii")
+        yield file
 
 
 def _find_usage_error(lines: Iterable[str]) -> str | None:
@@ -249,7 +268,10 @@ class _Suite:
 
 
 def build_suite_command(
-    command: SuiteCommand, plugin: str, pytest_version: tuple[int, ...]
+    command: SuiteCommand,
+    plugin: str,
+    pytest_version: tuple[int, ...],
+    adaptive_plan: Path | None = None,
 ) -> list[str]:
     """Return the command line; paths come last, after `--`, so that none is read as an option.
 
@@ -265,6 +287,8 @@ def build_suite_command(
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
     if command.shard is not None:
         ours.append(f"--shard={command.shard}")
+    if adaptive_plan is not None:
+        ours.append(f"--episode-adaptive-plan={adaptive_plan}")
     if command.suite is not None:
         ours.append(f"--episode-suite={command.suite}")
     if command.commit is not None:

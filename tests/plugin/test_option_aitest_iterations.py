@@ -198,12 +198,15 @@ def test_the_order_of_the_run_does_not_matter(suite, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "1.5", "many", "²"])
+FORMS = 'a whole number, 1 or more, "auto" (3 to 60 as needed), or a range such as "auto:5-40"'
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "1.5", "many", "²", "auto:5", "auto:0-9"])
 def test_what_is_no_number_is_a_usage_error(suite, pytester, given):
     suite.write(SUITE)
     ran = suite.run(f"--aitest-iterations={given}")
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    said = f"give a whole number, 1 or more (got '{given}')"
+    said = f"must be {FORMS} (got '{given}')"
     assert f"argument --aitest-iterations: {said}" in ran.result.stderr.str()
     pytester.makeini(f"[pytest]\naitest_iterations = {given}\n")
     ran = suite.run()
@@ -221,8 +224,7 @@ def test_what_is_no_number_in_a_marker_is_a_collection_error(suite, given):
     """)
     (error,) = suite.run().session.collection_errors
     assert error.message == (
-        "test_suite.py::test_one: @pytest.mark.episode: "
-        f"iterations: must be a whole number, 1 or more (got {given})"
+        f"test_suite.py::test_one: @pytest.mark.episode: iterations: must be {FORMS} (got {given})"
     )
 
 

@@ -67,6 +67,9 @@ class RunSample(NamedTuple):
     counts: PassCounts
     scores: tuple[float, ...]
     """Scores of an evaluation, 0 to 1, by iteration."""
+    sequential: PassCounts | None = None
+    """All judged iterations, if their number was decided by their outcomes; `counts` are then of
+    those that always run."""
 
 
 MetricRuns = tuple[RunValues, ...]
@@ -137,9 +140,10 @@ def pool_iterations(runs: Iterable[tuple[int, Sequence[EpisodeRecord]]]) -> Iter
                     continue
             kept.append(attempts)
         samples += _sample_run(place, kept[before:])
-        ran = (record for attempts in kept[before:] for record in attempts)
+        ran = (record for attempts in kept[before:] for record in attempts if record.is_rated)
         by_run.append((place, [record for record in ran if record.outcome != "skipped"]))
         seen |= in_run
+    kept = [attempts for attempts in kept if attempts[0].is_rated]
     final = [get_decisive_attempt(attempts) for attempts in kept]
     tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())
     flaky = sum(1 for record in final if record.outcome == "passed" and record.attempt > 1)
@@ -172,11 +176,18 @@ def _collect_metric(
 
 def _sample_run(place: int, iterations: Sequence[IterationAttempts]) -> Iterator[RunSample]:
     final = [get_decisive_attempt(attempts) for attempts in iterations]
-    tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())
-    if tally.judged:
-        judged = (record for record in final if record.outcome in {"passed", "failed"})
-        scores = tuple(record.evaluation.score for record in judged if record.evaluation)
-        yield RunSample(place, PassCounts(tally.passed, tally.judged), scores)
+    judged = [record for record in final if record.outcome in {"passed", "failed"}]
+    rated = [record for record in judged if record.is_rated]
+    if rated:
+        scores = tuple(record.evaluation.score for record in rated if record.evaluation)
+        is_adaptive = any(record.minimum_iterations is not None for record in judged)
+        yield RunSample(
+            place, _count_passes(rated), scores, _count_passes(judged) if is_adaptive else None
+        )
+
+
+def _count_passes(judged: Sequence[EpisodeRecord]) -> PassCounts:
+    return PassCounts(sum(record.outcome == "passed" for record in judged), len(judged))
 
 
 def _group_iterations(episodes: Sequence[EpisodeRecord]) -> Iterator[IterationAttempts]:

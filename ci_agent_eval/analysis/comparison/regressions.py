@@ -78,12 +78,12 @@ def _find_counts(
     pair = pools.get((scenario.scenario_id, scenario.agent or ""))
     if pair is None or scenario.change == "not_comparable":
         return None
-    before, after = (tuple(sample.counts for sample in pool.runs) for pool in pair)
-    return ScenarioCounts(before, after[0]) if before and after else None
+    before, head = tuple(sample.counts for sample in pair[0].runs), pair[1].runs
+    return ScenarioCounts(before, head[0].counts, head[0].sequential) if before and head else None
 
 
 def _is_large_drop(counts: ScenarioCounts, policy: ComparePolicy) -> bool:
-    drop = counts.pooled.rate - counts.after.rate
+    drop = counts.pooled.rate - counts.evidence.rate
     # Rounded, because 0.9 - 0.7 is less than 0.2 in floating point.
     return drop > 0 and round(drop, 9) >= policy.min_drop
 
@@ -92,7 +92,7 @@ def _mark_undecided(
     scenario: ScenarioComparison, counts: ScenarioCounts, correlation: float, level: float
 ) -> ScenarioComparison:
     """Return an inconclusive drop with the iterations that would decide it."""
-    compared = (*counts.pooled, *counts.after)
+    compared = (*counts.pooled, *counts.evidence)
     undecided = replace(scenario, call="undecided")
     needed = find_needed_iterations(*compared, level)
     if needed is None:
@@ -120,6 +120,8 @@ def _is_thinned(
     That counts only if a drop was detectable in the baseline's latest run, or if the head has at
     most half as many iterations.
     """
+    if counts.sequential is not None:
+        return False
     judged = counts.after.judged
     before = 0 if scenario.before is None else scenario.before.latest_judged
     rate = max(counts.pooled.rate - min_drop, 0.0)

@@ -56,6 +56,13 @@ class ScenarioCounts:
     before: tuple[PassCounts, ...]
     """By run, latest first; only runs with judged iterations."""
     after: PassCounts
+    sequential: PassCounts | None = None
+    """All judged iterations of the head, if their number was decided by their outcomes."""
+
+    @property
+    def evidence(self) -> PassCounts:
+        """The head's iterations that the test of the scenario counts."""
+        return self.after if self.sequential is None else self.sequential
 
     @property
     def pooled(self) -> PassCounts:
@@ -82,6 +89,13 @@ def estimate_run_correlation(scenarios: Sequence[ScenarioCounts]) -> float:
     # A day shifts all scenarios, so the runs count and not the scenarios.
     runs = max(len(s.before) for s in repeated)
     return found.raise_by(found.shrink(ASSUMED_CORRELATION), 1 / math.sqrt(runs - 1))
+
+
+def estimate_base_correlation(bases: Sequence[Sequence[PassCounts]]) -> float:
+    """Estimate the same before there is a head: with one run of the base it is assumed."""
+    if all(len(runs) == 1 for runs in bases):
+        return ASSUMED_LONE_CORRELATION
+    return estimate_run_correlation([ScenarioCounts(tuple(runs), runs[0]) for runs in bases])
 
 
 def _estimate_from_better_heads(scenarios: Sequence[ScenarioCounts]) -> float:

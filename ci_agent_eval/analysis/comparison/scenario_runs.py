@@ -64,7 +64,7 @@ def group_scenario_runs(
             scenario,
             tuple(grouped[build_scenario_key(scenario)]),
             collect_conditions(grouped[build_scenario_key(scenario)]),
-            scenario.tally,
+            scenario.rated,
             place=place,
         )
         for scenario in scenarios
@@ -88,10 +88,10 @@ def keep_comparable(
         if final.outcome in {"passed", "failed"} and not matches_any(
             read_conditions(final), condition_sets, across
         ):
-            incomparable.append(final)
+            incomparable += [final] if final.is_rated else []
         else:
             kept += attempts
-            tally += tally_outcome(final.outcome)
+            tally += tally_outcome(final.outcome) if final.is_rated else OutcomeTally()
     return replace(run, episodes=tuple(kept), tally=tally, incomparable=tuple(incomparable))
 
 

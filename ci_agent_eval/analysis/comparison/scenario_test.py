@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
-from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
+from ci_agent_eval.analysis.adaptive_iterations import (
+    PredictedRate,
+    compute_regression_evidence,
+)
+from ci_agent_eval.analysis.agent_names import assign_agents
+from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
+from ci_agent_eval.analysis.comparison.pool import find_distinct_runs, pool_iterations
+from ci_agent_eval.analysis.comparison.run_variation import (
+    PassCounts,
+    ScenarioCounts,
+    estimate_base_correlation,
+)
 from ci_agent_eval.analysis.comparison.statistics import adjust_p_values, round_significant
 from ci_agent_eval.analysis.distributions import compute_beta_binomial_cdf
-
-
-class PredictedRate(NamedTuple):
-    """The pass rate of a further run of the base, as a beta distribution."""
-
-    alpha: float
-    beta: float
-
-    def compute_p_value(self, after: PassCounts) -> float:
-        """Return the chance of at most as many passes as in the head."""
-        chance = compute_beta_binomial_cdf(after.passed, after.judged, self.alpha, self.beta)
-        return round_significant(chance)
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
+from ci_agent_eval.contract.adaptive import PredictedScenario
 
 
 def predict_rate(before: Sequence[PassCounts], correlation: float) -> PredictedRate | None:
@@ -37,6 +38,28 @@ def predict_rate(before: Sequence[PassCounts], correlation: float) -> PredictedR
     spread = correlation + (1 - correlation) / (judged + 2)
     size = 1 / spread - 1
     return PredictedRate(mean * size, (1 - mean) * size)
+
+
+def predict_scenarios(baseline: Baseline) -> Iterator[PredictedScenario]:
+    """Yield the pass rate that each scenario of the baseline has in a further run."""
+    runs = [_group_episodes(baseline.runs[place]) for place in find_distinct_runs(baseline.runs)]
+    before: dict[tuple[str, str], list[PassCounts]] = {}
+    for name, agent in sorted({key for run in runs for key in run}):
+        pool = pool_iterations((n, run.get((name, agent), [])) for n, run in enumerate(runs))
+        if pool.runs:
+            before[name, agent] = [sample.counts for sample in pool.runs]
+    correlation = estimate_base_correlation(list(before.values()))
+    for (name, agent), counts in before.items():
+        if predicted := predict_rate(counts, correlation):
+            alpha, beta = predicted
+            yield PredictedScenario(scenario_id=name, agent=agent or None, alpha=alpha, beta=beta)
+
+
+def _group_episodes(run: BaselineRun) -> Mapping[tuple[str, str], list[EpisodeRecord]]:
+    grouped: dict[tuple[str, str], list[EpisodeRecord]] = defaultdict(list)
+    for record in assign_agents(run.episodes):
+        grouped[record.scenario_id, record.agent or ""].append(record)
+    return grouped
 
 
 def compute_drop_p_values(
@@ -68,14 +91,23 @@ def compute_drop_p_values(
 
 
 def compute_drop_p_value(scenario: ScenarioCounts, correlation: float) -> float:
-    """Return the p-value of one scenario, not adjusted."""
-    predicted = predict_rate(scenario.before, correlation)
-    return 1.0 if predicted is None else predicted.compute_p_value(scenario.after)
+    """Return the p-value of one scenario, not adjusted.
+
+    Of adaptive iterations it is the reciprocal of their e-value: adjusted together they are the
+    e-BH procedure (R. Wang and A. Ramdas, JRSS B 84 (2022), 822-852).
+    """
+    predicted, head = predict_rate(scenario.before, correlation), scenario.evidence
+    if predicted is None:
+        return 1.0
+    if scenario.sequential is None:
+        return round_significant(compute_beta_binomial_cdf(*head, *predicted))
+    found = compute_regression_evidence(head.passed, head.judged - head.passed, predicted)
+    return round_significant(min(1.0, 1 / found)) if found else 1.0
 
 
 def _compute_least_p_value(scenario: ScenarioCounts) -> float:
     """Return the p-value without correlation if all failures of both sides were in the head."""
-    after, pooled = scenario.after, scenario.pooled
+    after, pooled = scenario.evidence, scenario.pooled
     failed = pooled.judged - pooled.passed + after.judged - after.passed
     head_failed = min(failed, after.judged)
     before = PassCounts(pooled.judged - failed + head_failed, pooled.judged)

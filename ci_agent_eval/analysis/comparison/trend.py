@@ -31,15 +31,15 @@ def build_trend(
 def build_trend_point(label: str, scenarios: Iterable[ScenarioSummary]) -> TrendPoint:
     """Return the pass rate of a run's episodes, and their mean and total cost."""
     listed = list(scenarios)
-    tally = sum((scenario.tally for scenario in listed), OutcomeTally())
+    tally = sum((scenario.rated for scenario in listed), OutcomeTally())
     costs = [scenario.cost_usd for scenario in listed if scenario.tally.ran]
     known = [cost for cost in costs if cost is not None]
     cost = math.fsum(known) if known and len(known) == len(costs) else None
-    rate = tally.pass_rate
+    rate, ran = tally.pass_rate, sum(scenario.tally.ran for scenario in listed)
     return TrendPoint(
         label=label,
         pass_rate=None if rate is None else round(rate, 6),
-        cost_usd=None if cost is None else round(cost / tally.ran, 10),
+        cost_usd=None if cost is None else round(cost / ran, 10),
         total_usd=None if cost is None else round(cost, 10),
     )
 

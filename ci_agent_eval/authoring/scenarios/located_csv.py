@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ci_agent_eval.contract.iteration_range import AUTO
 from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 
 TABLES = ("budgets", "checks", "goal", "metadata")
@@ -121,7 +122,8 @@ def _parse_cell(name: str, cell: str, line: int) -> Any:
         texts = (text.strip() for text in cell.split("|"))
         return tuple(LocatedValue(text, line, name) for text in texts if text)
     if name in NUMBERS or name.startswith(_NUMBER_TABLES):
-        return _parse_number(name, cell.strip(), line)
+        is_adaptive = name == "iterations" and cell.strip().startswith(AUTO)
+        return cell.strip() if is_adaptive else _parse_number(name, cell.strip(), line)
     return cell.strip()
 
 

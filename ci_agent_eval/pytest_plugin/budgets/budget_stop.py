@@ -18,6 +18,7 @@ from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 from ci_agent_eval.pytest_plugin.budgets.spending import SpendingTracker
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER
+from ci_agent_eval.pytest_plugin.collection.iterations import is_optional
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
 from ci_agent_eval.pytest_plugin.options import SCHEDULER, is_worker
@@ -91,7 +92,8 @@ class BudgetStop:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the episodes that are to run."""
-        self._selected = sum(1 for item in session.items if EPISODE in item.stash)
+        episodes = (item for item in session.items if EPISODE in item.stash)
+        self._selected = sum(1 for item in episodes if not is_optional(item))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:

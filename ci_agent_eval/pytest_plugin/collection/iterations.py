@@ -1,15 +1,19 @@
 """Iterations: an episode's test is collected N times, each time as an ordinary item.
 
-Called for every test function of every project, so it is fast and does not import the contract.
+Adaptive iterations are collected up to their maximum; those that turn out not to be needed are
+passed over when their turn comes. Called for every test function of every project, so it is fast
+and does not import pydantic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from ci_agent_eval.contract.iteration_range import AUTO, IterationRange, parse_iterations
 from ci_agent_eval.pytest_plugin.collection import detection
 
 PARAMETER = "_agent_eval_iteration"
@@ -18,20 +22,22 @@ PARAMETER = "_agent_eval_iteration"
 ARGUMENT = "iterations"
 """Name of the marker's argument."""
 
+_ONCE = IterationRange(1)
+
 
 class Iteration(NamedTuple):
     """One iteration of a test; both numbers start at 1."""
 
     number: int
-    total: int
+    limits: IterationRange
 
     @property
     def label(self) -> str:
         """The iteration's part of the node id."""
-        return f"{self.number}-of-{self.total}"
+        return f"{self.number}-of-{AUTO if self.limits.minimum else self.limits.total}"
 
 
-def repeat_episodes(metafunc: pytest.Metafunc, default: int) -> None:
+def repeat_episodes(metafunc: pytest.Metafunc, default: IterationRange) -> None:
     """Parametrize the function's episodes with iterations, after all other parameters.
 
     `parametrize` fills `metafunc._calls`; each call may need its own number of iterations, which
@@ -39,39 +45,47 @@ def repeat_episodes(metafunc: pytest.Metafunc, default: int) -> None:
     """
     internals: Any = metafunc
     calls = list(internals._calls) or [None]  # noqa: SLF001 - see above
-    counts = [_count_iterations(metafunc, call, default) for call in calls]
-    if max(counts) == 1:
+    ranges = [_find_iterations(metafunc, call, default) for call in calls]
+    if all(limits.total == 1 for limits in ranges):
         return
     repeated: list[Any] = []
-    for call, number in zip(calls, counts, strict=True):
+    for call, limits in zip(calls, ranges, strict=True):
         internals._calls = [] if call is None else [call]  # noqa: SLF001 - see above
-        if number > 1:
-            _add_iteration_parameter(metafunc, number)
+        if limits.total > 1:
+            _add_iteration_parameter(metafunc, limits)
         repeated += internals._calls  # noqa: SLF001 - see above
     internals._calls = repeated  # noqa: SLF001 - see above
 
 
-def _count_iterations(metafunc: pytest.Metafunc, call: Any, default: int) -> int:
-    """Return how many times a call runs: once if it is not an episode."""
+def _find_iterations(
+    metafunc: pytest.Metafunc, call: Any, default: IterationRange
+) -> IterationRange:
+    """Return how often a call runs: once if it is not an episode."""
     definition = metafunc.definition
     added = [mark for mark in getattr(call, "marks", ()) if mark.name == detection.NAME]
     if not detection.is_episode(definition) and not (added and detection.owns_marker(definition)):
-        return 1
+        return _ONCE
     parent = definition.parent
     outer = parent.iter_markers(detection.NAME) if parent is not None else ()
     # In the order of the item's own markers.
     own = [mark for mark in definition.own_markers if mark.name == detection.NAME]
-    return _get_requested_count([*own, *added, *outer], default)
+    return _get_requested_iterations([*own, *added, *outer], default)
 
 
-def _get_requested_count(marks: Iterable[pytest.Mark], default: int) -> int:
-    count = next((m.kwargs[ARGUMENT] for m in marks if m.kwargs.get(ARGUMENT) is not None), default)
-    # An invalid number is a collection error, raised when the whole marker is read.
-    return count if is_iteration_count(count) else 1
+def _get_requested_iterations(
+    marks: Iterable[pytest.Mark], default: IterationRange
+) -> IterationRange:
+    given = next((m.kwargs[ARGUMENT] for m in marks if m.kwargs.get(ARGUMENT) is not None), None)
+    if given is None:
+        return default
+    try:
+        return parse_iterations(given)
+    except ValueError:
+        return _ONCE  # a collection error, raised when the whole marker is read
 
 
-def _add_iteration_parameter(metafunc: pytest.Metafunc, count: int) -> None:
-    iterations = [Iteration(number, count) for number in range(1, count + 1)]
+def _add_iteration_parameter(metafunc: pytest.Metafunc, limits: IterationRange) -> None:
+    iterations = [Iteration(number, limits) for number in range(1, limits.total + 1)]
     # pytest refuses names that the function does not request, and drops this one afterwards:
     # an item has only the fixtures that its function needs.
     names: list[str] = metafunc.fixturenames
@@ -81,15 +95,10 @@ def _add_iteration_parameter(metafunc: pytest.Metafunc, count: int) -> None:
     metafunc.parametrize(PARAMETER, iterations, ids=labels, scope="function")
 
 
-def is_iteration_count(value: object) -> bool:
-    """Return whether a value is a valid number of iterations: an integer of at least 1."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
 def get_iteration(item: pytest.Item | pytest.Collector) -> Iteration:
     """Return the item's iteration; 1 of 1 if its test is not repeated."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    found: Iteration = parameters.get(PARAMETER) or Iteration(1, 1)
+    found: Iteration = parameters.get(PARAMETER) or Iteration(1, _ONCE)
     return found
 
 
@@ -97,18 +106,55 @@ def get_base_nodeid(item: pytest.Item | pytest.Collector) -> str:
     """Return the node id that all iterations of a test share, with the user's own parameter ids."""
     iteration = get_iteration(item)
     nodeid = item.nodeid
-    if iteration.total > 1:
+    if iteration.limits.total > 1:
         nodeid = nodeid.removesuffix(f"[{iteration.label}]")
         shortened = nodeid.removesuffix(f"-{iteration.label}]")
         nodeid = nodeid if shortened == nodeid else f"{shortened}]"
     return nodeid
 
 
-def find_unrepeated_episodes(items: Iterable[pytest.Item], default: int) -> Iterator[pytest.Item]:
+def get_scenario_unit(item: pytest.Item) -> str:
+    """Return the unit of items that stay together: the scenario, or else the test itself."""
+    if detection.is_marked(item):
+        for mark in item.iter_markers(detection.NAME):
+            named = mark.kwargs.get("scenario_id") or next(iter(mark.args), None)
+            if isinstance(named, str):
+                return named
+    return get_base_nodeid(item)
+
+
+def is_optional(item: pytest.Item) -> bool:
+    """Return whether earlier iterations may make this one unnecessary."""
+    iteration = get_iteration(item)
+    return iteration.number > iteration.limits.guaranteed
+
+
+def order_iterations(items: list[pytest.Item]) -> None:
+    """Move the optional iterations behind the last other item of their module, round by round.
+
+    Each round then knows the outcomes of the rounds before it, and fixtures of the module are set
+    up once. Without optional iterations nothing moves.
+    """
+    optional = {i for i, item in enumerate(items) if is_optional(item)}
+    if not optional:
+        return
+    last: dict[Path, int] = {item.path: place for place, item in enumerate(items)}
+
+    def find_turn(place: int) -> tuple[int, int, int]:
+        if place not in optional:
+            return place, 0, 0
+        return last[items[place].path], get_iteration(items[place]).number, place
+
+    items[:] = [items[place] for place in sorted(range(len(items)), key=find_turn)]
+
+
+def find_unrepeated_episodes(
+    items: Iterable[pytest.Item], default: IterationRange
+) -> Iterator[pytest.Item]:
     """Yield the episodes that should have been repeated and could not be."""
     for item in items:
         if (
-            get_iteration(item).total == 1
-            and _get_requested_count(item.iter_markers(detection.NAME), default) > 1
+            get_iteration(item).limits.total == 1
+            and _get_requested_iterations(item.iter_markers(detection.NAME), default).total > 1
         ):
             yield item

@@ -16,8 +16,10 @@ from ci_agent_eval.analysis.intervals import (
     compute_iterations_to_prove,
     compute_wilson_interval,
 )
+from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import iterations
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, NAME, owns_marker
 from ci_agent_eval.pytest_plugin.episodes.marker import read_marker_arguments
@@ -41,7 +43,7 @@ class _ScenarioRequirements:
         self.passes += [passes] if isinstance(passes, int) else []
 
 
-def list_notes(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
+def list_notes(items: Sequence[pytest.Item], default: IterationRange) -> Iterator[str]:
     """Yield a sentence for each requirement that this run cannot prove."""
     scenarios: dict[tuple[str, str], _ScenarioRequirements] = {}
     for item in items:
@@ -55,6 +57,12 @@ def list_notes(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
         yield from _note_unprovable_rate(title, scenario)
     yield from _note_unrepeated(items, default)
     yield from _note_foreign_markers(items)
+    if options.get_concurrency(items[0].config) > 1:
+        from ci_agent_eval.pytest_plugin.concurrency.eligibility import (  # noqa: PLC0415 - inert until used
+            build_alone_notes,
+        )
+
+        yield from build_alone_notes(items)
 
 
 def _read_arguments(item: pytest.Item) -> Mapping[str, Any]:
@@ -85,7 +93,7 @@ def _note_unprovable_rate(title: str, scenario: _ScenarioRequirements) -> Iterat
         )
 
 
-def _note_unrepeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
+def _note_unrepeated(items: Sequence[pytest.Item], default: IterationRange) -> Iterator[str]:
     found = sorted(item.nodeid for item in iterations.find_unrepeated_episodes(items, default))
     if found:
         yield (

@@ -14,8 +14,7 @@ import pytest
 from ci_agent_eval.contract.results import Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
+from ci_agent_eval.pytest_plugin.collection.iterations import get_scenario_unit, is_optional
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 
 _MAX_BYTES = 256 * 1024 * 1024
@@ -27,8 +26,9 @@ def select_shard_items(config: pytest.Config, items: list[pytest.Item]) -> list[
     All iterations of a scenario stay together. Every shard must see the same items.
     """
     index, count = _parse_shard_option(config)
-    units = [_get_sharding_unit(item) for item in items]
-    assigned = assign_shards(units, count, _load_given_durations(config))
+    units = [get_scenario_unit(item) for item in items]
+    sure = [unit for unit, item in zip(units, items, strict=True) if not is_optional(item)]
+    assigned = assign_shards(sure, count, _load_given_durations(config))
     kept = [item for item, unit in zip(items, units, strict=True) if assigned[unit] == index]
     others = [item for item, unit in zip(items, units, strict=True) if assigned[unit] != index]
     config.stash[options.SHARD] = get_requested_shard(config, os.environ).model_copy(
@@ -60,16 +60,6 @@ def _parse_shard_option(config: pytest.Config) -> tuple[int, int]:
         return parse_shard(str(config.option.shard))
     except InputError as error:
         raise pytest.UsageError(f"--shard: {error}") from None
-
-
-def _get_sharding_unit(item: pytest.Item) -> str:
-    """Return the unit of items that stay together: the scenario, or else the test itself."""
-    if detection.is_marked(item):
-        for mark in item.iter_markers(detection.NAME):
-            named = mark.kwargs.get("scenario_id") or next(iter(mark.args), None)
-            if isinstance(named, str):
-                return named
-    return get_base_nodeid(item)
 
 
 def _load_given_durations(config: pytest.Config) -> Mapping[str, float]:

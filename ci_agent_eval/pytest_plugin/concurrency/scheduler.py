@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from itertools import islice
 from typing import Protocol
 
 import pytest
 
 from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.concurrency import alarm, garbage_collector, setup_stacks
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
@@ -31,8 +33,14 @@ AHEAD_FACTOR = 4
 episode does not delay the others, and they do not pile up behind it."""
 
 
+MAX_LOOK_AHEAD = 2000
+"""Items among which the next adaptive iteration is looked for."""
+
+
 class EpisodeLog(Protocol):
     """The part of `EpisodeSession` that the scheduler uses."""
+
+    adaptive: AdaptiveIterations | None
 
     def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
         """Write that an episode has started."""
@@ -214,11 +222,26 @@ class EpisodeScheduler:
             not self._must_stop()
             and self._running_count < self._concurrency
             and len(self._ahead) < AHEAD_FACTOR * self._concurrency
-            and (item := next(self._order.iter_upcoming(len(self._ahead)), None)) is not None
+            and (item := self._find_next()) is not None
             and self._start_if_admitted(item)
         ):
             pass
         set_concurrent(bool(self._ahead))
+
+    def _find_next(self) -> pytest.Item | None:
+        """Return the next item to start.
+
+        An adaptive iteration is passed over if it is not needed, and for now if an earlier one
+        that decides on it is still running.
+        """
+        adaptive = self._episodes.adaptive
+        if adaptive is None:
+            return next(self._order.iter_upcoming(len(self._ahead)), None)
+        upcoming = islice(self._order.iter_upcoming(0), MAX_LOOK_AHEAD)
+        waiting = (item for item in upcoming if item not in self._ahead)
+        return next(
+            (i for i in waiting if not (adaptive.is_waiting(i) or adaptive.is_unneeded(i))), None
+        )
 
     def _must_stop(self) -> bool:
         """Return whether a suite budget is exceeded, which is also checked now."""

@@ -9,13 +9,14 @@ import pytest
 
 from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterations
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection.detection import NAME, owns_marker
 from ci_agent_eval.pytest_plugin.collection.iterations import (
     ARGUMENT,
     PARAMETER,
     get_base_nodeid,
-    is_iteration_count,
+    get_iteration,
 )
 from ci_agent_eval.recording import build_initial_episode
 
@@ -49,9 +50,9 @@ def build_episode_from_marker(
         gate = {"gate": "advisory"} if is_advisory(arguments, identity.get("mode")) else {}
         needs = {"evidence": "required"} if identity.get("mode") == "strict" else {}
         values = {"scenario_id": scenario_id, **gate, **needs, **arguments}
-        _check_iterations(values.pop(ARGUMENT, 1))
+        limits = _parse_iterations(values.pop(ARGUMENT, 1))
         _check_alone(values.pop("alone", None))
-        _check_reach(item, arguments)
+        _check_reach(item, arguments, limits)
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
         return build_initial_episode(**{**values, **identity})
@@ -65,9 +66,11 @@ def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
     return mode == "evaluation" and not any(key in arguments for key in required)
 
 
-def _check_iterations(given: object) -> None:
-    if not is_iteration_count(given):
-        raise InputError(f"{ARGUMENT}: must be a whole number, 1 or more (got {given!r})")
+def _parse_iterations(given: object) -> IterationRange:
+    try:
+        return parse_iterations(given)
+    except ValueError as error:
+        raise InputError(f"{ARGUMENT}: {error}") from None
 
 
 def _check_alone(given: object) -> None:
@@ -75,14 +78,17 @@ def _check_alone(given: object) -> None:
         raise InputError(f"alone: must be True or False (got {given!r})")
 
 
-def _check_reach(item: pytest.Item | pytest.Collector, given: Mapping[str, Any]) -> None:
+def _check_reach(
+    item: pytest.Item | pytest.Collector, given: Mapping[str, Any], limits: IterationRange
+) -> None:
     """Refuse more passes than iterations, if no other test adds iterations."""
     passes: Any = given.get("min_passes")
-    times: Any = given.get(ARGUMENT)
-    if not is_iteration_count(passes) or not is_iteration_count(times) or passes <= times:
+    if passes is not None and (limits.minimum or get_iteration(item).limits.minimum):
+        raise InputError("min_passes needs a fixed number of iterations; give min_pass_rate")
+    if not isinstance(passes, int) or ARGUMENT not in given or passes <= limits.total:
         return
     if "scenario_id" not in given or _names_own_scenario(item):
-        raise InputError(f"min_passes {passes} of {times} iterations can never be reached")
+        raise InputError(f"min_passes {passes} of {limits.total} iterations can never be reached")
 
 
 def _names_own_scenario(item: pytest.Item | pytest.Collector) -> bool:

@@ -128,7 +128,7 @@ def _build_figures(scenario: ScenarioSummary) -> dict[str, Any]:
         "failed": tally.failed,
         "errors": tally.error,
         "skipped": tally.skipped,
-        "passRate": tally.pass_rate,
+        "passRate": scenario.rated.pass_rate,
         "turns": scenario.turns,
         "toolCalls": scenario.tool_calls,
         "tokens": scenario.tokens,

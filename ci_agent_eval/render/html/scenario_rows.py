@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ci_agent_eval.analysis.reliability import Reliability
+from ci_agent_eval.render.adaptive_stops import describe_stop
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.html.embed import drop_empty
 from ci_agent_eval.render.html.page_files import PageFiles
@@ -103,7 +104,7 @@ def _describe_requirement(row: ScenarioRow) -> str:
 
 def _build_range(row: ScenarioRow) -> list[float] | None:
     """Return the ends of the interval, the rate in it, and the rate that is required."""
-    interval, rate = row.scenario.pass_interval, row.scenario.tally.pass_rate
+    interval, rate = row.scenario.pass_interval, row.scenario.rated.pass_rate
     if interval is None or rate is None:
         return None
     return [round(part, 4) for part in (*interval, rate, row.judgement.required_pass_rate)]
@@ -117,7 +118,9 @@ def _list_totals(row: ScenarioRow) -> list[str]:
         ("tool call", scenario.tool_calls),
         ("token", scenario.tokens or 0),
     )
-    totals = [count_noun(number, noun) for noun, number in written if number]
+    stop = describe_stop(scenario)
+    totals = [stop] if stop else []
+    totals += [count_noun(number, noun) for noun, number in written if number]
     return [*totals, *(cell.text for cell in (row.duration, row.cost) if cell.value is not None)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ci_agent_eval.render.adaptive_stops import describe_stop
 from ci_agent_eval.render.budget_overruns import BudgetOverrun
 from ci_agent_eval.render.escape import escape_terminal
 from ci_agent_eval.render.links import Place
@@ -89,6 +90,7 @@ def build_iterations(row: ScenarioRow) -> TerminalEntry:
     """Return the totals of a scenario's iterations."""
     tokens = row.scenario.tokens
     used = [
+        describe_stop(row.scenario),
         "" if row.duration.value is None else row.duration.text,
         "" if tokens is None else count_noun(tokens, "token"),
         "" if row.cost.value is None else row.cost.text,
