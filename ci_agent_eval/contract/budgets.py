@@ -8,7 +8,7 @@ instead of `used`: `{"p95": 1200, "limit": 2000}`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from pydantic import (
     Field,
@@ -32,6 +32,7 @@ from ci_agent_eval.contract.budget_kinds import (
 Statistic = Literal["p50", "p90", "p95", "p99", "max", "mean", "total"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 DEFAULT_STATISTIC: Statistic = "p95"
+PERCENTILES: Mapping[str, float] = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 
 
 class Budget(FrozenModel):
@@ -68,6 +69,11 @@ class LatencyBudget(Budget):
 
     unit: str | None = "ms"
     statistic: Statistic = DEFAULT_STATISTIC
+    only_if_significant: bool = Field(
+        default=False,
+        description="exceeded only if so many turns are above the limit that a percentile below "
+        "it does not explain them",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -85,6 +91,13 @@ class LatencyBudget(Budget):
             return {"statistic": "total", **value} if "used" in value else value
         rest = {key: item for key, item in value.items() if key != named[0]}
         return {"statistic": named[0], "used": value[named[0]], **rest}
+
+    @model_validator(mode="after")
+    def _require_percentile(self) -> Self:
+        if self.only_if_significant and self.statistic not in PERCENTILES:
+            known = ", ".join(PERCENTILES)
+            raise ValueError(f"only_if_significant is for a percentile ({known})")
+        return self
 
     @classmethod
     def _object_forms(cls, full: JsonSchemaValue) -> list[JsonSchemaValue]:

@@ -279,7 +279,7 @@ class Episode(FrozenModel):
 
         An episode that never took a turn needs no measurement.
         """
-        found = find_budget_violations(self.budgets)
+        found = find_budget_violations(self.budgets, self.trajectory)
         turns = self.trajectory.agent_turns if self.trajectory is not None else ()
         if self.outcome in {"passed", "failed"} or (self.outcome == "error" and turns):
             return found
@@ -328,8 +328,8 @@ def _has_spent(record: Episode | Turn) -> bool:
 def describe_violation(violation: BudgetViolation) -> str:
     """Return one line for a terminal or a failure message: name, observed, limit."""
     name = violation.budget
-    if violation.statistic is not None:
-        name = f"{name} ({violation.statistic})"
+    if violation.measure is not None:
+        name = f"{name} ({violation.measure})"
     observed = "not measured" if violation.observed is None else f"{violation.observed:g}"
     kind = "hard" if violation.hard else "soft"
     return f"{name}: {observed}, limit {violation.limit:g} ({kind})"

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ci_agent_eval.contract.budget_kinds import BudgetKind
-from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
+from ci_agent_eval.contract.budgets import (
+    PERCENTILES,
+    Budget,
+    Budgets,
+    LatencyBudget,
+    Statistic,
+)
 from ci_agent_eval.contract.trajectory import Trajectory
 
-_PERCENTILES: dict[str, float] = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
+SIGNIFICANCE_LEVEL = 0.05
+"""Chance at which turns above a limit no longer agree with a percentile below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,16 @@ class BudgetViolation:
     hard: bool = True
     statistic: Statistic | None = None
     unit: str | None = None
+    turns: int | None = None
+    """Number of measured turns behind the statistic; None: there is no statistic, or unknown."""
+
+    @property
+    def measure(self) -> str | None:
+        """The statistic's name: `p95`, or `largest of 7 turns` where it is the largest."""
+        share = PERCENTILES.get(self.statistic or "")
+        if share is None or not self.turns or _find_rank(share, self.turns) < self.turns:
+            return self.statistic
+        return "only turn" if self.turns == 1 else f"largest of {self.turns} turns"
 
     @property
     def over_by(self) -> float | None:
@@ -55,9 +72,12 @@ def compute_latency_statistic(latencies: Sequence[float], statistic: Statistic) 
     ordered = sorted(latencies)
     if statistic == "max":
         return ordered[-1]
+    return ordered[_find_rank(PERCENTILES[statistic], len(ordered)) - 1]
+
+
+def _find_rank(share: float, count: int) -> int:
     # Rounding first keeps 0.95 * 20 from becoming 19.000000000000004.
-    rank = math.ceil(round(_PERCENTILES[statistic] * len(ordered), 9))
-    return ordered[max(rank, 1) - 1]
+    return max(math.ceil(round(share * count, 9)), 1)
 
 
 def measure_budgets(budgets: Budgets, trajectory: Trajectory | None) -> Budgets:
@@ -87,17 +107,46 @@ def _raise_used(budget: Budget, measured: float | None) -> Budget:
     return budget.model_copy(update={"used": measured})
 
 
-def find_budget_violations(budgets: Budgets) -> tuple[BudgetViolation, ...]:
+def find_budget_violations(
+    budgets: Budgets, trajectory: Trajectory | None = None
+) -> tuple[BudgetViolation, ...]:
     """Return every budget over its limit or not measured, in the order of the budgets."""
+    samples = {
+        kind.name: kind.samples(trajectory)
+        for kind, _ in budgets.iter_by_kind()
+        if kind.samples is not None and trajectory is not None
+    }
     return tuple(
-        BudgetViolation(
-            budget=name,
-            limit=budget.limit,
-            observed=budget.used,
-            hard=budget.hard,
-            statistic=budget.statistic if isinstance(budget, LatencyBudget) else None,
-            unit=budget.unit,
-        )
+        _build_violation(name, budget, samples.get(name, ()))
         for name, budget in budgets.iter_named()
-        if budget.used is None or budget.used > budget.limit
+        if _is_violated(budget, samples.get(name, ()))
     )
+
+
+def _build_violation(name: str, budget: Budget, samples: Sequence[float]) -> BudgetViolation:
+    found = BudgetViolation(name, budget.limit, budget.used, budget.hard, None, budget.unit)
+    if not isinstance(budget, LatencyBudget):
+        return found
+    return replace(found, statistic=budget.statistic, turns=len(samples) or None)
+
+
+def _is_violated(budget: Budget, samples: Sequence[float]) -> bool:
+    if budget.used is None or budget.used <= budget.limit:
+        return budget.used is None
+    if not isinstance(budget, LatencyBudget) or not budget.only_if_significant or not samples:
+        return True
+    measured = compute_latency_statistic(samples, budget.statistic)
+    # A producer's own larger figure is of values that are not in the trajectory.
+    is_claimed = measured is None or budget.used > measured
+    above = sum(1 for value in samples if value > budget.limit)
+    chance = compute_excess_chance(above, len(samples), PERCENTILES[budget.statistic])
+    return is_claimed or round(chance, 12) <= SIGNIFICANCE_LEVEL
+
+
+def compute_excess_chance(above: int, count: int, share: float) -> float:
+    """Return the chance of at least so many values above a percentile: the binomial tail."""
+    terms = (
+        math.comb(count, k) * (1 - share) ** k * share ** (count - k)
+        for k in range(above, count + 1)
+    )
+    return math.fsum(terms)

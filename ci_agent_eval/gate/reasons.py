@@ -244,8 +244,8 @@ def _list_budget_reasons(summary: Summary, *, hard: bool) -> Iterator[Reason]:
 
 def _describe_violation(violation: BudgetViolation) -> str:
     name = violation.budget
-    if violation.statistic:
-        name = f"{name} {violation.statistic}"
+    if violation.measure:
+        name = f"{name} {violation.measure}"
     if violation.observed is None:
         return f"{name}: not measured, limit {violation.limit:g}"
     return f"{name}: {violation.observed:g} over limit {violation.limit:g}"

@@ -358,18 +358,21 @@ class EpisodeRecorder:
         *,
         hard: bool = True,
         statistic: Statistic | None = None,
+        only_if_significant: bool = False,
         unit: str | None = None,
     ) -> None:
         """Set a built-in budget, or by any other name a custom one.
 
         Built-in budgets, such as `max_turns` and `cost_usd`, are measured from the turns;
-        `statistic` (p50 to total) is for `latency_ms`. A custom budget needs `used`: without a
-        measurement it counts as exceeded.
+        `statistic` (p50 to total) is for `latency_ms`, and so is `only_if_significant`: a
+        percentile is exceeded only if chance does not explain the turns above the limit. A custom
+        budget needs `used`: without a measurement it counts as exceeded.
         """
         self._require_running(f"budget {name!r}")
         values: dict[str, Any] = {"limit": limit, "used": used, "hard": hard}
         values |= {} if unit is None else {"unit": unit}
         values |= {} if statistic is None else {"statistic": statistic}
+        values |= {"only_if_significant": True} if only_if_significant else {}
         budget = build_value(f"budget {name!r}", get_budget_class(name).model_validate, obj=values)
         self._budgets = _add_budget(self._budgets, clean_text(name), budget)
 

@@ -74,7 +74,7 @@ def budget_label(violation: BudgetViolation) -> str:
     kind = _KINDS.get(violation.budget)
     if kind is None:
         return f"{violation.budget} ({violation.unit})" if violation.unit else violation.budget
-    return f"{kind.label}, {violation.statistic}" if violation.statistic else kind.label
+    return f"{kind.label}, {violation.measure}" if violation.measure else kind.label
 
 
 def budget_figures(violation: BudgetViolation) -> tuple[str, str]:

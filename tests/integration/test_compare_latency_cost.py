@@ -158,3 +158,29 @@ def test_an_increase_in_a_scenario_can_be_acknowledged(compared, tmp_path):
     assert (code, list_reasons(verdict)) == (0, [])
     ((kind, scenario, _),) = list_reasons(verdict, "warnings")
     assert (kind, scenario) == ("acknowledged", "s007")
+
+
+def seven_turns(*slow, **budget):
+    found = [turn(latency_ms=900 if n in slow else 100) for n in range(7)]
+    budgets = {"latency_ms": {"p95": None, "limit": 500, **budget}}
+    return episode(trajectory={"turns": found}, budgets=budgets)
+
+
+@pytest.mark.parametrize(
+    ("slow", "budget", "code"),
+    [
+        ([3], {}, 1),
+        ([3], {"only_if_significant": True}, 0),
+        ([3, 5], {"only_if_significant": True}, 1),
+    ],
+)
+def test_a_percentile_of_seven_turns_is_the_largest_and_one_may_be_chance(
+    agent_eval, tmp_path, slow, budget, code
+):
+    write(tmp_path / "head", [seven_turns(*slow, **budget)])
+    done = agent_eval("report", "--results", "head/results.json", "--format", "markdown")
+    assert done.returncode == code
+    assert ("latency, largest of 7 turns (hard) | 500 ms | 900 ms" in done.stdout) is bool(code)
+    page = (tmp_path / "agent-eval-report/report.html").read_text()
+    assert ('"name":"latency, largest of 7 turns"' in page) is True
+    assert ('"over":true' in page) is bool(code)

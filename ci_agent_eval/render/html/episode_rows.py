@@ -96,7 +96,7 @@ class EpisodeRows:
             "latency": compute_latency_statistic(record.latencies_ms, "p95"),
             "checks": self._checks(episode.get("assertions", ())),
             "scores": self._scores(episode.get("scores", ())),
-            "budgets": build_episode_bars(episode.get("budgets", {}), self.texts),
+            "budgets": build_episode_bars(episode.get("budgets", {}), record, self.texts),
             "metadata": self._metadata(episode.get("metadata")),
         }
         return drop_empty(row)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
+from scipy import stats
 
 from ci_agent_eval.contract.budgets import STATISTICS, Budgets
 from ci_agent_eval.contract.measurement import (
@@ -74,6 +76,64 @@ def test_a_custom_budget_of_the_same_name_does_not_keep_ours_from_being_measured
         ("max_turns", 1),
         ("max_turns", None),
     ]
+
+
+def latencies(*values):
+    turns = [{"role": "assistant", "content": "hi", "latency_ms": value} for value in values]
+    return Trajectory.model_validate({"turns": turns})
+
+
+def violate(limit, *values, **budget):
+    spoken = latencies(*values)
+    budgets = Budgets.model_validate({"latency_ms": {"p95": None, "limit": limit, **budget}})
+    return find_budget_violations(measure_budgets(budgets, spoken), spoken)
+
+
+@pytest.mark.parametrize(
+    ("count", "measure"),
+    [(1, "only turn"), (7, "largest of 7 turns"), (19, "largest of 19 turns"), (20, "p95")],
+)
+def test_a_percentile_of_few_turns_is_called_their_largest(count, measure):
+    (violation,) = violate(5, *[10] * count)
+    assert (violation.measure, violation.turns) == (measure, count)
+
+
+def test_other_statistics_and_figures_without_turns_keep_their_name():
+    spoken = latencies(10, 20)
+    for budget, name in (({"max": 9, "limit": 1}, "max"), ({"p95": 9, "limit": 1}, "p95")):
+        budgets = Budgets.model_validate({"latency_ms": budget})
+        (violation,) = find_budget_violations(budgets, spoken if name == "max" else None)
+        assert violation.measure == name
+
+
+@pytest.mark.parametrize("most", [1, 7, 16, 28, 40, 53])
+def test_the_turns_above_a_limit_that_chance_explains(most):
+    """2 of at most 7 turns, 3 of 16, 4 of 28, 5 of 40, 6 of 53 are too many for a p95."""
+    for count in (most, most + 1):
+        needed = next(k for k in range(1, count + 2) if stats.binom.sf(k - 1, count, 0.05) <= 0.05)
+        over = [violate(5, *[9] * k, *[1] * (count - k), only_if_significant=True)
+                for k in range(count + 1)]  # fmt: skip
+        assert [bool(found) for found in over] == [k >= needed for k in range(count + 1)]
+
+
+def test_a_producer_s_larger_figure_is_exceeded_whatever_chance_explains():
+    spoken = latencies(9, 1, 1, 1, 1, 1, 1)
+    for used, count in ((9, 0), (10, 1)):
+        budget = {"p95": used, "limit": 5, "only_if_significant": True}
+        budgets = Budgets.model_validate({"latency_ms": budget})
+        assert len(find_budget_violations(budgets, spoken)) == count
+
+
+def test_without_turns_the_figure_decides():
+    budget = {"p95": 6, "limit": 5, "only_if_significant": True}
+    assert len(find_budget_violations(Budgets.model_validate({"latency_ms": budget}))) == 1
+
+
+@pytest.mark.parametrize("statistic", ["max", "mean", "total"])
+def test_only_a_percentile_can_be_significant(statistic):
+    budget = {statistic: None, "limit": 5, "only_if_significant": True}
+    with pytest.raises(ValidationError, match=r"only_if_significant is for a percentile \(p50, "):
+        Budgets.model_validate({"latency_ms": budget})
 
 
 @pytest.mark.parametrize(

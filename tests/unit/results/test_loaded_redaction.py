@@ -135,6 +135,7 @@ def test_the_value_above_leaves_no_text_unset():
         "suite_stop",  # figures and one of the contract's words
         "stop_reason",  # one of the contract's words
         "duration_ms",
+        "turns",
     }
     assert set(nones_in(LOADED)) == figures
 

@@ -133,7 +133,7 @@ def test_an_episode_says_all_that_it_holds():
     assert second["budgets"] == [
         {"name": "tool calls", "used": "1", "limit": "0", "share": 99.0, "over": True},
         {
-            "name": "latency, p95",
+            "name": "latency, only turn",
             "used": "1,400 ms",
             "limit": "2,000 ms",
             "share": 0.7,
