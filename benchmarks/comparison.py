@@ -17,9 +17,11 @@ from data import write_results
 from measure import ROOT, Figure, action, format_share, load_average, machine, median
 from metric_ratios import render_metric_sections
 
+from ci_agent_eval.analysis.comparison.confirmation import BLOCKS, SAMPLE_ITERATIONS
+from ci_agent_eval.analysis.comparison.confirmation import ITERATIONS as ITERATIONS_AGAIN
 from ci_agent_eval.analysis.comparison.model import ComparePolicy
 from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
-from ci_agent_eval.analysis.comparison.suite_power import is_red
+from ci_agent_eval.analysis.comparison.suite_power import SuiteDrops, find_drops, is_red
 
 SUITES = 400
 SCENARIOS = 50
@@ -54,9 +56,41 @@ class Suite:
     def count_red(self, change: Change = lambda rates: rates) -> int:
         """Count the suites that are red by the comparison."""
         draw = random.Random(f"{self}")
-        return sum(self._is_red(draw, change) for _ in range(SUITES))
+        return sum(is_red(self._compare(draw, change)[1], POLICY.level) for _ in range(SUITES))
 
-    def _is_red(self, draw: random.Random, change: Change) -> bool:
+    def count_confirmed(self, change: Change = lambda rates: rates) -> tuple[int, int]:
+        """Count the suites that are red by the comparison, and those confirmed on the base."""
+        draw = random.Random(f"{self} confirmed")
+        red = confirmed = 0
+        for _ in range(SUITES):
+            rates, suite = self._compare(draw, change)
+            drops = find_drops(suite, POLICY.level)
+            red += any(drops)
+            confirmed += any(drops) and self._confirms(draw, rates, change, drops)
+        return red, confirmed
+
+    def _confirms(
+        self, draw: random.Random, rates: list[float], change: Change, drops: SuiteDrops
+    ) -> bool:
+        """Run both sides again, which share the shift of that day."""
+        day = draw.gauss(0, self.day) if self.day else 0.0
+        shifts = [day + draw.gauss(0, self.scenario) for _ in rates]
+        again: dict[int, ScenarioCounts] = {}
+        sides = [list(map(_shift, side, shifts)) for side in (rates, change(rates))]
+        for number, pair in enumerate(zip(*sides, strict=True)):
+            size = ITERATIONS_AGAIN if number in drops.scenarios else SAMPLE_ITERATIONS
+            if number in drops.scenarios or drops.whole:
+                before, after = (_draw(draw, rate, BLOCKS * size) for rate in pair)
+                again[number] = ScenarioCounts((before,), after)
+        doubted = [again[number] for number in drops.scenarios]
+        return bool(find_drops(doubted, POLICY.level, interleaved=True).scenarios) or (
+            drops.whole and find_drops(list(again.values()), POLICY.level, interleaved=True).whole
+        )
+
+    def _compare(
+        self, draw: random.Random, change: Change
+    ) -> tuple[list[float], list[ScenarioCounts]]:
+        """Draw the true rates of the base, and the counts of its runs and of the head."""
         half = self.scenarios // 2
         rates = [1 - draw.betavariate(1, 60) for _ in range(half)]
         rates += [draw.betavariate(6, 1.2) for _ in range(self.scenarios - half)]
@@ -64,16 +98,18 @@ class Suite:
             rates[0] = self.first
         before = [self._run(draw, rates) for _ in range(self.runs)]
         after = self._run(draw, change(rates))
-        suite = [
+        return rates, [
             ScenarioCounts(tuple(runs), now) for *runs, now in zip(*before, after, strict=True)
         ]
-        return is_red(suite, POLICY.level)
 
     def _run(self, draw: random.Random, rates: list[float]) -> list[PassCounts]:
         day = draw.gauss(0, self.day) if self.day else 0.0
         shifted = [_shift(rate, day + draw.gauss(0, self.scenario)) for rate in rates]
-        size = range(self.iterations)
-        return [PassCounts(sum(draw.random() < rate for _ in size), len(size)) for rate in shifted]
+        return [_draw(draw, rate, self.iterations) for rate in shifted]
+
+
+def _draw(draw: random.Random, rate: float, size: int) -> PassCounts:
+    return PassCounts(sum(draw.random() < rate for _ in range(size)), size)
 
 
 def _shift(rate: float, logits: float) -> float:
@@ -116,6 +152,24 @@ def power_rows() -> Iterator[str]:
     for name, least, suite, change in POWER:
         found = format_share(suite.count_red(change), SUITES)
         yield f"| {name} | {suite.runs} | {suite.iterations} | {found} | {least:.0%} |"
+
+
+CONFIRMED: tuple[tuple[str, Change], ...] = (
+    ("nothing", lambda rates: rates),
+    ("−10 points everywhere", _drop(0.1, SCENARIOS)),
+    ("−20 points everywhere", _drop(0.2, SCENARIOS)),
+    ("−40 points in five scenarios", _drop(0.4, 5)),
+)
+
+
+def confirmation_rows() -> Iterator[str]:
+    """Render a row for each change, variation and size, without and with a confirmation."""
+    for change, apply in CONFIRMED:
+        for runs, iterations in ((1, 5), (1, 20), (10, 20)):
+            for name, scenario, day in (VARIATIONS[0], VARIATIONS[2], VARIATIONS[5]):
+                found = Suite(runs, iterations, scenario, day).count_confirmed(apply)
+                shares = " | ".join(format_share(count, SUITES) for count in found)
+                yield f"| {change} | {name} | {runs} | {iterations} | {shares} |"
 
 
 def timed(folder: Path, runs: int) -> Figure:
@@ -167,6 +221,16 @@ def page(folder: Path) -> str:
             "| change | runs of the base | iterations | red | aim |",
             "|---|---:|---:|---:|---:|",
             *power_rows(),
+            "",
+            "## Confirmed on the base",
+            "",
+            f"With `confirm` a red suite runs again, base and head in turn, in {BLOCKS} blocks:",
+            f"{ITERATIONS_AGAIN} iterations of a scenario in doubt in each, for a drop of the",
+            f"suite {SAMPLE_ITERATIONS} of every scenario. Both sides share the shift of that day.",
+            "",
+            "| change | variation | runs of the base | iterations | red at first | in the end |",
+            "|---|---|---:|---:|---:|---:|",
+            *confirmation_rows(),
             "",
             *render_metric_sections(),
             "## Time",

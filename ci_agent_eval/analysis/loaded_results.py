@@ -7,7 +7,7 @@ memory grows with the number of episodes, not with the length of their conversat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
@@ -327,6 +327,16 @@ class PlainTests:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmationRuns:
+    """The runs of base and head that were made in turn, to confirm a drop."""
+
+    base: tuple[EpisodeRecord, ...]
+    head: tuple[EpisodeRecord, ...]
+    planned: Mapping[str, int]
+    """Iterations of each scenario on each side."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedResults:
     """The content of all result files, in an order that does not depend on the reading order."""
 
@@ -337,3 +347,4 @@ class LoadedResults:
     findings: tuple[Finding, ...] = ()
     suites: tuple[str, ...] = ()
     """Sorted suite names in the results, except of unnamed runs."""
+    confirmation: ConfirmationRuns | None = None

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import datetime as dt
-import os
 import secrets
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
 
-from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.app.fork_handoff import (
     download_results,
     find_handoff_findings,
@@ -23,13 +19,14 @@ from ci_agent_eval.app.fork_handoff import (
     publish_refusal,
     require_readable_files,
 )
-from ci_agent_eval.app.pipeline import Job, report_files, report_loaded, run_and_report
+from ci_agent_eval.app.pipeline import Job, report_files
 from ci_agent_eval.app.report_publication import (
     build_links,
     create_github_connector,
     create_log,
     publish_report,
 )
+from ci_agent_eval.app.suite_job import run_and_report
 from ci_agent_eval.config.inputs import ActionInputs, parse_inputs
 from ci_agent_eval.config.settings import (
     CONFIG_NAME,
@@ -53,7 +50,7 @@ from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.load import ARTIFACT
-from ci_agent_eval.runner import RunProgress, filter_suite_environ
+from ci_agent_eval.runner import RunProgress
 from ci_agent_eval.steering.suite_collection import find_suite_python
 
 Echo = Callable[[str], None]
@@ -86,7 +83,16 @@ def run_action(
             report = _report_handoff(inputs, event, job, log)
         elif inputs.mode == "run":
             with stop_workflow_commands(environ, echo):
-                report = _install_and_run(inputs, job, echo, on_progress)
+                _, report = run_and_report(
+                    job,
+                    paths=inputs.paths,
+                    pytest_args=inputs.pytest_args,
+                    shard=inputs.shard,
+                    python=find_suite_python(environ),
+                    install=inputs.install,
+                    echo=echo,
+                    on_progress=on_progress,
+                )
         else:
             report = report_files(
                 replace(
@@ -226,70 +232,3 @@ def _publish_refusal(
     except PublishError as second:
         return PublishError(f"{message} And this could not be published: {second}")
     return InputError(message) if isinstance(error, InputError) else PublishError(message)
-
-
-def _install_and_run(
-    inputs: ActionInputs, job: Job, echo: Echo, on_progress: Callable[[RunProgress], None]
-) -> Report:
-    """Install and run the suite; a failed installation is reported like other failures."""
-    python = find_suite_python(job.environ)
-    failed = _run_install_commands(inputs.install, python, job, echo)
-    if failed is not None:
-        return report_loaded(job, LoadedResults(findings=(failed,)))
-    _, report = run_and_report(
-        job,
-        paths=inputs.paths,
-        pytest_args=inputs.pytest_args,
-        shard=inputs.shard,
-        python=python,
-        echo=echo,
-        on_progress=on_progress,
-    )
-    return report
-
-
-def _run_install_commands(
-    commands: Sequence[Sequence[str]], python: str, job: Job, echo: Echo
-) -> Finding | None:
-    """Run the install commands in order; return a finding for the first failure."""
-    environ = filter_suite_environ(job.environ)
-    folder = Path(python).parent
-    environ["PATH"] = f"{folder}{os.pathsep}{environ.get('PATH', os.defpath)}"
-    environ["VIRTUAL_ENV"] = str(folder.parent)
-    redactor = Redactor.from_environ(job.environ)
-
-    def show(output: IO[str]) -> None:
-        for line in redactor.lines(output):
-            echo(line)
-
-    for words in commands:
-        command_line = redactor.text(" ".join(words))
-        echo(f"$ {command_line}")
-        problem = _run_command(words, environ, job.root, show)
-        if problem is not None:
-            message = f"`{command_line}` {problem}; the suite did not run"
-            return Finding("install_failed", "input install", message)
-    return None
-
-
-def _run_command(
-    words: Sequence[str], environ: Mapping[str, str], root: Path, show: Callable[[IO[str]], None]
-) -> str | None:
-    """Run one command and show its output; return the problem, or None."""
-    try:
-        process = subprocess.Popen(
-            words,
-            env=environ,
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as error:
-        return f"could not be started ({error.strerror})"
-    with process:
-        if process.stdout is not None:
-            show(process.stdout)
-    return None if process.returncode == 0 else f"exited with status {process.returncode}"

@@ -1,4 +1,4 @@
-"""The whole job: run the suite, load its results, judge, write the report."""
+"""The whole report: load results, judge them, write the report."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from ci_agent_eval.analysis.comparison.model import Baseline, ConversationSample
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.waivers import ReportWaivers
 from ci_agent_eval.app.report_folder import (
-    claim_report_folder,
-    clear_report_folder,
     write_evaluation,
     write_formats,
     write_page,
     write_report_folder,
 )
 from ci_agent_eval.config.settings import Settings
-from ci_agent_eval.contract.adaptive import AdaptivePlan, PredictedScenario
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
@@ -40,7 +37,6 @@ from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
     from ci_agent_eval.results.baselines.request import BaselineSource, FoundBaseline
-    from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
@@ -86,7 +82,7 @@ def report_files(
     folder = ReportFolder(job.folder)
     folder.prepare()
     with folder.hold_lock():
-        return _write_report(
+        return write_report(
             job,
             find_baseline(job),
             lambda spool, redact: load_results(
@@ -195,9 +191,10 @@ def _check_baseline(
     return baseline
 
 
-def _write_report(
+def write_report(
     job: Job, base: FoundBaseline | None, read: Callable[[EpisodeSpool, Redact], LoadedResults]
 ) -> Report:
+    """Judge the results that `read` loads, and write the report folder. Raises InputError."""
     redactor = Redactor.from_environ(job.environ)
     with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
@@ -282,114 +279,3 @@ def _write_page(
 def _has_own_results(folder: Path) -> bool:
     """Say whether a run wrote its results to this folder; these are kept."""
     return (folder / SESSION_NAME).exists() and (folder / RESULTS_NAME).exists()
-
-
-def run_and_report(
-    job: Job,
-    *,
-    paths: Sequence[str],
-    pytest_args: Sequence[str],
-    python: str,
-    shard: str | None = None,
-    echo: Echo,
-    on_progress: Callable[[RunProgress], None],
-) -> tuple[SuiteRun, Report]:
-    """Run the suite, then report its results. Raises InputError."""
-    from ci_agent_eval.runner import SuiteCommand  # noqa: PLC0415 - only a job that runs needs it
-
-    command = SuiteCommand(
-        report_dir=job.folder,
-        paths=tuple(paths),
-        pytest_args=pytest_args,
-        suite_paths=job.settings.paths,
-        suite_args=job.settings.pytest_args,
-        python=python,
-        shard=shard,
-        suite=job.settings.suite,
-        commit=job.links.sha,
-        budgets=job.settings.budgets,
-        cwd=job.root,
-    )
-    folder = ReportFolder(job.folder)
-    folder.prepare(with_junit=True)
-    with folder.hold_lock():
-        return _run_and_report(job, command, echo, on_progress)
-
-
-def _note_false_alarms(job: Job, base: FoundBaseline | None, echo: Echo) -> None:
-    """Print a note before the run if an unchanged suite would often fail."""
-    if base is None or isinstance(base.baseline, NoBaseline):
-        return
-    from ci_agent_eval.app.suite_planning import describe_false_alarms  # noqa: PLC0415 - see above
-
-    note = describe_false_alarms(base.baseline, job.settings.policy)
-    if note is not None:
-        echo(note)
-
-
-def _run_and_report(
-    job: Job, command: SuiteCommand, echo: Echo, on_progress: Callable[[RunProgress], None]
-) -> tuple[SuiteRun, Report]:
-    # Before the suite runs, as it may change the baseline's files in the workspace.
-    base = find_baseline(job)
-    _note_false_alarms(job, base, echo)
-    claim_report_folder(job.folder)
-    clear_report_folder(job.folder)
-    from ci_agent_eval.runner import run_suite  # noqa: PLC0415 - see above
-
-    command = replace(command, adaptive_plan=_build_adaptive_plan(job, base))
-    run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
-    if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
-        return run, report_loaded(
-            job, LoadedResults(findings=(_describe_missing_session(run),)), (), base
-        )
-    return run, _write_report(
-        job,
-        base,
-        lambda spool, redact: load_results(
-            (),
-            (),
-            root=job.root,
-            runs=(job.folder,),
-            spool=spool,
-            redact=redact,
-            passed_on_retry=job.settings.gate.passed_on_retry,
-        ),
-    )
-
-
-def _build_adaptive_plan(job: Job, base: FoundBaseline | None) -> AdaptivePlan:
-    """Return what the run needs to decide on adaptive iterations."""
-    gate, policy = job.settings.gate, job.settings.compare.policy
-    predicted: tuple[PredictedScenario, ...] = ()
-    if base is not None and isinstance(base.baseline, Baseline):
-        from ci_agent_eval.analysis.comparison.scenario_test import (  # noqa: PLC0415 - see above
-            predict_scenarios,
-        )
-
-        predicted = tuple(predict_scenarios(base.baseline))
-    return AdaptivePlan(
-        min_pass_rate=gate.min_pass_rate if gate.suite_min_pass_rate is None else None,
-        level=policy.level / 2,
-        predicted=predicted,
-    )
-
-
-_NEVER_STARTED = {
-    4: "it could not use its arguments or paths",
-    5: "it found no test",
-}
-"""Meaning of pytest's exit status without a session (pytest's `ExitCode`)."""
-
-
-def _describe_missing_session(run: SuiteRun) -> Finding:
-    """Return a finding for a pytest run that ended before its session began."""
-    if ended_by := run.interrupted_by or run.killed_by:
-        return Finding("interrupted", "pytest", f"{ended_by.name} ended it before it had begun")
-    if run.usage_error is not None:
-        return Finding("collection_error", "pytest", run.usage_error)
-    why = _NEVER_STARTED.get(run.exit_status, "it left no session")
-    message = f"{why} (status {run.exit_status}); its output above says more"
-    if run.only is not None:
-        message = f"it ran nothing ({run.only}); take it out of pytest's arguments"
-    return Finding("collection_error", "pytest", message)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
+from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME, Confirmation
 from ci_agent_eval.contract.evaluation import EvaluationReport
 from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, RESULTS_NAME
 from ci_agent_eval.errors import InputError
@@ -37,6 +39,7 @@ _OURS = {
     PAGE_NAME: (PAGE_BEGINNING,),
     CTRF_NAME: (CTRF_BEGINNING,),
     SARIF_NAME: (SARIF_BEGINNING,),
+    CONFIRMATION_NAME: ('{"base_commit":',),
 }
 """The beginning of each file that this program writes."""
 
@@ -126,6 +129,16 @@ def write_page(folder: Path, pieces: Iterable[str]) -> None:
         raise _write_error(folder, error) from None
 
 
+def write_confirmation(folder: Path, found: Confirmation) -> None:
+    """Write `confirmation.json`, atomically; raises InputError on failure."""
+    claim_report_folder(folder)
+    try:
+        with replace_file(folder / CONFIRMATION_NAME) as file:
+            file.write(canonical_json(found) + "\n")
+    except OSError as error:
+        raise _write_error(folder, error) from None
+
+
 def write_evaluation(folder: Path, found: EvaluationReport | None) -> None:
     """Write `eval-results.json`, or delete an earlier one; raises InputError on failure."""
     claim_report_folder(folder)
@@ -149,7 +162,7 @@ def clear_report_folder(folder: Path) -> None:
     """Delete an earlier report's files, so that they are not read as the next one's."""
     texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
     others = (name for name, _ in _FORMATS.values())
-    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, *others):
+    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, *others):
         (folder / name).unlink(missing_ok=True)
 
 

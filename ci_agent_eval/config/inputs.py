@@ -100,7 +100,7 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     mode = _parse_mode(_get_input(environ, "mode") or "run")
     return ActionInputs(
         mode=mode,
-        install=_split_commands(environ, "install"),
+        install=split_commands("input install", _get_input(environ, "install") or ""),
         paths=_split_input(environ, "paths"),
         pytest_args=_split_input(environ, "pytest-args"),
         results=_split_input(environ, "results"),
@@ -146,17 +146,17 @@ def _parse_jobs_result(environ: Mapping[str, str], mode: Mode) -> str:
 
 
 def _split_input(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return _split_words(name, _get_input(environ, name) or "")
+    return _split_words(f"input {name}", _get_input(environ, name) or "")
 
 
-def _split_commands(environ: Mapping[str, str], name: str) -> tuple[tuple[str, ...], ...]:
-    lines = (_get_input(environ, name) or "").splitlines()
-    return tuple(words for line in lines if (words := _split_words(name, line)))
+def split_commands(origin: str, text: str) -> tuple[tuple[str, ...], ...]:
+    """Split a command on each line into words. Raises InputError that names `origin`."""
+    return tuple(words for line in text.splitlines() if (words := _split_words(origin, line)))
 
 
-def _split_words(name: str, text: str) -> tuple[str, ...]:
+def _split_words(origin: str, text: str) -> tuple[str, ...]:
     """Split like a shell, without running one; `#` starts a comment."""
     try:
         return tuple(shlex.split(text, comments=True))
     except ValueError as error:
-        raise InputError(f"input {name}: {error} in {text.strip()!r}; close the quote") from None
+        raise InputError(f"{origin}: {error} in {text.strip()!r}; close the quote") from None

@@ -164,6 +164,21 @@ OPTIONS: tuple[Option, ...] = (
         ("fail", "warn"),
     ),
     Option(
+        "confirm",
+        ("compare", "confirm"),
+        "flag",
+        "Before a run fails by a drop against the baseline, run the scenarios in doubt again, on "
+        "the merge base and on this commit in turn; a drop that this does not confirm is a "
+        "warning.",
+    ),
+    Option(
+        "confirm-base",
+        ("compare", "confirm_base"),
+        "text",
+        "Branch or commit whose merge base with HEAD is the base of confirm. Default: the pull "
+        "request's base branch, else what the baseline names.",
+    ),
+    Option(
         "max-cost-increase",
         ("compare", "max_cost_increase"),
         "number",

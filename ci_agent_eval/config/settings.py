@@ -78,6 +78,8 @@ class CompareSettings(KnownKeysModel):
     min_drop: Rate = 0.2
     across: tuple[Condition, ...] = ("model", "tools", "prices")
     gate: Literal["fail", "warn"] = "fail"
+    confirm: bool = False
+    confirm_base: str | None = Field(default=None, min_length=1)
     max_cost_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     max_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     max_typical_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -92,7 +94,9 @@ class CompareSettings(KnownKeysModel):
     @property
     def policy(self) -> ComparePolicy:
         """The rules for calling a drop a regression."""
-        return ComparePolicy(self.level, self.min_drop, across=frozenset(self.across))
+        return ComparePolicy(
+            self.level, self.min_drop, across=frozenset(self.across), confirm=self.confirm
+        )
 
     @property
     def increases(self) -> AllowedIncreases:

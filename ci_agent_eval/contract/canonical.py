@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION
+from ci_agent_eval.contract.confirmation import Confirmation
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine
 
@@ -31,6 +32,10 @@ def canonical_json(value: BaseModel) -> str:
         data["outcome"] = value.outcome
     if isinstance(value, JournalLine):
         data["episode"]["outcome"] = value.episode.outcome
+    if isinstance(value, Confirmation):
+        for run, written in zip(value.runs, data.get("runs", ()), strict=True):
+            for episode, fields in zip(run.episodes, written.get("episodes", ()), strict=True):
+                fields["outcome"] = episode.outcome
     return json.dumps(data, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 

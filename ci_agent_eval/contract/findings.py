@@ -24,6 +24,7 @@ FindingKind = Literal[
     "duplicate",  # the same episode in two files
     "unused_entry",  # a waiver that matches no scenario
     "baseline",  # a requested baseline cannot be read completely
+    "confirmation",  # the runs that should confirm a drop do not count
 ]
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION
+from ci_agent_eval.contract.confirmation import Confirmation
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.evaluation import EvaluationReport
 from ci_agent_eval.contract.results import JournalLine, Results, Session
@@ -20,6 +21,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     JournalLine,
     Session,
     EvaluationReport,
+    Confirmation,
 )
 
 

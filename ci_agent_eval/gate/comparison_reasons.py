@@ -76,7 +76,8 @@ def _is_gating(finding: ComparisonFinding, policy: GatePolicy) -> bool:
         return True
     is_required = finding.scenario is None or finding.scenario.required
     if isinstance(finding.message, SuiteChange):
-        return finding.message.gates and policy.regressions == "fail"
+        is_drop = finding.kind == "suite_drop"
+        return is_drop and finding.message.gates and policy.regressions == "fail"
     if finding.kind == "regression":
         return is_required and policy.regressions == "fail"
     return is_required and finding.kind in {"vanished", "increase"}

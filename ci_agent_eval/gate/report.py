@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ci_agent_eval.analysis.comparison.model import Baseline, ComparePolicy, Comparison, NoBaseline
+from ci_agent_eval.analysis.comparison.model import (
+    Baseline,
+    BaselineRun,
+    ComparePolicy,
+    Comparison,
+    NoBaseline,
+)
 from ci_agent_eval.analysis.known_scenarios import (
     collect_ran_scenarios,
     compare_manifest,
     find_restricting_paths,
 )
-from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, LoadedResults
 from ci_agent_eval.analysis.summary import (
     ScenarioSummary,
     ScenarioViolation,
@@ -133,27 +140,56 @@ def build_report(
     if manifest is not None:
         summary = _add_manifest_comparison(summary, loaded, manifest, quarantine)
     summary = apply_quarantine(summary, quarantine)
-    found: Comparison | NoBaseline | None = None
+    found: Comparison | NoBaseline | None = baseline if isinstance(baseline, NoBaseline) else None
     if isinstance(baseline, Baseline):
-        # The statistics are not worth their start-up time to a report without a baseline.
-        from ci_agent_eval.analysis.comparison.compare import compare_runs  # noqa: PLC0415 - see above
-
-        found = compare_runs(
+        found = _compare_with_baseline(
             summary,
-            loaded.episodes,
+            loaded,
             baseline,
-            is_passing=lambda scenario: is_passing(scenario, policy),
-            required_share=lambda scenario: find_required_share(scenario, policy),
-            policy=replace(
+            policy,
+            replace(
                 compare_policy or ComparePolicy(),
                 increases=policy.increases,
                 evaluations_gate=policy.are_evaluations_limited,
             ),
         )
-    else:
-        found = baseline
     verdict = decide_verdict(summary, policy, found, acknowledged)
     return Report(summary=summary, verdict=verdict, comparison=found)
+
+
+def _compare_with_baseline(
+    summary: Summary,
+    loaded: LoadedResults,
+    baseline: Baseline,
+    policy: GatePolicy,
+    compare_policy: ComparePolicy,
+) -> Comparison:
+    """Compare with the baseline; where it is worse, use the confirmation, if there is one."""
+    # The statistics are not worth their start-up time to a report without a baseline.
+    from ci_agent_eval.analysis.comparison.compare import compare_runs  # noqa: PLC0415 - see above
+    from ci_agent_eval.analysis.comparison.confirmation import (  # noqa: PLC0415 - see above
+        apply_confirmation,
+    )
+
+    compare = functools.partial(
+        compare_runs,
+        is_passing=lambda scenario: is_passing(scenario, policy),
+        required_share=lambda scenario: find_required_share(scenario, policy),
+    )
+    found = compare(summary, loaded.episodes, baseline, policy=compare_policy)
+    if loaded.confirmation is None or not compare_policy.confirm:
+        return found
+
+    def compare_sides(base: Sequence[EpisodeRecord], head: Sequence[EpisodeRecord]) -> Comparison:
+        again = LoadedResults(episodes=tuple(head))
+        return compare(
+            summarize_results(again, budgets=SuiteBudgets()),
+            head,
+            Baseline(baseline.label, (BaselineRun(tuple(base)),)),
+            policy=replace(compare_policy, interleaved=True),
+        )
+
+    return apply_confirmation(found, loaded.confirmation, compare_sides)
 
 
 def _add_manifest_comparison(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
+from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.api_errors import make_printable_line
@@ -38,7 +39,8 @@ def is_results_file(path: PurePosixPath) -> bool:
 def is_run_data(path: PurePosixPath) -> bool:
     """Say whether a file of a report folder was written by the run itself; only these are read."""
     is_journal = path.parent.name == JOURNAL_DIR and path.suffix == ".jsonl"
-    return is_results_file(path) or path.name == JUNIT_NAME or is_journal
+    names = {JUNIT_NAME, CONFIRMATION_NAME}
+    return is_results_file(path) or path.name in names or is_journal
 
 
 def select_artifacts(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artifact, ...]:

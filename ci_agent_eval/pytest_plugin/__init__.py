@@ -117,6 +117,12 @@ def pytest_configure(config: pytest.Config) -> None:
         from ci_agent_eval.pytest_plugin.collection import removed_episodes  # noqa: PLC0415 - inert until used
 
         removed_episodes.watch_collection(config)
+    if config.option.episode_again:
+        from ci_agent_eval.pytest_plugin.collection.repeated_scenarios import (  # noqa: PLC0415 - inert until used
+            RepeatedScenarios,
+        )
+
+        RepeatedScenarios.register(config)
     if not options.is_worker(config):
         reports = EpisodeReports()
         EvaluationReports.start(config, reports)
@@ -161,7 +167,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
     """Repeat episodes, after every other parameter: the iteration ends the node id."""
     simulations.parametrize_scenarios(metafunc)
     yield
-    iterations.repeat_episodes(metafunc, options.get_iterations(metafunc.config))
+    config = metafunc.config
+    forced = config.stash.get(options.FORCED_ITERATIONS, None)
+    iterations.repeat_episodes(metafunc, options.get_iterations(config), forced)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -26,6 +26,9 @@ PARSER = pytest.StashKey[pytest.Parser]()
 SHARD = pytest.StashKey[Any]()
 """The shard of this process, a `contract.results.Shard`."""
 
+FORCED_ITERATIONS = pytest.StashKey[IterationRange]()
+"""Iterations of every episode, whatever its marker asks for; only when scenarios run again."""
+
 SCHEDULER = pytest.StashKey[Any]()
 """The object that runs this process's episodes concurrently, a
 `concurrency.scheduler.EpisodeScheduler`."""
@@ -86,6 +89,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
     # Only for `agent-eval`: the arguments of this one run, as a JSON list.
     group.addoption("--episode-asked", help=argparse.SUPPRESS)
+    # Only for `agent-eval run --confirm`: a file of scenarios to run again.
+    group.addoption("--episode-again", metavar="FILE", help=argparse.SUPPRESS)
     # Only for `agent-eval scenarios`: collect, write the scenarios to a file, run nothing.
     group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
     # Only for `agent-eval run`: the file with what adaptive iterations are compared with.

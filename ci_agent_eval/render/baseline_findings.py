@@ -14,6 +14,7 @@ from ci_agent_eval.analysis.comparison.findings import (
     MetricIncrease,
     compute_increase,
     compute_least_increase,
+    describe_confirmation,
     describe_downgrade,
     describe_needed_iterations,
     describe_retries,
@@ -47,7 +48,7 @@ _REMARKS = frozenset(get_args(ComparisonFindingKind))
 _LISTED_ELSEWHERE = frozenset({"not_comparable", "newly_over", "baseline"})
 """Kinds that are among the changes since the baseline, unless they gate."""
 
-_OF_A_RATE = frozenset({"regression", "undecided"})
+_OF_A_RATE = frozenset({"regression", "unconfirmed", "undecided"})
 """Kinds that are in the note of a scenario that fails."""
 
 _INCREASES = frozenset({"increase", "scenario_increase"})
@@ -143,7 +144,7 @@ def _build_finding(
     if isinstance(reason.message, MetricIncrease):
         return _build_figure_finding(reason, reason.message, gates=gates)
     if isinstance(reason.message, SuiteChange):
-        return _build_suite_finding(reason.message, gates=gates)
+        return _build_suite_finding(reason.kind, reason.message, gates=gates)
     kind = reason.kind.replace("_", " ")
     if row is None:
         return BaselineFinding(reason.kind, name, gates, kind, describe_reason(reason))
@@ -175,6 +176,8 @@ def _describe_finding(row: ComparisonRow, reason: Reason) -> str | None:
     scenario = row.scenario
     if reason.kind == "regression":
         return ", ".join(part for part in ("regression", row.certainty) if part)
+    if reason.kind == "unconfirmed":
+        return describe_confirmation(scenario)
     if reason.kind == "undecided":
         return (
             f"{row.call or 'not enough iterations to tell'}: {describe_needed_iterations(scenario)}"
@@ -200,12 +203,12 @@ _WRITERS: dict[LimitedMetric, Callable[[float], str]] = {
 }
 
 
-def _build_suite_finding(change: SuiteChange, *, gates: bool) -> BaselineFinding:
+def _build_suite_finding(kind: ReasonKind, change: SuiteChange, *, gates: bool) -> BaselineFinding:
     """Return the finding of a measure that fell over the suite as a whole."""
     before, now = (format_suite_mean(change, mean) for mean in (change.before, change.after))
     scenarios = count_noun(change.scenarios, "scenario")
     text = f"{SUITE_MEASURES[change.measure]} fell over {scenarios}: {describe_difference(change)}"
-    return BaselineFinding("suite_drop", None, gates, text, before=before, now=now)
+    return BaselineFinding(kind, None, gates, text, before=before, now=now)
 
 
 def _build_figure_finding(

@@ -76,7 +76,7 @@ def _is_news(row: ComparisonRow) -> bool:
     scenario = row.scenario
     return (
         scenario.change not in {"unchanged", "still_failing"}
-        or scenario.call in {"regression", "undecided"}
+        or scenario.call in {"regression", "unconfirmed", "undecided"}
         or bool(scenario.newly_over or scenario.differences)
         or scenario.is_downgraded
         or scenario.thinned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ci_agent_eval.analysis.comparison.findings import describe_set_aside
+from ci_agent_eval.analysis.comparison.findings import describe_confirmation, describe_set_aside
 from ci_agent_eval.analysis.comparison.model import (
     Comparison,
     MetricChange,
@@ -99,7 +99,7 @@ class ComparisonRow:
     @property
     def is_changed(self) -> bool:
         """Whether a reader should see how its trajectory differs."""
-        is_doubted = self.scenario.call in {"regression", "undecided"}
+        is_doubted = self.scenario.call in {"regression", "unconfirmed", "undecided"}
         return self.scenario.change in _SHIFTED or is_doubted or bool(self.scenario.newly_over)
 
     @property
@@ -438,15 +438,21 @@ def describe_call(scenario: ScenarioComparison) -> str:
     """Return the label of a regression or an inconclusive drop; empty without a drop."""
     if scenario.call == "regression":
         return "regression"
+    if scenario.call == "unconfirmed":
+        return "not confirmed today"
     return "not enough iterations to tell" if scenario.call == "undecided" else ""
 
 
+_DROPS = frozenset({"regression", "unconfirmed"})
+
+
 def describe_certainty(scenario: ScenarioComparison) -> str:
-    """Format the p-value of a regression or of a scenario that fails; empty for others."""
+    """Format the p-value of a drop, with its confirmation, or of a failing scenario; else empty."""
     p_value, is_listed = scenario.p_value, scenario.change in _SHIFTED
-    if p_value is None or (scenario.call != "regression" and (p_value == 1 or not is_listed)):
+    if p_value is None or (scenario.call not in _DROPS and (p_value == 1 or not is_listed)):
         return ""
-    return f"adjusted {numbers.format_p_value(p_value)}"
+    parts = (f"adjusted {numbers.format_p_value(p_value)}", describe_confirmation(scenario))
+    return "; ".join(filter(None, parts))
 
 
 def describe_baseline(report: Report) -> tuple[str, str] | None:

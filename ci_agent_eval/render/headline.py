@@ -244,6 +244,7 @@ _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
     ("vanished", "scenario vanished", "scenarios vanished"),
     ("downgraded", "scenario downgraded", "scenarios downgraded"),
     ("regression", "regression", "regressions"),
+    ("unconfirmed", "drop that is not confirmed today", "drops that are not confirmed today"),
     ("undecided", "drop with too few iterations to tell", "drops with too few iterations to tell"),
     ("increase", "increase over what is allowed", "increases over what is allowed"),
     ("possible_increase", "possible increase over what is allowed", "possible increases"),
@@ -266,12 +267,13 @@ def _describe_comparison(reasons: tuple[Reason, ...], note: str) -> Iterator[str
     """State how the suite as a whole fell, and count the other findings of the comparison."""
     for change in (r.message for r in reasons if isinstance(r.message, SuiteChange)):
         before, now = (format_suite_mean(change, mean) for mean in (change.before, change.after))
-        yield f"{SUITE_MEASURES[change.measure]} fell from {before} to {now}{note}"
-    kinds = Counter(reason.kind for reason in reasons)
+        again = "" if change.fell else ", as it does on the base today"
+        yield f"{SUITE_MEASURES[change.measure]} fell from {before} to {now}{again}{note}"
+    kinds = Counter(r.kind for r in reasons if not isinstance(r.message, SuiteChange))
     for kind, one, many in _COMPARED:
         if kinds[kind]:
             yield f"{count_noun(kinds[kind], one, many)}{note}"
-    known = {"suite_drop", *(kind for kind, _, _ in _COMPARED)}
+    known = {kind for kind, _, _ in _COMPARED}
     for kind in sorted(_REMARKS & set(kinds) - known - (_SAID_BELOW if note else frozenset())):
         yield f"{count_noun(kinds[kind], kind.replace('_', ' ') + ' scenario')}{note}"
 

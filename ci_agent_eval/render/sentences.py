@@ -9,7 +9,11 @@ from ci_agent_eval.analysis.comparison.findings import (
     MetricIncrease,
     compute_increase,
 )
-from ci_agent_eval.analysis.comparison.model import SuiteChange, SuiteMeasure
+from ci_agent_eval.analysis.comparison.model import (
+    ConfirmationResult,
+    SuiteChange,
+    SuiteMeasure,
+)
 from ci_agent_eval.contract.findings import (
     UPLOAD_ALL_SHARDS,
     Finding,
@@ -76,7 +80,24 @@ def format_suite_mean(change: SuiteChange, mean: float) -> str:
 def describe_difference(change: SuiteChange) -> str:
     """Return the difference with its interval, and what the test assumed."""
     moved = format_suite_difference(change)
-    return f"{moved}, 95 % interval{_describe_day_variation(change)}"
+    return f"{moved}, 95 % interval{_describe_day_variation(change)}{_describe_again(change)}"
+
+
+_AGAIN: dict[ConfirmationResult, str] = {
+    "confirmed": "confirmed by running the base again",
+    "refuted": "not confirmed by running the base again",
+    "unclear": "neither confirmed nor refuted by running the base again, for too little was judged",
+}
+
+
+def _describe_again(change: SuiteChange) -> str:
+    """Return what running both sides again in turn showed; empty if they were not."""
+    again = change.confirmation
+    if again is None:
+        return ""
+    before, now = (format_suite_mean(change, mean) for mean in (again.before, again.after))
+    scenarios = numbers.count_noun(again.scenarios, "scenario")
+    return f"; {_AGAIN[again.result]}: {before} there today and {now} here, in {scenarios}"
 
 
 def format_suite_difference(change: SuiteChange) -> str:

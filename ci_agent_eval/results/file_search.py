@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import (
     EVAL_RESULTS_NAME,
@@ -46,6 +47,7 @@ class RunFolder:
     junit: ResultFile | None = None
     junit_path: Path | None = None
     """Path of its JUnit file, which may not exist; only cases in it certainly belong to the run."""
+    confirmation: ResultFile | None = None
     lacks_junit: bool = False
     """Whether it was asked to write a JUnit file and there is none."""
 
@@ -180,8 +182,8 @@ class _FileSearch:
 
     def _add_result_file(self, path: Path) -> None:
         """Add a named file to its run, to the JUnit files or to the other episode files."""
-        if path.name in (_VERDICT_NAME, EVAL_RESULTS_NAME):
-            return  # our own output, which contains no results
+        if path.name in (_VERDICT_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME):
+            return  # our own output, which contains no results of this run
         if path.name in (SESSION_NAME, RESULTS_NAME):
             self.run_folders.add(path.parent)
         elif path.parent.name == JOURNAL_DIR and (path.parent.parent / SESSION_NAME).exists():
@@ -202,6 +204,7 @@ class _FileSearch:
             journal=self._keep_readable(journal),
             junit=junit,
             junit_path=junit_path,
+            confirmation=self._find_optional(folder / CONFIRMATION_NAME),
             lacks_junit=folder in self.junit_required and not os.path.lexists(junit_path),
         )
 

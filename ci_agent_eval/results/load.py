@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord, LoadedResults, PlainTests
+from ci_agent_eval.analysis.loaded_results import (
+    ConfirmationRuns,
+    EpisodeRecord,
+    LoadedResults,
+    PlainTests,
+)
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.results.confirmation import read_confirmation
 from ci_agent_eval.results.consistency import (
     find_shared_scenarios,
     find_unexplained_failures,
@@ -96,6 +102,7 @@ class _ResultsLoader:
     sessions: list[Session] = field(default_factory=list)
     sources: list[SourceFile] = field(default_factory=list)
     suites: set[str] = field(default_factory=set)
+    confirmations: list[ConfirmationRuns] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
     def add_runs(self, runs: Sequence[RunFolder], reads: Sequence[LoadedRun]) -> set[Path]:
@@ -115,6 +122,20 @@ class _ResultsLoader:
         if run.junit_path is not None:
             self.junit_of[number] = run.junit_path
         self.add(loaded, number)
+        if run.confirmation is not None:
+            self._add_confirmation(run.confirmation, run.results, loaded)
+
+    def _add_confirmation(
+        self, file: ResultFile, results: ResultFile | None, loaded: LoadedRun
+    ) -> None:
+        """Add a run's confirmation; one that does not count is a finding."""
+        path = None if results is None else results.path
+        found = read_confirmation(file.path, path, loaded.session)
+        if isinstance(found, str):
+            message = f"it confirms nothing and excuses nothing: {found}"
+            self.findings.append(Finding("confirmation", file.where, message, blocking=False))
+        else:
+            self.confirmations.append(found)
 
     def add(self, loaded: LoadedRun, run: int) -> None:
         """Add a run or file; an episode that was already added is a finding."""
@@ -202,6 +223,7 @@ class _ResultsLoader:
             sources=tuple(sorted(self._merge_sources())),
             findings=tuple(sorted(set(unify_session_names(self.findings, self.runs)))),
             suites=tuple(sorted(self.suites)),
+            confirmation=next(iter(self.confirmations), None) if len(self.runs) == 1 else None,
         )
 
     def _is_empty_shard(self) -> bool:

@@ -24,7 +24,7 @@ from typing import IO
 from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.results import JUNIT_NAME, ScenarioListing
+from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, JUNIT_NAME, ScenarioListing
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner.interpreter import Interpreter, inspect_interpreter, provide_plugin
@@ -102,6 +102,8 @@ class SuiteCommand:
     """The run stops at the hard ones."""
     adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
     """What adaptive iterations are decided by."""
+    again: Path | None = None
+    """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite in addition to the inherited ones."""
@@ -291,6 +293,14 @@ def build_suite_command(
         ours.append(f"--episode-adaptive-plan={adaptive_plan}")
     if command.suite is not None:
         ours.append(f"--episode-suite={command.suite}")
+    if command.again is not None:
+        # Failures are expected, and the report folder is the only place for results.
+        eval_results = report_dir / EVAL_RESULTS_NAME
+        ours += [
+            f"--episode-again={command.again}",
+            "--maxfail=0",
+            f"--eval-results={eval_results}",
+        ]
     if command.commit is not None:
         ours.append(f"--episode-commit={command.commit}")
     return _build_pytest_command(

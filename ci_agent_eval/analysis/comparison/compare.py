@@ -82,9 +82,7 @@ def compare_runs(
     paired = _ScenarioPairing(counted, after, is_passing, required_share, policy)
     decided = decide_regressions(paired.compare_all(), paired.pools, policy)
     scenarios = decided.scenarios
-    suite = list_suite_changes(
-        paired.list_compared(scenarios), evaluations_gate=policy.evaluations_gate
-    )
+    suite = list_suite_changes(paired.list_compared(scenarios), policy)
     suite_level = _share_level(suite, policy)
     return Comparison(
         label=baseline.label,

@@ -23,6 +23,7 @@ from ci_agent_eval.analysis.comparison.power import MAX_ITERATIONS
 ComparisonFindingKind = Literal[
     "regression",
     "suite_drop",
+    "unconfirmed",
     "undecided",
     "vanished",
     "downgraded",
@@ -82,6 +83,8 @@ def list_comparison_findings(
     for change in found.suite:
         if change.fell:
             yield ComparisonFinding("suite_drop", change)
+        elif change.confirmation is not None:
+            yield ComparisonFinding("unconfirmed", change)
     yield from _list_metric_findings("cost_usd", found, increases.cost, increases.scenario_cost)
     yield from _list_metric_findings("p95_latency_ms", found, increases.latency)
     yield from _list_metric_findings(
@@ -91,11 +94,11 @@ def list_comparison_findings(
 
 
 def _list_scenario_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFinding]:
-    if scenario.call == "regression":
+    if scenario.call in {"regression", "unconfirmed"}:
         p_value = _format_p_value(scenario.p_value)
-        yield ComparisonFinding(
-            "regression", f"passes less often: {describe_passes(scenario)} ({p_value})", scenario
-        )
+        drop = f"passes less often: {describe_passes(scenario)} ({p_value})"
+        again = describe_confirmation(scenario)
+        yield ComparisonFinding(scenario.call, f"{drop}; {again}" if again else drop, scenario)
     elif scenario.call == "undecided":
         needed = describe_needed_iterations(scenario)
         message = f"not enough iterations to tell: {describe_passes(scenario)}; {needed}"
@@ -123,6 +126,22 @@ def _list_scenario_findings(scenario: ScenarioComparison) -> Iterator[Comparison
     if scenario.newly_over:
         budgets = ", ".join(scenario.newly_over)
         yield ComparisonFinding("newly_over", f"newly over budget: {budgets}", scenario)
+
+
+def describe_confirmation(scenario: ScenarioComparison) -> str:
+    """Describe what running the base again showed; empty if it was not run again."""
+    again = scenario.confirmation
+    if again is None:
+        return ""
+    base = f"{again.base_passed} of {again.base_judged}"
+    head = f"{again.passed} of {again.judged} here"
+    if again.result == "confirmed":
+        return f"confirmed: passes on the base today, {base}, and {head}"
+    if again.result == "unclear":
+        return f"not confirmed, because too little was judged: {base} on the base, and {head}"
+    if again.base_passed < again.base_judged:
+        return f"also fails on the base today: {base} passed there, and {head}"
+    return f"passes again today: {base} on the base, and {head}"
 
 
 def _format_p_value(value: float | None) -> str:

@@ -18,8 +18,12 @@ ScenarioChange = Literal[
     "unchanged",
 ]
 
-RegressionDecision = Literal["regression", "undecided", "no_regression", "untested"]
-"""Whether the pass rate fell. `undecided`: too few iterations to confirm the observed drop."""
+RegressionDecision = Literal["regression", "unconfirmed", "undecided", "no_regression", "untested"]
+"""Whether the pass rate fell. `unconfirmed`: it did, and the base today shows no difference.
+`undecided`: too few iterations to confirm the observed drop."""
+
+ConfirmationResult = Literal["confirmed", "refuted", "unclear"]
+"""Whether base and head, run again in turn, differ. `unclear`: too little was judged to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,10 @@ class ComparePolicy:
     """Maximum increases of cost and latency."""
     evaluations_gate: bool = False
     """Whether there is a threshold for the evaluations."""
+    confirm: bool = False
+    """Whether a regression that running the base again does not confirm is a warning."""
+    interleaved: bool = False
+    """Whether both sides ran in turn, so that they share the shift of a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +136,29 @@ class ScenarioMetrics:
     def pass_rate(self) -> float | None:
         """Passed over judged."""
         return self.passed / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class DropConfirmation:
+    """Passed and judged iterations of both sides, run again in turn."""
+
+    result: ConfirmationResult
+    base_passed: int
+    base_judged: int
+    passed: int
+    judged: int
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteConfirmation:
+    """The means of a measure on both sides, run again in turn; all values 0 to 1."""
+
+    result: ConfirmationResult
+    before: float
+    after: float
+    interval: tuple[float, float]
+    """95 % interval of the difference, head minus base."""
+    scenarios: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +237,8 @@ class ScenarioComparison:
     """Approximate number of iterations that the baseline needs, if it has too few."""
     limited_by_runs: bool = False
     """For `undecided`: whether unchanged runs differ too much for iterations of one run to tell."""
+    confirmation: DropConfirmation | None = None
+    """None: it was not run again."""
     flaky: bool = False
     increases: tuple[ScenarioIncrease, ...] = ()
     """Its cost or latency, where it rose for certain."""
@@ -276,7 +309,9 @@ class SuiteChange:
     gates: bool
     """Whether a drop fails the gate."""
     fell: bool = False
-    """Whether the drop is significant."""
+    """Whether the drop is significant, and not refuted by running both sides again."""
+    confirmation: SuiteConfirmation | None = None
+    """None: it was not run again."""
 
     @property
     def difference(self) -> float:

@@ -44,7 +44,7 @@ def decide_regressions(
     Its pass rate fell, or its cost or latency rose.
     """
     counts = {place: c for place, s in enumerate(scenarios) if (c := _find_counts(s, pools))}
-    correlation = estimate_run_correlation(list(counts.values()))
+    correlation = 0.0 if policy.interleaved else estimate_run_correlation(list(counts.values()))
     level = policy.level / 2
     tests = list_increase_tests(pools, policy.increases)
     gating = [test for test in tests if test.gates]

@@ -189,6 +189,10 @@ class DayVariation:
         return VariancePart(self.variance * (1 + 1 / max(self.runs, 1)), self.degrees)
 
 
+SHARED_DAY = DayVariation(0.0, math.inf, 1)
+"""The shift between two sides that ran in turn."""
+
+
 class RunMeans(NamedTuple):
     """The mean of each run over the scenarios, and the variance that scenarios alone explain."""
 

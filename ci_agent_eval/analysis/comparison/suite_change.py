@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ci_agent_eval.analysis.comparison.model import SuiteChange, SuiteMeasure
+from ci_agent_eval.analysis.comparison.model import ComparePolicy, SuiteChange, SuiteMeasure
 from ci_agent_eval.analysis.comparison.pool import PoolPair, RunSample
 from ci_agent_eval.analysis.comparison.run_variation import (
     ASSUMED_DAY,
+    SHARED_DAY,
     DayVariation,
     RunMeans,
     average_runs,
@@ -44,17 +45,21 @@ class SuiteSample:
 
 
 def compute_suite_change(
-    measure: SuiteMeasure, samples: Sequence[SuiteSample], *, gates: bool
+    measure: SuiteMeasure,
+    samples: Sequence[SuiteSample],
+    *,
+    gates: bool,
+    interleaved: bool = False,
 ) -> SuiteChange | None:
     """Compare the suite's mean with the base; None: too few scenarios.
 
     A paired t-test clustered by scenario (E. Miller, "Adding Error Bars to Evals", 2024,
-    arXiv:2411.00640), with the variance of a day's shift added.
+    arXiv:2411.00640), with the variance of a day's shift added, which interleaved sides share.
     """
     if len(samples) < MIN_SCENARIOS:
         return None
     runs = average_runs([sample.before for sample in samples])
-    day = estimate_day_variation(runs)
+    day = SHARED_DAY if interleaved else estimate_day_variation(runs)
     differences = [sample.after - sample.usual for sample in samples]
     drop = fmean(differences)
     own = compute_variance(differences) / len(samples)
@@ -77,16 +82,20 @@ def compute_suite_change(
 
 
 def list_suite_changes(
-    compared: Sequence[ComparedScenario], *, evaluations_gate: bool
+    compared: Sequence[ComparedScenario], policy: ComparePolicy
 ) -> tuple[SuiteChange, ...]:
     """Compare each measure of the suite: strict scenarios that are required, and evaluations."""
     strict = [c for c in compared if not c.is_evaluation and c.is_required]
     evaluations = [c for c in compared if c.is_evaluation]
-    gates = evaluations_gate or any(c.is_required for c in evaluations)
+    gates = policy.evaluations_gate or any(c.is_required for c in evaluations)
+    measures: tuple[tuple[SuiteMeasure, list[SuiteSample], bool], ...] = (
+        ("pass_rate", _sample_rates(strict), True),
+        ("evaluation_pass_rate", _sample_rates(evaluations), gates),
+        ("evaluation_score", _sample_scores(evaluations), gates),
+    )
     found = (
-        compute_suite_change("pass_rate", _sample_rates(strict), gates=True),
-        compute_suite_change("evaluation_pass_rate", _sample_rates(evaluations), gates=gates),
-        compute_suite_change("evaluation_score", _sample_scores(evaluations), gates=gates),
+        compute_suite_change(measure, samples, gates=gates, interleaved=policy.interleaved)
+        for measure, samples, gates in measures
     )
     return tuple(change for change in found if change is not None)
 

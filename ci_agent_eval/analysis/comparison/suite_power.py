@@ -161,18 +161,35 @@ class SuiteAlarms:
     """From the smallest up to the first that is found often enough."""
 
 
-def is_red(suite: Sequence[ScenarioCounts], level: float) -> bool:
-    """Return whether required scenarios are red by the comparison; `level` is of all together.
+class SuiteDrops(NamedTuple):
+    """The significant drops of required scenarios."""
 
-    Half of it is for the scenarios, half for their mean.
+    scenarios: tuple[int, ...]
+    """Their places."""
+    whole: bool
+    """Whether the mean of all fell."""
+
+
+def find_drops(
+    suite: Sequence[ScenarioCounts], level: float, *, interleaved: bool = False
+) -> SuiteDrops:
+    """Return the drops that are red; half of the level is for the scenarios, half for all.
+
+    Interleaved sides share the shift of a day.
     """
-    p_values = compute_drop_p_values(suite, estimate_run_correlation(suite), level / 2)
+    correlation = 0.0 if interleaved else estimate_run_correlation(suite)
+    p_values = compute_drop_p_values(suite, correlation, level / 2)
     samples = [
         SuiteSample(tuple(run.rate for run in s.before), s.pooled.rate, s.after.rate) for s in suite
     ]
-    whole = compute_suite_change("pass_rate", samples, gates=True)
-    lowest = min((p_value for p_value in p_values if p_value is not None), default=1.0)
-    return lowest < level / 2 or (whole is not None and whole.p_value < level / 2)
+    whole = compute_suite_change("pass_rate", samples, gates=True, interleaved=interleaved)
+    fell = (n for n, p_value in enumerate(p_values) if p_value is not None and p_value < level / 2)
+    return SuiteDrops(tuple(fell), whole is not None and whole.p_value < level / 2)
+
+
+def is_red(suite: Sequence[ScenarioCounts], level: float) -> bool:
+    """Return whether required scenarios are red by the comparison; `level` is of all together."""
+    return any(find_drops(suite, level))
 
 
 def simulate_alarms(

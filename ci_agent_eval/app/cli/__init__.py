@@ -101,14 +101,22 @@ def _build_links() -> Links:
 @click.option(
     "--shard", help="Run one shard of the suite, such as 2/4; report on all of them later."
 )
+@click.option(
+    "--install",
+    multiple=True,
+    help="Command that installs the suite's dependencies into its virtual environment; with "
+    "--confirm also for the base. Can be repeated; runs without a shell.",
+)
 @click.pass_obj
 def run(
     pytest_args: tuple[str, ...],
     /,
+    *,
     paths: tuple[str, ...],
     config: Path | None,
     python: str | None,
     shard: str | None,
+    install: tuple[str, ...],
     **flags: object,
 ) -> int:
     """Run the suite at PATHS with pytest, judge it, and write a report.
@@ -120,7 +128,8 @@ def run(
     Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.action import stop_workflow_commands
-    from ci_agent_eval.app.pipeline import run_and_report
+    from ci_agent_eval.app.suite_job import run_and_report
+    from ci_agent_eval.config.inputs import split_commands
     from ci_agent_eval.errors import InputError
     from ci_agent_eval.steering.suite_collection import find_suite_python
     from ci_agent_eval.storage.sharding import normalize_shard
@@ -134,6 +143,7 @@ def run(
             pytest_args=pytest_args,
             shard=normalize_shard(shard, "option --shard"),
             python=python or find_suite_python(os.environ),
+            install=split_commands("option --install", "\n".join(install)),
             echo=progress.echo,
             on_progress=progress.show,
         )
@@ -201,7 +211,10 @@ def report(
 )
 @add_settings_options(
     publishing=False,
-    without=("report-dir", "formats", "baseline", "baseline-artifact", "scenario-manifest"),
+    without=(
+        *("report-dir", "formats", "baseline", "baseline-artifact", "scenario-manifest"),
+        *("confirm", "confirm-base"),
+    ),
 )
 def compare(base: str, results: str, format_: str, config: Path | None, **flags: object) -> int:
     """Compare the results B with the baseline A, and judge them; nothing is written.

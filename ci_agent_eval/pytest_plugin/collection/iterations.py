@@ -37,15 +37,19 @@ class Iteration(NamedTuple):
         return f"{self.number}-of-{AUTO if self.limits.minimum else self.limits.total}"
 
 
-def repeat_episodes(metafunc: pytest.Metafunc, default: IterationRange) -> None:
+def repeat_episodes(
+    metafunc: pytest.Metafunc, default: IterationRange, forced: IterationRange | None = None
+) -> None:
     """Parametrize the function's episodes with iterations, after all other parameters.
+
+    `forced` is a number that replaces what markers ask for.
 
     `parametrize` fills `metafunc._calls`; each call may need its own number of iterations, which
     has no public argument.
     """
     internals: Any = metafunc
     calls = list(internals._calls) or [None]  # noqa: SLF001 - see above
-    ranges = [_find_iterations(metafunc, call, default) for call in calls]
+    ranges = [_find_iterations(metafunc, call, default, forced) for call in calls]
     if all(limits.total == 1 for limits in ranges):
         return
     repeated: list[Any] = []
@@ -58,13 +62,15 @@ def repeat_episodes(metafunc: pytest.Metafunc, default: IterationRange) -> None:
 
 
 def _find_iterations(
-    metafunc: pytest.Metafunc, call: Any, default: IterationRange
+    metafunc: pytest.Metafunc, call: Any, default: IterationRange, forced: IterationRange | None
 ) -> IterationRange:
     """Return how often a call runs: once if it is not an episode."""
     definition = metafunc.definition
     added = [mark for mark in getattr(call, "marks", ()) if mark.name == detection.NAME]
     if not detection.is_episode(definition) and not (added and detection.owns_marker(definition)):
         return _ONCE
+    if forced is not None:
+        return forced
     parent = definition.parent
     outer = parent.iter_markers(detection.NAME) if parent is not None else ()
     # In the order of the item's own markers.

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, Vali
 from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.analysis.comparison.findings import list_comparison_findings
-from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, SuiteChange
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.base import SchemaVersion
 from ci_agent_eval.contract.findings import Finding, FindingData
@@ -173,13 +173,23 @@ def _restore_reasons(
         () if comparison is None else tuple(list_comparison_findings(comparison, verdict.increases))
     )
 
+    drops = {
+        describe_reason(Reason(one.kind, one.message)): one.message
+        for one in found
+        if isinstance(one.message, SuiteChange)
+    }
+
     def with_data(reasons: Iterable[Reason], *, blocking: bool) -> tuple[Reason, ...]:
         findings = (one for one in summary.findings if one.blocking is blocking)
         kind = "increase" if blocking else "possible_increase"
         increases = (one.message for one in found if one.kind == kind)
         data: dict[str, Iterator[str | ReasonData]] = {"finding": findings, kind: increases}
         return tuple(
-            replace(reason, message=next(data.get(reason.kind, iter(())), reason.message))
+            replace(
+                reason,
+                message=drops.get(describe_reason(reason))
+                or next(data.get(reason.kind, iter(())), reason.message),
+            )
             for reason in reasons
         )
 

@@ -110,7 +110,7 @@ def build_page_comparison(
 
 
 _TURNS = list(CHANGES)
-_CALLS = ("regression", "undecided")
+_CALLS = ("regression", "unconfirmed", "undecided")
 
 
 def _rank_row(row: ComparisonRow, against: Findings) -> tuple[bool, float, int]:

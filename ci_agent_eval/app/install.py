@@ -1,0 +1,68 @@
+"""Install commands of a suite, which run in its virtual environment without a shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from ci_agent_eval.redaction import Redactor
+from ci_agent_eval.runner import filter_suite_environ
+
+Echo = Callable[[str], None]
+
+
+def run_install_commands(
+    commands: Sequence[Sequence[str]],
+    python: str,
+    *,
+    root: Path,
+    environ: Mapping[str, str],
+    echo: Echo,
+) -> str | None:
+    """Run the commands in order in `root`, for the environment of the interpreter `python`.
+
+    Return the first failure, or None.
+    """
+    suite_environ = filter_suite_environ(environ)
+    folder = Path(python).parent
+    suite_environ["PATH"] = f"{folder}{os.pathsep}{suite_environ.get('PATH', os.defpath)}"
+    suite_environ["VIRTUAL_ENV"] = str(folder.parent)
+    redactor = Redactor.from_environ(environ)
+
+    def show(output: IO[str]) -> None:
+        for line in redactor.lines(output):
+            echo(line)
+
+    for words in commands:
+        command_line = redactor.text(" ".join(words))
+        echo(f"$ {command_line}")
+        problem = _run_command(words, suite_environ, root, show)
+        if problem is not None:
+            return f"`{command_line}` {problem}"
+    return None
+
+
+def _run_command(
+    words: Sequence[str], environ: Mapping[str, str], root: Path, show: Callable[[IO[str]], None]
+) -> str | None:
+    """Run one command and show its output; return the problem, or None."""
+    try:
+        process = subprocess.Popen(
+            words,
+            env=environ,
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except OSError as error:
+        return f"could not be started ({error.strerror})"
+    with process:
+        if process.stdout is not None:
+            show(process.stdout)
+    return None if process.returncode == 0 else f"exited with status {process.returncode}"

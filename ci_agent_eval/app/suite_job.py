@@ -1,0 +1,217 @@
+"""A run of the suite: install before it, and confirm its drops after it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
+from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.app.base_checkout import BaseCheckout, Repository, find_base_ref
+from ci_agent_eval.app.confirmation import ConfirmationJob, plan_repeats
+from ci_agent_eval.app.install import run_install_commands
+from ci_agent_eval.app.pipeline import Echo, Job, find_baseline, report_loaded, write_report
+from ci_agent_eval.app.report_folder import (
+    claim_report_folder,
+    clear_report_folder,
+    write_confirmation,
+)
+from ci_agent_eval.contract.adaptive import AdaptivePlan, PredictedScenario
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.contract.results import SESSION_NAME
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.results.baselines.request import FoundBaseline
+from ci_agent_eval.results.load import load_results
+from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.storage.run_folder import ReportFolder
+
+
+def run_and_report(
+    job: Job,
+    *,
+    paths: Sequence[str],
+    pytest_args: Sequence[str],
+    python: str,
+    shard: str | None = None,
+    install: Sequence[Sequence[str]] = (),
+    echo: Echo,
+    on_progress: Callable[[RunProgress], None],
+) -> tuple[SuiteRun, Report]:
+    """Install and run the suite, then report its results. Raises InputError.
+
+    `install` are commands for the suite's environment; a failed one is reported like other
+    failures.
+    """
+    command = SuiteCommand(
+        report_dir=job.folder,
+        paths=tuple(paths),
+        pytest_args=pytest_args,
+        suite_paths=job.settings.paths,
+        suite_args=job.settings.pytest_args,
+        python=python,
+        shard=shard,
+        suite=job.settings.suite,
+        commit=job.links.sha,
+        budgets=job.settings.budgets,
+        cwd=job.root,
+    )
+    folder = ReportFolder(job.folder)
+    folder.prepare(with_junit=True)
+    with folder.hold_lock():
+        return _SuiteJob(job, command, install, echo, on_progress).run()
+
+
+def _note_false_alarms(job: Job, base: FoundBaseline | None, echo: Echo) -> None:
+    """Print a note before the run if an unchanged suite would often fail."""
+    if base is None or isinstance(base.baseline, NoBaseline):
+        return
+    from ci_agent_eval.app.suite_planning import describe_false_alarms  # noqa: PLC0415 - needs NumPy
+
+    note = describe_false_alarms(base.baseline, job.settings.policy)
+    if note is not None:
+        echo(note)
+
+
+@dataclass(frozen=True, slots=True)
+class _SuiteJob:
+    """A run of the suite with what comes before and after it."""
+
+    job: Job
+    command: SuiteCommand
+    install: Sequence[Sequence[str]]
+    echo: Echo
+    on_progress: Callable[[RunProgress], None]
+
+    def run(self) -> tuple[SuiteRun, Report]:
+        # Before the suite runs, as it may change the baseline's files in the workspace.
+        base = find_baseline(self.job)
+        _note_false_alarms(self.job, base, self.echo)
+        claim_report_folder(self.job.folder)
+        clear_report_folder(self.job.folder)
+        with self._check_out_base(base) as checkout:
+            return self._run(base, checkout)
+
+    def _check_out_base(
+        self, base: FoundBaseline | None
+    ) -> AbstractContextManager[BaseCheckout | None]:
+        """Check the base out if drops must be confirmed; None: no drop can be."""
+        compare, environ = self.job.settings.compare, self.job.environ
+        if not compare.confirm or compare.gate == "warn":
+            return nullcontext()
+        if base is None:
+            raise InputError("confirm: there is no baseline to confirm a drop from; set baseline")
+        if self.command.shard is not None:
+            self.echo("confirm: a shard is not compared, so that nothing is confirmed here")
+            return nullcontext()
+        if isinstance(base.baseline, NoBaseline):
+            return nullcontext()
+        latest = base.baseline.runs[0].commit if base.baseline.runs else None
+        ref = find_base_ref(compare.confirm_base, environ, _get_git_ref(compare.baseline), latest)
+        repository = Repository(self.job.root, environ.get("PATH", os.defpath))
+        commit = repository.find_merge_base(ref)
+        if commit is None:
+            self.echo(f"confirm: HEAD is an ancestor of {ref}, so that there is no base to run")
+            return nullcontext()
+        return repository.check_out(commit, self.command.python, copy=bool(self.install))
+
+    def _run(
+        self, base: FoundBaseline | None, checkout: BaseCheckout | None
+    ) -> tuple[SuiteRun, Report]:
+        job, environ = self.job, self.job.environ
+        problem = run_install_commands(
+            self.install, self.command.python, root=job.root, environ=environ, echo=self.echo
+        )
+        if problem is not None:
+            failed = Finding("install_failed", "install", f"{problem}; the suite did not run")
+            return SuiteRun(1), report_loaded(job, LoadedResults(findings=(failed,)))
+        command = replace(self.command, adaptive_plan=_build_adaptive_plan(job, base))
+        run = run_suite(command, environ=environ, emit=self.echo, on_progress=self.on_progress)
+        if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
+            missing = LoadedResults(findings=(_describe_missing_session(run),))
+            return run, report_loaded(job, missing, (), base)
+        report = self._report(base)
+        if checkout is None or run.interrupted_by is not None:
+            return run, report
+        return self._confirm(run, report, base, checkout)
+
+    def _confirm(
+        self, run: SuiteRun, report: Report, base: FoundBaseline | None, checkout: BaseCheckout
+    ) -> tuple[SuiteRun, Report]:
+        """Confirm the drops that fail the gate, and report anew."""
+        scenarios = plan_repeats(report)
+        if not scenarios:
+            return run, report
+        confirming = ConfirmationJob(
+            self.command,
+            checkout,
+            self.install,
+            self.job.environ,
+            self.echo,
+            self.on_progress,
+            report.summary.totals,
+        )
+        write_confirmation(self.job.folder, confirming.confirm(scenarios))
+        return confirming.interrupted or run, self._report(base)
+
+    def _report(self, base: FoundBaseline | None) -> Report:
+        return write_report(
+            self.job,
+            base,
+            lambda spool, redact: load_results(
+                (),
+                (),
+                root=self.job.root,
+                runs=(self.job.folder,),
+                spool=spool,
+                redact=redact,
+                passed_on_retry=self.job.settings.gate.passed_on_retry,
+            ),
+        )
+
+
+def _get_git_ref(baseline: str | None) -> str | None:
+    """Return the branch or commit that `git:REF:PATH` names, if the setting is one."""
+    from ci_agent_eval.results.baselines.git import PREFIX, parse_git_location  # noqa: PLC0415 - rarely needed
+
+    is_git = baseline is not None and baseline.startswith(PREFIX)
+    return parse_git_location(baseline).ref if baseline and is_git else None
+
+
+def _build_adaptive_plan(job: Job, base: FoundBaseline | None) -> AdaptivePlan:
+    """Return what the run needs to decide on adaptive iterations."""
+    gate, policy = job.settings.gate, job.settings.compare.policy
+    predicted: tuple[PredictedScenario, ...] = ()
+    if base is not None and isinstance(base.baseline, Baseline):
+        from ci_agent_eval.analysis.comparison.scenario_test import (  # noqa: PLC0415 - needs NumPy
+            predict_scenarios,
+        )
+
+        predicted = tuple(predict_scenarios(base.baseline))
+    return AdaptivePlan(
+        min_pass_rate=gate.min_pass_rate if gate.suite_min_pass_rate is None else None,
+        level=policy.level / 2,
+        predicted=predicted,
+    )
+
+
+_NEVER_STARTED = {
+    4: "it could not use its arguments or paths",
+    5: "it found no test",
+}
+"""Meaning of pytest's exit status without a session (pytest's `ExitCode`)."""
+
+
+def _describe_missing_session(run: SuiteRun) -> Finding:
+    """Return a finding for a pytest run that ended before its session began."""
+    if ended_by := run.interrupted_by or run.killed_by:
+        return Finding("interrupted", "pytest", f"{ended_by.name} ended it before it had begun")
+    if run.usage_error is not None:
+        return Finding("collection_error", "pytest", run.usage_error)
+    why = _NEVER_STARTED.get(run.exit_status, "it left no session")
+    message = f"{why} (status {run.exit_status}); its output above says more"
+    if run.only is not None:
+        message = f"it ran nothing ({run.only}); take it out of pytest's arguments"
+    return Finding("collection_error", "pytest", message)
