@@ -67,7 +67,7 @@ class AdaptiveIterations:
         """Register the object for the selected episodes; None: none is adaptive."""
         if (known := config.pluginmanager.get_plugin(NAME)) is not None:
             config.pluginmanager.unregister(known)
-        found = cls(_load_plan(config), config.stash.get(options.SCENARIO_COUNT, 1))
+        found = cls(load_plan(config), config.stash.get(options.SCENARIO_COUNT, 1))
         for item in items:
             if (limits := get_iteration(item).limits).minimum is not None:
                 found._add(item, limits)
@@ -173,7 +173,7 @@ class AdaptiveIterations:
         return PredictedRate(chosen[0].alpha, chosen[0].beta) if chosen else None
 
 
-def _load_plan(config: pytest.Config) -> AdaptivePlan:
+def load_plan(config: pytest.Config) -> AdaptivePlan:
     """Return the plan of `agent-eval run`; without one, no baseline is known."""
     file: str | None = config.option.episode_adaptive_plan
     return (

@@ -276,6 +276,7 @@ class TestOld(unittest.TestCase):
 NOTES = [
     "note: often (agent a): min_passes 6 of 5 iterations cannot be reached; run 6 or more",
     "note: refund: 5 iterations cannot prove min_pass_rate 0.8 even if all pass (they prove 0.566 at 95%); 16 would be enough",
+    "note: if each of the 7 required scenarios passes 98% of the time, an unchanged suite fails in 29% of runs; `agent-eval power` shows which iterations or required rates would do",
     "note: run once, not repeated: test_suite.py::TestOld::test_method; pytest repeats neither methods of unittest.TestCase nor what is marked after collection",
 ]
 
@@ -301,3 +302,54 @@ def test_a_note_keeps_a_secret_and_the_terminal(suite, monkeypatch):
     (note,) = [line for line in suite.run().result.outlines if line.startswith("note: ")]
     assert "hunter2" not in note
     assert "\x1b" not in note
+
+
+MANY = """
+    import pytest
+
+    @pytest.mark.parametrize("n", range(20))
+    def test_one(n, episode):
+        episode.check("n", True)
+
+    @pytest.mark.episode(gate="advisory")
+    @pytest.mark.parametrize("n", range(20))
+    def test_two(n, episode):
+        episode.check("n", True)
+"""
+OFTEN_RED = (
+    "note: if each of the 20 required scenarios passes 98% of the time, an unchanged suite fails "
+    "in {} of runs; `agent-eval power` shows which iterations or required rates would do"
+)
+
+
+def list_notes(ran):
+    return [line for line in ran.result.outlines if line.startswith("note: ")]
+
+
+def test_a_suite_that_would_often_fail_unchanged_is_noted(suite):
+    suite.write(MANY)
+    assert list_notes(suite.run()) == [OFTEN_RED.format("33%")]
+    thrice = suite.run("--aitest-iterations=3")
+    assert list_notes(thrice) == [OFTEN_RED.format("70%")]
+
+
+def test_a_suite_that_nothing_gates_is_not_noted(suite):
+    suite.write(MANY)
+    assert "unchanged" not in suite.run_in_process().stdout.str()
+
+
+def test_a_suite_that_replays_is_not_noted(suite):
+    suite.write(MANY)
+    assert list_notes(suite.run("--cassette=replay")) == []
+
+
+def test_milder_requirements_are_not_noted(suite):
+    suite.write(
+        MANY.replace(
+            "    @pytest.mark.param",
+            "    @pytest.mark.episode(min_pass_rate=0.3)\n    @pytest.mark.param",
+            1,
+        )
+    )
+    ran = suite.run("--aitest-iterations=3")
+    assert [note for note in list_notes(ran) if "unchanged" in note] == []
