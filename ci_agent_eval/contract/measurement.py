@@ -144,7 +144,7 @@ def _is_violated(budget: Budget, samples: Sequence[float]) -> bool:
 
 
 def compute_excess_chance(above: int, count: int, share: float) -> float:
-    """Return the chance of at least so many values above a percentile: the binomial tail."""
+    """Return the chance of `above` or more of `count` values above a percentile."""
     terms = (
         math.comb(count, k) * (1 - share) ** k * share ** (count - k)
         for k in range(above, count + 1)
