@@ -65,7 +65,9 @@ class ProgressLine:
 
 def format_progress(progress: RunProgress) -> str:
     """Return the line: episodes, failures, errors, violations, cost."""
-    of = "" if progress.selected is None else f" of {progress.selected}"
+    # Adaptive iterations may be more than were selected.
+    is_known = progress.selected is not None and progress.finished <= progress.selected
+    of = f" of {progress.selected}" if is_known else ""
     return (
         f"agent-eval: {progress.finished}{of} episodes ended, failed: {progress.failed}, "
         f"errors: {progress.errors}, budget violations: {progress.violations}, "

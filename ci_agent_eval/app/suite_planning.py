@@ -29,7 +29,10 @@ def require_rated_scenarios(
         raise InputError(f"{name}: {found.baseline.reason}; name what a run has left")
     rated = rate_scenarios(found.baseline, settings.policy)
     if not rated:
-        raise InputError(f"{name}: no required scenario was judged in every run; name other runs")
+        raise InputError(
+            f"{name}: no required scenario with a fixed number of iterations was judged in every "
+            "run; name other runs"
+        )
     return rated
 
 
@@ -37,7 +40,7 @@ def rate_scenarios(baseline: Baseline, policy: GatePolicy) -> tuple[RatedScenari
     """Return the strict required scenarios of the latest run, in each usual run of the base.
 
     Runs that lack more than half of them are no usual runs; a scenario that a usual run lacks is
-    left out.
+    left out, and so is one whose iterations are adaptive.
     """
     runs = [
         summarize_baseline_run(baseline.runs[place].episodes)
@@ -46,7 +49,10 @@ def rate_scenarios(baseline: Baseline, policy: GatePolicy) -> tuple[RatedScenari
     latest = {
         key: run.summary
         for key, run in (runs[0].items() if runs else ())
-        if run.summary.gate == "required" and run.summary.mode == "strict" and run.tally.judged
+        if run.summary.gate == "required"
+        and run.summary.mode == "strict"
+        and run.summary.adaptive is None
+        and run.tally.judged
     }
     judged = [{key: run[key].tally for key in latest if key in run and run[key].tally.judged}
               for run in runs]  # fmt: skip

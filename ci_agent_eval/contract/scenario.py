@@ -64,12 +64,13 @@ Name = Annotated[StrictStr, Field(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7
 """An id: printable, up to 200 characters."""
 
 
-def _check_iterations(text: str) -> str:
-    parse_iterations(text)
-    return text
+def _check_iterations(given: Any) -> Any:
+    if given is not None:
+        parse_iterations(given)
+    return given
 
 
-Iterations = Annotated[StrictStr, AfterValidator(_check_iterations)]
+Iterations = Annotated[Number | StrictStr | None, BeforeValidator(_check_iterations)]
 
 Texts = Annotated[tuple[Text, ...], AfterValidator(_refuse_empty)]
 Patterns = Annotated[tuple[Pattern, ...], AfterValidator(_refuse_empty)]
@@ -143,7 +144,7 @@ class ScenarioEntry(KnownKeysModel):
     gate: Gating | None = None
     min_pass_rate: Rate | None = None
     min_passes: Number | None = None
-    iterations: Number | Iterations | None = Field(
+    iterations: Iterations = Field(
         default=None, description="a number, or `auto` with an optional range such as `auto:5-40`"
     )
     allowed_stops: AllowedStops = Field(

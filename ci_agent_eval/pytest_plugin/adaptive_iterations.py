@@ -70,13 +70,14 @@ class AdaptiveIterations:
         found = cls(load_plan(config), config.stash.get(options.SCENARIO_COUNT, 1))
         for item in items:
             if (limits := get_iteration(item).limits).minimum is not None:
-                found._add(item, limits)
+                found.add(item, limits)
         if not found._units:
             return None
         config.pluginmanager.register(found, NAME)
         return found
 
-    def _add(self, item: pytest.Item, limits: IterationRange) -> None:
+    def add(self, item: pytest.Item, limits: IterationRange) -> None:
+        """Add an adaptive iteration of a scenario."""
         unit = self._units[item] = get_scenario_unit(item)
         found = self._scenarios.setdefault(unit, _AdaptiveScenario(limits, limits.guaranteed))
         found.tests += get_iteration(item).number == 1

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from tests.builders import episode, failing
 
 SUITE = """
@@ -35,7 +36,9 @@ def ran(agent_eval, tmp_path):
         (tmp_path / "test_suite.py").write_text(suite)
         (tmp_path / "agent-eval.toml").write_text(settings)
         done = agent_eval("run", "test_suite.py", *arguments)
-        verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
+        written = (tmp_path / "agent-eval-report/verdict.json").read_text()
+        verdict = json.loads(written)
+        assert render_verdict(parse_verdict(written)) == written
         report = (tmp_path / "agent-eval-report/summary.md").read_text()
         return done.returncode, verdict, report, done.stdout
 

@@ -80,7 +80,10 @@ def test_a_baseline_in_json(agent_eval, tmp_path):
     [
         ((), "there is no baseline: give --baseline, or --scenarios for a plan"),
         (("--baseline", "missing"), "missing: "),
-        (("--baseline", "advisory"), "advisory: no required scenario was judged in every run"),
+        (
+            ("--baseline", "advisory"),
+            "advisory: no required scenario with a fixed number of iterations was judged in",
+        ),
         (("--scenarios", "0"), "0 is not in the range"),
         (("--scenarios", "3", "--min-pass-rate", "2"), "min-pass-rate"),
     ],

@@ -26,6 +26,7 @@ def test_the_line_counts_episodes_violations_and_cost():
         "agent-eval: 3 of 12 episodes ended, failed: 1, errors: 1, budget violations: 2, $0.0123"
     )
     assert format_progress(RunProgress()).startswith("agent-eval: 0 episodes ended")
+    assert format_progress(RunProgress(9, 3)).startswith("agent-eval: 9 episodes ended")
 
 
 def test_on_a_terminal_the_line_stays_below_what_the_suite_prints():

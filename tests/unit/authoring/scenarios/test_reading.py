@@ -100,6 +100,19 @@ def test_the_marker_says_only_what_is_given():
     }
 
 
+@pytest.mark.parametrize("given", ["auto", "auto:5-40", "7"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.csv", "id,fixed_responses,iterations\na,hi,{}\n"),
+        ("s.yaml", "- {{id: a, fixed_responses: [hi], iterations: {}}}"),
+    ],
+)
+def test_iterations_are_a_number_or_adaptive(name, text, given):
+    (scenario,) = parse(text.format(given), name)
+    assert scenario.marker["iterations"] == (7 if given == "7" else given)
+
+
 def test_yaml_is_read_as_1_2_has_it():
     text = "- {id: on, fixed_responses: [yes, No, off, 1:30, 2024-01-01, y, '7']}"
     (scenario,) = parse(text, "s.yml")
@@ -215,6 +228,18 @@ def test_a_cell_may_have_lines_of_its_own():
         (
             "- {id: a, fixed_responses: [hi], iterations: 3, min_passes: 9}",
             "s.yaml:1: min_passes 9 of 3 iterations can never be reached",
+        ),
+        (
+            "- {id: a, fixed_responses: [hi], iterations: auto, min_passes: 9}",
+            "s.yaml:1: min_passes needs a fixed number of iterations; give min_pass_rate",
+        ),
+        (
+            "- {id: a, fixed_responses: [hi], iterations: often}",
+            "s.yaml:1: iterations: must be a whole number, 1 or more",
+        ),
+        (
+            "- {id: a, fixed_responses: [hi], iterations: 2.0}",
+            "s.yaml:1: iterations: must be a whole number, 1 or more",
         ),
         (
             "- {id: a, fixed_responses: [hi], gate: maybe}",
