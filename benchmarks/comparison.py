@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from behaviour import behaviour_section
 from data import write_results
 from measure import ROOT, Figure, action, format_share, load_average, machine, median
 from metric_ratios import render_metric_sections
@@ -233,6 +234,7 @@ def page(folder: Path) -> str:
             *confirmation_rows(),
             "",
             *render_metric_sections(),
+            *behaviour_section(),
             "## Time",
             "",
             "100 scenarios of 20 iterations, load to published comment: whole processes, start-up",

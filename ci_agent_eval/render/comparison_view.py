@@ -135,6 +135,21 @@ MOST_CONDITIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
+class ToolRow:
+    """A tool that was renamed, or that more or fewer episodes of the suite call."""
+
+    tool: str
+    """Foreign text, as is `renamed_to`."""
+    renamed_to: str | None
+    change: str
+    """How often it is called, and in how many scenarios, in our own words."""
+
+
+MOST_TOOLS = 6
+"""Most tools whose change is shown."""
+
+
+@dataclass(frozen=True, slots=True)
 class ComparisonView:
     """A comparison with the baseline."""
 
@@ -146,6 +161,19 @@ class ComparisonView:
     trend: Sequence[TrendPoint]
     changed_conditions: Sequence[ConditionRow] = ()
     """Conditions that differ in compared scenarios."""
+    tools: Sequence[ToolRow] = ()
+    """Changes of tools; scenarios that they explain are not listed again."""
+
+    @property
+    def shown_tools(self) -> Sequence[ToolRow]:
+        """The first changes of tools."""
+        return self.tools[:MOST_TOOLS]
+
+    @property
+    def hidden_tools(self) -> str:
+        """How many changes of tools are not shown: `and 3 more`; empty: none."""
+        rest = len(self.tools) - MOST_TOOLS
+        return f"and {format_count(rest)} more" if rest > 0 else ""
 
     @property
     def changed_scenarios(self) -> Sequence[ComparisonRow]:
@@ -153,8 +181,8 @@ class ComparisonView:
         return sorted((r for r in self.scenarios if r.diff and r.is_changed), key=_rank_row)
 
     @property
-    def detoured_scenarios(self) -> Sequence[ComparisonRow]:
-        """Unchanged scenarios with a trajectory diff."""
+    def diverging_scenarios(self) -> Sequence[ComparisonRow]:
+        """Otherwise unchanged scenarios whose tool calls changed."""
         return [row for row in self.scenarios if row.diff and not row.is_changed]
 
     @property
@@ -170,7 +198,20 @@ def build_comparison(report: Report) -> ComparisonView | None:
         return None
     rows = tuple(map(_build_row, found.scenarios))
     conditions = tuple(_build_condition_rows(found))
-    return ComparisonView(found.label, describe_method(found), rows, found.trend, conditions)
+    tools = tuple(_build_tool_rows(found))
+    method = describe_method(found)
+    return ComparisonView(found.label, method, rows, found.trend, conditions, tools)
+
+
+def _build_tool_rows(found: Comparison) -> Iterator[ToolRow]:
+    for rename in found.tool_renames:
+        scenarios = count_noun(rename.calling, "scenario")
+        words = f"in {format_count(rename.scenarios)} of {scenarios}"
+        yield ToolRow(rename.before, rename.after, words)
+    for tool in found.tool_changes:
+        before, after = map(numbers.format_percent, (tool.before, tool.after))
+        scenarios = count_noun(tool.scenarios, "scenario")
+        yield ToolRow(tool.tool, None, f"called in {before} → {after} of episodes in {scenarios}")
 
 
 def _build_condition_rows(found: Comparison) -> Iterator[ConditionRow]:

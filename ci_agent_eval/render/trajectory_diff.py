@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.analysis.comparison.model import Divergence
+from ci_agent_eval.analysis.comparison.model import Divergence, DivergingEpisodes
 from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.numbers import count_noun, format_count
 
 MOST_STEPS = 40
 """Most tool calls of a sequence that a comment shows."""
-MOST_DETOURS = 10
-"""Most unchanged scenarios whose trajectory diff a comment shows."""
+MOST_DIVERGING = 10
+"""Most otherwise unchanged scenarios whose trajectory diff a comment shows."""
 
 _STEP_LIMIT = 200
 """Characters of a tool's name and argument in a sequence."""
@@ -31,6 +31,11 @@ class TrajectoryDiff:
     before: Sequence[str]
     """Names of tools, foreign text; at `call` with the argument that differs."""
     after: Sequence[str]
+    episodes: str = ""
+    """The episodes of this run that it shows, if not all; as `in the failing episodes`."""
+    share_before: str = ""
+    """How many episodes make these calls: `9 of 10 episodes`; empty: unknown."""
+    share_after: str = ""
 
 
 def build_diff(found: Divergence) -> TrajectoryDiff:
@@ -41,7 +46,28 @@ def build_diff(found: Divergence) -> TrajectoryDiff:
         found.call,
         _with_argument(found, found.before, found.argument_before),
         _with_argument(found, found.after, found.argument_after),
+        _EPISODES[found.episodes][0],
+        _describe_share(found.share_before, _EPISODES[found.episodes][1]),
+        _describe_share(found.share_after, _EPISODES[found.episodes][2]),
     )
+
+
+_EPISODES: dict[DivergingEpisodes, tuple[str, str, str]] = {
+    "typical": ("", "episode", "episode"),
+    "failing": ("in the failing episodes", "passing episode", "failing episode"),
+    "over_budget": (
+        "in the episodes over budget",
+        "episode within budget",
+        "episode over budget",
+    ),
+}
+
+
+def _describe_share(share: tuple[int, int] | None, noun: str) -> str:
+    if share is None:
+        return ""
+    noun = noun if share[1] == 1 else noun.replace("episode", "episodes")
+    return f"{format_count(share[0])} of {format_count(share[1])} {noun}"
 
 
 def _with_argument(found: Divergence, names: Sequence[str], value: str | None) -> Sequence[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.integration.command_server import run_agent_eval
@@ -31,3 +33,28 @@ def failed_desk(tmp_path_factory):
 @pytest.fixture(scope="module")
 def passed_desk(tmp_path_factory):
     return run_desk(tmp_path_factory.mktemp("passed"), mended=True)
+
+
+def _write_results(folder, episodes):
+    folder.mkdir(parents=True)
+    found = [item.model_dump(mode="json") for item in episodes]
+    text = json.dumps({"schema_version": "1", "suite": "default", "episodes": found})
+    (folder / "results.json").write_text(text)
+
+
+@pytest.fixture
+def compared(agent_eval, tmp_path):
+    """Report on a head against runs of the base; return the exit code, the verdict and the text."""
+
+    def run(head, *bases, **gate):
+        _write_results(tmp_path / "head", head)
+        for number, base in enumerate(bases):
+            _write_results(tmp_path / f"base/run-{number}", base)
+        settings = "".join(f"{name} = {value!r}\n" for name, value in gate.items())
+        (tmp_path / "agent-eval.toml").write_text(f"[gate]\n{settings}")
+        done = agent_eval("report", "--results", "head/results.json", "--baseline", "base",
+                          "--format", "markdown")  # fmt: skip
+        verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
+        return done.returncode, verdict, done.stdout
+
+    return run

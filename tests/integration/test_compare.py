@@ -108,7 +108,8 @@ def test_run_reads_the_baseline_of_the_settings(agent_eval, base, tmp_path):
     page = (tmp_path / "agent-eval-report/report.html").read_text()
     comment = (tmp_path / "agent-eval-report/comment.md").read_text()
     assert "Against the baseline" in page
-    assert "- lookup_order(order_id=0) → ask_manager\n+ lookup_order(order_id=10)\n" in comment
+    assert "- lookup_order → ask_manager  (20 of 20 passing episodes)\n" in comment
+    assert "+ lookup_order  (12 of 12 failing episodes)\n" in comment
 
 
 def test_a_vanished_scenario_fails(agent_eval, base, tmp_path):

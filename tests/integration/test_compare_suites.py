@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.builders import episode, evaluated, failing
-
-
-def write(folder, episodes):
-    folder.mkdir(parents=True)
-    found = [item.model_dump(mode="json") for item in episodes]
-    text = json.dumps({"schema_version": "1", "suite": "default", "episodes": found})
-    (folder / "results.json").write_text(text)
 
 
 def strict(failed, iterations, shift=0, **fields):
@@ -34,24 +25,6 @@ def evaluations(failed, count, **fields):
         )
         for n in range(count)
     ]
-
-
-@pytest.fixture
-def compared(agent_eval, tmp_path):
-    """Report on a head against runs of the base; return the exit code, the verdict and the text."""
-
-    def run(head, *bases, **gate):
-        write(tmp_path / "head", head)
-        for number, base in enumerate(bases):
-            write(tmp_path / f"base/run-{number}", base)
-        settings = "".join(f"{name} = {value!r}\n" for name, value in gate.items())
-        (tmp_path / "agent-eval.toml").write_text(f"[gate]\n{settings}")
-        done = agent_eval("report", "--results", "head/results.json", "--baseline", "base",
-                          "--format", "markdown")  # fmt: skip
-        verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
-        return done.returncode, verdict, done.stdout
-
-    return run
 
 
 def kinds(verdict, part="reasons"):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ci_agent_eval.analysis.comparison.behaviour import describe_behaviour
 from ci_agent_eval.analysis.comparison.conditions import (
     ConditionSets,
     collect_conditions,
@@ -15,7 +16,6 @@ from ci_agent_eval.analysis.comparison.conditions import (
     find_common_conditions,
     list_changed_conditions,
 )
-from ci_agent_eval.analysis.comparison.divergence import find_divergence, find_typical_steps
 from ci_agent_eval.analysis.comparison.metric_changes import (
     MetricChanges,
     compute_metric_changes,
@@ -25,7 +25,6 @@ from ci_agent_eval.analysis.comparison.model import (
     ComparePolicy,
     Comparison,
     ConditionDifference,
-    Divergence,
     ScenarioChange,
     ScenarioComparison,
     ScenarioMetrics,
@@ -81,7 +80,7 @@ def compare_runs(
     counted = [runs[place] for place in find_distinct_runs(baseline.runs)]
     paired = _ScenarioPairing(counted, after, is_passing, required_share, policy)
     decided = decide_regressions(paired.compare_all(), paired.pools, policy)
-    scenarios = decided.scenarios
+    scenarios, behaviour = describe_behaviour(decided.scenarios, paired.pools, policy.level / 2)
     suite = list_suite_changes(paired.list_compared(scenarios), policy)
     suite_level = _share_level(suite, policy)
     return Comparison(
@@ -93,6 +92,8 @@ def compare_runs(
         run_correlation=round_significant(decided.run_correlation),
         suite=mark_drops(suite, suite_level),
         changed_conditions=count_changed_conditions(scenarios),
+        tool_renames=behaviour.renames,
+        tool_changes=behaviour.tools,
         copies=len(runs) - len(counted),
         replays=sum(before.repeated for before, _ in paired.pools.values()),
         trend=build_trend(
@@ -254,7 +255,6 @@ class _ScenarioPairing:
             changed_conditions=list_changed_conditions(
                 collect_conditions(comparable[0].episodes), collect_conditions(now.episodes)
             ),
-            divergence=self._find_divergence(comparable[0], now),
         )
 
     def _keep_comparable(
@@ -287,16 +287,6 @@ class _ScenarioPairing:
             )
             return compare_conditions(incomparable, kept, self.policy.across)
         return ()
-
-    def _find_divergence(self, before: ScenarioRun, after: ScenarioRun) -> Divergence | None:
-        """Compare typical trajectories; the side that fails more is represented by its failures."""
-        rates = [run.tally.pass_rate or 0.0 for run in (before, after)]
-        failing = rates[1] < rates[0] or self.is_passing(after.summary) is False
-        paths = (
-            find_typical_steps(before.episodes, failing=rates[0] < rates[1]),
-            find_typical_steps(after.episodes, failing=failing),
-        )
-        return None if None in paths else find_divergence(*(path or () for path in paths))
 
     def _iterate_vanished(self, matched: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
         """Yield the scenarios of the latest baseline run that the head does not have."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.model import Divergence
+from ci_agent_eval.analysis.comparison.model import Divergence, ScenarioComparison
+from ci_agent_eval.analysis.comparison.pool import PoolPair, ToolSequence, list_tools
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, TrajectoryStep
 
 MAX_VALUE = 80
@@ -16,53 +18,136 @@ MAX_VALUE = 80
 LEADING_CONTEXT = 20
 """Number of these before the first character that differs."""
 
+Steps = tuple[TrajectoryStep, ...]
+Renames = Mapping[str, str]
+"""New names of tools to their names in the base."""
 
-def find_typical_steps(
-    episodes: Iterable[EpisodeRecord], *, failing: bool
-) -> tuple[TrajectoryStep, ...] | None:
-    """Return the most frequent sequence of tool calls of the failing or of the passing episodes.
 
-    Among equally frequent ones the smallest, so that the order of episodes does not matter. If no
-    episode has that outcome, all judged ones count. None: no episode was judged.
+def find_typical(counts: Mapping[ToolSequence, int], tool: str | None = None) -> ToolSequence:
+    """Return the most frequent sequence, among equally frequent ones the smallest.
+
+    With a tool: of those that call it.
     """
-    judged = [record for record in episodes if record.outcome in ("passed", "failed")]
-    wanted = "failed" if failing else "passed"
-    pool = [record for record in judged if record.outcome == wanted] or judged
-    counts = Counter(record.steps for record in pool)
-    return min(counts, key=lambda steps: (-counts[steps], steps)) if counts else None
+    wanted = [sequence for sequence in counts if tool is None or tool in sequence]
+    return min(wanted, key=lambda sequence: (-counts[sequence], sequence))
 
 
 def find_divergence(
-    before: tuple[TrajectoryStep, ...], after: tuple[TrajectoryStep, ...]
+    scenario: ScenarioComparison, pools: PoolPair, names: Renames
 ) -> Divergence | None:
-    """Return the first difference of two sequences of tool calls; None: they are equal."""
-    for at, (old, new) in enumerate(zip(before, after, strict=False)):
-        if old.tool != new.tool:
-            return _build_divergence(at, after, before, after)
+    """Return where the failing episodes leave the base, or where a changed scenario does.
+
+    None: the calls are the same, or differ no more than those of unchanged runs do.
+    """
+    before, after = (list(pool.judged) for pool in pools)
+    if scenario.change == "newly_failing" or scenario.call in {"regression", "undecided"}:
+        passing = [record for record in before if record.outcome == "passed"]
+        failing = [record for record in after if record.outcome == "failed"]
+        if found := _compare_typical(passing, failing, names, arguments=True):
+            return replace(found, episodes="failing")
+    if over := set(scenario.newly_over):
+        within = [record for record in before if not _is_over(record, over)]
+        beyond = [record for record in after if _is_over(record, over)]
+        if found := _compare_typical(within, beyond, names, arguments=False):
+            return replace(found, episodes="over_budget")
+    if scenario.behaviour is None or not scenario.behaviour.changed:
+        return None
+    before, after = ([record for record in side if record.is_rated] for side in (before, after))
+    found = _compare_typical(before, after, names, arguments=False)
+    return found or _compare_risen(before, after, names)
+
+
+def _is_over(record: EpisodeRecord, budgets: set[str]) -> bool:
+    return any(violation.budget in budgets for violation in record.violations)
+
+
+def _compare_typical(
+    before: Sequence[EpisodeRecord],
+    after: Sequence[EpisodeRecord],
+    names: Renames,
+    *,
+    arguments: bool,
+) -> Divergence | None:
+    """Compare the most frequent sequences; None: they are equal, or there is no episode."""
+    if not before or not after:
+        return None
+    typical = (find_typical(Counter(map(_get_tools, side))) for side in (before, after))
+    return _compare_sequences((before, after), tuple(typical), names, arguments=arguments)
+
+
+def _compare_risen(
+    before: Sequence[EpisodeRecord], after: Sequence[EpisodeRecord], names: Renames
+) -> Divergence | None:
+    """Compare the base's typical sequence with the one whose share of the episodes rose most."""
+    old, new = Counter(map(_get_tools, before)), Counter(map(_get_tools, after))
+    known = {_rename(sequence, names): count for sequence, count in new.items()}
+    rises = {
+        s: known[_rename(s, names)] / len(after) - old[_rename(s, names)] / len(before) for s in new
+    }
+    usual = find_typical(old)
+    risen = [s for s in rises if rises[s] > 0 and _rename(s, names) != usual]
+    if not risen:
+        return None
+    most = min(risen, key=lambda sequence: (-rises[sequence], sequence))
+    return _compare_sequences((before, after), (usual, most), names, arguments=False)
+
+
+def _get_tools(record: EpisodeRecord) -> ToolSequence:
+    return list_tools(record.steps)
+
+
+def _rename(sequence: ToolSequence, names: Renames) -> ToolSequence:
+    return tuple(names.get(tool, tool) for tool in sequence)
+
+
+def _compare_sequences(
+    sides: tuple[Sequence[EpisodeRecord], ...],
+    sequences: tuple[ToolSequence, ...],
+    names: Renames,
+    *,
+    arguments: bool,
+) -> Divergence | None:
+    """Compare two sequences, each by the most frequent steps of the episodes that make it."""
+    counts = [
+        Counter(record.steps for record in side if _get_tools(record) == sequence)
+        for side, sequence in zip(sides, sequences, strict=True)
+    ]
+    before, after = (min(c, key=lambda steps: (-c[steps], steps)) for c in counts)
+    found = _find_other_tool(before, after, names)
+    if found is None and arguments:
+        found = _find_other_argument(before, after)
+    if found is None:
+        return None
+    shares = [(c.total(), len(side)) for c, side in zip(counts, sides, strict=True)]
+    return replace(found, share_before=shares[0], share_after=shares[1])
+
+
+def _find_other_tool(before: Steps, after: Steps, names: Renames) -> Divergence | None:
+    for at, (old, new) in enumerate(zip_longest(before, after)):
+        if old is None or new is None or old.tool != names.get(new.tool, new.tool):
+            return _build_divergence(at, after if new else before, before, after)
+    return None
+
+
+def _find_other_argument(before: Steps, after: Steps) -> Divergence | None:
+    """Return the first argument that differs, of sequences of the same tools."""
+    for at, (old, new) in enumerate(zip(before, after, strict=True)):
         if old.arguments != new.arguments:
             name, old_text, new_text = _find_first_difference(old.arguments, new.arguments)
             found = _build_divergence(at, after, before, after)
             return replace(found, argument=name, argument_before=old_text, argument_after=new_text)
-    if len(before) == len(after):
-        return None
-    longer = before if len(before) > len(after) else after
-    return _build_divergence(min(len(before), len(after)), longer, before, after)
+    return None
 
 
-def _build_divergence(
-    at: int,
-    steps: tuple[TrajectoryStep, ...],
-    before: tuple[TrajectoryStep, ...],
-    after: tuple[TrajectoryStep, ...],
-) -> Divergence:
+def _build_divergence(at: int, steps: Steps, before: Steps, after: Steps) -> Divergence:
     """Build the divergence at a step; `steps` are of the side that the turn number refers to."""
     turn = steps[at].turn
     return Divergence(
         turn=turn,
         call=at + 1,
         argument=None,
-        before=tuple(step.tool for step in before),
-        after=tuple(step.tool for step in after),
+        before=list_tools(before),
+        after=list_tools(after),
         call_of_turn=sum(1 for step in steps[: at + 1] if step.turn == turn),
     )
 

@@ -179,6 +179,65 @@ class ChangedCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceCount:
+    """The judged episodes with one sequence of tool calls."""
+
+    tools: tuple[str, ...]
+    """Names of the tools in order."""
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioBehaviour:
+    """The tool calls of a scenario's judged episodes on both sides."""
+
+    before: int
+    """Number of episodes of all comparable baseline runs."""
+    after: int
+    sequences: tuple[SequenceCount, ...]
+    """The most frequent sequences, those of the base first."""
+    typical_before: tuple[str, ...]
+    """The most frequent sequence of the base, and that of the head."""
+    typical_after: tuple[str, ...]
+    p_value: float | None = None
+    """Adjusted p-value that the distribution of sequences changed, beyond what the suite's renamed
+    and changed tools explain; None: too few episodes, or no difference, to test."""
+    changed: bool = False
+    """Whether the change is significant."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRename:
+    """A tool of the base that the head calls by a new name."""
+
+    before: str
+    after: str
+    scenarios: int
+    """Number of scenarios that call both."""
+    calling: int
+    """Number of compared scenarios that call it in the base."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChange:
+    """A tool that a larger or smaller share of the suite's episodes calls."""
+
+    tool: str
+    before: float
+    """Mean share of the episodes that call it, 0 to 1, over the scenarios that call it."""
+    after: float
+    scenarios: int
+    """Number of scenarios that call it on either side."""
+    p_value: float
+    """Adjusted for the number of tools tested."""
+
+
+DivergingEpisodes = Literal["typical", "failing", "over_budget"]
+"""Episodes of the head that a divergence is of; of the base, if they fail, those that pass."""
+
+
+@dataclass(frozen=True, slots=True)
 class Divergence:
     """The first divergence of two trajectories, and both sequences of tool calls."""
 
@@ -196,6 +255,10 @@ class Divergence:
     argument_before: str | None = None
     """That argument in the baseline as JSON, cut around the difference; None: not passed."""
     argument_after: str | None = None
+    episodes: DivergingEpisodes = "typical"
+    share_before: tuple[int, int] | None = None
+    """Number of these episodes with that sequence in the base, and their number; None: unknown."""
+    share_after: tuple[int, int] | None = None
 
 
 ScenarioMetric = Literal["cost_usd", "typical_latency_ms"]
@@ -248,7 +311,10 @@ class ScenarioComparison:
     """Conditions that make it, or some of its iterations, incomparable."""
     changed_conditions: tuple[ConditionDifference, ...] = ()
     """Conditions that differ and are compared all the same."""
+    behaviour: ScenarioBehaviour | None = None
+    """None: a side has no judged episode that is comparable."""
     divergence: Divergence | None = None
+    """Where the tool calls differ, if they changed or explain failures; else None."""
     renamed_from: str | None = None
     thinned: bool = False
     """Whether it has too few judged iterations, unlike the latest baseline run, to detect a
@@ -354,6 +420,8 @@ class Comparison:
     """Measures of the suite as a whole."""
     changed_conditions: tuple[ChangedCondition, ...] = ()
     """Conditions that differ in compared scenarios, the most frequent first."""
+    tool_renames: tuple[ToolRename, ...] = ()
+    tool_changes: tuple[ToolChange, ...] = ()
     trend: tuple[TrendPoint, ...] = ()
     """The last baseline runs, oldest first, then the head."""
     copies: int = 0

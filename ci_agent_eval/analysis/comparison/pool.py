@@ -10,12 +10,18 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Literal, NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.comparison.run_variation import PassCounts
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcome
+from ci_agent_eval.analysis.loaded_results import (
+    EpisodeRecord,
+    OutcomeTally,
+    TrajectoryStep,
+    tally_outcome,
+)
 from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 
@@ -36,6 +42,10 @@ class RunValues(NamedTuple):
     run: int
     """Place of the run, 0 for the latest."""
     iterations: IterationValues
+
+
+ToolSequence = tuple[str, ...]
+"""Names of the called tools, in order."""
 
 
 class Metric(NamedTuple):
@@ -67,6 +77,8 @@ class RunSample(NamedTuple):
     counts: PassCounts
     scores: tuple[float, ...]
     """Scores of an evaluation, 0 to 1, by iteration."""
+    sequences: Mapping[ToolSequence, int]
+    """Number of iterations with each sequence of tool calls."""
     sequential: PassCounts | None = None
     """All judged iterations, if their number was decided by their outcomes; `counts` are then of
     those that always run."""
@@ -94,6 +106,8 @@ class IterationPool:
     """Number of iterations that passed only on a retry."""
     runs: tuple[RunSample, ...] = ()
     """Each run with judged iterations, latest first."""
+    judged: tuple[EpisodeRecord, ...] = ()
+    """The decisive attempt of each judged iteration."""
 
     def aggregate(self, name: str) -> float | None:
         """Return the mean of a metric to ten decimals, or its p95; None: not measured."""
@@ -143,11 +157,14 @@ def pool_iterations(runs: Iterable[tuple[int, Sequence[EpisodeRecord]]]) -> Iter
         ran = (record for attempts in kept[before:] for record in attempts if record.is_rated)
         by_run.append((place, [record for record in ran if record.outcome != "skipped"]))
         seen |= in_run
+    decisive = map(get_decisive_attempt, kept)
+    judged = tuple(record for record in decisive if record.outcome in {"passed", "failed"})
     kept = [attempts for attempts in kept if attempts[0].is_rated]
     final = [get_decisive_attempt(attempts) for attempts in kept]
     tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())
     flaky = sum(1 for record in final if record.outcome == "passed" and record.attempt > 1)
-    return IterationPool(tally, _collect_values(by_run), repeated, flaky, tuple(samples))
+    values = _collect_values(by_run)
+    return IterationPool(tally, values, repeated, flaky, tuple(samples), judged)
 
 
 def _collect_values(
@@ -181,13 +198,19 @@ def _sample_run(place: int, iterations: Sequence[IterationAttempts]) -> Iterator
     if rated:
         scores = tuple(record.evaluation.score for record in rated if record.evaluation)
         is_adaptive = any(record.minimum_iterations is not None for record in judged)
-        yield RunSample(
-            place, _count_passes(rated), scores, _count_passes(judged) if is_adaptive else None
-        )
+        sequences = Counter(list_tools(record.steps) for record in rated)
+        sequential = _count_passes(judged) if is_adaptive else None
+        yield RunSample(place, _count_passes(rated), scores, sequences, sequential)
 
 
 def _count_passes(judged: Sequence[EpisodeRecord]) -> PassCounts:
     return PassCounts(sum(record.outcome == "passed" for record in judged), len(judged))
+
+
+@lru_cache(4096)
+def list_tools(steps: tuple[TrajectoryStep, ...]) -> ToolSequence:
+    """Return the names of the called tools, in order."""
+    return tuple(step.tool for step in steps)
 
 
 def _group_iterations(episodes: Sequence[EpisodeRecord]) -> Iterator[IterationAttempts]:

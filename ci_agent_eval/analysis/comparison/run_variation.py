@@ -111,7 +111,9 @@ def _estimate_from_better_heads(scenarios: Sequence[ScenarioCounts]) -> float:
     return found.raise_by(found.shrink(ASSUMED_LONE_CORRELATION), 4 / math.sqrt(found.freedom))
 
 
-class _MeanSquares(NamedTuple):
+class MeanSquares(NamedTuple):
+    """Mean squares of an analysis of variance, between and within runs."""
+
     between: float
     within: float
     size: float
@@ -134,7 +136,7 @@ class _MeanSquares(NamedTuple):
         return min(raised, _MAX_CORRELATION)
 
 
-def _compare_base_runs(scenarios: Sequence[ScenarioCounts]) -> _MeanSquares | None:
+def _compare_base_runs(scenarios: Sequence[ScenarioCounts]) -> MeanSquares | None:
     extra = sum(len(s.before) - 1 for s in scenarios)
     between = sum(
         run.judged * (run.rate - s.pooled.rate) ** 2 for s in scenarios for run in s.before
@@ -142,7 +144,7 @@ def _compare_base_runs(scenarios: Sequence[ScenarioCounts]) -> _MeanSquares | No
     within = _compute_within([run for s in scenarios for run in s.before])
     size = math.fsum(_find_usual_size(s) for s in scenarios) / extra
     freedom = extra / len(scenarios) * _count_effective(scenarios)
-    return None if within is None else _MeanSquares(between / extra, within, size, freedom)
+    return None if within is None else MeanSquares(between / extra, within, size, freedom)
 
 
 def _find_usual_size(scenario: ScenarioCounts) -> float:
@@ -151,14 +153,14 @@ def _find_usual_size(scenario: ScenarioCounts) -> float:
     return judged - sum(run.judged**2 for run in scenario.before) / judged
 
 
-def _compare_better_heads(scenarios: Sequence[ScenarioCounts]) -> _MeanSquares | None:
+def _compare_better_heads(scenarios: Sequence[ScenarioCounts]) -> MeanSquares | None:
     sizes = [harmonic_mean([s.before[0].judged, s.after.judged]) for s in scenarios]
     rises = [max(s.after.rate - s.before[0].rate, 0.0) for s in scenarios]
     between = sum(size * rise**2 for size, rise in zip(sizes, rises, strict=True)) / len(scenarios)
     within = _compute_within([run for s in scenarios for run in (*s.before, s.after)])
     size = fmean(sizes)
     freedom = _count_effective(scenarios) / 2 * (size - 1) / 19
-    return None if within is None else _MeanSquares(between, within, size, freedom)
+    return None if within is None else MeanSquares(between, within, size, freedom)
 
 
 def _compute_within(runs: Sequence[PassCounts]) -> float | None:

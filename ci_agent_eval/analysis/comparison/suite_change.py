@@ -58,27 +58,46 @@ def compute_suite_change(
     """
     if len(samples) < MIN_SCENARIOS:
         return None
-    runs = average_runs([sample.before for sample in samples])
-    day = SHARED_DAY if interleaved else estimate_day_variation(runs)
-    differences = [sample.after - sample.usual for sample in samples]
-    drop = fmean(differences)
-    own = compute_variance(differences) / len(samples)
+    drop, own = _average_differences(samples)
+    day = _estimate_day(samples, interleaved=interleaved)
     margin = compute_margin(_add_day(own, len(samples), day), 0.025)
-    p_value = _compute_p_value(drop, own, len(samples), day)
     before, after = fmean(s.usual for s in samples), fmean(s.after for s in samples)
-    if len(runs.means) > 2 and _has_bad_days(runs):
-        p_value = max(p_value, _compute_logit_p_value(before, after, own, len(samples), runs))
     return SuiteChange(
         measure=measure,
         before=round(before, 10),
         after=round(after, 10),
         interval=(round(drop - margin, 10), round(drop + margin, 10)),
-        p_value=round_significant(p_value),
+        p_value=round_significant(compute_mean_drop_p_value(samples, interleaved=interleaved)),
         scenarios=len(samples),
         day_variation=round_significant(math.sqrt(day.variance)),
         runs=day.runs,
         gates=gates,
     )
+
+
+def compute_mean_drop_p_value(
+    samples: Sequence[SuiteSample], *, interleaved: bool = False
+) -> float:
+    """Return the one-sided p-value that the mean of at least two scenarios fell."""
+    drop, own = _average_differences(samples)
+    day = _estimate_day(samples, interleaved=interleaved)
+    p_value = _compute_p_value(drop, own, len(samples), day)
+    runs = average_runs([sample.before for sample in samples])
+    if len(runs.means) > 2 and _has_bad_days(runs):
+        before, after = fmean(s.usual for s in samples), fmean(s.after for s in samples)
+        p_value = max(p_value, _compute_logit_p_value(before, after, own, len(samples), runs))
+    return p_value
+
+
+def _average_differences(samples: Sequence[SuiteSample]) -> tuple[float, float]:
+    """Return the mean difference, head minus base, and its variance without a day's shift."""
+    differences = [sample.after - sample.usual for sample in samples]
+    return fmean(differences), compute_variance(differences) / len(samples)
+
+
+def _estimate_day(samples: Sequence[SuiteSample], *, interleaved: bool) -> DayVariation:
+    runs = average_runs([sample.before for sample in samples])
+    return SHARED_DAY if interleaved else estimate_day_variation(runs)
 
 
 def list_suite_changes(
@@ -110,11 +129,11 @@ class ComparedScenario:
 
 
 def _sample_rates(compared: Sequence[ComparedScenario]) -> list[SuiteSample]:
-    return _sample_measure([c.pools for c in compared], _list_outcomes)
+    return sample_measure([c.pools for c in compared], _list_outcomes)
 
 
 def _sample_scores(compared: Sequence[ComparedScenario]) -> list[SuiteSample]:
-    return _sample_measure([c.pools for c in compared], lambda sample: sample.scores)
+    return sample_measure([c.pools for c in compared], lambda sample: sample.scores)
 
 
 def _list_outcomes(sample: RunSample) -> Sequence[float]:
@@ -122,7 +141,7 @@ def _list_outcomes(sample: RunSample) -> Sequence[float]:
     return [1.0] * passed + [0.0] * (judged - passed)
 
 
-def _sample_measure(
+def sample_measure(
     pools: Sequence[PoolPair], get_values: Callable[[RunSample], Sequence[float]]
 ) -> list[SuiteSample]:
     """Return a sample of each scenario that the head and every usual run of the base measured.

@@ -9,7 +9,13 @@ from typing import Any
 from ci_agent_eval.analysis.comparison.model import ConditionDifference, ScenarioMetrics
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow, ConditionRow, FigureRow
+from ci_agent_eval.render.comparison_view import (
+    CHANGES,
+    ComparisonRow,
+    ConditionRow,
+    FigureRow,
+    ToolRow,
+)
 from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
 from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.numbers import format_count
@@ -58,6 +64,8 @@ class ComparisonPair:
     """The first divergence; empty: there is none."""
     before: Sequence[DiffStep]
     after: Sequence[DiffStep]
+    shares: tuple[str, str]
+    """How many episodes of each side make these calls; empty: unknown."""
     talks: Mapping[str, Any]
     """A conversation of each side, for the page's script; empty: none is texts."""
     opened: bool
@@ -71,6 +79,8 @@ class PageComparison:
     method: str
     conditions: Sequence[ConditionRow]
     """Conditions that differ in compared scenarios, with names as page text."""
+    tools: Sequence[ToolRow]
+    """Changes of tools, with names as page text."""
     figures: Sequence[FigureRow]
     pairs: Sequence[ComparisonPair]
     unchanged: int
@@ -99,6 +109,14 @@ def build_page_comparison(
         conditions=[
             replace(row, before=texts.name(row.before), after=texts.name(row.after))
             for row in found.changed_conditions
+        ],
+        tools=[
+            replace(
+                row,
+                tool=texts.name(row.tool),
+                renamed_to=texts.name(row.renamed_to) if row.renamed_to else None,
+            )
+            for row in texts.first(found.tools)
         ],
         figures=view.compared_figures,
         pairs=[
@@ -179,6 +197,7 @@ def _build_pair(
         place=_describe_place(row, texts),
         before=_build_steps(diff.before, diff.call, texts) if diff else [],
         after=_build_steps(diff.after, diff.call, texts) if diff else [],
+        shares=(diff.share_before, diff.share_after) if diff else ("", ""),
         talks=conversations.find_pair(scenario) if row.is_changed else {},
         opened=any(finding.gates for finding in against) or _is_failing(row),
     )
@@ -205,7 +224,8 @@ def _describe_place(row: ComparisonRow, texts: PageText) -> str:
     if row.diff is None:
         return ""
     argument = f", argument {texts.name(row.diff.argument)}" if row.diff.argument else ""
-    return f"First divergence at {row.diff.place}{argument}"
+    episodes = f", {row.diff.episodes}" if row.diff.episodes else ""
+    return f"First divergence at {row.diff.place}{argument}{episodes}"
 
 
 def _build_steps(names: Sequence[str], call: int, texts: PageText) -> list[DiffStep]:

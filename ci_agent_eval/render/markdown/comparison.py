@@ -23,7 +23,7 @@ from ci_agent_eval.render.markdown.section import (
 )
 from ci_agent_eval.render.numbers import count_noun
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.trajectory_diff import MOST_DETOURS, TrajectoryDiff, join_steps
+from ci_agent_eval.render.trajectory_diff import MOST_DIVERGING, TrajectoryDiff, join_steps
 
 
 def build_figures_section(view: ReportView) -> Section:
@@ -129,15 +129,15 @@ def build_changed_diffs_section(view: ReportView) -> Section:
     )
 
 
-def build_detours_section(view: ReportView) -> Section:
+def build_diverging_section(view: ReportView) -> Section:
     """Return the trajectory diffs of the first scenarios that did not change otherwise."""
-    passing = view.comparison.detoured_scenarios if view.comparison else ()
-    takes = "takes" if len(passing) == 1 else "take"
+    passing = view.comparison.diverging_scenarios if view.comparison else ()
+    makes = "makes" if len(passing) == 1 else "make"
     return Section(
-        "detours",
-        f"{count_noun(len(passing), 'scenario')} {takes} another way",
+        "diverging",
+        f"{count_noun(len(passing), 'scenario')} {makes} other tool calls",
         blocks_body(passing, _render_diff),
-        most=MOST_DETOURS,
+        most=MOST_DIVERGING,
     )
 
 
@@ -147,6 +147,8 @@ def _render_diff(row: ComparisonRow) -> str:
     where = f"first divergence at {row.diff.place}"
     if row.diff.argument is not None:
         where = f"{where}, argument {code_span(row.diff.argument, limit=REASON_LIMIT)}"
+    if row.diff.episodes:
+        where = f"{where}, {row.diff.episodes}"
     return (
         f"{render_name(row.name)}, {where}:\n\n{code_block(_join_sides(row.diff), 20_000, 'diff')}"
     )
@@ -154,4 +156,10 @@ def _render_diff(row: ComparisonRow) -> str:
 
 def _join_sides(found: TrajectoryDiff) -> str:
     before, after = (join_steps(names, found.call, " → ") for names in (found.before, found.after))
-    return f"  {before}" if before == after else f"- {before}\n+ {after}"
+    if before == after:
+        return f"  {before}"
+    return f"- {_add_share(before, found.share_before)}\n+ {_add_share(after, found.share_after)}"
+
+
+def _add_share(steps: str, share: str) -> str:
+    return f"{steps}  ({share})" if share else steps

@@ -107,11 +107,11 @@ def _render_report(view: ReportView, head: str, most: int, *, limit: int, note: 
     frame = _ReportFrame(head, _render_evidence(view, view.links), view.links, limit)
     built = build_sections(view)
     body = _render_collapsed if view.has_passed else _render_open
-    changed = _render_changed_conditions(view)
+    changed = [_render_changed_conditions(view), _render_tools(view)]
 
     def compose(lines: Lines) -> str:
         shown = body(built, lines, _describe_full_report(view.links))
-        return frame.wrap(changed, shown, _describe_cuts(frame, built, lines, most), note)
+        return frame.wrap(*changed, shown, _describe_cuts(frame, built, lines, most), note)
 
     return fit_to_limit(compose, most, limit) or _render_bare(view, frame)
 
@@ -125,6 +125,19 @@ def _render_changed_conditions(view: ReportView) -> str:
         for row in rows
     )
     return f"Compared across: {'; '.join(changes)}." if rows else ""
+
+
+def _render_tools(view: ReportView) -> str:
+    """Return the tools that were renamed, or that more or fewer episodes call."""
+    if view.comparison is None or not view.comparison.tools:
+        return ""
+    changes = (
+        f"{code_span(row.tool, limit=60)} → {code_span(row.renamed_to, limit=60)} {row.change}"
+        if row.renamed_to is not None
+        else f"{code_span(row.tool, limit=60)} {row.change}"
+        for row in view.comparison.shown_tools
+    )
+    return f"Tools: {'; '.join([*changes, *filter(None, [view.comparison.hidden_tools])])}."
 
 
 def _render_open(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
@@ -199,7 +212,7 @@ _SECTIONS: tuple[Callable[[ReportView], Section], ...] = (
     failures.build_overruns_section,
     failures.build_findings_section,
     comparison.build_changed_diffs_section,
-    comparison.build_detours_section,
+    comparison.build_diverging_section,
     comparison.build_changes_section,
     details.build_assertions_section,
     details.build_outputs_section,

@@ -32,7 +32,7 @@ NOUNS: dict[str, tuple[str, str]] = {
     "overruns": ("line of budgets", "lines of budgets"),
     "findings": ("finding", "findings"),
     "changed_diffs": ("trajectory that changed", "trajectories that changed"),
-    "detours": ("other way", "other ways"),
+    "diverging": ("scenario with other tool calls", "scenarios with other tool calls"),
     "changes": ("change since the baseline", "changes since the baseline"),
     "assertions": ("failing assertion", "failing assertions"),
     "outputs": ("output of a test", "outputs of tests"),

@@ -17,7 +17,7 @@ from ci_agent_eval.render.terminal.layout import (
     TerminalStyle,
     render_block,
 )
-from ci_agent_eval.render.trajectory_diff import MOST_DETOURS, join_steps
+from ci_agent_eval.render.trajectory_diff import MOST_DIVERGING, join_steps
 
 
 def render_findings(view: ReportView, style: TerminalStyle) -> str:
@@ -39,12 +39,12 @@ def render_changes(view: ReportView, style: TerminalStyle) -> Iterator[str]:
     if found is not None:
         yield render_block("What changed", found.changed_scenarios, _build_diff, style, DIM)
         yield render_block(
-            "Pass by another way",
-            found.detoured_scenarios,
+            "Other tool calls",
+            found.diverging_scenarios,
             _build_diff,
             style,
             DIM,
-            most=MOST_DETOURS,
+            most=MOST_DIVERGING,
         )
         yield render_block(
             "Since the baseline", found.unlisted_scenarios, _build_change, style, DIM
@@ -60,8 +60,21 @@ def _build_diff(row: ComparisonRow) -> TerminalEntry:
         escape_terminal(join_steps(names, diff.call, " -> "), WHOLE_LIMIT)
         for names in (diff.before, diff.after)
     )
-    text = before if before == after else f"was {before}; is {after}"
-    return TerminalEntry(name, f"{diff.place}{argument}", text)
+    shares = [f" ({share})" if share else "" for share in (diff.share_before, diff.share_after)]
+    text = before if before == after else f"was {before}{shares[0]}; is {after}{shares[1]}"
+    place = ", ".join(part for part in (f"{diff.place}{argument}", diff.episodes) if part)
+    return TerminalEntry(name, place, text)
+
+
+def list_tool_lines(view: ReportView) -> Iterator[str]:
+    """Yield a line for each tool that was renamed, or that more or fewer episodes call."""
+    if view.comparison is None:
+        return
+    for row in view.comparison.shown_tools:
+        names = [escape_terminal(name, NAME_LIMIT) for name in (row.tool, row.renamed_to) if name]
+        yield f"Tool {' -> '.join(names)} {row.change}"
+    if view.comparison.hidden_tools:
+        yield f"{view.comparison.hidden_tools}, in verdict.json"
 
 
 def _build_change(row: ComparisonRow) -> TerminalEntry:

@@ -141,5 +141,7 @@ def _list_ending(view: ReportView, style: TerminalStyle) -> Iterator[str]:
             before, after = (escape_terminal(v, NAME_LIMIT) for v in (row.before, row.after))
             text = f"Compared across: {row.condition} {before} -> {after} in {row.scenarios}"
             yield from wrap_text(text, style.width)
+        for line in comparison.list_tool_lines(view):
+            yield from wrap_text(line, style.width)
     for line in wrap_text(view.headline, style.width):
         yield style.paint(line, f"{BOLD};{GREEN if view.has_passed else RED}")

@@ -228,33 +228,33 @@ def test_a_kind_that_nobody_knows_here_is_told_in_its_own_words():
     assert "not comparable: <b>x" in terminal(built)
 
 
-def test_a_way_that_passes_is_folded_apart_from_what_changed():
+def test_other_calls_that_pass_are_folded_apart_from_what_changed():
     shown = comment(regressed())
     changed, other = (
         shown.index("What changed in 2 sc"),
-        shown.index("2 scenarios take another way"),
+        shown.index("1 scenario makes other tool calls"),
     )
     assert changed < shown.index("`search`, first divergence") < other
     assert other < shown.index("`exchange`, first divergence")
-    assert "Pass by another way (2)" in terminal(regressed())
+    assert "Other tool calls (1)" in terminal(regressed())
 
 
-def test_many_ways_that_pass_are_capped_and_counted():
+def test_many_scenarios_with_other_calls_are_capped_and_counted():
     names = [f"s{n:02}" for n in range(14)]
     built = report(
-        *(episode(name, **steps("a", "b")) for name in names),
-        baseline=baseline([episode(name, **steps("a")) for name in names]),
+        *(episode(s, iteration=n, **steps("b", "a")) for s in names for n in TEN),
+        baseline=baseline([episode(s, iteration=n, **steps("a", "b")) for s in names for n in TEN]),
     )
-    assert "14 scenarios take another way" in comment(built)
+    assert "14 scenarios make other tool calls" in comment(built)
     assert comment(built).count("first divergence") == 10
     assert "and 4 more; the whole is in" in comment(built)
     assert "and 4 more, in verdict.json" in terminal(built)
 
 
-def calling(**arguments):
+def calling(build=episode, **arguments):
     calls = [tool_call("lookup"), tool_call("refund", arguments=arguments)]
     shown = [turn("hm"), turn(tool_calls=calls)]
-    return episode(trajectory={"turns": shown})
+    return build(trajectory={"turns": shown})
 
 
 @pytest.mark.parametrize(
@@ -266,23 +266,23 @@ def calling(**arguments):
     ],
 )
 def test_an_argument_that_differs_is_shown_on_both_sides(before, after, shown):
-    built = report(calling(**after), baseline=baseline([calling(**before)]))
+    built = report(calling(failing, **after), baseline=baseline([calling(**before)]))
     minus, plus = shown
-    assert f"- lookup → {minus}\n+ lookup → {plus}\n" in comment(built)
-    assert f"was lookup -> {minus}; is lookup -> {plus}" in terminal(built)
+    assert f"- lookup → {minus}  (1 of 1 passing episode)\n+ lookup → {plus}  (" in comment(built)
+    assert f"was lookup -> {minus} (1 of 1 passing episode); is lookup -> {plus}" in terminal(built)
     assert "at tool call 2 of turn 2, argument" in comment(built)
 
 
 def test_a_long_argument_is_cut_to_where_it_differs():
     same = "x" * 300
-    built = report(calling(q=same + "new"), baseline=baseline([calling(q=same + "old")]))
+    built = report(calling(failing, q=same + "new"), baseline=baseline([calling(q=same + "old")]))
     old = re.search(r"- lookup → (.*)", comment(built))[1]
-    assert old.endswith('xxxold")')
-    assert len(old) < 60
+    assert old.endswith('xxxold")  (1 of 1 passing episode)')
+    assert len(old) < 90
 
 
 def test_of_arguments_that_were_cut_no_part_is_shown():
-    built = report(calling(q="a" * 2000), baseline=baseline([calling(q="b" * 2000)]))
+    built = report(calling(failing, q="a" * 2000), baseline=baseline([calling(q="b" * 2000)]))
     assert "argument `arguments`" in comment(built)
     assert "aaa" not in comment(built)
 
@@ -291,10 +291,10 @@ def test_the_call_is_counted_in_its_own_turn():
     one, two = turn(tool_calls=[tool_call("a")]), turn(tool_calls=[tool_call("b"), tool_call("c")])
     other = turn(tool_calls=[tool_call("b"), tool_call("d")])
     built = report(
-        episode(trajectory={"turns": [one, other]}),
+        failing(trajectory={"turns": [one, other]}),
         baseline=baseline([episode(trajectory={"turns": [one, two]})]),
     )
-    assert "at tool call 2 of turn 2:" in comment(built)
+    assert "at tool call 2 of turn 2, in the failing episodes:" in comment(built)
 
 
 def test_a_divergence_of_an_older_file_names_its_turn():

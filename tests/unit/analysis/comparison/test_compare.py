@@ -295,18 +295,24 @@ def test_where_the_trajectory_leaves_the_baseline():
     assert found.before == ("lookup_order", "ask_manager", "issue_refund")
 
 
-def test_the_way_of_the_failures_is_shown_on_the_side_that_fails_more():
+def test_failures_explain_only_a_scenario_that_got_worse():
     good, bad = path("lookup_order", "ask_manager"), path("lookup_order")
-    worse = only(compared([*run(2, **good), *run(0, 1, **bad)], run(3, **good)))
-    assert worse.divergence.after == ("lookup_order",)
-    better = only(compared(run(3, **good), [*run(2, **good), *run(0, 1, **bad)]))
-    assert better.divergence.before == ("lookup_order",)
+    mixed = [*run(2, **good), *run(0, 1, **bad)]
+    worse = only(compared(mixed, run(3, **good))).divergence
+    assert (worse.after, worse.episodes, worse.share_after) == (
+        ("lookup_order",),
+        "failing",
+        (1, 1),
+    )
+    assert (worse.before, worse.share_before) == (("lookup_order", "ask_manager"), (3, 3))
+    assert only(compared(run(3, **good), mixed)).divergence is None
 
 
 def test_the_argument_that_differs():
     call = {"trajectory": {"turns": [turn(tool_calls=[tool_call(arguments={"a": 1, "b": 2})])]}}
     other = {"trajectory": {"turns": [turn(tool_calls=[tool_call(arguments={"a": 1, "b": 3})])]}}
-    assert only(compared(run(1, **call), run(1, **other))).divergence.argument == "b"
+    assert only(compared(run(0, 1, **call), run(1, **other))).divergence.argument == "b"
+    assert only(compared(run(20, **call), run(20, **other))).divergence is None
 
 
 def test_the_same_path_has_no_divergence():

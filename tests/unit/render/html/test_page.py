@@ -297,6 +297,7 @@ def test_the_chip_of_a_regression_that_gates_is_red_and_none_says_unchanged():
     assert chips(page(built=regressed()), "tone") == [("failed", "regression")]
     assert chips(page(built=regressed()), "small") == [("failed", "downgraded")]
     assert chips(page(built=regressed()), "refund") == [("warning", "scenario increase")]
+    assert chips(page(built=regressed()), "exchange") == [("plain", "still passing")]
     assert chips(page(built=regressed()), "search") == [
         ("plain", "still passing"),
         ("warning", "newly over budget"),
@@ -308,8 +309,15 @@ def test_the_chip_of_a_regression_that_gates_is_red_and_none_says_unchanged():
 
 
 def test_an_argument_that_differs_stands_on_both_sides_of_the_page():
-    text = unescape(page(built=regressed()))
-    assert "First divergence at tool call 2 of turn 1, argument amount." in text
+    def refund(build, amount):
+        calls = [tool_call("lookup"), tool_call("refund", arguments={"amount": amount})]
+        return build(trajectory={"turns": [turn(tool_calls=calls)]})
+
+    built = report(refund(failing, 400), baseline=baseline([refund(episode, 40)]))
+    text = unescape(page(built=built))
+    found = "First divergence at tool call 2 of turn 1, argument amount, in the failing episodes."
+    assert found in text
+    assert '<h3 class="label">Before: 1 of 1 passing episode</h3>' in text
     assert re.findall(r"<bdi>(refund\(.*?\))</bdi>", text) == [
         "refund(amount=40)",
         "refund(amount=400)",
