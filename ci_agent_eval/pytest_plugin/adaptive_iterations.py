@@ -156,6 +156,8 @@ class AdaptiveIterations:
         return None if unit is None else self._scenarios[unit]
 
     def _decide(self, scenario: _AdaptiveScenario, *, below: int) -> StopCause | None:
+        if scenario.identity is None:
+            return None  # another process ran the earlier ones, and perhaps crashed
         outcomes = Counter(outcome for number, outcome in scenario.outcomes if number < below)
         counts = IterationCounts(
             outcomes["passed"], outcomes["failed"], outcomes["error"] + outcomes["skipped"]
@@ -167,7 +169,8 @@ class AdaptiveIterations:
 
     def _predict(self, scenario: _AdaptiveScenario) -> PredictedRate | None:
         """Return the baseline's prediction; an only agent may have been renamed."""
-        name, agent = scenario.identity or ("", None)
+        assert scenario.identity is not None  # noqa: S101 - see above
+        name, agent = scenario.identity
         named = [found for found in self._plan.predicted if found.scenario_id == name]
         exact = [found for found in named if found.agent == agent]
         chosen = exact or (named if len(named) == 1 else [])

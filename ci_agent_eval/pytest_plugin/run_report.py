@@ -148,13 +148,18 @@ class RunReport:
         """Return why each adaptive scenario stopped, in all processes, sorted by scenario."""
         episodes = session.config.pluginmanager.get_plugin(options.EPISODES)
         own = [] if episodes is None else episodes.dump_adaptive_stops()
-        found = {AdaptiveStop.model_validate(stop) for stop in (*own, *self._adaptive_stops)}
+        given = [AdaptiveStop.model_validate(stop) for stop in (*own, *self._adaptive_stops)]
+        found: dict[tuple[str, str], AdaptiveStop] = {}
+        # Of two processes that ran iterations of a scenario, the one that decided counts.
+        for stop in sorted(given, key=lambda stop: (stop.cause == "unfinished", stop.cause)):
+            found.setdefault((stop.scenario_id, stop.agent or ""), stop)
         if _get_suite_stop(session) is not None:
-            found = {
-                s.model_copy(update={"cause": "budget"}) if s.cause == "unfinished" else s
-                for s in found
-            }
-        return tuple(sorted(found, key=lambda s: (s.scenario_id, s.agent or "", s.cause)))
+            found = {key: _blame_budget(stop) for key, stop in found.items()}
+        return tuple(found[key] for key in sorted(found))
+
+
+def _blame_budget(stop: AdaptiveStop) -> AdaptiveStop:
+    return stop.model_copy(update={"cause": "budget"}) if stop.cause == "unfinished" else stop
 
 
 def _get_suite_stop(session: pytest.Session) -> SuiteStop | None:

@@ -222,6 +222,26 @@ def test_a_kill_in_the_middle_keeps_what_had_ended(suite):
     assert ran.session.state == "running"
 
 
+@pytest.mark.parametrize("scheduling", [(), ("--dist=worksteal",)], ids=["load", "worksteal"])
+def test_another_worker_decides_anew_on_what_a_dead_one_left(suite, scheduling):
+    suite.write("""
+        import os, pytest
+
+        @pytest.mark.episode(iterations="auto")
+        def test_one(episode):
+            if episode.iteration == 5:
+                os._exit(1)
+
+        @pytest.mark.parametrize("number", range(6))
+        def test_other(number): pass
+    """)
+    ran = suite.run_apart("-n2", *scheduling)
+    outcomes = Counter(e.outcome for e in ran.results.episodes)
+    assert outcomes["error"] == 1
+    assert outcomes["passed"] >= 22
+    assert causes(ran) == {"test_one": "reaches_required"}
+
+
 def test_a_selection_by_name_takes_its_iterations_along(suite):
     suite.write(MIXED)
     assert count_iterations(suite.run("-kfails or fixed")) == {
