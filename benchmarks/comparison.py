@@ -6,13 +6,13 @@ call a regression or a rise. Times are whole processes, from loading to the publ
 
 from __future__ import annotations
 
-import math
 import random
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from adaptive import render_adaptive_section, shift_rate
 from behaviour import behaviour_section
 from data import write_results
 from measure import ROOT, Figure, action, format_share, load_average, machine, median
@@ -77,7 +77,7 @@ class Suite:
         day = draw.gauss(0, self.day) if self.day else 0.0
         shifts = [day + draw.gauss(0, self.scenario) for _ in rates]
         again: dict[int, ScenarioCounts] = {}
-        sides = [list(map(_shift, side, shifts)) for side in (rates, change(rates))]
+        sides = [list(map(shift_rate, side, shifts)) for side in (rates, change(rates))]
         for number, pair in enumerate(zip(*sides, strict=True)):
             size = ITERATIONS_AGAIN if number in drops.scenarios else SAMPLE_ITERATIONS
             if number in drops.scenarios or drops.whole:
@@ -105,18 +105,12 @@ class Suite:
 
     def _run(self, draw: random.Random, rates: list[float]) -> list[PassCounts]:
         day = draw.gauss(0, self.day) if self.day else 0.0
-        shifted = [_shift(rate, day + draw.gauss(0, self.scenario)) for rate in rates]
+        shifted = [shift_rate(rate, day + draw.gauss(0, self.scenario)) for rate in rates]
         return [_draw(draw, rate, self.iterations) for rate in shifted]
 
 
 def _draw(draw: random.Random, rate: float, size: int) -> PassCounts:
     return PassCounts(sum(draw.random() < rate for _ in range(size)), size)
-
-
-def _shift(rate: float, logits: float) -> float:
-    if rate in {0.0, 1.0} or not logits:
-        return rate
-    return 1 / (1 + math.exp(-math.log(rate / (1 - rate)) - logits))
 
 
 def _drop(points: float, count: int) -> Change:
@@ -233,6 +227,7 @@ def page(folder: Path) -> str:
             "|---|---|---:|---:|---:|---:|",
             *confirmation_rows(),
             "",
+            *render_adaptive_section(),
             *render_metric_sections(),
             *behaviour_section(),
             "## Time",

@@ -9,11 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
+from ci_agent_eval.analysis.adaptive_iterations import compute_regression_evidence
+from ci_agent_eval.analysis.comparison.run_variation import (
+    ASSUMED_CORRELATION,
+    PassCounts,
+    ScenarioCounts,
+)
 from ci_agent_eval.analysis.comparison.scenario_test import (
     compute_drop_p_value,
     compute_drop_p_values,
+    predict_rate,
+    predict_scenarios,
 )
+from tests.builders import baseline, episode, failing
 
 side = st.integers(1, 40).flatmap(lambda n: st.builds(PassCounts, st.integers(0, n), st.just(n)))
 
@@ -74,3 +82,31 @@ def test_scenarios_that_could_show_one_are_adjusted_for():
     doubtful = [scenario((3, 5), (2, 5))] * 3
     p_values = compute_drop_p_values([*doubtful, scenario((0, 5), (5, 5))], 0.0, 0.025)
     assert p_values[3] == pytest.approx(4 / 252)
+
+
+def test_adaptive_iterations_are_judged_by_all_of_them_and_their_e_value():
+    """Wang and Ramdas's e-BH: the reciprocals of e-values are adjusted as p-values."""
+    base = (PassCounts(19, 20),) * 5
+    broken = ScenarioCounts(base, PassCounts(1, 3), sequential=PassCounts(2, 9))
+    fine = ScenarioCounts(base, PassCounts(3, 3), sequential=PassCounts(3, 3))
+    predicted = predict_rate(base, 0.01)
+    evidence = compute_regression_evidence(2, 7, predicted)
+    assert compute_drop_p_value(broken, 0.01) == pytest.approx(1 / evidence)
+    assert compute_drop_p_value(fine, 0.01) == 1.0
+    found = compute_drop_p_values([broken, *[fine] * 19], 0.01, 0.025)
+    assert found[0] == pytest.approx(20 / evidence)
+    assert found[0] < 0.025
+
+
+def test_a_baseline_predicts_each_of_its_scenarios():
+    runs = [
+        [
+            *(episode("desk", iteration=i, duration_ms=n) for i in range(1, 5)),
+            failing("broken", iteration=1, duration_ms=n),
+        ]
+        for n in range(3)
+    ]
+    (found,) = predict_scenarios(baseline(*runs))
+    assert (found.scenario_id, found.agent) == ("desk", None)
+    expected = predict_rate([PassCounts(4, 4)] * 3, ASSUMED_CORRELATION)
+    assert (found.alpha, found.beta) == pytest.approx(expected, rel=0.2)
