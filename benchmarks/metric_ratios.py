@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from measure import format_share
 
@@ -19,11 +19,10 @@ from ci_agent_eval.analysis.comparison.metric_changes import (
     compare_typical_values,
 )
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ComparePolicy, MetricChange
-from ci_agent_eval.analysis.comparison.pool import IterationPool, IterationValues, RunValues
+from ci_agent_eval.analysis.comparison.pool import IterationValues, RunValues
 from ci_agent_eval.analysis.comparison.run_variation import DayVariation
 from ci_agent_eval.analysis.comparison.scenario_increases import list_increase_tests
 from ci_agent_eval.analysis.comparison.scenario_test import compute_drop_p_values
-from ci_agent_eval.analysis.loaded_results import OutcomeTally
 
 SUITES = 400
 COST_SUITES = 1000
@@ -208,11 +207,12 @@ def find_dear_scenarios(scenarios: list[MetricSides], factor: float) -> set[int]
     """Return the scenarios over their limit if the first one costs a factor more."""
     first = scenarios[0]
     dear = tuple(tuple(value * factor for value in one) for one in first.after)
-    pools = {
-        (f"{place:03}", ""): (_build_pool(sides.before), _build_pool((RunValues(0, sides.after),)))
-        for place, sides in enumerate([first._replace(after=dear), *scenarios[1:]])
+    costs = {
+        (f"{place:03}", ""): sides
+        for place, sides in enumerate([replace(first, after=dear), *scenarios[1:]])
     }
-    tests = list_increase_tests(pools, AllowedIncreases(scenario_cost=SCENARIO_LIMIT))
+    measurements = {"cost_usd": costs, "p95_latency_ms": {}}
+    tests = list_increase_tests(measurements, AllowedIncreases(scenario_cost=SCENARIO_LIMIT))
     gating = [test for test in tests if test.gates]
     adjusted = compute_drop_p_values([], 0.0, LEVEL * 2, [test.found.p_value for test in gating])
     return {
@@ -220,10 +220,6 @@ def find_dear_scenarios(scenarios: list[MetricSides], factor: float) -> set[int]
         for test, p_value in zip(gating, adjusted, strict=True)
         if p_value is not None and p_value < LEVEL * 2
     }
-
-
-def _build_pool(runs: tuple[RunValues, ...]) -> IterationPool:
-    return IterationPool(OutcomeTally(), {"cost_usd": runs})
 
 
 def render_metric_sections() -> list[str]:

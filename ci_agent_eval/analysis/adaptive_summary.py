@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcome
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcomes
 from ci_agent_eval.contract.adaptive import AdaptiveStop, StopCause
 from ci_agent_eval.contract.results import Session
 
@@ -50,7 +50,7 @@ def summarize_adaptive(
     return AdaptiveSummary(
         minimum=max(record.minimum_iterations or 0 for record in adaptive) * tests,
         maximum=max(record.iterations for record in adaptive) * tests,
-        rated=sum((tally_outcome(r.outcome) for r in final if r.is_rated), OutcomeTally()),
+        rated=tally_outcomes(r.outcome for r in final if r.is_rated),
         stop=None if stop is None else stop.cause,
         required=None if stop is None else stop.required,
     )

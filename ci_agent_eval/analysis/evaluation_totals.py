@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcome
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcomes
 from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.evaluation import compute_mean_score
 
@@ -39,7 +39,7 @@ def tally_evaluations(final: Iterable[EpisodeRecord]) -> EvaluationTally:
     ran = [found for record, found in pairs if record.outcome != "skipped"]
     judged = [found.score for record, found in pairs if record.outcome in {"passed", "failed"}]
     return EvaluationTally(
-        tally=sum((tally_outcome(record.outcome) for record, _ in pairs), OutcomeTally()),
+        tally=tally_outcomes(record.outcome for record, _ in pairs),
         mean_score=compute_mean_score(judged),
         assertions=sum(found.assertions for found in ran),
         assertions_passed=sum(found.assertions_passed for found in ran),

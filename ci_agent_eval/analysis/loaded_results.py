@@ -7,7 +7,8 @@ memory grows with the number of episodes, not with the length of their conversat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
@@ -302,17 +303,10 @@ class OutcomeTally:
         return self.passed / self.judged if self.judged else None
 
 
-def tally_outcome(outcome: Outcome) -> OutcomeTally:
-    """Return the tally of one outcome."""
-    return _SINGLE_TALLIES[outcome]
-
-
-_SINGLE_TALLIES: dict[Outcome, OutcomeTally] = {
-    "passed": OutcomeTally(passed=1),
-    "failed": OutcomeTally(failed=1),
-    "error": OutcomeTally(error=1),
-    "skipped": OutcomeTally(skipped=1),
-}
+def tally_outcomes(outcomes: Iterable[Outcome]) -> OutcomeTally:
+    """Count outcomes."""
+    counts = Counter(outcomes)
+    return OutcomeTally(counts["passed"], counts["failed"], counts["error"], counts["skipped"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 REPORTED_TRIES = (2, 3, 5, 10, 20, 50, 100)
 """Values of k that reports show, up to the number of iterations."""
@@ -29,6 +30,7 @@ class Reliability:
     """Chance that all of k pass, to six decimals."""
 
 
+@lru_cache(4096)
 def estimate_reliability(passed: int, judged: int) -> tuple[Reliability, ...]:
     """Return pass@k and pass^k for each reported k; none for fewer than two iterations."""
     return tuple(

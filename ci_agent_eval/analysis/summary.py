@@ -36,7 +36,7 @@ from ci_agent_eval.analysis.loaded_results import (
     ModelCallCounts,
     OutcomeTally,
     PlainTests,
-    tally_outcome,
+    tally_outcomes,
 )
 from ci_agent_eval.analysis.reliability import Reliability, estimate_reliability
 from ci_agent_eval.analysis.waivers import WaiverStatus
@@ -307,7 +307,7 @@ def _find_last_attempts(ordered: Sequence[EpisodeRecord]) -> list[EpisodeRecord]
 
 
 def _tally_episodes(episodes: Iterable[EpisodeRecord]) -> OutcomeTally:
-    return _sum_tallies(tally_outcome(record.outcome) for record in episodes)
+    return tally_outcomes(record.outcome for record in episodes)
 
 
 def _sum_tallies(tallies: Iterable[OutcomeTally]) -> OutcomeTally:

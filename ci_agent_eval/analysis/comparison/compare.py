@@ -16,6 +16,7 @@ from ci_agent_eval.analysis.comparison.conditions import (
     find_common_conditions,
     list_changed_conditions,
 )
+from ci_agent_eval.analysis.comparison.log_means import Measurements, collect_measurements
 from ci_agent_eval.analysis.comparison.metric_changes import (
     MetricChanges,
     compute_metric_changes,
@@ -33,6 +34,7 @@ from ci_agent_eval.analysis.comparison.model import (
 from ci_agent_eval.analysis.comparison.pool import (
     IterationPool,
     PoolPair,
+    ScenarioKey,
     find_distinct_runs,
     pool_iterations,
 )
@@ -40,7 +42,6 @@ from ci_agent_eval.analysis.comparison.regressions import decide_regressions
 from ci_agent_eval.analysis.comparison.scenario_runs import (
     IsPassing,
     RequiredShare,
-    ScenarioKey,
     ScenarioRun,
     build_scenario_metrics,
     compute_demand,
@@ -79,7 +80,9 @@ def compare_runs(
     ]
     counted = [runs[place] for place in find_distinct_runs(baseline.runs)]
     paired = _ScenarioPairing(counted, after, is_passing, required_share, policy)
-    decided = decide_regressions(paired.compare_all(), paired.pools, policy)
+    compared = paired.compare_all()
+    measurements = collect_measurements(paired.pools)
+    decided = decide_regressions(compared, paired.pools, measurements, policy)
     scenarios, behaviour = describe_behaviour(decided.scenarios, paired.pools, policy.level / 2)
     suite = list_suite_changes(paired.list_compared(scenarios), policy)
     suite_level = _share_level(suite, policy)
@@ -101,7 +104,7 @@ def compare_runs(
             [[side.summary for side in run.sides.values()] for run in runs],
             summary.scenarios,
         ),
-        **_compare_metrics(scenarios, paired.pools, suite_level),
+        **_compare_metrics(scenarios, paired.pools, measurements, suite_level),
     )
 
 
@@ -117,14 +120,12 @@ def _share_level(suite: Sequence[SuiteChange], policy: ComparePolicy) -> float:
 def _compare_metrics(
     scenarios: Sequence[ScenarioComparison],
     pools: Mapping[ScenarioKey, PoolPair],
+    measurements: Measurements,
     level: float,
 ) -> MetricChanges:
-    sides = [
-        ((s.before, s.after), pools[key])
-        for s in scenarios
-        if (key := (s.scenario_id, s.agent or "")) in pools and s.before and s.after
-    ]
-    return compute_metric_changes([pair for pair, _ in sides], [pool for _, pool in sides], level)
+    compared = (s for s in scenarios if (s.scenario_id, s.agent or "") in pools)
+    sides = [(s.before, s.after) for s in compared if s.before and s.after]
+    return compute_metric_changes(sides, measurements, level)
 
 
 @dataclass(frozen=True)

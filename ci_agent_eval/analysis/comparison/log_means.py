@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
-from typing import NamedTuple
 
-from ci_agent_eval.analysis.comparison.pool import IterationValues, MetricRuns, PoolPair
+from ci_agent_eval.analysis.comparison.pool import (
+    METRICS,
+    IterationValues,
+    MetricRuns,
+    PoolPair,
+    ScenarioKey,
+)
 from ci_agent_eval.analysis.comparison.run_variation import (
     DayVariation,
     average_runs,
@@ -27,22 +33,38 @@ SHARED_DEGREES = 10
 """Degrees of freedom with which the suite's variance counts in each scenario's."""
 
 
-class MetricSides(NamedTuple):
+@dataclass(frozen=True)
+class MetricSides:
     """The values of a metric of one scenario on both sides."""
 
     before: MetricRuns
     after: IterationValues
 
-    @property
+    @cached_property
     def base(self) -> IterationValues:
         """The iterations of all runs of the base."""
         return tuple(one for run in self.before for one in run.iterations)
 
+    @cached_property
+    def logs(self) -> ScenarioLogs | None:
+        """The mean logarithms; None: a side has no value above 0."""
+        return compute_logs(self)
 
-def find_metric_sides(pools: PoolPair, name: str) -> MetricSides | None:
-    """Return the values of a metric; None: a side did not measure it."""
-    before, after = (pool.values.get(name) for pool in pools)
-    return MetricSides(before, after[0].iterations) if before and after else None
+
+Measurements = Mapping[str, Mapping[ScenarioKey, MetricSides]]
+"""The values of each metric in the scenarios that measured it on both sides."""
+
+
+def collect_measurements(pools: Mapping[ScenarioKey, PoolPair]) -> Measurements:
+    """Return the values of all metrics."""
+    return {
+        name: {
+            key: MetricSides(before.values[name], after.values[name][0].iterations)
+            for key, (before, after) in pools.items()
+            if name in before.values and name in after.values
+        }
+        for name in METRICS
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +96,10 @@ def compute_logs(sides: MetricSides) -> ScenarioLogs | None:
 
     A value of 0 counts as the smallest one above 0 of both sides.
     """
-    positive = [
-        [value for one in iterations for value in one if value > 0]
-        for iterations in (sides.base, sides.after)
-    ]
-    if not all(positive):
+    values = [[v for one in side for v in one] for side in (sides.base, sides.after)]
+    if any(max(side) <= 0 for side in values):
         return None
-    least = min(map(min, positive))
+    least = min(v for side in values for v in side if v > 0)
     return ScenarioLogs(
         tuple((run, _average_logs(iterations, least)) for run, iterations in sides.before),
         _average_logs(sides.after, least),
@@ -88,7 +107,12 @@ def compute_logs(sides: MetricSides) -> ScenarioLogs | None:
 
 
 def _average_logs(iterations: IterationValues, least: float) -> tuple[float, ...]:
-    return tuple(fmean(math.log(max(value, least)) for value in one) for one in iterations)
+    return tuple(
+        math.log(max(one[0], least))
+        if len(one) == 1
+        else math.fsum([math.log(max(value, least)) for value in one]) / len(one)
+        for one in iterations
+    )
 
 
 def estimate_day(scenarios: Sequence[ScenarioLogs]) -> DayVariation:
@@ -150,5 +174,5 @@ def estimate_run_shift(scenarios: Sequence[ScenarioLogs]) -> float:
 
 
 def _sum_squares(values: Sequence[float]) -> float:
-    mean = fmean(values)
-    return math.fsum((value - mean) ** 2 for value in values)
+    mean = math.fsum(values) / len(values)
+    return math.fsum([(value - mean) ** 2 for value in values])

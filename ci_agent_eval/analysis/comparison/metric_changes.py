@@ -13,16 +13,14 @@ from statistics import fmean
 from typing import TypedDict
 
 from ci_agent_eval.analysis.comparison.log_means import (
+    Measurements,
     MetricSides,
     ScenarioLogs,
-    compute_logs,
     estimate_day,
-    find_metric_sides,
     is_deterministic,
     shrink_variances,
 )
 from ci_agent_eval.analysis.comparison.model import MetricChange, ScenarioMetrics
-from ci_agent_eval.analysis.comparison.pool import PoolPair
 from ci_agent_eval.analysis.comparison.quantiles import SuiteValues
 from ci_agent_eval.analysis.comparison.run_variation import DayVariation
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
@@ -49,15 +47,15 @@ class MetricChanges(TypedDict):
 
 def compute_metric_changes(
     sides: Sequence[tuple[ScenarioMetrics, ScenarioMetrics]],
-    pools: Sequence[PoolPair],
+    measurements: Measurements,
     level: float,
 ) -> MetricChanges:
     """Return the change of each metric of the suite.
 
-    `pools` are the iterations behind `sides`; `level` is that of a question about the suite.
+    `measurements` are the values behind `sides`; `level` is that of a question about the suite.
     """
     costs, tokens, calls, latencies = (
-        MeasuredSuite([found for pair in pools if (found := find_metric_sides(pair, name))])
+        MeasuredSuite(list(measurements[name].values()))
         for name in ("cost_usd", "tokens", "tool_calls", "p95_latency_ms")
     )
 
@@ -94,7 +92,7 @@ class MeasuredSuite:
     @cached_property
     def logs(self) -> Sequence[ScenarioLogs]:
         """The scenarios with values above 0 on both sides."""
-        return [logs for sides in self.scenarios if (logs := compute_logs(sides))]
+        return [logs for sides in self.scenarios if (logs := sides.logs)]
 
     @cached_property
     def day(self) -> VariancePart:
@@ -206,7 +204,7 @@ def compare_means(suite: MeasuredSuite) -> SuiteRatio | None:
     if not suite.scenarios:
         return None
     sides = _list_sides(suite)
-    means = [tuple(fmean(values) for values in pair) for pair in sides]
+    means = [tuple(math.fsum(values) / len(values) for values in pair) for pair in sides]
     before, after = (math.fsum(side) / len(means) for side in zip(*means, strict=True))
     own = _estimate_mean_variance(sides, means, (before, after)) if before and after else None
     parts = None if own is None else [own, suite.day]

@@ -20,10 +20,13 @@ from ci_agent_eval.analysis.loaded_results import (
     EpisodeRecord,
     OutcomeTally,
     TrajectoryStep,
-    tally_outcome,
+    tally_outcomes,
 )
 from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.measurement import compute_latency_statistic
+
+ScenarioKey = tuple[str, str]
+"""Scenario id and agent; an empty agent if none is named."""
 
 IterationAttempts = tuple[EpisodeRecord, ...]
 """All attempts at one iteration, in order."""
@@ -161,7 +164,7 @@ def pool_iterations(runs: Iterable[tuple[int, Sequence[EpisodeRecord]]]) -> Iter
     judged = tuple(record for record in decisive if record.outcome in {"passed", "failed"})
     kept = [attempts for attempts in kept if attempts[0].is_rated]
     final = [get_decisive_attempt(attempts) for attempts in kept]
-    tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())
+    tally = tally_outcomes(record.outcome for record in final)
     flaky = sum(1 for record in final if record.outcome == "passed" and record.attempt > 1)
     values = _collect_values(by_run)
     return IterationPool(tally, values, repeated, flaky, tuple(samples), judged)

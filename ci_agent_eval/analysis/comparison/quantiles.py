@@ -6,7 +6,6 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
-from statistics import fmean
 
 from ci_agent_eval.analysis.comparison.pool import IterationValues
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
@@ -24,6 +23,7 @@ class SuiteValues:
         self._scenarios = scenarios
         self._ordered = [sorted(v for one in found for v in one) for found in scenarios]
         self._pooled = sorted(value for values in self._ordered for value in values)
+        self._estimates: dict[float, tuple[float, VariancePart]] = {}
 
     def find_quantile(self, share: float) -> float:
         """Return the smallest value that at least this share of the weight does not exceed."""
@@ -41,14 +41,20 @@ class SuiteValues:
         outside = share if upper else 1 - share
         if outside**self._effective_count > level:
             return None
-        quantile = self.find_quantile(share)
-        error = self._estimate_error(quantile, share)
+        quantile, error = self._estimate_quantile(share)
         margin = compute_margin(error, level)
         limit = self.find_quantile(share + margin if upper else share - margin)
         if limit <= 0 or not margin:
             return VariancePart(0.0, math.inf) if limit > 0 else None
         steps = margin / math.sqrt(error.variance)
         return VariancePart((math.log(limit / quantile) / steps) ** 2, error.degrees)
+
+    def _estimate_quantile(self, share: float) -> tuple[float, VariancePart]:
+        """Return a quantile, and the variance of the share of the weight up to it."""
+        if share not in self._estimates:
+            quantile = self.find_quantile(share)
+            self._estimates[share] = quantile, self._estimate_error(quantile, share)
+        return self._estimates[share]
 
     @cached_property
     def _is_constant(self) -> bool:
@@ -92,6 +98,6 @@ class SuiteValues:
 def _sum_squared_residuals(iterations: IterationValues, quantile: float) -> float:
     """Return the squared residuals of the ratio of values up to the quantile to all values."""
     counts = [(sum(1 for v in values if v <= quantile), len(values)) for values in iterations]
-    usual = fmean(size for _, size in counts)
+    usual = sum(size for _, size in counts) / len(counts)
     share = sum(below for below, _ in counts) / (usual * len(counts))
     return math.fsum((below - share * size) ** 2 for below, size in counts) / usual**2

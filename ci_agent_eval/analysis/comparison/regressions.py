@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ci_agent_eval.analysis.comparison.log_means import Measurements
 from ci_agent_eval.analysis.comparison.model import ComparePolicy, ScenarioComparison
-from ci_agent_eval.analysis.comparison.pool import PoolPair
+from ci_agent_eval.analysis.comparison.pool import PoolPair, ScenarioKey
 from ci_agent_eval.analysis.comparison.power import find_needed_baseline, find_needed_iterations
 from ci_agent_eval.analysis.comparison.run_variation import (
     PassCounts,
@@ -19,7 +20,6 @@ from ci_agent_eval.analysis.comparison.scenario_increases import (
     list_increase_tests,
     replace_p_values,
 )
-from ci_agent_eval.analysis.comparison.scenario_runs import ScenarioKey
 from ci_agent_eval.analysis.comparison.scenario_test import (
     compute_drop_p_value,
     compute_drop_p_values,
@@ -37,6 +37,7 @@ class RegressionDecisions:
 def decide_regressions(
     scenarios: Sequence[ScenarioComparison],
     pools: Mapping[ScenarioKey, PoolPair],
+    measurements: Measurements,
     policy: ComparePolicy,
 ) -> RegressionDecisions:
     """Decide for each scenario whether it became worse, at half of the policy's level.
@@ -46,7 +47,7 @@ def decide_regressions(
     counts = {place: c for place, s in enumerate(scenarios) if (c := _find_counts(s, pools))}
     correlation = 0.0 if policy.interleaved else estimate_run_correlation(list(counts.values()))
     level = policy.level / 2
-    tests = list_increase_tests(pools, policy.increases)
+    tests = list_increase_tests(measurements, policy.increases)
     gating = [test for test in tests if test.gates]
     others = [test.found.p_value for test in gating]
     adjusted = compute_drop_p_values(list(counts.values()), correlation, level, others)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from ci_agent_eval.analysis.comparison.log_means import (
+    Measurements,
     MetricSides,
     ScenarioLogs,
-    compute_logs,
     estimate_day,
     estimate_run_shift,
-    find_metric_sides,
     is_deterministic,
     shrink_variances,
 )
@@ -24,8 +23,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioIncrease,
     ScenarioMetric,
 )
-from ci_agent_eval.analysis.comparison.pool import PoolPair
-from ci_agent_eval.analysis.comparison.scenario_runs import ScenarioKey
+from ci_agent_eval.analysis.comparison.pool import ScenarioKey
 from ci_agent_eval.analysis.comparison.statistics import (
     adjust_p_values,
     compute_variance,
@@ -56,12 +54,14 @@ class IncreaseTest:
 
 
 def list_increase_tests(
-    pools: Mapping[ScenarioKey, PoolPair], increases: AllowedIncreases
+    measurements: Measurements, increases: AllowedIncreases
 ) -> list[IncreaseTest]:
     """Test each metric of each scenario that measured it on both sides."""
     return [
-        *_test_metric("cost_usd", "cost_usd", pools, increases.scenario_cost),
-        *_test_metric("typical_latency_ms", "p95_latency_ms", pools, increases.scenario_latency),
+        *_test_metric("cost_usd", measurements["cost_usd"], increases.scenario_cost),
+        *_test_metric(
+            "typical_latency_ms", measurements["p95_latency_ms"], increases.scenario_latency
+        ),
     ]
 
 
@@ -79,15 +79,9 @@ def add_increases(
 
 
 def _test_metric(
-    metric: ScenarioMetric,
-    values: str,
-    pools: Mapping[ScenarioKey, PoolPair],
-    allowed: float | None,
+    metric: ScenarioMetric, measured: Mapping[ScenarioKey, MetricSides], allowed: float | None
 ) -> list[IncreaseTest]:
-    measured = {
-        key: sides for key, pair in pools.items() if (sides := find_metric_sides(pair, values))
-    }
-    logs = {key: found for key, sides in measured.items() if (found := compute_logs(sides))}
+    logs = {key: found for key, sides in measured.items() if (found := sides.logs)}
     limit = _find_notable_rise(logs.values()) if allowed is None else math.log1p(allowed)
     tests = []
     for (key, found), part in zip(logs.items(), _find_variances(list(logs.values())), strict=True):

@@ -14,19 +14,16 @@ from ci_agent_eval.analysis.comparison.conditions import (
     read_conditions,
 )
 from ci_agent_eval.analysis.comparison.model import ScenarioMetrics
-from ci_agent_eval.analysis.comparison.pool import IterationPool
+from ci_agent_eval.analysis.comparison.pool import IterationPool, ScenarioKey
 from ci_agent_eval.analysis.loaded_results import (
     EpisodeRecord,
     LoadedResults,
     OutcomeTally,
-    tally_outcome,
+    tally_outcomes,
 )
 from ci_agent_eval.analysis.summary import ScenarioSummary, summarize_results
 from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.budgets import SuiteBudgets
-
-ScenarioKey = tuple[str, str]
-"""Scenario id and agent; an empty agent if none is named."""
 
 IsPassing = Callable[[ScenarioSummary], bool | None]
 """Whether a scenario reaches its required pass rate; None: it was not judged."""
@@ -91,7 +88,7 @@ def keep_comparable(
             incomparable += [final] if final.is_rated else []
         else:
             kept += attempts
-            tally += tally_outcome(final.outcome) if final.is_rated else OutcomeTally()
+            tally += tally_outcomes([final.outcome]) if final.is_rated else OutcomeTally()
     return replace(run, episodes=tuple(kept), tally=tally, incomparable=tuple(incomparable))
 
 

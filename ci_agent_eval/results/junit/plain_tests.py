@@ -6,7 +6,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests, tally_outcome
+from ci_agent_eval.analysis.loaded_results import (
+    JUnitCase,
+    OutcomeTally,
+    PlainTests,
+    tally_outcomes,
+)
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
@@ -41,7 +46,7 @@ class JUnitTests:
         unclaimed = [_judge_retry(case, self.passed_on_retry) for case in unclaimed]
         failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]
         flaky = [*self.flaky, *(case.title for case in unclaimed if case.flaky)]
-        tally = sum((tally_outcome(case.outcome) for case in unclaimed), self.tally)
+        tally = self.tally + tally_outcomes(case.outcome for case in unclaimed)
         return PlainTests(tally, tuple(sorted(failing, key=_case_sort_key)), tuple(sorted(flaky)))
 
 
@@ -90,7 +95,7 @@ def _drop_repeated_collection_cases(file: JUnitFile, reported: set[JUnitCase]) -
 
 
 def _subtract_outcome(counts: CaseCounts, outcome: Outcome) -> CaseCounts:
-    one = tally_outcome(outcome)
+    one = tally_outcomes([outcome])
     return counts._replace(error=counts.error - one.error, skipped=counts.skipped - one.skipped)
 
 
@@ -132,7 +137,7 @@ def _add_file(tests: JUnitTests, where: str, file: JUnitFile) -> None:
 
 def _subtract_cases(tally: OutcomeTally, cases: Iterable[JUnitCase]) -> OutcomeTally:
     for case in cases:
-        one = tally_outcome(case.outcome)
+        one = tally_outcomes([case.outcome])
         tally = OutcomeTally(
             tally.passed - one.passed,
             tally.failed - one.failed,

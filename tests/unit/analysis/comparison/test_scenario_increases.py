@@ -8,6 +8,7 @@ import random
 import pytest
 from scipy import stats
 
+from ci_agent_eval.analysis.comparison.log_means import collect_measurements
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases
 from ci_agent_eval.analysis.comparison.pool import IterationPool, RunValues
 from ci_agent_eval.analysis.comparison.scenario_increases import list_increase_tests
@@ -33,14 +34,20 @@ def suite(scenarios, *, iterations=5, runs=1, shift=0.0, factors=()):
 
 
 def find_certain(pools, allowed=None, level=0.025):
-    tests = list_increase_tests(pools, AllowedIncreases(scenario_cost=allowed))
+    tests = list_increase_tests(
+        collect_measurements(pools), AllowedIncreases(scenario_cost=allowed)
+    )
     return {test.key[0] for test in tests if test.found.p_value < level}
 
 
 def test_a_scenario_that_stands_out_is_named_with_both_geometric_means():
     pools = suite(20, factors=[(3, 5.0)])
     assert find_certain(pools) == {"s3"}
-    (found,) = (t.found for t in list_increase_tests(pools, AllowedIncreases()) if t.key[0] == "s3")
+    (found,) = (
+        t.found
+        for t in list_increase_tests(collect_measurements(pools), AllowedIncreases())
+        if t.key[0] == "s3"
+    )
     before, after = (pools["s3", ""][side].values["cost_usd"][0].iterations for side in (0, 1))
     means = (stats.gmean([v for (v,) in before]), stats.gmean([v for (v,) in after]))
     assert (found.before, found.after) == pytest.approx(means, rel=1e-6)
@@ -60,7 +67,7 @@ def test_against_a_limit_every_scenario_counts():
 def test_one_scenario_alone_is_tested_by_its_own_iterations_and_an_assumed_day():
     before, after = [1.0, 1.2, 0.9, 1.1], [2.0, 2.3, 1.7]
     pools = {("a", ""): (pool(before), pool(after))}
-    (test,) = list_increase_tests(pools, AllowedIncreases(scenario_cost=0.2))
+    (test,) = list_increase_tests(collect_measurements(pools), AllowedIncreases(scenario_cost=0.2))
     logs = [[math.log(v) for v in side] for side in (before, after)]
     squares = sum(stats.tvar(side) * (len(side) - 1) for side in logs) / 5
     own, day = squares * (1 / 4 + 1 / 3), 2 * 0.05**2
