@@ -164,7 +164,7 @@ def power_rows() -> Iterator[str]:
         yield f"| {name} | {runs} | ×{slower:g} | {' | '.join(shares)} | {aim} |"
 
 
-COST_SIZES = ((1, 3, 1), (1, 5, 10), (2, 2, 1), (5, 5, 1), (20, 1, 1), (20, 5, 10))
+COST_SIZES = ((1, 3, 1), (1, 5, 10), (2, 2, 1), (5, 5, 1), (20, 1, 1), (20, 5, 1))
 """Scenarios, iterations, and runs of the base."""
 
 

@@ -238,10 +238,16 @@ def _estimate_mean_variance(
     repeats = sum(len(values) - 1 for pair in relative for values in pair)
     shrunk = shrink_variances(relative)
     if shrunk is not None and repeats >= count - 1:
+        weights = (
+            math.fsum(
+                (mean / total / count) ** 2 / len(values)
+                for values, mean, total in zip(pair, found, totals, strict=True)
+            )
+            for pair, found in zip(sides, means, strict=True)
+        )
         return combine_parts(
-            VariancePart((mean / total / count) ** 2 * part.variance / len(values), part.degrees)
-            for pair, found, part in zip(sides, means, shrunk, strict=True)
-            for values, mean, total in zip(pair, found, totals, strict=True)
+            VariancePart(weight * part.variance, part.degrees)
+            for weight, part in zip(weights, shrunk, strict=True)
         )
     if count < MIN_SCENARIOS:
         return None
