@@ -22,8 +22,13 @@ from ci_agent_eval.analysis.comparison.model import (
     ToolChange,
     ToolRename,
 )
-from ci_agent_eval.analysis.comparison.pool import IterationPool, PoolPair, RunSample, ToolSequence
-from ci_agent_eval.analysis.comparison.scenario_runs import ScenarioKey
+from ci_agent_eval.analysis.comparison.pool import (
+    IterationPool,
+    PoolPair,
+    RunSample,
+    ScenarioKey,
+    ToolSequence,
+)
 from ci_agent_eval.analysis.comparison.sequence_test import (
     PERMUTATIONS,
     SequenceCounts,
