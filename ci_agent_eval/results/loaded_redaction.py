@@ -65,7 +65,7 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
         loaded,
         episodes=tuple(sorted(episodes, key=_get_episode_key)),
         tests=_redact_tests(loaded.tests, redact_location, redact),
-        sessions=tuple(_redact_session(session, redact) for session in loaded.sessions),
+        sessions=tuple(_redact_session(session, names, redact) for session in loaded.sessions),
         sources=tuple(replace(source, path=redact(source.path)) for source in loaded.sources),
         findings=tuple(
             replace(
@@ -171,13 +171,23 @@ def _redact_case(case: JUnitCase, redact_location: Redact, redact: Redact) -> JU
     )
 
 
-def _redact_session(session: Session, redact: Redact) -> Session:
+def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> Session:
     return session.model_copy(
         update={
             "suite": redact(session.suite),
             "stopped": _redact_text(session.stopped, redact),
             "commit": _redact_text(session.commit, redact),
             "run": _redact_text(session.run, redact),
+            "adaptive_stops": tuple(
+                stop.model_copy(
+                    update={
+                        "scenario_id": names.scenarios.get(stop.scenario_id)
+                        or redact(stop.scenario_id),
+                        "agent": _redact_text(stop.agent, redact),
+                    }
+                )
+                for stop in session.adaptive_stops
+            ),
             "collection_errors": tuple(
                 error.model_copy(
                     update={"nodeid": redact(error.nodeid), "message": redact(error.message)}

@@ -19,6 +19,7 @@ from ci_agent_eval.analysis.loaded_results import (
     build_episode_record,
 )
 from ci_agent_eval.analysis.summary import summarize_results
+from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Conditions, SideUsage
@@ -71,6 +72,9 @@ LOADED = LoadedResults(
             stopped=SECRET,
             commit=SECRET,
             run=SECRET,
+            adaptive_stops=(
+                AdaptiveStop(scenario_id=SECRET, agent=SECRET, cause="maximum", required=0.5),
+            ),
             collection_errors=(CollectionError(nodeid=SECRET, message=SECRET),),
         ),
     ),
@@ -78,7 +82,7 @@ LOADED = LoadedResults(
     findings=(Finding("collection_error", SECRET, SECRET),),
 )
 
-FIXED = {"gate", "outcome", "severity", "statistic", "kind", "state", "schema_version"}
+FIXED = {"cause", "gate", "outcome", "severity", "statistic", "kind", "state", "schema_version"}
 
 
 def texts_in(value: Any, name: str = "") -> Iterator[str]:
