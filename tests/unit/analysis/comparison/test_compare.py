@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.comparison.compare import compare_runs
 from ci_agent_eval.analysis.comparison.model import (
+    AllowedIncreases,
     Baseline,
     BaselineRun,
     ComparePolicy,
@@ -351,3 +352,18 @@ def test_false_alarms_stay_below_the_level():
                 side.extend(run(passed, size - passed, scenario=f"s{number}"))
         alarms += bool(compared(now, before).filter_by_decision("regression"))
     assert alarms <= 3
+
+
+@pytest.mark.parametrize(
+    ("limits", "questions"),
+    [
+        ({}, 1),
+        ({"cost": 0.1}, 2),
+        ({"cost": 0.1, "latency": 0.1, "typical_latency": 0.1}, 4),
+        ({"scenario_cost": 0.1, "scenario_latency": 0.1}, 1),
+    ],
+)
+def test_limits_of_the_suite_share_its_half_of_the_level(limits, questions):
+    suite = [item for n in range(5) for item in run(3, scenario=f"s{n}")]
+    found = compared(suite, suite, increases=AllowedIncreases(**limits))
+    assert found.suite_level == pytest.approx(0.025 / questions)

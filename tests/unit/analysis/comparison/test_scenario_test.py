@@ -110,3 +110,15 @@ def test_a_baseline_predicts_each_of_its_scenarios():
     assert (found.scenario_id, found.agent) == ("desk", None)
     expected = predict_rate([PassCounts(4, 4)] * 3, ASSUMED_CORRELATION)
     assert (found.alpha, found.beta) == pytest.approx(expected, rel=0.2)
+
+
+def test_p_values_of_other_measures_are_adjusted_with_those_of_the_drops():
+    """A broken scenario, one that cannot show a drop, and three increases."""
+    broken = ScenarioCounts((PassCounts(20, 20),), PassCounts(0, 5))
+    perfect = ScenarioCounts((PassCounts(20, 20),), PassCounts(5, 5))
+    others = [0.004, 0.3, 0.02]
+    found = compute_drop_p_values([broken, perfect], 0.0, 0.025, others)
+    raw = [compute_drop_p_value(broken, 0.0), *others]
+    adjusted = [found[0], *found[2:]]
+    assert found[1] is None
+    assert adjusted == pytest.approx(list(stats.false_discovery_control(raw)))
