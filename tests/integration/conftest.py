@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.integration.command_server import run_agent_eval
 from tests.integration.refund_desk import copy_desk, run_desk
+from tests.processes import run_agent_eval
 
 
 @pytest.fixture

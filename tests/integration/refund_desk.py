@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,8 @@ from ci_agent_eval.contract.results import Session
 from tests.archive_builders import zipped
 from tests.builders import episode, write_run
 from tests.github_fake import FakeGitHub
-from tests.integration.command_server import run_agent_eval
 from tests.integration.refund_desk import mend
+from tests.processes import run_agent_eval
 
 ROOT = Path(__file__).parents[2]
 HEAD = "a" * 40

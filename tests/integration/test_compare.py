@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 SUITE = """
 import pytest

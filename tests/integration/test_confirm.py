@@ -13,9 +13,8 @@ import venv
 import pytest
 
 from tests.builders import episode
-from tests.integration.command_server import run_agent_eval
 from tests.model_server import ModelServer
-from tests.processes import started_python, wait_for
+from tests.processes import run_agent_eval, started_python, wait_for
 
 TESTS = """
 import itertools, json, os, urllib.request
@@ -305,7 +304,7 @@ def test_a_killed_confirmation_leaves_the_report_and_the_next_run_cleans_up(desk
     assert [kind for kind, _ in desk.reasons()] == ["regression"]
     assert not (desk.report / "confirmation.json").exists()
     assert desk.git("worktree", "list").count("\n") == 2
-    done = desk.agent_eval("run", "test_desk.py", **environ)
+    done = desk.agent_eval("run", "test_desk.py", TMPDIR=str(tmp_path))
     assert done.returncode == 1, done.stdout
     assert "confirmed: passes on the base today" in desk.reasons()[0][1]
     assert desk.git("worktree", "list").count("\n") == 1

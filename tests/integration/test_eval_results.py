@@ -14,8 +14,8 @@ from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.evaluation import is_rendered_evaluation
 from ci_agent_eval.redaction import REDACTED
 from tests.builders import episode, evaluated, write_run
-from tests.integration.command_server import run_agent_eval
 from tests.plugin.conftest import SCRIPTED_CLOCK
+from tests.processes import run_agent_eval
 
 SECRET = "hunter2-hunter2-hunter2"
 

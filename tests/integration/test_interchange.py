@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests/fixtures/interchange"

@@ -9,7 +9,7 @@ import pytest
 from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS, SUITE_BUDGET_KINDS
 from ci_agent_eval.contract.budgets import Budgets, SuiteBudgets
 from ci_agent_eval.engine.limits import RunLimits
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 NEW_ROWS = """
 from ci_agent_eval.contract import budget_kinds as table

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.builders import junit_case, junit_xml
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 RETRIED = junit_xml(junit_case("<flakyFailure message='once'/>"), junit_case(name="test_other"))
 OUTCOMES = {"passed": (0, 0, []), "flaky": (0, 0, ["test_sum"]), "failed": (1, 1, [])}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 
 @pytest.fixture

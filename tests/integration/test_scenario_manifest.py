@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 MANIFEST = """\
 [required]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 pytestmark = pytest.mark.timeout(400)  # the first test waits for all runs of all splits
 

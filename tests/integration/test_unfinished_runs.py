@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_server import run_agent_eval
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
+from tests.processes import run_agent_eval
 
 BANK = Path(__file__).parents[1] / "servers/bank.py"
 

@@ -93,7 +93,7 @@ class ImportedModules:
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         for name, module in sys.modules.items():
-            if not Path(getattr(module, "__file__", None) or "").is_relative_to(self.folder):
+            if not (getattr(module, "__file__", None) or "").startswith(f"{self.folder}/"):
                 self.modules[name] = module
 
     def restore(self) -> None:

@@ -14,7 +14,7 @@ from tests import processes
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode, failing, junit_case, junit_xml
 from tests.github_fake import FakeGitHub
-from tests.integration.command_server import run_agent_eval
+from tests.processes import run_agent_eval
 
 REPO, FORK = "octo/shop", "mallory/shop"
 HEAD, MERGE = "a" * 40, "c" * 40
