@@ -251,23 +251,24 @@ def _find_renames(
 
     Only tools whose calls changed significantly are renamed: `suspects`.
     """
-    old = _list_tools(sequence for s in scenarios for sequence in s.base)
-    new = _list_tools(sequence for s in scenarios for sequence in s.after)
-    gone, came = (old - new) & suspects, (new - old) & suspects
+    known = _list_tools(sequence for s in scenarios for sequence in s.base)
+    called = _list_tools(sequence for s in scenarios for sequence in s.after)
+    gone, came = (known - called) & suspects, (called - known) & suspects
+    matches = (_match(scenarios, old, new, gone | came) for old in gone for new in came)
     found: list[ToolRename] = []
-    ranked = sorted(
-        (rename for a in gone for b in came if (rename := _match(scenarios, a, b, gone | came))),
-        key=lambda rename: (-rename.scenarios, rename.before, rename.after),
-    )
-    for rename in ranked:
+    for _, rename in sorted((m for m in matches if m), key=lambda match: match[0]):
         if all(rename.before != f.before and rename.after != f.after for f in found):
             found.append(rename)
     return tuple(found)
 
 
+_RenameRank = tuple[int, int, str, str]
+"""Scenarios that call both, those with alike calls before it (both negative), and the names."""
+
+
 def _match(
     scenarios: Sequence[SequenceCounts], old: str, new: str, unlike: Collection[str]
-) -> ToolRename | None:
+) -> tuple[_RenameRank, ToolRename] | None:
     """Return the rename, if the new tool is in the place of the old one in most scenarios.
 
     That is, typical sequences are alike before it or after it; `unlike` tools, which may all be
@@ -275,19 +276,19 @@ def _match(
     """
     calling = [s for s in scenarios if _count_calls(s.base, old)]
     both = [s for s in calling if _count_calls(s.after, new)]
-    alike = sum(
-        1
-        for s in both
-        if any(
-            a == b
-            for a, b in zip(
-                _split(find_typical(s.base, old), old, unlike),
-                _split(find_typical(s.after, new), new, unlike),
-                strict=True,
-            )
+    splits = [
+        (
+            _split(find_typical(s.base, old), old, unlike),
+            _split(find_typical(s.after, new), new, unlike),
         )
-    )
-    return ToolRename(old, new, len(both), len(calling)) if alike * 2 > len(both) else None
+        for s in both
+    ]
+    alike_before = sum(base[0] == head[0] for base, head in splits)
+    alike = sum(base[0] == head[0] or base[1] == head[1] for base, head in splits)
+    if alike * 2 <= len(both):
+        return None
+    rename = ToolRename(old, new, len(both), len(calling))
+    return (-len(both), -alike_before, old, new), rename
 
 
 def _split(

@@ -160,12 +160,11 @@ def pool_iterations(runs: Iterable[tuple[int, Sequence[EpisodeRecord]]]) -> Iter
         ran = (record for attempts in kept[before:] for record in attempts if record.is_rated)
         by_run.append((place, [record for record in ran if record.outcome != "skipped"]))
         seen |= in_run
-    decisive = map(get_decisive_attempt, kept)
-    judged = tuple(record for record in decisive if record.outcome in {"passed", "failed"})
-    kept = [attempts for attempts in kept if attempts[0].is_rated]
     final = [get_decisive_attempt(attempts) for attempts in kept]
-    tally = tally_outcomes(record.outcome for record in final)
-    flaky = sum(1 for record in final if record.outcome == "passed" and record.attempt > 1)
+    judged = tuple(record for record in final if record.outcome in {"passed", "failed"})
+    rated = [record for record in final if record.is_rated]
+    tally = tally_outcomes(record.outcome for record in rated)
+    flaky = sum(1 for record in rated if record.outcome == "passed" and record.attempt > 1)
     values = _collect_values(by_run)
     return IterationPool(tally, values, repeated, flaky, tuple(samples), judged)
 

@@ -8,12 +8,14 @@ import re
 import pytest
 
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases, Divergence
+from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import MissingShards, RepeatedShard
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.formats.annotations import list_all_annotations, list_annotations
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.headline import render_headline
+from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.markdown.report import render_check_summary, render_comment
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.sentences import describe_reason
@@ -249,6 +251,38 @@ def test_many_scenarios_with_other_calls_are_capped_and_counted():
     assert comment(built).count("first divergence") == 10
     assert "and 4 more; the whole is in" in comment(built)
     assert "and 4 more, in verdict.json" in terminal(built)
+
+
+def with_tools(before, after):
+    """A suite of six scenarios that called some tools and now call others."""
+    names = [f"s{n}" for n in range(6)]
+    return report(
+        *(episode(s, iteration=n, **steps(*after)) for s in names for n in TEN),
+        baseline=baseline([episode(s, iteration=n, **steps(*before)) for s in names for n in TEN]),
+    )
+
+
+def test_a_renamed_tool_and_a_new_one_have_a_line_each_in_every_format():
+    built = with_tools(["look_up"], ["@find", "<b>ask"])
+    assert (
+        "\nTools: `look_up` → `@find` in 6 of 6 scenarios; "
+        "`<b>ask` called in 0.0 % → 100.0 % of episodes in 6 scenarios.\n"
+    ) in comment(built)
+    shown = terminal(built)
+    assert "Tool look_up -> @find in 6 of 6 scenarios\n" in shown
+    assert "Tool <b>ask called in 0.0 % → 100.0 % of episodes in 6 scenarios\n" in shown
+    assert "first divergence" not in comment(built)
+    view = build_report_view(built)
+    page = "".join(render_html(view, [], [], budgets=SuiteBudgets()))
+    assert "<p>Tool <bdi>look_up</bdi> → <bdi>@find</bdi> in 6 of 6 scenarios</p>" in page
+    assert "<p>Tool <bdi>&lt;b&gt;ask</bdi> called in 0.0 % → 100.0 % of episodes" in page
+
+
+def test_many_changed_tools_are_counted():
+    built = with_tools(["look_up"], ["look_up", *(f"t{n}" for n in range(8))])
+    line = row(comment(built), "Tools: ")
+    assert line.endswith("`t5` called in 0.0 % → 100.0 % of episodes in 6 scenarios; and 2 more.")
+    assert "and 2 more, in verdict.json" in terminal(built)
 
 
 def calling(build=episode, **arguments):

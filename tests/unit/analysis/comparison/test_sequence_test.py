@@ -56,6 +56,11 @@ def test_correlated_iterations_show_less():
     assert p_values[-1] > 0.2
 
 
+def test_correlated_iterations_do_not_hide_a_sequence_that_is_new():
+    """Repeated iterations must not exceed what both sides have of a rare sequence."""
+    assert only(scenario((16, 4, 0), (0, 0, 20)), 0.05) < 0.002
+
+
 def test_one_sequence_or_only_single_ones_cannot_show_a_change():
     assert only(scenario((5, 0), (5, 0))) is None
     assert only(scenario((1, 0, 0), (0, 1, 0))) is None
