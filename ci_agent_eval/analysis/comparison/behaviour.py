@@ -142,15 +142,13 @@ def _rename_tools(pool: IterationPool, names: Mapping[str, str]) -> IterationPoo
 
 def _remove_tools(scenario: SequenceCounts, changes: Sequence[ToolChange]) -> SequenceCounts:
     """Leave out the tools whose share moved in this scenario as it did in the suite."""
-    explained = {
-        change.tool
-        for change in changes
-        if (
-            _compute_share(scenario.after, change.tool) - _compute_share(scenario.base, change.tool)
+    explained = set()
+    for change in changes:
+        before, after = (
+            _compute_share(side, change.tool) for side in (scenario.base, scenario.after)
         )
-        * (change.after - change.before)
-        > 0
-    }
+        if (after - before) * (change.after - change.before) > 0:
+            explained.add(change.tool)
     if not explained:
         return scenario
 

@@ -71,7 +71,7 @@ def _assume_correlation(scenarios: Sequence[SequenceCounts]) -> float:
     Less for few iterations, for which the test is careful enough: few p-values are possible.
     """
     most = max((_count(s.after) for s in scenarios), default=1)
-    return ASSUMED_CORRELATION * min((most - 1) / 9, 1)
+    return ASSUMED_CORRELATION * min(most / 8, 1)
 
 
 def compute_change_p_values(
