@@ -144,10 +144,8 @@ def _remove_tools(scenario: SequenceCounts, changes: Sequence[ToolChange]) -> Se
     """Leave out the tools whose share moved in this scenario as it did in the suite."""
     explained = set()
     for change in changes:
-        before, after = (
-            _compute_share(side, change.tool) for side in (scenario.base, scenario.after)
-        )
-        if (after - before) * (change.after - change.before) > 0:
+        old, new = (_compute_share(side, change.tool) for side in (scenario.base, scenario.after))
+        if (new - old) * (change.after - change.before) > 0:
             explained.add(change.tool)
     if not explained:
         return scenario
