@@ -29,7 +29,14 @@ from ci_agent_eval.contract.confirmation import (
     RepeatedScenario,
     Side,
 )
-from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME, Results, Session
+from ci_agent_eval.contract.results import (
+    RESULTS_NAME,
+    SESSION_NAME,
+    UNNAMED_SUITE,
+    Results,
+    Session,
+)
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.results.confirmation import find_run_problem, hash_file
 from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun, run_suite
@@ -99,14 +106,14 @@ class ConfirmationJob:
     def confirm(self, scenarios: Sequence[RepeatedScenario]) -> Confirmation:
         """Run the blocks of both sides in turn."""
         self.echo(
-            f"confirm: {len(scenarios)} scenarios run again, on the base "
+            f"confirm: {pluralize(len(scenarios), 'scenario')} again, on the base "
             f"{self.base.commit[:7]} and here, in {BLOCKS} blocks"
         )
         ended = self._install_base() or next(self._list_endings(scenarios), None)
         if ended is not None:
             self.echo(f"confirm: {ended}; nothing is confirmed or excused")
         return Confirmation(
-            suite=self.command.suite or Confirmation.model_fields["suite"].default,
+            suite=self.command.suite or UNNAMED_SUITE,
             commit=self.command.commit,
             base_commit=self.base.commit,
             results=hash_file(self.command.report_dir / RESULTS_NAME),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -213,18 +214,6 @@ def test_a_drop_of_the_suite_is_confirmed_by_a_sample(desk):
     assert "confirmed by running the base again: 100.0 % there today and 50.0 % here" in message
 
 
-def test_a_drop_of_the_suite_that_the_base_shows_too_only_warns(desk):
-    desk.cases(*(f"case{number}" for number in range(12)))
-    desk.commit_twice(MOODY, MOODY + "\n")
-    done = desk.agent_eval("run", "test_desk.py")
-    assert done.returncode == 0, done.stdout
-    headline = json.loads((desk.report / "verdict.json").read_text())["headline"]
-    assert "as it does on the base today (not gating)" in headline
-    ((kind, message),) = desk.reasons("warnings")
-    assert kind == "unconfirmed"
-    assert "not confirmed by running the base again" in message
-
-
 RULES = "from rules import PREFIX\ndef prompt(case, call): return PREFIX + case"
 INSTALL = """
 import pathlib, shutil, sysconfig
@@ -361,10 +350,25 @@ def test_a_shard_confirms_nothing(desk):
 
 def test_the_base_branch_of_a_pull_request_is_the_default(desk):
     desk.commit_twice(POLITE, RUDE)
-    desk.git("update-ref", "refs/remotes/origin/main", "main")
-    done = run_agent_eval("run", "test_desk.py", *desk.arguments, cwd=desk.folder,
-                          DESK_URL=desk.url, GITHUB_BASE_REF="main")  # fmt: skip
-    assert "confirmed: passes on the base today" in desk.reasons()[0][1], done.stdout
+    done = run_agent_eval("run", *desk.arguments, cwd=desk.folder, GITHUB_BASE_REF="release")
+    assert (done.returncode, "no commit origin/release here" in done.stderr) == (2, True)
+
+
+def test_an_interrupted_confirmation_leaves_nothing_behind(desk, tmp_path):
+    desk.commit_twice(POLITE, RUDE)
+    arguments = ("run", "test_desk.py", *desk.arguments, "--confirm-base", "main")
+    environ = {"DESK_URL": desk.url, "TMPDIR": str(tmp_path)}
+    with started_python("-m", "ci_agent_eval", *arguments, cwd=desk.folder, **environ) as process:
+        wait_for(process, "confirm: block 1, base")
+        wait_for(process, "test session starts")
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert process.returncode == 130
+    assert [kind for kind, _ in desk.reasons()] == ["regression"]
+    found = json.loads((desk.report / "confirmation.json").read_text())
+    assert found["ended"] == "block 1, base: it was interrupted"
+    assert desk.git("worktree", "list").count("\n") == 1
+    assert not list(tmp_path.glob("agent-eval-base-*"))
 
 
 def test_environment_is_that_of_this_interpreter(environment):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from statistics import fmean
 
 import pytest
@@ -13,6 +14,10 @@ from ci_agent_eval.analysis.comparison.suite_change import SuiteSample, compute_
 from ci_agent_eval.analysis.loaded_results import ConfirmationRuns, build_episode_record
 from ci_agent_eval.app.confirmation import plan_repeats
 from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
+from ci_agent_eval.render.headline import render_headline
+from ci_agent_eval.render.markdown.report import render_comment
+from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import baseline, episode, failing, report
 
 POLICY = ComparePolicy(confirm=True)
@@ -129,3 +134,34 @@ def test_a_renamed_scenario_is_planned_by_both_names():
     (planned,) = plan_repeats(built)
     assert (planned.scenario_id, planned.was) == ("refund", "big_refund")
     assert "passes on the base today, 20 of 20" in built.verdict.reasons[0].message
+
+
+@pytest.mark.parametrize(
+    ("again", "headline", "sentence"),
+    [
+        (suite(4, 8), "fell from 90.0 % to 50.0 %, as it does on the base today (not gating)",
+         "not confirmed by running the base again: 56.2 % there today and 56.2 % here"),
+        (suite(7, 8), "the suite's pass rate fell from 90.0 % to 50.0 %",
+         "confirmed by running the base again: 93.8 % there today and 56.2 % here"),
+    ],
+)  # fmt: skip
+def test_the_headline_says_what_the_base_shows_also_when_read_back(again, headline, sentence):
+    built = judge(suite(2, 5), suite(4, 5), confirmation(again, suite(4, 8), 8))
+    text = render_verdict(built)
+    assert headline in json.loads(text)["headline"]
+    assert sentence in text
+    assert render_headline(parse_verdict(text)) == render_headline(built)
+
+
+def test_a_scenario_that_fails_by_itself_too_says_what_the_base_shows():
+    again = confirmation(rounds("refund", 3, 20), rounds("refund", 4, 20))
+    built = report(
+        *(failing("refund", iteration=n) for n in range(1, 6)),
+        baseline=baseline([episode("refund", iteration=n) for n in range(1, 6)]),
+        compare_policy=POLICY,
+        confirmation=again,
+    )
+    assert [reason.kind for reason in built.verdict.reasons] == ["scenario"]
+    text = render_comment(build_report_view(built))
+    assert "newly failing, not confirmed today, adjusted p" in text
+    assert "also fails on the base today: 3 of 20 passed there, and 4 of 20 here" in text
