@@ -7,7 +7,6 @@ memory grows with the number of episodes, not with the length of their conversat
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -305,8 +304,8 @@ class OutcomeTally:
 
 def tally_outcomes(outcomes: Iterable[Outcome]) -> OutcomeTally:
     """Count outcomes."""
-    counts = Counter(outcomes)
-    return OutcomeTally(counts["passed"], counts["failed"], counts["error"], counts["skipped"])
+    count = list(outcomes).count
+    return OutcomeTally(count("passed"), count("failed"), count("error"), count("skipped"))
 
 
 @dataclass(frozen=True, slots=True)
