@@ -51,6 +51,8 @@ def judge(head, base, again=None, policy=POLICY):
     ("base", "head", "passed", "said"),
     [
         ((20, 20), (9, 20), False, "confirmed: passes on the base today, 20 of 20, and 9 of 20"),
+        # Fisher's p is 0.024: between runs on different days it would not be enough.
+        ((20, 20), (15, 20), False, "confirmed: passes on the base today, 20 of 20, and 15 of 20"),
         ((11, 20), (9, 20), True, "also fails on the base today: 11 of 20 passed there, and 9 of"),
         ((20, 20), (20, 20), True, "passes again today: 20 of 20 on the base, and 20 of 20 here"),
         ((15, 15), (15, 15), True, "passes again today"),
