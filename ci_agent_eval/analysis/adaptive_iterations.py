@@ -59,7 +59,7 @@ class PredictedRate(NamedTuple):
 
 
 class Demands(NamedTuple):
-    """What a scenario's iterations have to show."""
+    """The evidence that a scenario's iterations must give."""
 
     required: float | None = None
     """Required pass rate; None: it is advisory."""

@@ -98,7 +98,7 @@ class ConfirmationJob:
     echo: Echo
     on_progress: Callable[[RunProgress], None]
     spent: Totals
-    """What the run itself used."""
+    """The part of the suite's budgets that the run itself used."""
     runs: list[ConfirmationRun] = field(default_factory=list)
     interrupted: SuiteRun | None = None
     """The run that a signal ended."""

@@ -77,7 +77,7 @@ def _note_false_alarms(job: Job, base: FoundBaseline | None, echo: Echo) -> None
 
 @dataclass(frozen=True, slots=True)
 class _SuiteJob:
-    """A run of the suite with what comes before and after it."""
+    """A run of the suite, with its baseline before and its report after it."""
 
     job: Job
     command: SuiteCommand
@@ -181,7 +181,7 @@ def _get_git_ref(baseline: str | None) -> str | None:
 
 
 def _build_adaptive_plan(job: Job, base: FoundBaseline | None) -> AdaptivePlan:
-    """Return what the run needs to decide on adaptive iterations."""
+    """Return the plan by which the run decides on adaptive iterations."""
     gate, policy = job.settings.gate, job.settings.compare.policy
     predicted: tuple[PredictedScenario, ...] = ()
     if base is not None and isinstance(base.baseline, Baseline):

@@ -176,7 +176,7 @@ OPTIONS: tuple[Option, ...] = (
         ("compare", "confirm_base"),
         "text",
         "Branch or commit whose merge base with HEAD is the base of confirm. Default: the pull "
-        "request's base branch, else what the baseline names.",
+        "request's base branch, else the branch or commit of the baseline.",
     ),
     Option(
         "max-cost-increase",

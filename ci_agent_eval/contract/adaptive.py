@@ -47,7 +47,7 @@ class PredictedScenario(FrozenModel):
 
 
 class AdaptivePlan(FrozenModel):
-    """What a run has to know to decide on adaptive iterations; written by `agent-eval run`."""
+    """The rates by which a run decides on adaptive iterations; written by `agent-eval run`."""
 
     min_pass_rate: Rate | None = Field(
         default=1.0, description="of required scenarios without their own; unset: none"

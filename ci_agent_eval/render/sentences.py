@@ -78,7 +78,7 @@ def format_suite_mean(change: SuiteChange, mean: float) -> str:
 
 
 def describe_difference(change: SuiteChange) -> str:
-    """Return the difference with its interval, and what the test assumed."""
+    """Return the difference with its interval, and the assumption of its test."""
     moved = format_suite_difference(change)
     return f"{moved}, 95 % interval{_describe_day_variation(change)}{_describe_again(change)}"
 

@@ -101,7 +101,7 @@ class SuiteCommand:
     budgets: SuiteBudgets = field(default_factory=SuiteBudgets)
     """The run stops at the hard ones."""
     adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
-    """What adaptive iterations are decided by."""
+    """The rates by which adaptive iterations are decided."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     cwd: Path | None = None

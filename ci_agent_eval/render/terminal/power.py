@@ -16,7 +16,7 @@ _OFTEN = f"{POWER * 100:g} %"
 
 
 def render_plan(found: PlannedPower) -> str:
-    """Return what a planned suite finds, and how often it fails although nothing changed."""
+    """Return the false alarms of a planned suite, and the smallest drop that it finds."""
     return "".join(f"{line}\n" for line in _list_plan_lines(found))
 
 
