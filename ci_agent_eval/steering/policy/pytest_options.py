@@ -156,8 +156,9 @@ _TABLE = """
 --snapshot-update-new-only --snapshot-warn-unused
 # this plugin
 --enable-pytest-full-suite-steering --disable-pytest-full-suite-steering
---aitest-iterations= --cassette-dir= --cassette= --episode-artifact --episode-artifact-path=
---episode-asked= --episode-commit= --episode-concurrency= --episode-list=
+--aitest-iterations= --cassette-dir= --cassette= --episode-adaptive-plan= --episode-again=
+--episode-artifact --episode-artifact-path= --episode-asked= --episode-commit=
+--episode-concurrency= --episode-list=
 --episode-report-dir= --episode-suite= --episode-watched --eval --eval-results=
 --eval-strict --experiment-dataset= --experiment-prefix=
 --experiment-score= --experiment-server= --experiment-store= --experiment=
