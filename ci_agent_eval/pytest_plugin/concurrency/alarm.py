@@ -1,6 +1,7 @@
 """Timeouts by signal, such as pytest-timeout's: they end only the current item.
 
-Such a signal raises in the code that runs at that moment, which may be a step of another episode.
+Such a signal raises in the code that runs at that moment. That may be a step of another episode, or
+the event loop between two steps, which only logs an exception of a callback.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ def guard_alarm(
     loop: asyncio.AbstractEventLoop,
     interrupt: Callable[[BaseException], None],
 ) -> Iterator[None]:
-    """Pass an alarm's exception to `interrupt` if the alarm occurs in another episode's task."""
+    """Pass an alarm's exception to `interrupt` if it would not end the current item.
+
+    That is if the alarm occurs in another episode's task, or while the loop runs none.
+    """
     handler = None if _SIGNAL is None else signal.getsignal(_SIGNAL)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield
@@ -55,7 +59,7 @@ class _Alarm:
         self._waits = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self._waits or not self._is_others(asyncio.current_task(self._loop)):
+        if self._may_raise(asyncio.current_task(self._loop)):
             self._handler(number, frame)
             return
         self._waits = True
@@ -64,3 +68,8 @@ class _Alarm:
         except BaseException as error:  # noqa: BLE001 - `interrupt` raises it in the current item
             self._interrupt(error)
             signal.setitimer(signal.ITIMER_REAL, GRACE_S)
+
+    def _may_raise(self, task: asyncio.Task[Any] | None) -> bool:
+        """Return whether the handler's exception ends the current item, or code that blocks."""
+        is_between_steps = task is None and self._loop.is_running()
+        return self._waits or not (is_between_steps or self._is_others(task))

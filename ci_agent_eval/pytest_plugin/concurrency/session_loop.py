@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from ci_agent_eval.pytest_plugin.concurrency.alarm import guard_alarm
+
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 T = TypeVar("T")
@@ -44,6 +46,7 @@ class SessionLoop:
         self._closings: list[Callable[[], Awaitable[None]]] = []
         self.running: list[asyncio.Task[Any]] = []
         """The task of the coroutine that `run` currently runs, or ran last."""
+        self._interruption: BaseException | None = None
         self.around: Callable[[], AbstractContextManager[None]] = nullcontext
         """Context manager around each run of the loop, as other episodes' tasks may run, too."""
 
@@ -62,14 +65,23 @@ class SessionLoop:
         coroutine could not clean up.
         """
         tasks = self.running = []
-        with self.around():
+        self._interruption = None
+        with self.around(), guard_alarm(lambda _: False, self.loop, self._interrupt):
             try:
                 return self._runner.run(_run_registered(coroutine, tasks), context=context)
             except BaseException:
                 if tasks and not tasks[0].done():
                     tasks[0].cancel()
                     self._runner.run(_wait_for_cancelled(tasks[0]))
+                if self._interruption is not None:
+                    raise self._interruption from None
                 raise
+
+    def _interrupt(self, error: BaseException) -> None:
+        """Cancel the coroutine, and let `run` raise this exception of a signal handler."""
+        self._interruption = error
+        # The task's first step, which registers it, may be waiting in the loop before this.
+        self.loop.call_soon_threadsafe(lambda: self.running and self.running[0].cancel())
 
     def run_awaitable(self, awaitable: Awaitable[T]) -> T:
         """Run any awaitable to completion."""

@@ -116,6 +116,32 @@ def test_the_slow_one_fails_and_no_other(suite, timed, others, parties):
 
 
 @pytest.mark.parametrize("parties", [1, 4])
+def test_a_signal_between_two_steps_of_the_loop_ends_the_one_whose_turn_it_is(suite, parties):
+    """The loop logs what a callback raises, and goes on."""
+    suite.write("""
+        import asyncio
+        import signal
+        import pytest
+
+        async def test_slow(episode):
+            asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGALRM)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                episode.check("cleaned up", True)
+
+        @pytest.mark.parametrize("number", range(3))
+        async def test_others(episode, number):
+            await asyncio.sleep(0)
+    """)
+    ran = suite.run_apart(f"--episode-concurrency={parties}", "--timeout=100")
+    ran.result.assert_outcomes(passed=3, failed=1)
+    slow = ran.episodes["test_slow"]
+    assert "Timeout (>100.0s) from pytest-timeout" in slow.reason
+    assert slow.assertions[0].name == "cleaned up"
+
+
+@pytest.mark.parametrize("parties", [1, 4])
 def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, timed, parties):
     timed("""
         import asyncio
