@@ -1,0 +1,1 @@
+"""The HTTP formats of model providers: each is read and written in one module of this package."""

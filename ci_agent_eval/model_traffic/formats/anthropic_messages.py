@@ -1,0 +1,320 @@
+"""Anthropic's Messages, also on Vertex AI and, by `invoke`, on Bedrock.
+
+Shapes: https://docs.anthropic.com/en/api/messages and …/messages-streaming.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.trajectory import Attachment, Role, TokenUsage, ToolCall
+from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler, AnswerReader
+from ci_agent_eval.model_traffic.formats.attachments import read_base64
+from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules, build_canonical_key
+from ci_agent_eval.model_traffic.formats.error_answers import (
+    build_anthropic_error,
+    build_refusal_answer,
+)
+from ci_agent_eval.model_traffic.formats.json_values import (
+    Json,
+    build_tool_call,
+    build_usage_beside_cache,
+    get_count,
+    get_object,
+    get_objects,
+    get_text,
+    join_texts,
+    list_objects,
+    parse_request_body,
+    pick_settings,
+)
+from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
+from ci_agent_eval.model_traffic.messages import (
+    FormatName,
+    ModelAnswer,
+    ModelRequest,
+    RequestMessage,
+    ToolDefinition,
+    ToolResult,
+)
+
+# `/messages` alone would also match the paths of chat services that a tool may call.
+_PATH = re.compile(
+    r"/(?:v1|anthropic)/messages$"
+    r"|/publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict$"
+    r"|/model/(?P<bedrock>[^/]*anthropic[^/]*)/invoke(?:-with-response-stream)?$"
+)
+_STREAMED_PATH = re.compile(r":streamRawPredict$|/invoke-with-response-stream$")
+_SETTINGS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "output_config",
+    "service_tier",
+    "stop_sequences",
+    "thinking",
+    "tool_choice",
+)
+_HOSTED_TOOL = re.compile(r"(?:web_search|web_fetch|code_execution|tool_search|mcp)_")
+_KEY_RULES = KeyRules(
+    dropped=("metadata", "stream", "anthropic_version"),
+    ids=(
+        "container",
+        "container.id",
+        "messages.*.content.*.id",
+        "messages.*.content.*.tool_use_id",
+        "messages.*.content.*.caller.tool_id",
+    ),
+    blobs=(
+        "messages.*.content.*.signature",
+        "messages.*.content.*.data",
+        "messages.*.content.*.content.*.encrypted_content",
+        "messages.*.content.*.citations.*.encrypted_index",
+    ),
+)
+
+
+class AnthropicMessages:
+    """Anthropic's Messages."""
+
+    name: FormatName = "anthropic-messages"
+
+    def matches(self, method: str, path: str) -> bool:
+        """Return whether a request asks for a message.
+
+        On Bedrock the model's id has to name Anthropic: `invoke` serves any vendor's format.
+        """
+        return method == "POST" and _PATH.search(path) is not None
+
+    def parse_request(self, path: str, body: bytes) -> ModelRequest:
+        """Parse a request. Raises UnreadableTrafficError."""
+        request = _load(body)
+        form = get_object(request, "output_config", "format") or get_object(
+            request, "output_format"
+        )
+        return ModelRequest(
+            format=self.name,
+            model=_get_model(path, request),
+            messages=tuple(_read_messages(request)),
+            tools=tuple(_read_tool(tool) for tool in get_objects(request, "tools")),
+            settings=pick_settings(request, _SETTINGS),
+            output_schema=to_jsonable(form.get("schema")),
+            is_streamed=request.get("stream") is True or bool(_STREAMED_PATH.search(path)),
+        )
+
+    def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
+        """Create the assembler of an answer."""
+        return AnswerAssembler(status, headers, _READER)
+
+    def build_refusal(self, message: str) -> HTTPAnswer:
+        """Build the refusal, which Anthropic's client raises as BadRequestError."""
+        return build_refusal_answer(build_anthropic_error(message, "invalid_request_error"))
+
+    def build_key(self, path: str, body: bytes) -> str:
+        """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
+        request = _load(body)
+        return build_canonical_key(self.name, _get_model(path, request), request, _KEY_RULES)
+
+
+def _load(body: bytes) -> Json:
+    request = parse_request_body(body)
+    if not isinstance(request.get("messages"), list):
+        raise UnreadableTrafficError("`messages` is no list")
+    return request
+
+
+def _get_model(path: str, request: Json) -> str | None:
+    """Return the model, which Vertex AI and Bedrock have in the path."""
+    found = _PATH.search(path)
+    in_path = found and (found["vertex"] or found["bedrock"])
+    return unquote(in_path) if in_path else get_text(request, "model")
+
+
+def _read_messages(request: Json) -> Iterator[RequestMessage]:
+    system = get_text(request, "system") or join_texts(get_objects(request, "system"))
+    if system:
+        yield RequestMessage("system", system)
+    for message in get_objects(request, "messages"):
+        yield from _read_message(message)
+
+
+def _read_message(message: Json) -> Iterator[RequestMessage]:
+    """Yield a message; the results of tools in a user's message are a message of the tool."""
+    blocks, text = get_objects(message, "content"), get_text(message, "content") or ""
+    if message.get("role") == "assistant":
+        yield RequestMessage("assistant", text or join_texts(blocks), _read_calls(blocks))
+        return
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    others = [block for block in blocks if block.get("type") != "tool_result"]
+    if results:
+        inner = [part for block in results for part in get_objects(block, "content")]
+        yield RequestMessage(
+            "tool",
+            tool_results=tuple(_read_result(block) for block in results),
+            attachments=tuple(_read_attachments(inner)),
+        )
+    if others or not results:
+        role: Role = "system" if message.get("role") == "system" else "user"
+        yield RequestMessage(
+            role, text or join_texts(others), attachments=tuple(_read_attachments(others))
+        )
+
+
+def _read_result(block: Json) -> ToolResult:
+    parts = get_objects(block, "content")
+    return ToolResult(
+        call_id=get_text(block, "tool_use_id"),
+        name=None,
+        value=get_text(block, "content") or join_texts(parts),
+        is_error=block.get("is_error") is True,
+    )
+
+
+def _read_attachments(blocks: Sequence[Json]) -> Iterator[Attachment]:
+    for block in blocks:
+        source = get_object(block, "source")
+        if block.get("type") in ("image", "document") and source.get("type") != "text":
+            yield read_base64(source.get("data"), source.get("media_type"))
+
+
+def parse_tool_use(block: object) -> tuple[str, object] | None:
+    """Return tool and arguments of a call for the client; None for other blocks."""
+    if not isinstance(block, dict) or block.get("type") != "tool_use":
+        return None
+    name = block.get("name")
+    return (name, block.get("input")) if isinstance(name, str) else None
+
+
+def _read_calls(blocks: Sequence[Json]) -> tuple[ToolCall, ...]:
+    """Read the calls, with the results of those that the provider made."""
+    results = {
+        str(block["tool_use_id"]): block
+        for block in blocks
+        if str(block.get("type")).endswith("_tool_result") and "tool_use_id" in block
+    }
+    calls = []
+    for block in blocks:
+        call = parse_tool_use(block)
+        if call is not None:
+            calls.append(build_tool_call(block.get("id"), *call))
+        elif block.get("type") in ("server_tool_use", "mcp_tool_use"):
+            calls.append(_read_hosted_call(block, results.get(str(block.get("id")), {})))
+    return tuple(calls)
+
+
+def _read_hosted_call(block: Json, result: Json) -> ToolCall:
+    content = result.get("content")
+    failed = result.get("is_error") is True
+    error = join_texts(list_objects(content)) or "no reason given" if failed else None
+    if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
+        error = get_text(content, "error_code") or "no reason given"
+    return build_tool_call(
+        block.get("id"),
+        block.get("name"),
+        block.get("input"),
+        result=_remove_encrypted(content) if error is None else None,
+        error=error,
+    )
+
+
+def _remove_encrypted(content: object) -> object:
+    """Remove the encrypted pages of a web search, which only the provider can read."""
+    if not isinstance(content, list):
+        return content
+    return [
+        {key: value for key, value in item.items() if key != "encrypted_content"}
+        for item in list_objects(content)
+    ]
+
+
+def _read_tool(tool: Json) -> ToolDefinition:
+    kind, name = get_text(tool, "type") or "custom", get_text(tool, "name")
+    return ToolDefinition(
+        name or kind,
+        to_jsonable(tool.get("input_schema")),
+        is_hosted=_HOSTED_TOOL.match(kind) is not None,
+    )
+
+
+def _read_answer(body: Json) -> ModelAnswer:
+    blocks, usage = get_objects(body, "content"), get_object(body, "usage")
+    return ModelAnswer(
+        id=get_text(body, "id"),
+        model=get_text(body, "model"),
+        text=join_texts([block for block in blocks if block.get("type") == "text"]),
+        tool_calls=_read_calls(blocks),
+        tokens=_read_tokens(usage),
+        usage=usage or None,
+        finish_reason=get_text(body, "stop_reason"),
+    )
+
+
+def _read_tokens(usage: Json) -> TokenUsage | None:
+    """Read the usage; Anthropic's `input_tokens` are without those of the cache."""
+    return build_usage_beside_cache(
+        get_count(usage, "input_tokens"),
+        get_count(usage, "output_tokens"),
+        read=get_count(usage, "cache_read_input_tokens"),
+        written=get_count(usage, "cache_creation_input_tokens"),
+        reasoning=get_count(usage, "output_tokens_details", "thinking_tokens"),
+    )
+
+
+def _assemble_answer(events: Sequence[Json]) -> Json:
+    """Merge the events of a message."""
+    body: Json = {}
+    blocks: dict[int, _AssembledBlock] = {}
+    for event in events:
+        at = get_count(event, "index") or 0
+        match event.get("type"):
+            case "message_start":
+                body |= get_object(event, "message")
+            case "content_block_start":
+                blocks[at] = _AssembledBlock(get_object(event, "content_block"))
+            case "content_block_delta":
+                blocks.setdefault(at, _AssembledBlock({})).add(get_object(event, "delta"))
+            case "message_delta":
+                usage = {**get_object(body, "usage"), **get_object(event, "usage")}
+                body |= {**get_object(event, "delta"), "usage": usage}
+            case "error":
+                body["error"] = event.get("error")
+    # Only the last event has the number of output tokens.
+    if "stop_reason" not in body or body["stop_reason"] is None:
+        body["usage"] = None
+    return {**body, "content": [blocks[at].build() for at in sorted(blocks)]}
+
+
+@dataclass(slots=True)
+class _AssembledBlock:
+    """A content block, assembled from its deltas."""
+
+    start: Json
+    _texts: list[str] = field(default_factory=list)
+    _arguments: list[str] = field(default_factory=list)
+
+    def add(self, delta: Json) -> None:
+        """Add a delta."""
+        self._texts.append(get_text(delta, "text") or "")
+        self._arguments.append(get_text(delta, "partial_json") or "")
+
+    def build(self) -> Json:
+        """Build the block as it is without streaming."""
+        arguments = "".join(self._arguments)
+        kind = self.start.get("type", "text")
+        if kind == "text":
+            text = (get_text(self.start, "text") or "") + "".join(self._texts)
+            return {**self.start, "type": "text", "text": text}
+        return {**self.start, "input": arguments} if arguments.strip() else self.start
+
+
+_READER = AnswerReader(
+    assemble=_assemble_answer,
+    read=_read_answer,
+    end_marks=(b'"message_stop"',),
+    is_end=lambda event: event.get("type") == "message_stop",
+)

@@ -1,0 +1,260 @@
+"""Bedrock's Converse and ConverseStream; the model's id is in the path.
+
+Shapes: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from pydantic import JsonValue
+
+from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.trajectory import Attachment, Role, TokenUsage, ToolCall
+from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler, AnswerReader
+from ci_agent_eval.model_traffic.formats.attachments import read_base64
+from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules, build_canonical_key
+from ci_agent_eval.model_traffic.formats.error_answers import build_refusal_answer
+from ci_agent_eval.model_traffic.formats.json_values import (
+    Json,
+    build_tool_call,
+    build_usage_beside_cache,
+    get_count,
+    get_object,
+    get_objects,
+    get_text,
+    join_texts,
+    parse_object,
+    parse_request_body,
+    pick_settings,
+)
+from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
+from ci_agent_eval.model_traffic.messages import (
+    FormatName,
+    ModelAnswer,
+    ModelRequest,
+    RequestMessage,
+    ToolDefinition,
+    ToolResult,
+)
+
+_PATH = re.compile(r"/model/([^/]+)/converse(-stream)?$")
+_KEY_RULES = KeyRules(
+    dropped=("requestMetadata",),
+    ids=(
+        "messages.*.content.*.toolUse.toolUseId",
+        "messages.*.content.*.toolResult.toolUseId",
+    ),
+    blobs=(
+        "messages.*.content.*.reasoningContent.reasoningText.signature",
+        "messages.*.content.*.reasoningContent.redactedContent",
+    ),
+)
+_MEDIA_TYPES = {"image": "image", "video": "video", "audio": "audio", "document": "application"}
+
+
+class BedrockConverse:
+    """Bedrock's Converse."""
+
+    name: FormatName = "bedrock-converse"
+
+    def matches(self, method: str, path: str) -> bool:
+        """Return whether a request asks for a message."""
+        return method == "POST" and _PATH.search(path) is not None
+
+    def parse_request(self, path: str, body: bytes) -> ModelRequest:
+        """Parse a request. Raises UnreadableTrafficError."""
+        request, found = _load(body), _PATH.search(path)
+        return ModelRequest(
+            format=self.name,
+            model=_get_model(path),
+            messages=tuple(_read_messages(request)),
+            tools=tuple(_read_tools(get_object(request, "toolConfig"))),
+            settings=_read_settings(request),
+            output_schema=_read_schema(request),
+            is_streamed=found is not None and found[2] is not None,
+        )
+
+    def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
+        """Create the assembler of an answer."""
+        return AnswerAssembler(status, headers, _READER)
+
+    def build_refusal(self, message: str) -> HTTPAnswer:
+        """Build the refusal, which botocore raises as ValidationException."""
+        return build_refusal_answer(
+            {"message": message}, {"x-amzn-errortype": "ValidationException"}
+        )
+
+    def build_key(self, path: str, body: bytes) -> str:
+        """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
+        return build_canonical_key(self.name, _get_model(path), _load(body), _KEY_RULES)
+
+
+def _load(body: bytes) -> Json:
+    request = parse_request_body(body)
+    if not isinstance(request.get("messages", []), list):
+        raise UnreadableTrafficError("`messages` is no list")
+    return request
+
+
+def _get_model(path: str) -> str | None:
+    found = _PATH.search(path)
+    return unquote(found[1]) if found else None
+
+
+def _read_settings(request: Json) -> dict[str, JsonValue]:
+    config = get_object(request, "inferenceConfig")
+    settings = pick_settings(config, ("temperature", "topP", "maxTokens", "stopSequences"))
+    more = pick_settings(request, ("additionalModelRequestFields",))
+    return {**settings, **more, **pick_settings(get_object(request, "toolConfig"), ("toolChoice",))}
+
+
+def _read_schema(request: Json) -> JsonValue:
+    """Return the schema of the typed output, which is the text of a JSON object."""
+    text_format = get_object(request, "outputConfig", "textFormat", "structure", "jsonSchema")
+    schema = get_text(text_format, "schema")
+    return None if schema is None else to_jsonable(parse_object(schema))
+
+
+def _read_messages(request: Json) -> Iterator[RequestMessage]:
+    system = join_texts(get_objects(request, "system"))
+    if system:
+        yield RequestMessage("system", system)
+    for message in get_objects(request, "messages"):
+        role: Role = "assistant" if message.get("role") == "assistant" else "user"
+        yield from _read_message(role, get_objects(message, "content"))
+
+
+def _read_message(role: Role, blocks: Sequence[Json]) -> Iterator[RequestMessage]:
+    """Yield a message; the results of tools in a user's message are a message of the tool."""
+    results = [get_object(block, "toolResult") for block in blocks if "toolResult" in block]
+    others = [block for block in blocks if "toolResult" not in block]
+    if results:
+        inner = [part for result in results for part in get_objects(result, "content")]
+        yield RequestMessage(
+            "tool",
+            tool_results=tuple(_read_result(result) for result in results),
+            attachments=tuple(_read_attachments(inner)),
+        )
+    if others or not results:
+        yield RequestMessage(
+            role,
+            join_texts(others),
+            _read_calls(others),
+            attachments=tuple(_read_attachments(others)),
+        )
+
+
+def _read_result(result: Json) -> ToolResult:
+    parts = get_objects(result, "content")
+    values = [part["json"] for part in parts if "json" in part]
+    value = join_texts(parts) or (values[0] if len(values) == 1 else values or "")
+    return ToolResult(
+        call_id=get_text(result, "toolUseId"),
+        name=None,
+        value=to_jsonable(value),
+        is_error=result.get("status") == "error",
+    )
+
+
+def _read_attachments(blocks: Sequence[Json]) -> Iterator[Attachment]:
+    for block in blocks:
+        for kind, family in _MEDIA_TYPES.items():
+            found = get_object(block, kind)
+            if found:
+                media_type = f"{family}/{get_text(found, 'format')}"
+                yield read_base64(get_object(found, "source").get("bytes"), media_type)
+
+
+def _read_calls(blocks: Sequence[Json]) -> tuple[ToolCall, ...]:
+    uses = [get_object(block, "toolUse") for block in blocks if "toolUse" in block]
+    return tuple(
+        build_tool_call(use.get("toolUseId"), use.get("name"), use.get("input")) for use in uses
+    )
+
+
+def _read_tools(config: Json) -> Iterator[ToolDefinition]:
+    for tool in get_objects(config, "tools"):
+        specification = get_object(tool, "toolSpec")
+        name = get_text(specification, "name")
+        hosted = get_text(get_object(tool, "systemTool"), "name")
+        if name is not None:
+            schema = get_object(specification, "inputSchema").get("json")
+            yield ToolDefinition(name, to_jsonable(schema))
+        elif hosted is not None:
+            yield ToolDefinition(hosted, is_hosted=True)
+
+
+def _read_answer(body: Json) -> ModelAnswer:
+    blocks = get_objects(get_object(body, "output", "message"), "content")
+    usage = get_object(body, "usage")
+    return ModelAnswer(
+        text=join_texts(blocks),
+        tool_calls=_read_calls(blocks),
+        tokens=_read_tokens(usage),
+        usage=usage or None,
+        finish_reason=get_text(body, "stopReason"),
+    )
+
+
+def _read_tokens(usage: Json) -> TokenUsage | None:
+    """Read the usage; `inputTokens` are without those of the cache."""
+    return build_usage_beside_cache(
+        get_count(usage, "inputTokens"),
+        get_count(usage, "outputTokens"),
+        read=get_count(usage, "cacheReadInputTokens"),
+        written=get_count(usage, "cacheWriteInputTokens"),
+    )
+
+
+def _assemble_answer(events: Sequence[Json]) -> Json:
+    """Merge the events of a stream."""
+    body: Json = {}
+    blocks: dict[int, _ConverseBlock] = {}
+    for event in events:
+        body |= {key: event[key] for key in ("error",) if key in event}
+        body |= {
+            key: value for key, value in get_object(event, "metadata").items() if key == "usage"
+        }
+        body |= pick_settings(get_object(event, "messageStop"), ("stopReason",))
+        for key in ("contentBlockStart", "contentBlockDelta"):
+            part = get_object(event, key)
+            if part:
+                at = get_count(part, "contentBlockIndex") or 0
+                blocks.setdefault(at, _ConverseBlock()).add(part)
+    content = [blocks[at].build() for at in sorted(blocks)]
+    return {**body, "output": {"message": {"content": content}}}
+
+
+@dataclass(slots=True)
+class _ConverseBlock:
+    """A content block, assembled from its start and its deltas."""
+
+    _tool_use: Json | None = None
+    _texts: list[str] = field(default_factory=list)
+    _arguments: list[str] = field(default_factory=list)
+
+    def add(self, part: Json) -> None:
+        """Add the start or a delta."""
+        self._tool_use = get_object(part, "start", "toolUse") or self._tool_use
+        delta = get_object(part, "delta")
+        self._texts.append(get_text(delta, "text") or "")
+        self._arguments.append(get_text(get_object(delta, "toolUse"), "input") or "")
+
+    def build(self) -> Json:
+        """Build the block as it is without streaming."""
+        if self._tool_use is None:
+            return {"text": "".join(self._texts)}
+        return {"toolUse": {**self._tool_use, "input": "".join(self._arguments)}}
+
+
+_READER = AnswerReader(
+    assemble=_assemble_answer,
+    read=_read_answer,
+    end_marks=(),
+    # It comes after `messageStop` and has the usage.
+    is_end=lambda event: "metadata" in event,
+)

@@ -1,0 +1,249 @@
+"""Prices of calls, compared with those that genai-prices computes of counted tokens."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from genai_prices import Usage, calc_price
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.model_traffic.messages import ModelAnswer
+from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call, price_usage
+from ci_agent_eval.model_traffic.recorder import TrafficRecorder
+from tests.traffic_wire import JSON, WIRES
+
+CHAT = {
+    "prompt_tokens": 1000,
+    "completion_tokens": 100,
+    "prompt_tokens_details": {"cached_tokens": 600, "audio_tokens": 50},
+    "completion_tokens_details": {"reasoning_tokens": 40},
+}
+RESPONSES = {
+    "input_tokens": 1000,
+    "output_tokens": 100,
+    "input_tokens_details": {"cached_tokens": 600},
+}
+MESSAGES = {
+    "input_tokens": 100,
+    "output_tokens": 100,
+    "cache_read_input_tokens": 600,
+    "cache_creation_input_tokens": 300,
+    "server_tool_use": {"web_search_requests": 2},
+}
+GEMINI = {"promptTokenCount": 1000, "candidatesTokenCount": 60, "thoughtsTokenCount": 40}
+CONVERSE = {"inputTokens": 400, "outputTokens": 100, "cacheReadInputTokens": 600}
+LOCAL = "http://127.0.0.1:8000/v1/any"
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "usage", "url", "counted_at"),
+    [
+        (
+            "openai-chat",
+            "gpt-4o-audio-preview",
+            CHAT,
+            "https://api.openai.com/v1/chat/completions",
+            (
+                "openai",
+                Usage(
+                    input_tokens=1000,
+                    output_tokens=100,
+                    cache_read_tokens=600,
+                    input_audio_tokens=50,
+                    output_reasoning_tokens=40,
+                ),
+            ),
+        ),
+        (
+            "openai-chat",
+            "llama-3.3-70b-versatile",
+            {"prompt_tokens": 1000, "completion_tokens": 100},
+            "https://api.groq.com/openai/v1/chat/completions",
+            ("groq", Usage(input_tokens=1000, output_tokens=100)),
+        ),
+        (
+            # xAI counts reasoning apart from the completion.
+            "openai-chat",
+            "grok-4",
+            {
+                "prompt_tokens": 1000,
+                "completion_tokens": 60,
+                "completion_tokens_details": {"reasoning_tokens": 40},
+            },
+            "https://api.x.ai/v1/chat/completions",
+            ("x-ai", Usage(input_tokens=1000, output_tokens=100)),
+        ),
+        (
+            "openai-responses",
+            "gpt-5",
+            RESPONSES,
+            "https://me.openai.azure.com/openai/v1/responses",
+            ("azure", Usage(input_tokens=1000, output_tokens=100, cache_read_tokens=600)),
+        ),
+        (
+            "anthropic-messages",
+            "claude-sonnet-4-5",
+            MESSAGES,
+            "https://api.anthropic.com/v1/messages",
+            (
+                "anthropic",
+                Usage(
+                    input_tokens=1000,
+                    output_tokens=100,
+                    cache_read_tokens=600,
+                    cache_write_tokens=300,
+                    web_searches=2,
+                ),
+            ),
+        ),
+        (
+            "anthropic-messages",
+            "anthropic/claude-sonnet-4.5",
+            MESSAGES,
+            "https://openrouter.ai/api/v1/messages",
+            (
+                "openrouter",
+                Usage(
+                    input_tokens=1000,
+                    output_tokens=100,
+                    cache_read_tokens=600,
+                    cache_write_tokens=300,
+                    web_searches=2,
+                ),
+            ),
+        ),
+        (
+            "anthropic-messages",
+            "us.anthropic.claude-sonnet-4-20250514-v1:0",
+            MESSAGES,
+            "https://bedrock-runtime.us-east-1.amazonaws.com/model/x/invoke",
+            (
+                "aws",
+                Usage(
+                    input_tokens=1000,
+                    output_tokens=100,
+                    cache_read_tokens=600,
+                    cache_write_tokens=300,
+                ),
+            ),
+        ),
+        (
+            "gemini",
+            "gemini-2.5-flash",
+            GEMINI,
+            "https://generativelanguage.googleapis.com/v1beta/models/x:generateContent",
+            ("google", Usage(input_tokens=1000, output_tokens=100, output_reasoning_tokens=40)),
+        ),
+        (
+            "bedrock-converse",
+            "us.amazon.nova-pro-v1:0",
+            CONVERSE,
+            "https://bedrock-runtime.us-east-1.amazonaws.com/model/x/converse",
+            ("aws", Usage(input_tokens=1000, output_tokens=100, cache_read_tokens=600)),
+        ),
+    ],
+)
+def test_a_call_is_priced_by_the_provider_at_its_address(name, model, usage, url, counted_at):
+    provider, counted = counted_at
+    cost = float(calc_price(counted, model, provider_id=provider).total_price)
+    assert cost > 0
+    assert price_usage(name, (model,), usage, url) == CallPrice(cost, model, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "usage", "address"),
+    [
+        ("openai-chat", "gpt-4o-mini", CHAT, "https://api.openai.com/v1"),
+        ("openai-responses", "gpt-5", RESPONSES, "https://api.openai.com/v1"),
+        ("anthropic-messages", "claude-sonnet-4-5", MESSAGES, "https://api.anthropic.com/v1"),
+        ("gemini", "gemini-2.5-flash", GEMINI, "https://generativelanguage.googleapis.com/v1"),
+        (
+            "bedrock-converse",
+            "us.amazon.nova-pro-v1:0",
+            CONVERSE,
+            "https://bedrock-runtime.us-east-1.amazonaws.com/x",
+        ),
+    ],
+)
+@pytest.mark.parametrize("url", [LOCAL, "https://models.example.com/v1/any", "http://["])
+def test_at_an_unknown_address_it_is_the_price_of_the_formats_vendor(
+    name, model, usage, address, url
+):
+    price = price_usage(name, (model,), usage, url)
+    known = price_usage(name, (model,), usage, address)
+    assert known is not None
+    assert price == CallPrice(known.cost_usd, model, True)
+
+
+def test_the_model_that_answered_is_priced_before_the_one_that_was_asked():
+    url = "https://me.openai.azure.com/openai/deployments/mine/chat/completions"
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+    both = price_usage("openai-chat", ("gpt-4o-mini-2024-07-18", "gpt-5"), usage, url)
+    assert both is not None
+    assert both.model == "gpt-4o-mini-2024-07-18"
+    asked = price_usage("openai-chat", ("served-by-us", "gpt-4o-mini"), usage, url)
+    assert asked is not None
+    assert (asked.model, asked.cost_usd) == ("gpt-4o-mini", both.cost_usd)
+
+
+@pytest.mark.parametrize(
+    ("name", "models", "usage", "url"),
+    [
+        ("openai-chat", ("our-model",), CHAT, LOCAL),
+        ("openai-chat", ("claude-sonnet-4-5",), CHAT, LOCAL),
+        ("openai-chat", ("our-model",), CHAT, "https://api.openai.com/v1/chat/completions"),
+        ("openai-chat", (), CHAT, LOCAL),
+        ("openai-chat", ("gpt-4o-mini",), {}, LOCAL),
+        ("openai-chat", ("gpt-4o-mini",), {"prompt_tokens": "many"}, LOCAL),
+    ],
+)
+def test_without_a_known_model_and_usage_there_is_no_price(name, models, usage, url):
+    assert price_usage(name, models, usage, url) is None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(
+    st.sampled_from(["openai-chat", "openai-responses", "anthropic-messages", "gemini"]),
+    st.dictionaries(st.sampled_from([*CHAT, *RESPONSES, *MESSAGES, *GEMINI]), json_values),
+    st.text(),
+)
+def test_hostile_usage_and_models_raise_nothing(name, usage, model):
+    for one in (model, "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash"):
+        price = price_usage(name, (one,), usage, LOCAL)
+        assert price is None or price.cost_usd >= 0
+
+
+def record(wire, body, **request):
+    recorder = TrafficRecorder(itertools.count().__next__)
+    call = recorder.start_call(wire.format, LOCAL, json.dumps(request).encode())
+    call.set_response(200, JSON)
+    call.feed(json.dumps(body).encode())
+    return call
+
+
+def test_a_recorded_call_is_priced_by_its_answer_and_request():
+    chat = WIRES["openai-chat"]
+    body = {**chat.build_body(text="Hi"), "model": "alias"}
+    call = record(chat, body, model="gpt-4o-mini", messages=[])
+    price = price_call(call)
+    assert price is not None
+    assert (price.model, price.is_vendor_price) == ("gpt-4o-mini", True)
+    assert price_call(record(chat, {**body, "usage": None}, model="gpt-4o-mini")) is None
+    assert price_call(record(chat, body, unreadable=1)) is None
+    before = TrafficRecorder(itertools.count().__next__).start_call(chat.format, LOCAL, b"{}")
+    assert price_call(before) is None
+    assert before.answer is None
+    assert ModelAnswer().usage is None
+
+
+def test_the_price_table_has_a_version():
+    assert get_price_table().startswith("genai-prices 0.")
