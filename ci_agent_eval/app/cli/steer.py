@@ -174,14 +174,14 @@ def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
     )
 
 
-@steer.command()
+@steer.command("install")
 @_add_location_options
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="YAML configuration file of the hook; default: none.",
 )
-def install(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: ARG001 - one so far
+def install_into_settings(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: ARG001 - one so far
     """Add the hook to a coding agent's settings; everything else stays."""
     from ci_agent_eval.steering.hook.install import build_hook_command, install_hook
 
@@ -194,9 +194,9 @@ def install(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: 
     return 0
 
 
-@steer.command()
+@steer.command("uninstall")
 @_add_location_options
-def uninstall(agent: str, *, project: bool) -> int:  # noqa: ARG001 - one so far
+def uninstall_from_settings(agent: str, *, project: bool) -> int:  # noqa: ARG001 - one so far
     """Remove the hook, and nothing else, from a coding agent's settings."""
     from ci_agent_eval.steering.hook.install import uninstall_hook
 

@@ -6,15 +6,15 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ci_agent_eval.model_traffic.formats.json_values import Json, parse_object, render_compact_json
+from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender
 from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter, EventRewriter
-from ci_agent_eval.steering.proxy.answer_sender import AnswerSender
 from ci_agent_eval.steering.proxy.error_response import Api
 from ci_agent_eval.steering.proxy.lru import LruCache
 from ci_agent_eval.steering.proxy.open_calls import MAX_REMEMBERED, OpenCallStore
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
 from ci_agent_eval.steering.proxy.session_identity import SESSION_HEADER, identify_session
 from ci_agent_eval.steering.proxy.session_review import ProxyReview
-from ci_agent_eval.steering.proxy.sse import Json, parse_object, render_compact_json
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class AnswerReviewer:
         is_readable = out.is_readable
         if out.content_type == "text/event-stream" and is_readable:
             events = EventRewriter(answer.create_stream(), self.limits.response)
-            await out.send_events(events, remember)
+            await out.send_rewritten(RememberingRewriter(events, remember))
             _log_unreviewed(events.bypass_reason)
         elif out.content_type.endswith("json") and is_readable:
             rewritten = await self._rewrite_body(out, answer)
@@ -113,6 +113,26 @@ class AnswerReviewer:
         rewritten = answer.rewrite(body)
         _log_unreviewed(answer.bypass_reason)
         return rewritten
+
+
+@dataclass(frozen=True, slots=True)
+class RememberingRewriter:
+    """Calls `remember` before each part is sent, so that the client cannot refer to it earlier."""
+
+    events: EventRewriter
+    remember: Callable[[], None]
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Rewrite the next bytes."""
+        out = self.events.feed(chunk)
+        self.remember()
+        return out
+
+    def finish(self) -> bytes:
+        """Return the rewritten rest."""
+        out = self.events.finish()
+        self.remember()
+        return out
 
 
 def _log_unreviewed(reason: str | None) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ci_agent_eval.model_traffic.formats.json_values import Json, parse_object, render_compact_json
+from ci_agent_eval.model_traffic.formats.sse import Splitter
 from ci_agent_eval.steering.proxy import chat, chat_stream, messages, responses, responses_stream
 from ci_agent_eval.steering.proxy.error_response import Api
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
-from ci_agent_eval.steering.proxy.sse import Json, Splitter, parse_object, render_compact_json
 
 # Gateways add prefixes to the paths of the APIs. `/threads/ID/messages` of OpenAI's Assistants
 # is not Anthropic's `/v1/messages`.

@@ -7,39 +7,37 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-import anyio
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from ci_agent_eval.steering.proxy import proxy_errors
-from ci_agent_eval.steering.proxy import upstream as provider
-from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
-from ci_agent_eval.steering.proxy.answer_rewriter import find_api
-from ci_agent_eval.steering.proxy.answer_sender import AnswerSender
-from ci_agent_eval.steering.proxy.client_request import (
+from ci_agent_eval.model_traffic.forwarding import upstream as provider
+from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender, WatchedSend
+from ci_agent_eval.model_traffic.forwarding.client_request import (
     BodyTooLarge,
     ClientDisconnected,
     ClientRequest,
+    cancel_when_disconnected,
 )
+from ci_agent_eval.model_traffic.forwarding.headers import (
+    Headers,
+    build_upstream_headers,
+    get_header,
+)
+from ci_agent_eval.steering.proxy import proxy_errors
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
+from ci_agent_eval.steering.proxy.answer_rewriter import find_api
 from ci_agent_eval.steering.proxy.error_response import Api, ErrorResponse
-from ci_agent_eval.steering.proxy.headers import Headers, build_upstream_headers, get_header
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _ProxiedRequest:
-    """One request of a client, and whether its answer has begun."""
+    """One request of a client, and the way its answer takes."""
 
     request: ClientRequest
     api: Api | None
-    _send: Send
-    has_begun: bool = False
-
-    async def send(self, message: Message) -> None:
-        """Send a part of the answer."""
-        self.has_begun = True
-        await self._send(message)
+    send: WatchedSend
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,12 @@ class SteeringProxy:
         if scope["type"] != "http":
             return
         request = ClientRequest(scope, receive)
-        proxied = _ProxiedRequest(request, find_api(request.method, request.path), send)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_cancel_when_gone, request, tasks.cancel_scope)
+        api = find_api(request.method, request.path)
+        proxied = _ProxiedRequest(request, api, WatchedSend(send))
+        async with cancel_when_disconnected(request):
             error_response = _find_refusal(request) or await self._answer_request(proxied)
             if error_response is not None:
                 await _send_error(error_response, proxied, scope, receive)
-            tasks.cancel_scope.cancel()
 
     async def _answer_request(self, proxied: _ProxiedRequest) -> ErrorResponse | None:
         """Answer a request; return an error response if that failed."""
@@ -125,17 +122,12 @@ def _find_refusal(request: ClientRequest) -> ErrorResponse | None:
     return None
 
 
-async def _cancel_when_gone(request: ClientRequest, scope: anyio.CancelScope) -> None:
-    await request.wait_until_disconnected()
-    scope.cancel()
-
-
 async def _send_error(
     error_response: ErrorResponse, proxied: _ProxiedRequest, scope: Scope, receive: Receive
 ) -> None:
     """Send an error response, unless the answer has begun: then only close the connection."""
     logger.warning("%s", error_response.message)
-    if proxied.has_begun:
+    if proxied.send.has_begun:
         return
     api = "messages" if "anthropic-version" in proxied.request.text_headers else proxied.api
     response = Response(

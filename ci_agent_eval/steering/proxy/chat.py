@@ -5,8 +5,9 @@ Shapes: https://platform.openai.com/docs/api-reference/chat and …/chat-streami
 
 from __future__ import annotations
 
+from ci_agent_eval.model_traffic.formats.chat_calls import parse_call_entry, parse_function_call
+from ci_agent_eval.model_traffic.formats.json_values import Json
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, append_message
-from ci_agent_eval.steering.proxy.sse import Json, parse_object
 
 CALL_FINISH_REASONS = ("tool_calls", "function_call")
 """The finish reasons of choices with calls."""
@@ -18,24 +19,6 @@ def rewrite_completion(body: Json, calls: ReviewedCalls) -> bool:
     if not isinstance(choices, list):
         return False
     return sum(_rewrite_choice(choice, calls) for choice in choices) > 0
-
-
-def parse_call_entry(entry: Json) -> tuple[str, object] | None:
-    """Return tool and arguments of an entry of `tool_calls`, a function or a custom tool."""
-    custom = entry.get("custom")
-    if isinstance(custom, dict):
-        name, arguments = custom.get("name"), custom.get("input")
-        return (name, arguments) if isinstance(name, str) else None
-    function = entry.get("function")
-    return _parse_function_call(function) if isinstance(function, dict) else None
-
-
-def _parse_function_call(function: Json) -> tuple[str, object] | None:
-    name, arguments = function.get("name"), function.get("arguments")
-    if not isinstance(name, str):
-        return None
-    parsed = parse_object(arguments) if isinstance(arguments, str) else None
-    return name, arguments if parsed is None else parsed
 
 
 def _rewrite_choice(choice: object, calls: ReviewedCalls) -> bool:
@@ -85,7 +68,7 @@ def _get_entry_message(entry: object, calls: ReviewedCalls) -> str | None:
 def _rewrite_function(message: Json, calls: ReviewedCalls) -> list[str]:
     """Remove a steered `function_call`, which older models make; return its message."""
     function = message.get("function_call")
-    call = _parse_function_call(function) if isinstance(function, dict) else None
+    call = parse_function_call(function) if isinstance(function, dict) else None
     text = None if call is None else calls.get_message(*call)
     if text is None:
         return []

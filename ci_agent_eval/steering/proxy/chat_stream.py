@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ci_agent_eval.model_traffic.formats.chat_calls import iterate_fragments
+from ci_agent_eval.model_traffic.formats.json_values import Json
+from ci_agent_eval.model_traffic.formats.sse import parse_data, replace_data
 from ci_agent_eval.steering.proxy.chat import CALL_FINISH_REASONS, end_turn
-from ci_agent_eval.steering.proxy.chat_state import StreamedCall, StreamedChoice, iterate_fragments
+from ci_agent_eval.steering.proxy.chat_state import StreamedCall, StreamedChoice
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
-from ci_agent_eval.steering.proxy.sse import Json, parse_data, replace_data
 
 _Fragment = tuple[StreamedChoice, StreamedCall, Json]
 
@@ -74,7 +76,7 @@ class ChatStream:
         """Yield the fragments of calls in a choice, and decide on complete calls."""
         state = self._get_state(choice)
         for position, fragment in iterate_fragments(choice):
-            call, is_new = state.get_or_add_call(position, fragment)
+            call, is_new = state.calls.get_or_add(position, fragment)
             if is_new:
                 self._decide(
                     [
@@ -94,7 +96,7 @@ class ChatStream:
         at = choice.get("index")
         return self._choices.setdefault(at if isinstance(at, int) else 0, StreamedChoice())
 
-    def _decide(self, calls: list[StreamedCall]) -> None:
+    def _decide(self, calls: Iterable[StreamedCall]) -> None:
         for call in calls:
             if call.is_pending:
                 call.replacement = self.calls.get_message(call.name, call.arguments())

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_agent_eval.steering.proxy.sse import Json, render_compact_json
+from ci_agent_eval.model_traffic.formats.error_answers import (
+    build_anthropic_error,
+    build_openai_error,
+)
+from ci_agent_eval.model_traffic.formats.json_values import Json, render_compact_json
 
 Api = Literal["chat", "responses", "messages"]
 
@@ -23,17 +27,13 @@ class ErrorResponse:
     def body(self, api: Api | None) -> bytes:
         """Return the JSON error body of an API."""
         return render_compact_json(
-            _render_anthropic(self) if api == "messages" else _render_openai(self)
+            self._build_anthropic() if api == "messages" else self._build_openai()
         )
 
+    def _build_openai(self) -> Json:
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        return build_openai_error(self.message, kind, self.code)
 
-def _render_openai(response: ErrorResponse) -> Json:
-    kind = "invalid_request_error" if response.status < 500 else "server_error"
-    error = {"message": response.message, "type": kind, "param": None, "code": response.code}
-    return {"error": error}
-
-
-def _render_anthropic(response: ErrorResponse) -> Json:
-    default = "invalid_request_error" if response.status < 500 else "api_error"
-    kind = _ANTHROPIC.get(response.status, default)
-    return {"type": "error", "error": {"type": kind, "message": response.message}}
+    def _build_anthropic(self) -> Json:
+        default = "invalid_request_error" if self.status < 500 else "api_error"
+        return build_anthropic_error(self.message, _ANTHROPIC.get(self.status, default))

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ci_agent_eval.model_traffic.formats.anthropic_messages import parse_tool_use
+from ci_agent_eval.model_traffic.formats.json_values import Json, list_objects, parse_arguments
+from ci_agent_eval.model_traffic.formats.sse import parse_data, render_event, replace_data
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
-from ci_agent_eval.steering.proxy.sse import (
-    Json,
-    parse_data,
-    parse_object,
-    render_event,
-    replace_data,
-)
 
 
 def rewrite_message(body: Json, calls: ReviewedCalls) -> bool:
@@ -30,13 +26,9 @@ def rewrite_message(body: Json, calls: ReviewedCalls) -> bool:
         for block, message in zip(content, replacements, strict=True)
     ]
     steered = any(message is not None for message in replacements)
-    if steered and not any(_is_tool_use(block) for block in _keep_objects(body["content"])):
+    if steered and not any(_is_tool_use(block) for block in list_objects(body["content"])):
         _end_turn(body)
     return steered
-
-
-def _keep_objects(value: object) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _is_tool_use(block: Json) -> bool:
@@ -45,10 +37,8 @@ def _is_tool_use(block: Json) -> bool:
 
 def _parse_call(block: object) -> tuple[str, object] | None:
     """Return tool and arguments of a call for the client; None for other blocks."""
-    if not isinstance(block, dict) or not _is_tool_use(block) or _is_programmatic(block):
-        return None
-    name = block.get("name")
-    return (name, block.get("input")) if isinstance(name, str) else None
+    is_client_call = isinstance(block, dict) and not _is_programmatic(block)
+    return parse_tool_use(block) if is_client_call else None
 
 
 def _is_programmatic(block: Json) -> bool:
@@ -75,8 +65,7 @@ class _HeldBlock:
         """Return the input from the deltas, or from the block's start if there were none."""
         if not self.arguments_json.strip():
             return self.block.get("input")
-        parsed = parse_object(self.arguments_json)
-        return self.arguments_json if parsed is None else parsed
+        return parse_arguments(self.arguments_json)
 
 
 @dataclass(slots=True)

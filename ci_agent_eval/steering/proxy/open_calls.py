@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ci_agent_eval.model_traffic.formats.json_values import Json, render_compact_json
 from ci_agent_eval.steering.proxy.lru import LruCache
 from ci_agent_eval.steering.proxy.responses import OpenCall
-from ci_agent_eval.steering.proxy.sse import Json, render_compact_json
 
 MAX_REMEMBERED = 4096
 """Maximum number of remembered responses and conversations."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ci_agent_eval.model_traffic.forwarding.upstream import ProviderError, ProviderTimeout
 from ci_agent_eval.steering.proxy.error_response import ErrorResponse
-from ci_agent_eval.steering.proxy.upstream import ProviderError, ProviderTimeout
 
 NO_WEBSOCKETS = ErrorResponse(
     501,

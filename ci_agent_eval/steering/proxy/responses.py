@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ci_agent_eval.model_traffic.formats.json_values import Json, render_compact_json
+from ci_agent_eval.model_traffic.formats.response_items import parse_named_call, parse_shell_call
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
-from ci_agent_eval.steering.proxy.sse import Json, parse_object, render_compact_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,30 +99,7 @@ def _parse_call(item: Json) -> tuple[str, object] | None:
         return None
     if isinstance(environment, dict) and environment.get("type") == "container_reference":
         return None
-    return _parse_named_call(item) or _parse_shell_call(item)
-
-
-def _parse_named_call(item: Json) -> tuple[str, object] | None:
-    name, arguments = item.get("name"), item.get("arguments")
-    if not isinstance(name, str):
-        return None
-    if item.get("type") == "custom_tool_call":
-        return name, item.get("input")
-    if item.get("type") != "function_call":
-        return None
-    parsed = parse_object(arguments) if isinstance(arguments, str) else None
-    return name, arguments if parsed is None else parsed
-
-
-def _parse_shell_call(item: Json) -> tuple[str, object] | None:
-    """Parse a call of the provider's shell tools, with the usual names of shell tools."""
-    action = item.get("action")
-    action = action if isinstance(action, dict) else {}
-    if item.get("type") == "local_shell_call":
-        return "local_shell", {"command": action.get("command")}
-    if item.get("type") == "shell_call":
-        return "shell", {"commands": action.get("commands")}
-    return None
+    return parse_named_call(item) or parse_shell_call(item)
 
 
 def _build_message(name: str, text: str) -> Json:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ci_agent_eval.model_traffic.formats.json_values import Json
+from ci_agent_eval.model_traffic.formats.sse import parse_data, render_event, replace_data
 from ci_agent_eval.steering.proxy.responses import ResponseOutput, build_text_part, identify_item
-from ci_agent_eval.steering.proxy.sse import Json, parse_data, render_event, replace_data
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 

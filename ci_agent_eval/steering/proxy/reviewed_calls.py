@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ci_agent_eval.model_traffic.formats.json_values import render_compact_json
 from ci_agent_eval.steering.policy.model import Decision, Steer, ToolCallRequest
-from ci_agent_eval.steering.proxy.sse import render_compact_json
 
 
 @dataclass(frozen=True, slots=True)

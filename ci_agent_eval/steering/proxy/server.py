@@ -15,16 +15,17 @@ from types import FrameType
 from typing import TextIO
 
 import uvicorn
-from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.forwarding.listener import (
+    bind_socket,
+    build_server_config,
+    get_url,
+)
+from ci_agent_eval.model_traffic.forwarding.upstream import Upstream, open_client
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
 from ci_agent_eval.steering.proxy.app import SteeringProxy
-from ci_agent_eval.steering.proxy.upstream import Upstream, open_client
-
-GRACE_S = 3
-"""Seconds for open answers to finish after the first signal."""
 
 _QUIET = ("httpx2", "httpcore2", "uvicorn", "hpack")
 """Libraries that would log headers and URLs with keys."""
@@ -62,32 +63,17 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def bind_socket(host: str, port: int) -> socket.socket:
+def bind_proxy_socket(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 selects a free port. Raises InputError."""
     try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = addresses[0]
-        # asyncio disables Nagle's algorithm only if the protocol is explicitly TCP.
-        listener = socket.socket(family, kind, protocol or socket.IPPROTO_TCP)
-    except (OSError, OverflowError) as error:
+        return bind_socket(host, port)
+    except (socket.gaierror, OverflowError) as error:
         raise InputError(f"--host {host} is no address here: {error}. Try 127.0.0.1") from error
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(2048)
     except OSError as error:
-        listener.close()
         raise InputError(
             f"the proxy cannot listen on {host}:{port} ({error.strerror}). Choose another "
             "--port; 0 takes a free one"
         ) from error
-    return listener
-
-
-def get_url(listener: socket.socket) -> str:
-    """Return the URL of a listening socket."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def log_proxy_to(stream: TextIO) -> None:
@@ -140,7 +126,7 @@ class ProxyServer(uvicorn.Server):
 
 def serve_proxy(options: ServeOptions, *, ready: Callable[[str], None]) -> int | None:
     """Serve until a signal and return it; call `ready` with the URL. Raises InputError."""
-    with bind_socket(options.host, options.port) as listener:
+    with bind_proxy_socket(options.host, options.port) as listener:
         silence_libraries()
         if get_url(listener) == options.upstream.origin:
             raise InputError("--upstream is the proxy's own address. Name the provider's")
@@ -157,22 +143,3 @@ async def _run_server(
         server.ready = ready
         await server.serve([listener])
     return server.ended_by
-
-
-def build_server_config(app: ASGIApp) -> uvicorn.Config:
-    """Build uvicorn's configuration, without own headers and log lines."""
-    return uvicorn.Config(
-        app,
-        interface="asgi3",
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        h11_max_incomplete_event_size=256 * 1024,
-        timeout_graceful_shutdown=GRACE_S,
-    )

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ci_agent_eval.steering.proxy.sse import Json, parse_object, render_compact_json
+from ci_agent_eval.model_traffic.formats.json_values import Json, parse_object, render_compact_json
 
 SESSION_HEADER = "x-session-id"
 

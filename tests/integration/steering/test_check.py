@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from itertools import islice
@@ -198,3 +199,20 @@ def test_the_exit_codes_are_documented(check):
     assert "0    no full-suite run" in page
     assert "1    a full-suite run" in page
     assert list(islice((line for line in page.splitlines() if "Usage:" in line), 1))
+
+
+def test_interrupted_between_two_lines_it_ends_with_130(tmp_path):
+    with subprocess.Popen(
+        [*CHECK, "--jsonl"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdin.write(b'{"tool": "bash", "arguments": "pytest"}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["full_suite"] is True
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+
+    assert (process.returncode, said) == (130, b"\nagent-eval: interrupted\n")

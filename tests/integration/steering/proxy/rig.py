@@ -8,20 +8,20 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
+from ci_agent_eval.model_traffic.forwarding.listener import (
+    bind_socket,
+    build_server_config,
+    get_url,
+)
+from ci_agent_eval.model_traffic.forwarding.upstream import open_client, parse_upstream
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
-from ci_agent_eval.steering.proxy.server import (
-    ProxyServer,
-    bind_socket,
-    build_server_config,
-    get_url,
-)
+from ci_agent_eval.steering.proxy.server import ProxyServer
 from ci_agent_eval.steering.proxy.session_review import ProxyReview
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
-from ci_agent_eval.steering.proxy.upstream import open_client, parse_upstream
 
 MESSAGE = DEFAULT_MESSAGE
 SETTINGS = SteeringSettings(enabled=True)
@@ -118,7 +118,7 @@ class Rig:
         self._answer = answer
         self._listeners = [bind_socket("127.0.0.1", 0) for _ in range(2)]
         provider, self.url = map(get_url, self._listeners)
-        self.upstream = parse_upstream(upstream or provider + prefix)
+        self.upstream = parse_upstream(upstream or provider + prefix, "--upstream")
         reactor = reviewer or build_reactor(settings, InMemoryWarnedCommands())
         self._review = ProxyReview(reactor, build_tool_filter(settings), lambda: 0.0)
         self._session_header = session_header

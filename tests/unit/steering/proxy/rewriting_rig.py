@@ -6,10 +6,10 @@ import json
 
 from hypothesis import HealthCheck, settings
 
+from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.steering.policy.model import Allow, Steer
 from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter, EventRewriter
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
-from ci_agent_eval.steering.proxy.sse import parse_data
 from tests import llm_wire as wire
 
 # Other tests keep the processors busy.

@@ -4,9 +4,10 @@ import asyncio
 
 import httpx2
 
+from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender
 from ci_agent_eval.steering.policy.model import Allow
+from ci_agent_eval.steering.proxy.answer_reviewer import RememberingRewriter
 from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter, EventRewriter
-from ci_agent_eval.steering.proxy.answer_sender import AnswerSender
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
 from tests import llm_wire as wire
 
@@ -26,7 +27,8 @@ def test_what_a_request_may_refer_to_is_known_before_the_client_has_it():
         answered = httpx2.Response(200, content=parts())
         answer = AnswerRewriter("responses", ReviewedCalls(SessionReview(lambda _call: Allow(""))))
         events = EventRewriter(answer.create_stream(), 100_000)
-        await AnswerSender(answered, send).send_events(events, lambda: order.append("remembered"))
+        remembering = RememberingRewriter(events, lambda: order.append("remembered"))
+        await AnswerSender(answered, send).send_rewritten(remembering)
         assert answer.response_id == "resp_1"
 
     asyncio.run(go())

@@ -7,23 +7,23 @@ import json
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.policy.model import Allow
-from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
-from ci_agent_eval.steering.proxy import proxy_errors
-from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter
-from ci_agent_eval.steering.proxy.headers import (
+from ci_agent_eval.model_traffic.forwarding.headers import (
     build_upstream_headers,
     get_end_to_end_headers,
     get_header,
     replace_body_headers,
 )
+from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
+from ci_agent_eval.steering.policy.model import Allow
+from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
+from ci_agent_eval.steering.proxy import proxy_errors
+from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter
 from ci_agent_eval.steering.proxy.lru import LruCache
 from ci_agent_eval.steering.proxy.open_calls import OpenCallStore
 from ci_agent_eval.steering.proxy.responses import OpenCall
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
 from ci_agent_eval.steering.proxy.server import get_host_warning
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
-from ci_agent_eval.steering.proxy.upstream import parse_upstream
 from tests import llm_wire as wire
 
 CALL = OpenCall(wire.response_item(0, wire.bash("pytest")), "Fewer.")
@@ -207,7 +207,7 @@ def test_a_tool_that_concerns_nobody_is_not_asked_about():
     ],
 )
 def test_an_upstream_is_an_origin_and_a_prefix(given, origin, target):
-    upstream = parse_upstream(given)
+    upstream = parse_upstream(given, "--upstream")
     assert upstream.origin == origin
     assert upstream.build_target(b"/v1/x", b"a=1") == target
     assert upstream.build_target(b"/v1/x", b"") == target.removesuffix(b"?a=1")
@@ -216,7 +216,7 @@ def test_an_upstream_is_an_origin_and_a_prefix(given, origin, target):
 @pytest.mark.parametrize("given", ["", "x", "//h", "http:/h", "https://u@h", "https://h#x"])
 def test_what_is_no_upstream_is_refused(given):
     with pytest.raises(InputError, match="--upstream"):
-        parse_upstream(given)
+        parse_upstream(given, "--upstream")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])

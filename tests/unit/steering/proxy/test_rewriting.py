@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.steering.policy.model import Steer
 from ci_agent_eval.steering.proxy.answer_rewriter import EventRewriter, find_api
-from ci_agent_eval.steering.proxy.sse import parse_data
 from tests import llm_wire as wire
 from tests.unit.steering.proxy.rewriting_rig import (
     APIS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.steering.policy.model import Allow, Steer
-from ci_agent_eval.steering.proxy.sse import parse_data
 from tests import llm_wire as wire
 from tests.unit.steering.proxy.rewriting_rig import (
     FULL,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import anyio
-from starlette.types import Receive, Scope
 
-from ci_agent_eval.steering.proxy.headers import Headers
+from ci_agent_eval.model_traffic.forwarding.headers import Headers
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope
 
 
 class ClientDisconnected(Exception):  # noqa: N818 - a normal event
@@ -72,3 +76,17 @@ class ClientRequest:
         await self._is_read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+@asynccontextmanager
+async def cancel_when_disconnected(request: ClientRequest) -> AsyncIterator[None]:
+    """Cancel the `async with` block if the client disconnects; the block must read the body."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_cancel_when_disconnected, request, tasks.cancel_scope)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def _cancel_when_disconnected(request: ClientRequest, scope: anyio.CancelScope) -> None:
+    await request.wait_until_disconnected()
+    scope.cancel()

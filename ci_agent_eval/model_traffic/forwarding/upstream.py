@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import httpx2
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.proxy.headers import Headers
+from ci_agent_eval.model_traffic.forwarding.headers import Headers
 
 ProviderError = httpx2.HTTPError
 """Raised if the provider does not answer or its answer is incomplete."""
@@ -33,24 +33,25 @@ class Upstream:
         return self.prefix + path + (b"?" + query if query else b"")
 
 
-def parse_upstream(text: str) -> Upstream:
-    """Parse `--upstream`. Raises InputError for invalid URLs and parts after the path."""
+def parse_upstream(text: str, name: str) -> Upstream:
+    """Parse the address that the option or variable `name` holds.
+
+    Raises InputError for invalid URLs and parts after the path.
+    """
+    example = f"Give it as in {name}{' ' if name.startswith('-') else '='}https://api.openai.com"
     try:
         url = httpx2.URL(text)
     except httpx2.InvalidURL as error:
-        raise InputError(f"--upstream is no address ({error}). {_SUCH_AS}") from error
+        raise InputError(f"{name} is no address ({error}). {example}") from error
     if url.scheme not in {"http", "https"} or not url.host:
-        raise InputError(f"--upstream has to begin with http:// or https:// and a host. {_SUCH_AS}")
+        raise InputError(f"{name} has to begin with http:// or https:// and a host. {example}")
     if url.userinfo or url.query or url.fragment:
         raise InputError(
-            "--upstream holds more than a host and a path. Leave out user, query and fragment: "
+            f"{name} holds more than a host and a path. Leave out user, query and fragment: "
             "the clients send their own credentials, and these are passed on."
         )
     prefix = url.raw_path.rstrip(b"/")
     return Upstream(str(url.copy_with(raw_path=b"/")).rstrip("/"), prefix)
-
-
-_SUCH_AS = "Give it as in --upstream https://api.openai.com"
 
 
 def open_client(*, connect_s: float, read_timeout_s: float) -> ProviderClient:

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from starlette.types import Send
-
-from ci_agent_eval.steering.proxy.answer_rewriter import EventRewriter
-from ci_agent_eval.steering.proxy.headers import (
+from ci_agent_eval.model_traffic.forwarding.headers import (
     Headers,
     get_end_to_end_headers,
     get_header,
     replace_body_headers,
 )
-from ci_agent_eval.steering.proxy.upstream import ProviderResponse, decode_body, is_decodable
+from ci_agent_eval.model_traffic.forwarding.upstream import (
+    ProviderResponse,
+    decode_body,
+    is_decodable,
+)
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Send
+
+
+class StreamRewriter(Protocol):
+    """Rewrites a body while it passes."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Return the bytes to send for the next ones of the provider."""
+
+    def finish(self) -> bytes:
+        """Return the bytes to send at the end."""
+
+
+@dataclass(slots=True)
+class WatchedSend:
+    """Sends the parts of an answer to the client, and knows whether it has begun."""
+
+    _send: Send
+    has_begun: bool = False
+
+    async def __call__(self, message: Message) -> None:
+        """Send a part of the answer."""
+        self.has_begun = True
+        await self._send(message)
 
 
 class AnswerSender:
@@ -63,16 +91,12 @@ class AnswerSender:
         await self._send_part(body)
         await self._send_end()
 
-    async def send_events(self, events: EventRewriter, before_part: Callable[[], None]) -> None:
-        """Send a stream of rewritten events; calls `before_part` before each part."""
+    async def send_rewritten(self, rewriter: StreamRewriter) -> None:
+        """Send a rewritten body, each part as soon as it arrives."""
         await self._send_start(replace_body_headers(self.headers))
         async for chunk in self._response.aiter_bytes():
-            out = events.feed(chunk)
-            before_part()
-            await self._send_part(out)
-        out = events.finish()
-        before_part()
-        await self._send_part(out)
+            await self._send_part(rewriter.feed(chunk))
+        await self._send_part(rewriter.finish())
         await self._send_end()
 
     async def _send_start(self, headers: Headers) -> None:
