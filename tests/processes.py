@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 SECONDS = 800
@@ -72,3 +77,62 @@ def wait_for(process: subprocess.Popen[str], words: str) -> None:
         if words in line:
             return
     raise AssertionError(f"{words!r} was never said: {''.join(said)}")
+
+
+@dataclass
+class TerminalProcess:
+    """A program on a pseudo-terminal, and all that it has written there."""
+
+    process: subprocess.Popen[bytes]
+    terminal: int
+    output: str = ""
+    _read: int = 0
+
+    def read_until(self, words: str) -> str:
+        """Read on until these words; AssertionError if the program ends without them."""
+        while (found := self.output.find(words, self._read)) < 0:
+            assert self._read_more(), f"{words!r} was never said: {self.output}"
+        before, self._read = self.output[self._read : found], found + len(words)
+        return before
+
+    def read_rest(self) -> str:
+        """Read to the program's end."""
+        while self._read_more():
+            pass
+        self.process.wait()
+        return self.output[self._read :]
+
+    def send(self, text: str) -> None:
+        """Type a text."""
+        os.write(self.terminal, text.encode())
+
+    def _read_more(self) -> bool:
+        data = b""
+        with suppress(OSError):  # EIO: nobody has the terminal open any more
+            data = os.read(self.terminal, 65536)
+        self.output += data.decode(errors="replace").replace("\r\n", "\n")
+        return bool(data)
+
+
+@contextmanager
+def started_on_terminal(*arguments: object, cwd: Path, **environ: str) -> Iterator[TerminalProcess]:
+    """Start Python with these arguments on a pseudo-terminal of 100 columns."""
+    terminal, program_side = pty.openpty()
+    fcntl.ioctl(program_side, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    known = {"CI": "", "TERM": "xterm", "COLUMNS": "100"}
+    environ = {"NO_COLOR": "1"} | known | environ
+    process = subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env=clean_environ(**environ),
+        stdin=program_side,
+        stdout=program_side,
+        stderr=program_side,
+    )
+    os.close(program_side)
+    try:
+        yield TerminalProcess(process, terminal)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)

@@ -1,4 +1,6 @@
-"""A model's API on the loopback: OpenAI's chat completions and responses, answered from a script.
+"""A model's APIs on the loopback, answered from a script, complete or streamed.
+
+OpenAI's chat completions and responses, and Anthropic's messages.
 
 Deterministic: which step answers follows from the request's own messages, so that any
 number of conversations may run at once. `Step` says what one step can be.

@@ -24,9 +24,19 @@ class Step:
     retry_after: str | None = None
     hang: bool = False
     """Answer only when the server is told to, or the client has gone."""
-    body: str | None = None
+    break_after: int | None = None
+    """The number of a stream's events after which it hangs, and ends when the server is told to."""
+    body: str | bytes | None = None
     """Raw bytes in place of a completion: malformed JSON, an empty object."""
     content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of a raw answer or an error."""
+    chunks: Sequence[str | bytes] = ()
+    """The pieces of a raw body, sent one by one."""
+    hang_after: int | None = None
+    """The number of chunks after which the server waits until it is told to go on."""
+    drop_after: int | None = None
+    """The number of chunks after which the connection is closed, in the middle of the body."""
     delay_ms: float = 0
     usage: Mapping[str, int] | None = field(
         default_factory=lambda: {"input": 100, "output": 20, "cached": 0}
@@ -37,7 +47,8 @@ class Step:
     @property
     def is_fault(self) -> bool:
         """Whether the client is expected to ask again."""
-        return self.status != 200 or self.hang or self.body is not None
+        is_raw = self.body is not None or bool(self.chunks)
+        return self.status != 200 or self.hang or is_raw
 
     @classmethod
     def parse(cls, value: Any) -> Step:
@@ -68,6 +79,10 @@ class Script:
         named = scripts if isinstance(scripts, Mapping) else {"*": scripts}
         self._turns = {key: _turns([Step.parse(s) for s in steps]) for key, steps in named.items()}
         self._asked: Counter[tuple[str, str, int]] = Counter()
+
+    def extend(self, other: Script) -> None:
+        """Add the conversations of another script."""
+        self._turns |= other._turns
 
     def step(self, messages: Sequence[Mapping[str, Any]]) -> Step:
         """Return the step that answers these messages, filled in."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+from urllib.parse import unquote
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.model_server.responses import as_messages, response
+from tests.model_server import anthropic, bedrock, gemini, responses, streams
 from tests.model_server.script import Script, Step, completion
 
 
@@ -72,18 +73,32 @@ class ModelServer:
         self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
 
     @property
+    def root_url(self) -> str:
+        """The address without a path: the base URL of Anthropic, Gemini and Bedrock."""
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    @property
     def base_url(self) -> str:
         """What a provider's `base_url` is set to."""
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        return f"{self.root_url}/v1"
+
+    @property
+    def chat_url(self) -> str:
+        """The address of the chat completions."""
+        return f"{self.base_url}/chat/completions"
 
     def app(self) -> Starlette:
-        """The routes: OpenAI's two, and two to look and to release from another process."""
+        """The routes: the five APIs, raw answers for others, and two to look and to release."""
         return Starlette(
             routes=[
                 Route("/v1/chat/completions", self._complete, methods=["POST"]),
                 Route("/v1/responses", self._complete, methods=["POST"]),
+                Route("/v1/messages", self._complete, methods=["POST"]),
+                Route("/{version}/models/{call}", self._complete, methods=["POST"]),
+                Route("/model/{model}/{call}", self._complete, methods=["POST"]),
                 Route("/release", self._release, methods=["POST"]),
                 Route("/stats", self._stats, methods=["GET"]),
+                Route("/{path:path}", self._complete, methods=["POST"]),
             ]
         )
 
@@ -141,8 +156,8 @@ class ModelServer:
             self.open -= 1
 
     async def _answer(self, body: dict[str, Any], request: Request) -> Response:
-        is_chat = "messages" in body
-        messages = body["messages"] if is_chat else as_messages(body["input"])
+        model, api = _read_path(request.url.path)
+        messages = _MESSAGES.get(api, _without_messages)(body)
         step = self.script.step(messages)
         if step.delay_ms:
             await asyncio.sleep(step.delay_ms / 1000)
@@ -150,11 +165,33 @@ class ModelServer:
             await self._hang(request)
         if step.status != 200:
             return _error(step)
+        if step.chunks:
+            raw = self._send_chunks(step)
+            return StreamingResponse(raw, media_type=step.content_type, headers=step.headers)
         if step.body is not None:
-            return Response(step.body, media_type=step.content_type)
+            return Response(step.body, media_type=step.content_type, headers=step.headers)
         turn = sum(1 for message in messages if message["role"] == "assistant") + 1
-        answer = completion if is_chat else response
-        return JSONResponse(answer(step, body["model"], turn))
+        answer = _ANSWERS[api](step, model or body["model"], turn)
+        if not body.get("stream") and "stream" not in api.lower():
+            return JSONResponse(answer)
+        events = [*_EVENTS[api](body, answer)][: step.break_after]
+        kind = bedrock.STREAM_TYPE if api == "converse-stream" else "text/event-stream"
+        return StreamingResponse(self._stream(step, events), media_type=kind)
+
+    async def _stream(self, step: Step, events: Sequence[bytes]) -> AsyncIterator[bytes]:
+        """Send the events; the stream of a broken-off step hangs, and ends without its last."""
+        for event in events:
+            yield event
+        if step.break_after is not None:
+            await self._released.wait()
+
+    async def _send_chunks(self, step: Step) -> AsyncIterator[str | bytes]:
+        for number, chunk in enumerate(step.chunks, 1):
+            yield chunk
+            if number == step.hang_after:
+                await self._released.wait()
+            if number == step.drop_after:
+                raise ConnectionAbortedError
 
     async def _hang(self, request: Request) -> None:
         """Wait for the release, or for the client to hang up."""
@@ -176,7 +213,57 @@ class ModelServer:
         return JSONResponse({"requests": len(self.requests), "open": self.open, "peak": self.peak})
 
 
+def _read_path(path: str) -> tuple[str, str]:
+    """Return the model in a path, if it names one, and the API's last word."""
+    parts = path.strip("/").split("/")
+    model, colon, api = parts[-1].partition(":")
+    if colon:
+        return model, api
+    return (unquote(parts[1]) if parts[0] == "model" else ""), parts[-1]
+
+
+def _without_messages(_: Any) -> list[dict[str, Any]]:
+    return []
+
+
+_MESSAGES: Mapping[str, Callable[[Any], list[dict[str, Any]]]] = {
+    "completions": lambda body: body["messages"],
+    "responses": lambda body: responses.as_messages(body["input"]),
+    "messages": lambda body: anthropic.as_messages(body["messages"]),
+    **dict.fromkeys(
+        ("generateContent", "streamGenerateContent"),
+        lambda body: gemini.as_messages(body["contents"]),
+    ),
+    **dict.fromkeys(
+        ("converse", "converse-stream"), lambda body: bedrock.as_messages(body["messages"])
+    ),
+}
+_ANSWERS: Mapping[str, Callable[[Step, str, int], dict[str, Any]]] = {
+    "completions": completion,
+    "responses": responses.response,
+    "messages": anthropic.message,
+    **dict.fromkeys(("generateContent", "streamGenerateContent"), gemini.answer),
+    **dict.fromkeys(("converse", "converse-stream"), bedrock.answer),
+}
+
+
+def _chat_events(body: dict[str, Any], answer: dict[str, Any]) -> Iterator[bytes]:
+    options = body.get("stream_options") or {}
+    return streams.chat_events(answer, with_usage=options.get("include_usage") is True)
+
+
+_EVENTS: Mapping[str, Callable[[Any, Any], Iterator[bytes]]] = {
+    "completions": _chat_events,
+    "responses": lambda _, answer: streams.response_events(answer),
+    "messages": lambda _, answer: streams.message_events(answer),
+    "streamGenerateContent": lambda _, answer: gemini.events(answer),
+    "converse-stream": lambda _, answer: bedrock.events(answer),
+}
+
+
 def _error(step: Step) -> Response:
-    headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
+    headers = dict(step.headers)
+    if step.retry_after is not None:
+        headers["Retry-After"] = step.retry_after
     error = {"message": f"scripted {step.status}", "type": "scripted", "code": step.code}
     return JSONResponse({"error": error}, status_code=step.status, headers=headers)
