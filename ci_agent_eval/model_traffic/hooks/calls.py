@@ -1,0 +1,147 @@
+"""From a client's request to the recorder's call: the part that all hooks share."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ci_agent_eval.model_traffic import attribution
+from ci_agent_eval.model_traffic.formats.protocol import Format, HTTPAnswer
+from ci_agent_eval.model_traffic.formats.registry import find_format
+from ci_agent_eval.model_traffic.hooks.content_encoding import (
+    ContentDecoder,
+    UnreadableEncodingError,
+    create_decoder,
+)
+from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall, TrafficRecorder
+
+_QUERY = re.compile(r"\?\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class CallTarget:
+    """The recorder and the format of a request that is about to be sent."""
+
+    recorder: TrafficRecorder
+    format: Format
+    url: str
+
+    def start(self, body: bytes) -> ModelCall:
+        """Record the request."""
+        span_id = find_span_id()
+        return self.recorder.start_call(self.format, self.url, body, span_id=span_id)
+
+
+def find_target(method: str, url: str) -> CallTarget | None:
+    """Return where to record a request; None if it is no model call, or not to be recorded."""
+    if attribution.is_suspended():
+        return None
+    message_format = find_format(method, url)
+    if message_format is None or attribution.is_gateway_url(url):
+        return None
+    recorder = attribution.find_recorder()
+    if recorder is None:
+        attribution.add_unattributed(method, url)
+        recorder = attribution.get_unattributed_recorder()
+        if recorder is None:
+            return None
+    return CallTarget(recorder, message_format, url)
+
+
+def find_span_id() -> str | None:
+    """Return the id of the current OpenTelemetry span; None without one."""
+    tracing = sys.modules.get("opentelemetry.trace")
+    if tracing is None:
+        return None
+    context = tracing.get_current_span().get_span_context()
+    return format(context.span_id, "016x") if context.is_valid else None
+
+
+@contextmanager
+def end_on_error(call: ModelCall) -> Iterator[None]:
+    """End the call with any exception of the `with` block, a cancellation included."""
+    try:
+        yield
+    except BaseException as error:
+        call.end(describe_call_error(error))
+        raise
+
+
+def describe_call_error(error: BaseException) -> str:
+    """Return the kind and the message of an exception, without the queries of addresses.
+
+    Some providers take the key in the query.
+    """
+    if isinstance(error, GeneratorExit):
+        return READER_STOPPED
+    message = _QUERY.sub("?…", str(error))[:300]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def wait_for_answer(call: ModelCall) -> HTTPAnswer | None:
+    """Wait as the recorder demands; return its answer, or None if the request passes."""
+    while (decision := call.decide()).answer is None and decision.wait_s > 0:
+        time.sleep(decision.wait_s)
+    return decision.answer
+
+
+async def wait_for_answer_async(call: ModelCall) -> HTTPAnswer | None:
+    """Wait as the recorder demands; return its answer, or None if the request passes."""
+    while (decision := call.decide()).answer is None and decision.wait_s > 0:
+        await _sleep(decision.wait_s)
+    return decision.answer
+
+
+async def _sleep(seconds: float) -> None:
+    # httpx also runs on trio, with anyio.
+    if "trio" in sys.modules:
+        import anyio  # noqa: PLC0415 - only beside trio
+
+        await anyio.sleep(seconds)
+    else:
+        await asyncio.sleep(seconds)
+
+
+class AnswerTee:
+    """Records the body of an answer as the client reads it."""
+
+    __slots__ = ("_call", "_decoder")
+
+    def __init__(
+        self, call: ModelCall, status: int, headers: Mapping[str, str], *, is_decoded: bool = False
+    ) -> None:
+        self._call = call
+        self._decoder: ContentDecoder | None = None
+        call.set_response(status, headers)
+        encoding = "" if is_decoded else headers.get("content-encoding", "")
+        if encoding:
+            with self._ending_unreadable():
+                self._decoder = create_decoder(encoding)
+
+    def feed(self, chunk: bytes) -> None:
+        """Record the next bytes of the body, in its content encoding."""
+        if self._decoder is not None:
+            with self._ending_unreadable():
+                self._call.feed(self._decoder(chunk))
+        else:
+            self._call.feed(chunk)
+
+    def end(self, error: str | None = None) -> None:
+        """Record the end of the body."""
+        self._call.end(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Record the exception that ended the body."""
+        self._call.end(describe_call_error(error))
+
+    @contextmanager
+    def _ending_unreadable(self) -> Iterator[None]:
+        try:
+            yield
+        except UnreadableEncodingError as error:
+            self._call.end(str(error))

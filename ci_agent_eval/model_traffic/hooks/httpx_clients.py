@@ -1,0 +1,154 @@
+"""httpx and httpx2: each request of a client, above its transport, redirects and retries apart."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from ci_agent_eval.model_traffic.attribution import suspend_recording
+from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.hooks.calls import (
+    AnswerTee,
+    end_on_error,
+    find_target,
+    wait_for_answer,
+    wait_for_answer_async,
+)
+from ci_agent_eval.model_traffic.hooks.patches import Method, Patch
+from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall
+
+
+def list_patches(library: ModuleType) -> Sequence[Patch]:
+    """Return the patches of httpx or httpx2."""
+    sync_stream = _derive(_RecordedSyncStream, library.SyncByteStream)
+    async_stream = _derive(_RecordedAsyncStream, library.AsyncByteStream)
+
+    def wrap(original: Method) -> Method:
+        def send(client: Any, request: Any) -> Any:
+            target = find_target(request.method, str(request.url))
+            if target is None:
+                return original(client, request)
+            call = target.start(request.read())
+            with end_on_error(call):
+                answer = wait_for_answer(call)
+                with suspend_recording():  # a client below may be watched too
+                    response = original(_choose_client(library, client, answer), request)
+                return _watch(sync_stream, call, response)
+
+        return send
+
+    def wrap_async(original: Method) -> Method:
+        async def send(client: Any, request: Any) -> Any:
+            target = find_target(request.method, str(request.url))
+            if target is None:
+                return await original(client, request)
+            call = target.start(await request.aread())
+            with end_on_error(call):
+                answer = await wait_for_answer_async(call)
+                with suspend_recording():  # a client below may be watched too
+                    response = await original(_choose_client(library, client, answer), request)
+                return _watch(async_stream, call, response)
+
+        return send
+
+    return (
+        Patch(library.Client, "_send_single_request", wrap),
+        Patch(library.AsyncClient, "_send_single_request", wrap_async),
+    )
+
+
+def _watch(stream_class: Any, call: ModelCall, response: Any) -> Any:
+    """Record the answer as it is read; a refusal is recorded already."""
+    if call.state == "open":
+        tee = AnswerTee(call, response.status_code, response.headers)
+        response.stream = stream_class(response.stream, tee)
+    return response
+
+
+def _choose_client(library: ModuleType, client: Any, answer: HTTPAnswer | None) -> Any:
+    return client if answer is None else _AnsweringClient(library, client, answer)
+
+
+class _AnsweringClient:
+    """A client whose transport gives our answer; all else is the real client's."""
+
+    def __init__(self, library: ModuleType, client: Any, answer: HTTPAnswer) -> None:
+        self._client = client
+        stream = _derive(_AnswerChunks, library.SyncByteStream, library.AsyncByteStream)
+        response = library.Response(
+            answer.status, headers=dict(answer.headers), stream=stream(answer.chunks)
+        )
+        self._transport = library.MockTransport(lambda _: response)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def _transport_for_url(self, _: Any) -> Any:
+        return self._transport
+
+
+class _RecordedStream:
+    """The stream of an answer; the classes for a library inherit from its own, too."""
+
+    def __init__(self, stream: Any, tee: AnswerTee) -> None:
+        self._stream = stream
+        self._tee = tee
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _RecordedSyncStream(_RecordedStream):
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for chunk in self._stream:
+                self._tee.feed(chunk)
+                yield chunk
+        except BaseException as error:
+            self._tee.fail(error)
+            raise
+        self._tee.end()
+
+    def close(self) -> None:
+        self._tee.end(READER_STOPPED)
+        self._stream.close()
+
+
+class _RecordedAsyncStream(_RecordedStream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        stream = self._stream.__aiter__()
+        try:
+            async for chunk in stream:
+                self._tee.feed(chunk)
+                yield chunk
+        except BaseException as error:
+            self._tee.fail(error)
+            raise
+        finally:
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()
+        self._tee.end()
+
+    async def aclose(self) -> None:
+        self._tee.end(READER_STOPPED)
+        await self._stream.aclose()
+
+
+class _AnswerChunks:
+    def __init__(self, chunks: Sequence[bytes]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._chunks
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            yield chunk
+
+
+@lru_cache
+def _derive(mixin: type, *bases: type) -> Any:
+    """Return the class of a library's stream that is recorded, or that is our answer."""
+    return type(mixin.__name__, (mixin, *bases), {})

@@ -1,0 +1,151 @@
+"""Replay reaches nothing beyond the loopback. No address here exists: 192.0.2.0/24 is reserved."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import aiohttp
+import httpx
+import httpx2
+import pytest
+import requests
+import urllib3
+
+from ci_agent_eval.model_traffic import network_guard
+from ci_agent_eval.model_traffic.network_guard import RefusedConnectionError, is_local
+from tests.integration.model_traffic.clients import CLIENTS
+from tests.model_server import ModelServer
+
+CONNECTION_ERRORS = (
+    httpx.ConnectError,
+    httpx2.ConnectError,
+    requests.ConnectionError,
+    urllib3.exceptions.NewConnectionError,
+    aiohttp.ClientConnectorError,
+)
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+
+
+@pytest.fixture(autouse=True)
+def no_refusal_left():
+    yield
+    network_guard.take_refused()
+
+
+@pytest.mark.parametrize("address", ["http://192.0.2.1/", "http://model.example/v1"])
+@pytest.mark.parametrize("name", CLIENTS)
+def test_no_client_reaches_another_machine(name, address):
+    client = CLIENTS[name]()
+    with network_guard.refuse_connections(), pytest.raises(CONNECTION_ERRORS) as refused:
+        client.post(address, BODY)
+    client.close()
+    host = address.split("/")[2]
+    chain, error = [], refused.value
+    while error is not None:
+        chain.append(str(error))
+        error = error.__cause__ or error.__context__
+    assert f"no connection to {host}:80: a replayed suite reaches only this machine" in " ".join(
+        chain
+    )
+    assert network_guard.take_refused() == (f"{host}:80",)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_loopback_is_reached(name):
+    with ModelServer(["hi"]) as server, network_guard.refuse_connections():
+        client = CLIENTS[name]()
+        assert client.post(server.chat_url, BODY)[0] == 200
+        assert client.post(server.chat_url.replace("127.0.0.1", "localhost"), BODY)[0] == 200
+        client.close()
+    assert network_guard.take_refused() == ()
+
+
+def test_sockets_are_refused_in_every_thread():
+    refused = []
+
+    def connect():
+        with socket.socket() as connection:
+            try:
+                connection.connect(("192.0.2.1", 443))
+            except RefusedConnectionError as error:
+                refused.append(str(error))
+
+    with network_guard.refuse_connections():
+        thread = threading.Thread(target=connect)
+        thread.start()
+        thread.join()
+    assert refused[0].startswith("no connection to 192.0.2.1:443: ")
+
+
+def test_datagrams_and_names_are_refused():
+    with (
+        network_guard.refuse_connections(),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+    ):
+        with pytest.raises(RefusedConnectionError, match=r"192\.0\.2\.1:53"):
+            datagrams.sendto(b"", ("192.0.2.1", 53))
+        with pytest.raises(RefusedConnectionError, match=r"192\.0\.2\.1:53"):
+            datagrams.sendmsg([b""], [], 0, ("192.0.2.1", 53))
+        with pytest.raises(RefusedConnectionError, match=r"model\.example"):
+            socket.gethostbyname("model.example")
+        with pytest.raises(RefusedConnectionError, match=r"model\.example:443"):
+            socket.getaddrinfo(b"model.example", 443)
+    assert network_guard.take_refused() == (
+        "192.0.2.1:53",
+        "model.example",
+        "model.example:443",
+    )
+
+
+def test_unix_sockets_and_pipes_pass(tmp_path):
+    path = str(tmp_path / "socket")
+    with network_guard.refuse_connections(), socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+        first, second = socket.socketpair()
+        first.sendall(b"x")
+        assert second.recv(1) == b"x"
+        first.close()
+        second.close()
+
+
+def test_the_guard_ends_with_its_last_user():
+    with network_guard.refuse_connections():
+        with network_guard.refuse_connections():
+            pass
+        with pytest.raises(RefusedConnectionError):
+            socket.gethostbyname("model.example")
+    assert network_guard.take_refused() == ("model.example",)
+    assert socket.gethostbyname("127.0.0.1") == "127.0.0.1"
+    network_guard._audit("socket.gethostbyname", ("model.example",))  # as outside: not refused
+    assert network_guard.take_refused() == ()
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("::1%lo", True),
+        ("::ffff:127.0.0.1", True),
+        ("0.0.0.0", True),
+        ("::", True),
+        ("", True),
+        (None, True),
+        (b"localhost", True),
+        ("LOCALHOST.", True),
+        ("api.localhost", True),
+        ("10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("fe80::1%eth0", False),
+        ("localhost.example", False),
+        ("127.0.0.1.example", False),
+        ("metadata", False),
+    ],
+)
+def test_local_hosts(host, expected):
+    assert is_local(host) is expected

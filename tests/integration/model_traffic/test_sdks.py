@@ -1,0 +1,242 @@
+"""The providers' SDKs are seen, refused and replayed; they notice nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import anthropic
+import botocore.config
+import botocore.exceptions
+import botocore.session
+import openai
+import pytest
+
+from ci_agent_eval.model_traffic import hooks
+from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from tests.integration.model_traffic.conftest import run_episode
+from tests.model_server import ModelServer, Step
+
+PROMPT = [{"role": "user", "content": "hello"}]
+
+
+def ask_openai(url):
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
+        answer = client.chat.completions.create(model="m", messages=PROMPT)
+        return [answer.model_dump()]
+
+
+def ask_openai_async(url):
+    async def ask():
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k") as client:
+            answer = await client.chat.completions.create(model="m", messages=PROMPT)
+            return [answer.model_dump()]
+
+    return asyncio.run(ask())
+
+
+def stream_openai(url):
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
+        chunks = client.chat.completions.create(model="m", messages=PROMPT, stream=True)
+        return [chunk.model_dump() for chunk in chunks]
+
+
+def stream_openai_async(url):
+    async def ask():
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k") as client:
+            chunks = await client.chat.completions.create(model="m", messages=PROMPT, stream=True)
+            return [chunk.model_dump() async for chunk in chunks]
+
+    return asyncio.run(ask())
+
+
+def ask_responses(url):
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
+        return [client.responses.create(model="m", input="hello").model_dump()]
+
+
+def stream_responses(url):
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
+        events = client.responses.create(model="m", input="hello", stream=True)
+        return [event.model_dump() for event in events]
+
+
+def ask_anthropic(url):
+    with anthropic.Anthropic(base_url=url, api_key="k") as client:
+        answer = client.messages.create(model="m", messages=PROMPT, max_tokens=9)
+        return [answer.model_dump()]
+
+
+def stream_anthropic_async(url):
+    async def ask():
+        async with (
+            anthropic.AsyncAnthropic(base_url=url, api_key="k") as client,
+            client.messages.stream(model="m", messages=PROMPT, max_tokens=9) as events,
+        ):
+            return [event.model_dump() async for event in events]
+
+    return asyncio.run(ask())
+
+
+def create_bedrock(url):
+    return botocore.session.Session().create_client(
+        "bedrock-runtime",
+        region_name="eu-west-1",
+        endpoint_url=url,
+        aws_access_key_id="id",
+        aws_secret_access_key="key",
+        config=botocore.config.Config(retries={"total_max_attempts": 3, "mode": "standard"}),
+    )
+
+
+CONVERSATION = [{"role": "user", "content": [{"text": "hello"}]}]
+
+
+def ask_bedrock(url):
+    client = create_bedrock(url)
+    answer = client.converse(modelId="m", messages=CONVERSATION)
+    client.close()
+    return [answer["output"], answer["usage"], answer["stopReason"]]
+
+
+def stream_bedrock(url):
+    client = create_bedrock(url)
+    events = list(client.converse_stream(modelId="m", messages=CONVERSATION)["stream"])
+    client.close()
+    return events
+
+
+@dataclass(frozen=True)
+class SDK:
+    ask: Callable[[str], list[Any]]
+    refused: type[Exception]
+
+
+SDKS = [
+    SDK(ask_openai, openai.BadRequestError),
+    SDK(ask_openai_async, openai.BadRequestError),
+    SDK(stream_openai, openai.BadRequestError),
+    SDK(stream_openai_async, openai.BadRequestError),
+    SDK(ask_responses, openai.BadRequestError),
+    SDK(stream_responses, openai.BadRequestError),
+    SDK(ask_anthropic, anthropic.BadRequestError),
+    SDK(stream_anthropic_async, anthropic.BadRequestError),
+    SDK(ask_bedrock, botocore.exceptions.ClientError),
+    SDK(stream_bedrock, botocore.exceptions.ClientError),
+]
+STEP = Step(text="hello there", usage={"input": 7, "output": 3})
+
+
+@pytest.fixture(params=SDKS, ids=lambda sdk: sdk.ask.__name__)
+def sdk(request) -> SDK:
+    return request.param
+
+
+def test_each_request_is_recorded_once(sdk):
+    with ModelServer([STEP]) as server:
+        bare = sdk.ask(server.root_url)
+        with hooks.use(), run_episode() as recorder:
+            assert sdk.ask(server.root_url) == bare
+    assert len(server.requests) == 2
+    [call] = recorder.calls
+    assert (call.state, call.error, call.answer.text) == ("complete", None, "hello there")
+    assert call.request.messages[-1].text == "hello"
+    assert call.request.model == "m"
+
+
+def test_a_refused_sdk_raises_at_once(sdk):
+    with (
+        ModelServer([STEP]) as server,
+        hooks.use(),
+        run_episode(check_limits=lambda _: "over budget: 1 turn") as recorder,
+        pytest.raises(sdk.refused, match="over budget: 1 turn"),
+    ):
+        sdk.ask(server.root_url)
+    assert not server.requests
+    assert [call.state for call in recorder.calls] == ["refused"]
+
+
+class Player:
+    """Answers as the recorded calls were answered."""
+
+    def __init__(self, calls):
+        self.answers = [HTTPAnswer(call.status, call.headers, tuple(call.chunks)) for call in calls]
+
+    def find_answer(self, call):
+        return self.answers[call.number - 1]
+
+    def store(self, call):
+        raise AssertionError
+
+
+def test_a_replayed_answer_is_the_same_to_the_sdk(sdk):
+    with ModelServer([STEP]) as server, hooks.use():
+        with run_episode() as recorder:
+            live = sdk.ask(server.root_url)
+        url = server.root_url
+    with hooks.use(), run_episode(player=Player(recorder.calls)) as replayed:
+        assert sdk.ask(url) == live
+    [call] = replayed.calls
+    assert (call.state, call.source) == ("complete", "replayed")
+    assert call.answer == recorder.calls[0].answer
+
+
+@pytest.mark.parametrize("ask", [ask_openai, ask_openai_async, ask_anthropic, stream_openai])
+def test_each_retry_of_an_sdk_is_a_call(ask):
+    busy = Step(status=429, headers={"retry-after-ms": "1"})
+    with ModelServer([busy, STEP]) as server, hooks.use(), run_episode() as recorder:
+        ask(server.root_url)
+    assert len(server.requests) == 2
+    assert [(call.status, call.state) for call in recorder.calls] == [
+        (429, "complete"),
+        (200, "complete"),
+    ]
+
+
+def test_an_sdk_that_stops_reading_leaves_its_part():
+    with (
+        ModelServer([Step(text="hello there", break_after=3)]) as server,
+        hooks.use(),
+        run_episode() as recorder,
+        openai.OpenAI(base_url=server.base_url, api_key="k") as client,
+    ):
+        stream = client.chat.completions.create(model="m", messages=PROMPT, stream=True)
+        for chunk in stream:
+            if chunk.choices[0].delta.content:
+                break
+        stream.close()
+    [call] = recorder.calls
+    assert call.state == "broken"
+    assert call.answer.text
+    assert "hello there".startswith(call.answer.text)
+
+
+def test_a_cancelled_request_has_failed():
+    async def main(server):
+        async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k") as client:
+            task = asyncio.create_task(client.chat.completions.create(model="m", messages=PROMPT))
+            await server.requests_arrived(1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    with ModelServer([Step(hang=True)]) as server, hooks.use(), run_episode() as recorder:
+        asyncio.run(main(server))
+    [call] = recorder.calls
+    assert (call.state, call.error) == ("failed", "CancelledError")
+
+
+def test_a_timeout_has_failed():
+    with (
+        ModelServer([Step(hang=True)]) as server,
+        hooks.use(),
+        run_episode() as recorder,
+        openai.OpenAI(base_url=server.base_url, api_key="k", timeout=0.05, max_retries=0) as client,
+        pytest.raises(openai.APITimeoutError),
+    ):
+        client.chat.completions.create(model="m", messages=PROMPT)
+    [call] = recorder.calls
+    assert call.state == "failed"
+    assert call.error.startswith("ReadTimeout")

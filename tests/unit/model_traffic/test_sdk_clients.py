@@ -1,0 +1,269 @@
+"""Requests, answers and refusals of the real clients of OpenAI and Anthropic."""
+
+from __future__ import annotations
+
+import anthropic
+import httpx2
+import openai
+import pydantic
+import pytest
+
+from ci_agent_eval.contract.trajectory import Attachment, ToolCall
+from ci_agent_eval.model_traffic.formats.registry import find_format
+from tests import llm_wire
+from tests.traffic_wire import EVENTS, WIRES
+
+LOOKUP = ("lookup", {"order": 7})
+SCHEMA = {"type": "object", "properties": {"order": {"type": "integer"}}}
+PNG = "iVBORw0KGgo="
+IMAGE = Attachment(
+    media_type="image/png",
+    sha256="4c4b6a3be1314ab86138bef4314dde022e600960d8689a2c8f8631802d20dab6",
+    size_bytes=8,
+)
+
+
+class Provider:
+    """Answers the requests of a client, and parses them as our hook does."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.requests = []
+        self.formats = []
+
+    def __call__(self, request):
+        found = find_format(request.method, str(request.url))
+        self.formats.append(found)
+        self.requests.append(found.parse_request(request.url.path, request.read()))
+        answer = self.answer(found)
+        return httpx2.Response(answer[0], headers=answer[1], content=b"".join(answer[2]))
+
+    def openai(self, kind=openai.OpenAI, **more):
+        return kind(api_key="sk-test", http_client=self._client(), **more)
+
+    def anthropic(self, kind=anthropic.Anthropic, **more):
+        return kind(api_key="sk-test", http_client=self._client(), **more)
+
+    def _client(self):
+        return httpx2.Client(transport=httpx2.MockTransport(self))
+
+
+def plain(body):
+    return lambda _: (200, {}, [httpx2.Response(200, json=body).content])
+
+
+def streamed(events):
+    return lambda _: (200, EVENTS, events)
+
+
+def refused(wire):
+    answer = wire.build_refusal("over budget: 4 of 4 turns")
+    return answer.status, dict(answer.headers), answer.chunks
+
+
+class Order(pydantic.BaseModel):
+    """A typed output."""
+
+    order: int
+
+
+FUNCTION = {"name": "lookup", "parameters": SCHEMA}
+CHAT_CALL = llm_wire.chat_call(0, LOOKUP)
+
+
+def test_a_chat_request_of_the_client_is_read():
+    provider = Provider(plain(llm_wire.chat_body(text='{"order": 7}')))
+    provider.openai().chat.completions.parse(
+        model="gpt-5",
+        messages=[
+            {"role": "developer", "content": "Be brief."},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Which order?"},
+                    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+                    {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                ],
+            },
+            {"role": "assistant", "tool_calls": [CHAT_CALL]},
+            {"role": "tool", "tool_call_id": "call_0", "content": "in Rome"},
+        ],
+        tools=[{"type": "function", "function": {**FUNCTION, "strict": True}}],
+        response_format=Order,
+        temperature=0.5,
+        reasoning_effort="low",
+    )
+    (request,) = provider.requests
+    system, user, assistant, tool = request.messages
+    assert (system.role, system.text) == ("system", "Be brief.")
+    assert (user.text, user.attachments) == ("Which order?", (IMAGE, Attachment()))
+    assert assistant.tool_calls == (ToolCall(id="call_0", name="lookup", arguments=LOOKUP[1]),)
+    assert tool.tool_results[0].value == "in Rome"
+    assert [(tool.name, tool.schema, tool.is_hosted) for tool in request.tools] == [
+        ("lookup", SCHEMA, False)
+    ]
+    assert request.settings == {"temperature": 0.5, "reasoning_effort": "low"}
+    assert request.output_schema["properties"]["order"]["type"] == "integer"
+
+
+def test_a_responses_request_of_the_client_is_read():
+    provider = Provider(plain(llm_wire.response_body(text='{"order": 7}')))
+    provider.openai().responses.parse(
+        model="gpt-5",
+        instructions="Be brief.",
+        input=[
+            {
+                "role": "user",
+                "content": [
+                    {"type": "input_text", "text": "Which order?"},
+                    {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"},
+                ],
+            },
+            llm_wire.response_item(0, LOOKUP),
+            {"type": "function_call_output", "call_id": "call_0", "output": "in Rome"},
+        ],
+        tools=[
+            {"type": "function", "strict": True, **FUNCTION},
+            {"type": "web_search"},
+            {"type": "shell"},
+            {"type": "shell", "environment": {"type": "container_auto"}},
+        ],
+        text_format=Order,
+        reasoning={"effort": "low"},
+        previous_response_id="resp_0",
+    )
+    (request,) = provider.requests
+    system, user, assistant, tool = request.messages
+    assert (system.role, system.text) == ("system", "Be brief.")
+    assert (user.text, user.attachments) == ("Which order?", (IMAGE,))
+    assert assistant.tool_calls == (ToolCall(id="call_0", name="lookup", arguments=LOOKUP[1]),)
+    assert (tool.tool_results[0].call_id, tool.tool_results[0].value) == ("call_0", "in Rome")
+    assert [(tool.name, tool.is_hosted) for tool in request.tools] == [
+        ("lookup", False),
+        ("web_search", True),
+        ("shell", False),
+        ("shell", True),
+    ]
+    assert request.tools[0].schema == SCHEMA
+    assert request.settings == {"reasoning": {"effort": "low"}}
+    assert request.output_schema["properties"]["order"]["type"] == "integer"
+    assert request.previous_response_id == "resp_0"
+
+
+def test_a_messages_request_of_the_client_is_read():
+    provider = Provider(plain(llm_wire.message_body(text='{"order": 7}')))
+    provider.anthropic().messages.parse(
+        model="claude-sonnet-5",
+        max_tokens=100,
+        system="Be brief.",
+        messages=[
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Which order?"},
+                    {
+                        "type": "image",
+                        "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+                    },
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t1", "name": "lookup", "input": LOOKUP[1]}],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t1",
+                        "is_error": True,
+                        "content": [{"type": "text", "text": "no such order"}],
+                    },
+                    {"type": "text", "text": "And now?"},
+                ],
+            },
+        ],
+        tools=[
+            {"name": "lookup", "input_schema": SCHEMA},
+            {"type": "web_search_20250305", "name": "web_search"},
+            {"type": "bash_20250124", "name": "bash"},
+        ],
+        output_format=Order,
+    )
+    (request,) = provider.requests
+    system, user, assistant, tool, last = request.messages
+    assert (system.role, system.text) == ("system", "Be brief.")
+    assert (user.text, user.attachments) == ("Which order?", (IMAGE,))
+    assert assistant.tool_calls == (ToolCall(id="t1", name="lookup", arguments=LOOKUP[1]),)
+    (result,) = tool.tool_results
+    assert (result.call_id, result.value, result.is_error) == ("t1", "no such order", True)
+    assert (last.role, last.text) == ("user", "And now?")
+    assert [(tool.name, tool.is_hosted) for tool in request.tools] == [
+        ("lookup", False),
+        ("web_search", True),
+        ("bash", False),
+    ]
+    assert request.settings["max_tokens"] == 100
+    assert request.output_schema["properties"]["order"]["type"] == "integer"
+
+
+def ask_chat(provider, **more):
+    client = provider.openai()
+    return client.chat.completions.create(
+        model="gpt-5", messages=[{"role": "user", "content": "Hi"}], **more
+    )
+
+
+def ask_responses(provider, **more):
+    return provider.openai().responses.create(model="gpt-5", input="Hi", **more)
+
+
+def ask_messages(provider, **more):
+    return provider.anthropic().messages.create(
+        model="claude-sonnet-5",
+        max_tokens=100,
+        messages=[{"role": "user", "content": "Hi"}],
+        **more,
+    )
+
+
+ASK = {
+    "openai-chat": (ask_chat, openai.BadRequestError),
+    "openai-responses": (ask_responses, openai.BadRequestError),
+    "anthropic-messages": (ask_messages, anthropic.BadRequestError),
+}
+
+
+@pytest.mark.parametrize("name", ASK)
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+def test_a_refusal_is_raised_after_one_request(name, stream):
+    ask, error = ASK[name]
+    provider = Provider(refused)
+    with pytest.raises(error, match="over budget: 4 of 4 turns"):
+        ask(provider, stream=stream)
+    assert [found.name for found in provider.formats] == [name]
+    assert provider.requests[0].is_streamed is stream
+    assert provider.requests[0].messages[-1].text == "Hi"
+
+
+@pytest.mark.parametrize("name", ASK)
+def test_the_client_and_our_reader_see_the_same_stream(name):
+    wire = WIRES[name]
+    events = wire.build_events(LOOKUP, text="Hello")
+    seen = list(ASK[name][0](Provider(streamed(events)), stream=True))
+    assert len(seen) > 3
+    assembler = wire.assemble(events)
+    assert assembler.is_ended
+    assert assembler.answer.tool_calls[0].arguments == LOOKUP[1]
+
+
+def test_azure_s_client_asks_a_deployment():
+    provider = Provider(plain(llm_wire.chat_body(text="Hi")))
+    client = provider.openai(
+        openai.AzureOpenAI,
+        azure_endpoint="https://me.openai.azure.com",
+        api_version="2024-10-21",
+    )
+    client.chat.completions.create(model="my-gpt", messages=[{"role": "user", "content": "Hi"}])
+    assert provider.requests[0].model == "my-gpt"
