@@ -1,0 +1,107 @@
+"""The fixture `model_environment`: model calls of a test's own subprocesses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.model_server import ModelServer
+from tests.model_server.script import Step, call
+
+SUITE = """
+import os
+import subprocess
+import sys
+
+import pytest
+
+AGENT = '''
+import json, os, sys, urllib.request
+messages = [{"role": "user", "content": sys.argv[1]}]
+while True:
+    body = json.dumps({"model": "gpt-5-mini", "messages": messages}).encode()
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    message = json.load(urllib.request.urlopen(url, body))["choices"][0]["message"]
+    messages.append(message)
+    if not message.get("tool_calls"):
+        break
+    for one in message["tool_calls"]:
+        messages.append({"role": "tool", "tool_call_id": one["id"], "content": "$5"})
+print(message["content"])
+'''
+
+
+def ask(prompt, variables):
+    environ = {**os.environ, **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", AGENT, prompt], env=environ, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout.strip()
+"""
+BALANCE = [Step(tool_calls=[call("balance", account="checking")]), Step(text="You have {tool}.")]
+
+
+@pytest.fixture
+def suite(pytester, suite, monkeypatch):
+    """Run tests against a scripted model; returns pytest's result, the episodes and the server."""
+
+    def run(script, source):
+        with ModelServer(script) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            pytester.makepyfile(SUITE + source)
+            result = suite.run_in_process("--episode-report-dir=out")
+        results = json.loads((pytester.path / "out/results.json").read_text())
+        return result, results["episodes"], server
+
+    return run
+
+
+def test_a_subprocess_becomes_the_episode(suite):
+    result, (episode,), server = suite(
+        BALANCE,
+        """
+def test_balance(model_environment):
+    assert ask("How much?", model_environment) == "You have $5."
+""",
+    )
+    result.assert_outcomes(passed=1)
+    prompt, first, last = episode["trajectory"]["turns"]
+    assert (prompt["role"], prompt["content"]) == ("user", "How much?")
+    assert first["tool_calls"][0]["result"] == "$5"
+    assert (last["content"], last["tokens"]["output"]) == ("You have $5.", 20)
+    assert episode["traffic"]["requests"] == len(server.requests) == 2
+
+
+def test_a_budget_stops_a_subprocess(suite):
+    result, (episode,), server = suite(
+        BALANCE[:1] * 20,
+        """
+@pytest.mark.episode(budgets={"max_turns": 3})
+def test_balance(episode, model_environment):
+    ask("How much?", model_environment)
+""",
+    )
+    result.assert_outcomes(failed=1)
+    assert len(server.requests) == 3
+    assert episode["traffic"]["refused"] == 1
+
+
+def test_an_episode_without_subprocesses_starts_no_gateway(suite):
+    result, _, _ = suite(
+        [],
+        """
+import threading
+
+pytestmark = pytest.mark.episode(evidence="none")
+
+
+def test_nothing(episode):
+    assert "model-gateway" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_with_one(model_environment):
+    assert "model-gateway" in [thread.name for thread in threading.enumerate()]
+""",
+    )
+    result.assert_outcomes(passed=2)
