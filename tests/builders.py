@@ -24,6 +24,14 @@ from ci_agent_eval.results.join import build_pytest_address
 COST_STOP = SuiteStop("total_cost_usd", used=5.02, limit=5.0)
 """The budget of a suite at which a run was stopped."""
 
+HOSTILE = (
+    "@octocat see #12, acme/support-agent#3, GH-4, https://evil.example/x, www.evil.example,"
+    " me@evil.example, 9c1d2e7aa0b1c2d3e4f5061728394a5b6c7d8e9f :tada: $`x`$ &#64;octocat\r\n"
+    "# heading | cell \\| cell\n\n<img src=x onerror=alert(1)></details></code> ![i](http://e/i.png)"
+    " [l](http://e) ```fence``` ` `` <!-- --> \x1b[31mred\x1b[0m ::error::x ##[error]x"
+    "\n::set-output name=a::b\n[ref]: http://e\n\u202eRTL\u202c zero\u200bwidth \U000e0041tag"
+)
+
 
 def turn(content: str = "hi", **overrides: Any) -> dict[str, Any]:
     """One agent turn as it is written down."""
@@ -231,3 +239,10 @@ def calling(*calls: str | dict[str, Any], reply: str = "Done.") -> Episode:
     """An episode of one exchange in which the agent makes these calls, then replies."""
     made = [{"name": call} if isinstance(call, str) else call for call in calls]
     return talk("do it", turn("", tool_calls=made), turn(reply))
+
+
+def live(cost: float, latency: float = 900, tokens: int = 400) -> dict[str, Any]:
+    """A trajectory of one live turn."""
+    usage = {"input": tokens, "output": 50}
+    shown = turn(source="live", cost_usd=cost, latency_ms=latency, tokens=usage)
+    return {"turns": [{"role": "user", "content": "hello"}, shown]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -45,12 +44,33 @@ Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A share between 0 and 1."""
 
 
+ReportTitle = Annotated[str, Field(pattern=r"^[\p{L}\p{N}][\p{L}\p{N} .,()/&+-]{0,39}$")]
+"""First words of a headline: no character of it is markup, for it is shown as it is."""
+
+
 class FrozenModel(BaseModel):
-    """A frozen model that refuses unknown keys, NaN and infinities."""
+    """A frozen model that refuses unknown keys, NaN and infinities.
+
+    Its validator is built on first use, because most programs use few of the models.
+    """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+        defer_build=True,
     )
+
+
+def build_models(base: type[FrozenModel] = FrozenModel) -> None:
+    """Build the validators of all imported models, so that threads can share them.
+
+    Not every supported release of pydantic can build a model in two threads at once.
+    """
+    for model in base.__subclasses__():
+        model.model_rebuild()
+        build_models(model)
 
 
 class KnownKeysModel(FrozenModel):
@@ -70,6 +90,8 @@ class KnownKeysModel(FrozenModel):
 
 def describe_unknown_key(key: str, known: tuple[str, ...]) -> str:
     """Return the message for an unknown key, with the nearest known key or all of them."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for invalid files
+
     nearest = get_close_matches(key, known, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
     return f"unknown key {key!r}; {hint}"

@@ -86,6 +86,32 @@ class SideUsage(FrozenModel):
     cost_usd: Amount | None = Field(default=None, description="unset: a call was not priced")
 
 
+class TrafficSummary(FrozenModel):
+    """Numbers of the requests to models that were seen while an episode ran."""
+
+    requests: Count = Field(description="0: no model traffic was seen")
+    refused: Count = Field(default=0, description="refused by a budget, or without a recording")
+    failed: Count = Field(default=0, description="without an answer, or answered by an error")
+    replayed: Count = Field(default=0, description="answered by a recording")
+    unattributed: Count = Field(
+        default=0, description="belong to one of several running episodes, unknown to which"
+    )
+    span_calls: Count = Field(
+        default=0,
+        description="model calls that only OpenTelemetry spans show, not among `requests`",
+    )
+    is_shared: bool = Field(
+        default=False,
+        description="a request came from outside the test's context, and was assigned to this "
+        "episode because no other one ran",
+    )
+    unpriced_models: tuple[str, ...] = Field(default=(), description="models without a price")
+    vendor_priced_models: tuple[str, ...] = Field(
+        default=(),
+        description="models at an unknown address, priced as those of the API's own vendor",
+    )
+
+
 class Conditions(FrozenModel):
     """Conditions of an episode besides its model; only runs under equal ones are comparable."""
 
@@ -149,6 +175,9 @@ class Episode(FrozenModel):
     trajectory: Trajectory | None = None
     trajectory_summary: TrajectorySummary = Field(default_factory=TrajectorySummary)
     conditions: Conditions = Field(default_factory=Conditions)
+    traffic: TrafficSummary | None = Field(
+        default=None, description="unset: the model traffic was not watched"
+    )
     judge: SideUsage | None = Field(default=None, description="unset: no model judged it")
     simulated_user: SideUsage | None = Field(
         default=None, description="unset: no model played the user"

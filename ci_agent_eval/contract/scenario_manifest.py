@@ -155,7 +155,7 @@ def _update_entry(
     if known is not None and (known.gate, known.file) == (one.gate, one.file):
         return known
     above = known or manifest.entries.get(former or "")
-    name, file = _quote_toml(one.scenario_id), _quote_toml(one.file or "")
+    name, file = quote_toml(one.scenario_id), quote_toml(one.file or "")
     comments = above.comments if above else ()
     return ManifestEntry(one.scenario_id, one.gate, one.file, 0, f"{name} = {file}", comments)
 
@@ -196,6 +196,6 @@ def _render_lines(manifest: ScenarioManifest) -> Iterator[str]:
         yield from manifest.tail
 
 
-def _quote_toml(text: str) -> str:
+def quote_toml(text: str) -> str:
     """Return a TOML basic string: JSON's escapes, and one for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
@@ -23,11 +23,26 @@ class TokenUsage(FrozenModel):
     input: Count = 0
     output: Count = 0
     cached: Count = 0
+    reasoning: Count | None = Field(
+        default=None, description="the part of `output` spent on reasoning; unset: unknown"
+    )
 
     @property
     def total(self) -> int:
         """Input plus output tokens."""
         return self.input + self.output
+
+
+def sum_tokens(usages: Iterable[TokenUsage]) -> TokenUsage:
+    """Return the sum; its reasoning tokens are unknown if those of one usage are."""
+    known = tuple(usages)
+    reasoning = [usage.reasoning for usage in known if usage.reasoning is not None]
+    return TokenUsage(
+        input=sum(usage.input for usage in known),
+        output=sum(usage.output for usage in known),
+        cached=sum(usage.cached for usage in known),
+        reasoning=sum(reasoning) if known and len(reasoning) == len(known) else None,
+    )
 
 
 class ToolCall(FrozenModel):
@@ -41,6 +56,11 @@ class ToolCall(FrozenModel):
     duration_ms: Amount | None = None
     steered_by: str | None = None
     """Steering handler that blocked the call; the tool never ran and `result` is its message."""
+    result_unseen: bool = Field(
+        default=False,
+        description="the model traffic has no result of it: the run ended before, or the framework "
+        "returned the result in another form",
+    )
 
     @property
     def has_failed(self) -> bool:
@@ -48,11 +68,23 @@ class ToolCall(FrozenModel):
         return self.error is not None or self.steered_by is not None
 
 
+class Attachment(FrozenModel):
+    """An image, file or sound in a message; its content is not kept."""
+
+    media_type: str | None = None
+    sha256: str | None = Field(default=None, description="hash of the bytes; unset: an address")
+    size_bytes: Count | None = None
+
+
 class Turn(FrozenModel):
     """One message of the conversation; agent turns have cost and latency."""
 
     role: Role
     content: str = ""
+    agent: str | None = Field(
+        default=None, description="id of its agent, if the trajectory lists several `agents`"
+    )
+    attachments: tuple[Attachment, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     latency_ms: Amount | None = None
     tokens: TokenUsage | None = None
@@ -63,6 +95,20 @@ class Turn(FrozenModel):
         description="why the provider says the model stopped: stop, length, content_filter, "
         "tool_call, or the provider's own word; unset: it did not say",
     )
+    requested_model: str | None = Field(default=None, description="model that the request named")
+    response_model: str | None = Field(default=None, description="model that answered")
+    first_byte_ms: Amount | None = Field(
+        default=None, description="time to the first byte; of a streamed answer: to its first token"
+    )
+    settings: dict[str, JsonValue] = Field(
+        default_factory=dict, description="sampling settings, with the names of the model's API"
+    )
+    typed_output: JsonValue = Field(
+        default=None, description="the answer as a value, if the request gave a schema"
+    )
+    error: str | None = Field(
+        default=None, description="why the answer is incomplete, such as a broken-off stream"
+    )
 
     @property
     def is_completed(self) -> bool:
@@ -70,10 +116,31 @@ class Turn(FrozenModel):
         return self.role == "assistant" and bool(self.content.strip() or self.tool_calls)
 
 
+AgentRelation = Literal["nested", "handoff"]
+"""`nested`: a tool call of its parent ran it. `handoff`: its parent gave it the conversation."""
+
+
+class TrajectoryAgent(FrozenModel):
+    """One of several agents of an episode, as the model traffic tells them apart."""
+
+    id: str = Field(description="place in the tree of agents: `1`, and `1.2` below it")
+    name: str | None = Field(
+        default=None, description="from the tool call that ran it or handed over; unset: unknown"
+    )
+    parent: str | None = Field(
+        default=None, description="id of the agent that started it; unset: none is known"
+    )
+    relation: AgentRelation | None = None
+    call_id: str | None = Field(default=None, description="id of the parent's tool call")
+
+
 class Trajectory(FrozenModel):
     """The turns of an episode in order."""
 
     turns: tuple[Turn, ...] = ()
+    agents: tuple[TrajectoryAgent, ...] = Field(
+        default=(), description="its agents, if there are several; `agent` of a turn names one"
+    )
 
     @property
     def agent_turns(self) -> tuple[Turn, ...]:
@@ -121,3 +188,8 @@ def summarize_trajectory(trajectory: Trajectory) -> TrajectorySummary:
         steps_count=len(trajectory.agent_turns),
         tool_calls_count=sum(1 for _ in trajectory.tool_calls()),
     )
+
+
+def find_requested_model(turns: Sequence[Turn]) -> str | None:
+    """Return the model of the first answer."""
+    return next((turn.requested_model for turn in turns if turn.requested_model), None)

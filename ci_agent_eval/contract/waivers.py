@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ci_agent_eval.contract.base import KnownKeysModel
+from ci_agent_eval.contract.scenario_manifest import quote_toml
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -73,3 +74,10 @@ class AcknowledgedFile(KnownKeysModel):
     """`agent-eval-acknowledged.toml`: regressions that a team accepts until they expire."""
 
     acknowledged: tuple[AcknowledgedEntry, ...] = ()
+
+
+def render_acknowledgement(scenario: str, agent: str | None, reason: str, until: str) -> str:
+    """Return an entry of the file of acknowledged regressions, as TOML."""
+    values = {"scenario": scenario, "agent": agent, "reason": reason, "until": until}
+    lines = (f"{key} = {quote_toml(value)}" for key, value in values.items() if value is not None)
+    return "\n".join(("[[acknowledged]]", *lines)) + "\n"

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
+_VARYING = re.compile(
+    r"0x[0-9A-Fa-f]+"  # addresses
+    r"|\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b"  # UUIDs
+    r"|\b(?=[0-9A-Fa-f]*[0-9])[0-9A-Fa-f]{7,}\b"  # hashes and ids
+    r"|(?:\b[A-Za-z]:)?(?:[\w.~-]*[/\\])+(?=[\w.~-])"  # directories
+    r"|\d+(?:[.,]\d+)*",  # numbers
+    re.ASCII,
+)
+_MAX_COMPARED = 300
+_PLACE = re.compile(r" \(([^()\s]+):(\d+)\)$", re.ASCII)
+"""The place of an exception, at the end of an episode's reason."""
+
 
 def pluralize(
     number: int, noun: str, plural: str | None = None, *, figure: str | None = None
@@ -27,3 +41,21 @@ def shorten_text(text: str, limit: int) -> str:
 def make_printable(text: str) -> str:
     """Replace control characters, so that text from tests cannot control the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def replace_varying_parts(text: str) -> str:
+    """Return the first line with numbers, ids and directories replaced by `#`, to group causes."""
+    first = text.strip().partition("\n")[0][:_MAX_COMPARED]
+    return _VARYING.sub("#", first).strip()
+
+
+def split_place(reason: str) -> tuple[str, str | None, int | None]:
+    """Split the place off the first line of an episode's reason: text, file and line.
+
+    File and line are None if the reason ends with no place.
+    """
+    first = reason.strip().partition("\n")[0]
+    found = _PLACE.search(first)
+    if found is None:
+        return first, None, None
+    return first[: found.start()], found[1], int(found[2])

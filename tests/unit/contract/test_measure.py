@@ -141,3 +141,15 @@ def test_only_a_percentile_can_be_significant(statistic):
 )
 def test_elapsed_seconds_become_milliseconds_and_never_negative(seconds, expected):
     assert convert_to_ms(seconds) == expected
+
+
+USAGE = {"input": 3, "output": 2}
+
+
+@pytest.mark.parametrize(
+    ("usages", "total"), [([], None), ([USAGE, USAGE], 10), ([USAGE, None], None), ([None], None)]
+)
+def test_tokens_are_known_only_if_every_agent_turn_was_measured(usages, total):
+    said = [{"role": "assistant", "content": "hi", "tokens": usage} for usage in usages]
+    asked = {"role": "user", "content": "hello"}
+    assert Trajectory.model_validate({"turns": [asked, *said]}).total_tokens == total
