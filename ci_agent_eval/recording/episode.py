@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from ci_agent_eval.contract.budgets import Budget, Budgets, Statistic, get_budget_class
+from ci_agent_eval.contract.budgets import Budgets, Statistic
 from ci_agent_eval.contract.episode import (
     Assertion,
     Conditions,
@@ -18,7 +18,7 @@ from ci_agent_eval.contract.episode import (
     Outcome,
     Score,
     Severity,
-    SideUsage,
+    TrafficSummary,
 )
 from ci_agent_eval.contract.evidence import EvidencePart
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
@@ -28,24 +28,36 @@ from ci_agent_eval.contract.trajectory import (
     TokenUsage,
     ToolCall,
     Trajectory,
+    TrajectoryAgent,
     TrajectorySummary,
     Turn,
+    find_requested_model,
 )
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording.budgets import (
+    add_budget,
+    add_needed_turns,
+    build_budget,
+    merge_budgets,
+)
 from ci_agent_eval.recording.check_value import add_location, build_assertions
 from ci_agent_eval.recording.failure_reasons import describe_failed_checks, describe_unentered_turn
 from ci_agent_eval.recording.initial_episode import EpisodeFields, build_initial_episode
 from ci_agent_eval.recording.merge import (
-    add_needed_turns,
-    add_usage,
+    add_traffic,
     build_outcome_assertion,
     find_new_parts,
-    merge_budgets,
+    merge_condition,
 )
-from ci_agent_eval.recording.spending import sum_spending
+from ci_agent_eval.recording.recorded_turns import RecordedTurns
+from ci_agent_eval.recording.spending import lack_measurement, sum_spending
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
+from ci_agent_eval.recording.usage import EpisodeUsage
 from ci_agent_eval.recording.validation import Clock, build_value
 from ci_agent_eval.storage.ledger.limits import SuiteUsage
+
+if TYPE_CHECKING:
+    from ci_agent_eval.recording.traffic import EpisodeTraffic
 
 Locate = Callable[[], tuple[str, int] | None]
 """Finds the test's file (relative, posix) and line that called the recorder."""
@@ -62,6 +74,8 @@ class EpisodeRecorder:
     """Id of the conversation in the agent's system."""
     on_spent: Callable[[SuiteUsage], None] | None = None
     """Called with the episode's spending after each recorded event."""
+    is_watched: bool = False
+    """Whether the model calls of the test's code are watched."""
 
     def __init__(
         self,
@@ -81,19 +95,16 @@ class EpisodeRecorder:
         self._metadata: dict[str, Any] = deepcopy(self._initial.metadata)
         self._budgets = self._initial.budgets
         self._locate = locate
-        self._turns: list[Turn] = []
+        self.recorded_turns = RecordedTurns()
         self._assertions: list[Assertion] = []
         self._scores: list[Score] = []
         self._stop_reason: StopReason | None = None
         self._allowed_stops: frozenset[str] = frozenset(self._initial.allowed_stops)
         self._turns_needed = 0
-        self._rate_limited = 0
-        self._cassette_misses = 0
-        self._judge: SideUsage | None = None
-        self._user: SideUsage | None = None
+        self._usage = EpisodeUsage()
         self._summary = TrajectorySummary()
+        self._traffic: TrafficSummary | None = None
         self._conditions = Conditions()
-        self._open_turn: TurnRecorder | None = None
         self._ended = False
         self._clock = clock
         self._stopped: float | None = None
@@ -107,6 +118,10 @@ class EpisodeRecorder:
         recorder = cls.__new__(cls)
         recorder._initialize(initial, clock, locate)  # noqa: SLF001 - skips the second validation
         return recorder
+
+    def __repr__(self) -> str:
+        """Return a short text: pytest shows it with each failure."""
+        return f"<episode {self.scenario_id!r}, iteration {self.iteration}>"
 
     @property
     def scenario_id(self) -> str:
@@ -126,7 +141,7 @@ class EpisodeRecorder:
     @property
     def cassette_misses(self) -> int:
         """Model calls so far without a recorded answer."""
-        return self._cassette_misses
+        return self._usage.cassette_misses
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -136,12 +151,12 @@ class EpisodeRecorder:
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The turns so far, without the one that is still open."""
-        return tuple(self._turns)
+        return self.recorded_turns.list_turns()
 
     @property
     def trajectory(self) -> Trajectory:
         """The turns so far, with their totals."""
-        return Trajectory(turns=self.turns)
+        return self.recorded_turns.build_trajectory()
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -151,23 +166,25 @@ class EpisodeRecorder:
     def turn(self, message: str) -> TurnRecorder:
         """Open a turn: `with episode.turn("Hello") as turn: …`."""
         self._require_running("turn")
-        if self._open_turn is not None:
+        if self.recorded_turns.open_turn is not None:
             raise InputError(
                 f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
             )
-        self._open_turn = TurnRecorder(message, self._clock, self._close_turn)
-        return self._open_turn
+        turn = TurnRecorder(message, self._clock, self._close_turn)
+        self.recorded_turns.open(turn)
+        return turn
 
-    def _close_turn(self, turns: list[Turn], stop: StopCause | None) -> None:
-        self._turns += turns
-        self._open_turn = None
+    def _close_turn(self, turn: TurnRecorder, turns: list[Turn], stop: StopCause | None) -> None:
+        self.recorded_turns.close(turn, turns)
         if stop is not None:
             self.record_stop(stop.reason, stop.error)
-        self._report_spending()
+        self.report_spending()
 
-    def _report_spending(self) -> None:
+    def report_spending(self) -> None:
+        """Report the episode's spending so far to `on_spent`."""
         if self.on_spent is not None:
-            self.on_spent(sum_spending(self._turns, self._judge, self._user))
+            sides = sum_spending((), self._usage.judge, self._usage.simulated_user)
+            self.on_spent(self.recorded_turns.measure_spending() + sides)
 
     def tool_call(
         self,
@@ -178,12 +195,12 @@ class EpisodeRecorder:
         **details: Unpack[ToolCallDetails],
     ) -> None:
         """Record a tool call in the open turn, as `TurnRecorder.tool_call`."""
-        if self._open_turn is None:
+        if self.recorded_turns.open_turn is None:
             raise InputError(
                 f"episode {self.scenario_id!r}: tool call {name!r} outside a turn; "
                 "record it inside `with episode.turn(...)`"
             )
-        self._open_turn.tool_call(name, arguments, result, error, **details)
+        self.recorded_turns.open_turn.tool_call(name, arguments, result, error, **details)
 
     def check(
         self,
@@ -223,8 +240,7 @@ class EpisodeRecorder:
         evidence = None if self._initial.evidence == "required" else self._initial.evidence
         names = {"scenario_id": episode.scenario_id, "was": episode.was or self._initial.was}
         self._initial = self._initial.model_copy(update={**names, "evidence": evidence})
-        turns = () if episode.trajectory is None else episode.trajectory.turns
-        self._turns += find_new_parts(self._turns, turns)
+        self.recorded_turns.merge(episode.trajectory)
         self._assertions += find_new_parts(self._assertions, episode.assertions)
         self._assertions += build_outcome_assertion(episode)
         self._scores += find_new_parts(self._scores, episode.scores)
@@ -236,14 +252,9 @@ class EpisodeRecorder:
         self.thread_id = episode.thread_id or self.thread_id
         self._stop_reason = episode.stop_reason or self._stop_reason
         self._allowed_stops |= frozenset(episode.allowed_stops)
-        self._rate_limited = max(self._rate_limited, episode.rate_limited)
-        self._cassette_misses = max(self._cassette_misses, episode.cassette_misses)
-        if episode.judge is not self._judge:
-            self._judge = add_usage(self._judge, episode.judge)
-        if episode.simulated_user is not self._user:
-            self._user = add_usage(self._user, episode.simulated_user)
+        self._usage.merge(episode)
         self.note_conditions(**dict(episode.conditions))
-        self._report_spending()
+        self.report_spending()
 
     @property
     def budgets(self) -> Budgets:
@@ -260,22 +271,25 @@ class EpisodeRecorder:
         needs_turn: bool = False,
         rate_limited: int = 0,
         cassette_misses: int = 0,
+        agents: Sequence[TrajectoryAgent] = (),
+        traffic: TrafficSummary | None = None,
     ) -> None:
-        """Record a whole run of an agent: its turns, stop reason and delays.
+        """Record a whole run of an agent: its turns, stop reason, delays and model traffic.
 
         Turns and counts of several runs add up; the episode ends with the last run's end.
         A run that needed one more turn (`needs_turn`) counts it in the budget `max_turns`.
         """
         self._require_running("run")
-        self._turns += turns
+        self.recorded_turns.add_run(turns, agents)
+        self._traffic = add_traffic(self._traffic, traffic)
         if needs_turn:
             self._turns_needed = len(self.trajectory.agent_turns) + 1
         self._allowed_stops |= frozenset(allowed_stops)
         answered = any(turn.role == "assistant" for turn in turns)
         self.record_stop(stop_reason, error, allowed_stops, answered=answered)
-        self._rate_limited += rate_limited
-        self._cassette_misses += cassette_misses
-        self._report_spending()
+        self._usage.rate_limited += rate_limited
+        self._usage.cassette_misses += cassette_misses
+        self.report_spending()
 
     def record_stop(
         self,
@@ -293,12 +307,8 @@ class EpisodeRecorder:
         allowed = {*allowed_stops, *self._initial.allowed_stops}
         if is_agent_failure(reason, answered=answered) and reason not in allowed:
             description = f"{reason}: {clean_text(error)}" if error else reason
-            file, line = self._locate() or (None, None)
-            self.record_assertion(
-                Assertion(
-                    name=AGENT_FINISHED, passed=False, reason=description, file=file, line=line
-                )
-            )
+            ended = Assertion(name=AGENT_FINISHED, passed=False, reason=description)
+            self._assertions += add_location([ended], self._locate())
 
     @property
     def allowed_stops(self) -> frozenset[str]:
@@ -310,25 +320,21 @@ class EpisodeRecorder:
     ) -> None:
         """Record the usage of a judge call; a call without a price leaves the sum unknown."""
         self._require_running("judge's call")
-        self._cassette_misses += cassette_misses
-        values = {"calls": 1, "tokens": tokens, "cost_usd": cost_usd}
-        call = build_value("judge's call", SideUsage, **values)
-        self._judge = add_usage(self._judge, call)
-        self._report_spending()
+        self._usage.cassette_misses += cassette_misses
+        self._usage.add_judge_call(tokens, cost_usd)
+        self.report_spending()
 
     def record_simulated_user(
         self, calls: int, tokens: TokenUsage | None, cost_usd: float | None
     ) -> None:
         """Record the usage of a simulated user's model; None: not known for every call."""
         self._require_running("simulated user's calls")
-        values = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
-        used = build_value("simulated user's calls", SideUsage, **values)
-        self._user = add_usage(self._user, used)
-        self._report_spending()
+        self._usage.add_user_calls(calls, tokens, cost_usd)
+        self.report_spending()
 
     def note_cassette_misses(self, misses: int) -> None:
         """Set the number of model calls without a recorded answer, unless more are known."""
-        self._cassette_misses = max(self._cassette_misses, misses)
+        self._usage.cassette_misses = max(self._usage.cassette_misses, misses)
 
     def note_conditions(self, **known: object) -> None:
         """Add conditions of the episode, the fields of `Conditions`: `tools`, `prices`, `judge`.
@@ -336,7 +342,7 @@ class EpisodeRecorder:
         A field that is set again gets both values.
         """
         old = self._conditions
-        new = {name: _merge_condition(getattr(old, name), value) for name, value in known.items()}
+        new = {name: merge_condition(getattr(old, name), value) for name, value in known.items()}
         self._conditions = build_value("conditions", Conditions, **{**dict(old), **new})
 
     @property
@@ -369,12 +375,16 @@ class EpisodeRecorder:
         budget needs `used`: without a measurement it counts as exceeded.
         """
         self._require_running(f"budget {name!r}")
-        values: dict[str, Any] = {"limit": limit, "used": used, "hard": hard}
-        values |= {} if unit is None else {"unit": unit}
-        values |= {} if statistic is None else {"statistic": statistic}
-        values |= {"only_if_significant": True} if only_if_significant else {}
-        budget = build_value(f"budget {name!r}", get_budget_class(name).model_validate, obj=values)
-        self._budgets = _add_budget(self._budgets, clean_text(name), budget)
+        budget = build_budget(
+            name,
+            limit=limit,
+            used=used,
+            hard=hard,
+            unit=unit,
+            statistic=statistic,
+            only_if_significant=only_if_significant or None,
+        )
+        self._budgets = add_budget(self._budgets, clean_text(name), budget)
 
     def stop(self) -> None:
         """Stop the clock: the test has ended, and `finish` is called later."""
@@ -395,9 +405,12 @@ class EpisodeRecorder:
         """
         ended = self._clock() if self._stopped is None else self._stopped
         duration = convert_to_ms(ended - self._started)
-        missed = None if self._open_turn is None or self._open_turn.is_entered else self._open_turn
-        if self._open_turn is not None and missed is None:
-            self._open_turn.close(broken=True)
+        open_turn, traffic = self.recorded_turns.open_turn, self.recorded_turns.traffic
+        missed = None if open_turn is None or open_turn.is_entered else open_turn
+        if open_turn is not None and missed is None:
+            open_turn.close(broken=True)
+        if traffic is not None and not self._ended:
+            self._record_traffic_end(traffic)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
         missing: tuple[EvidencePart, ...] = ()
@@ -424,6 +437,7 @@ class EpisodeRecorder:
         )
 
     def _build_episode(self, **ending: object) -> Episode:
+        trajectory = self.trajectory
         return build_value(
             f"episode {self.scenario_id!r}",
             Episode.model_validate,
@@ -436,17 +450,30 @@ class EpisodeRecorder:
                 "budgets": add_needed_turns(self._budgets, self._turns_needed),
                 "allowed_stops": self._allowed_stops,
                 "scores": self._scores,
-                "trajectory": self.trajectory if self._turns else None,
+                "trajectory": trajectory if trajectory.turns else None,
                 "trajectory_summary": self._summary,
                 "stop_reason": self._stop_reason,
-                "rate_limited": self._rate_limited,
-                "cassette_misses": self._cassette_misses,
-                "judge": self._judge,
-                "simulated_user": self._user,
+                **vars(self._usage),
                 "conditions": self._conditions,
+                "traffic": self._summarize_traffic(),
                 **ending,
             },
         )
+
+    def _record_traffic_end(self, traffic: EpisodeTraffic) -> None:
+        """Record the model, the conditions, and why the agent did not finish, if it did not."""
+        turns = self.turns
+        self.model = self.model or find_requested_model(turns)
+        self.note_conditions(**traffic.list_conditions())
+        if (stop := traffic.find_stop(turns)) is not None:
+            needs_turn = stop.reason == "max_turns"
+            self.record_run((), stop_reason=stop.reason, error=stop.error, needs_turn=needs_turn)
+
+    def _summarize_traffic(self) -> TrafficSummary | None:
+        if (traffic := self.recorded_turns.traffic) is not None:
+            return add_traffic(self._traffic, traffic.summarize(self.turns))
+        is_unseen = self.is_watched and self._traffic is None and lack_measurement(self.turns)
+        return TrafficSummary(requests=0) if is_unseen else self._traffic
 
     def _require_running(self, subject: str) -> None:
         if self._ended:
@@ -454,21 +481,6 @@ class EpisodeRecorder:
                 f"episode {self.scenario_id!r} has ended: record the {subject} "
                 "before the test returns"
             )
-
-
-def _add_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
-    if name in Budgets.model_fields and name != "custom":
-        return budgets.model_copy(update={name: budget})
-    return budgets.model_copy(update={"custom": {**budgets.custom, name: budget}})
-
-
-def _merge_condition(old: object, new: object) -> object:
-    """Merge a condition of two runs of one episode."""
-    if old is None or new is None or old == new:
-        return old if new is None else new
-    if isinstance(old, tuple) and isinstance(new, tuple):
-        return tuple(sorted({*old, *new}))
-    return ", ".join(sorted({*str(old).split(", "), str(new)}))
 
 
 def _clean_optional_text(value: object) -> str | None:

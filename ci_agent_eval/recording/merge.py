@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.episode import Assertion, Episode, SideUsage
-from ci_agent_eval.contract.trajectory import TokenUsage
+from ci_agent_eval.contract.episode import Assertion, Episode, TrafficSummary
+from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
 
 Item = TypeVar("Item")
 
@@ -18,24 +16,13 @@ def find_new_parts(known: Sequence[Item], returned: Sequence[Item]) -> list[Item
     return [part for part in returned if not any(part is own for own in known)]
 
 
-def merge_budgets(own: Budgets, returned: Budgets) -> Budgets:
-    """Merge two sets of budgets; a budget in both gets our limit and the returned usage."""
-    budgets = dict(returned.iter_named())
-    for name, budget in own.iter_named():
-        other = budgets.get(name)
-        used = budget.used if other is None or other.used is None else other.used
-        budgets[name] = budget.model_copy(update={"used": used})
-    known = {name: budgets.pop(name) for name in Budgets.model_fields if name in budgets}
-    return Budgets.model_validate({**known, "custom": budgets})
-
-
-def add_needed_turns(budgets: Budgets, needed: int) -> Budgets:
-    """Set the usage of `max_turns` to the turns a run needed, including the denied one."""
-    turns = budgets.max_turns
-    if turns is None or needed <= (turns.used or 0):
-        return budgets
-    used = turns.model_copy(update={"used": float(needed)})
-    return budgets.model_copy(update={"max_turns": used})
+def merge_condition(old: object, new: object) -> object:
+    """Merge a condition of two runs of one episode."""
+    if old is None or new is None or old == new:
+        return old if new is None else new
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        return tuple(sorted({*old, *new}))
+    return ", ".join(sorted({*str(old).split(", "), str(new)}))
 
 
 def build_outcome_assertion(episode: Episode) -> list[Assertion]:
@@ -46,20 +33,38 @@ def build_outcome_assertion(episode: Episode) -> list[Assertion]:
     return [Assertion(name="outcome", passed=False, reason=reason)]
 
 
-def add_usage(own: SideUsage | None, other: SideUsage | None) -> SideUsage | None:
-    """Add two usages; the cost is unknown if one of them has no price."""
+def add_agents(
+    known: Sequence[TrajectoryAgent], added: Sequence[TrajectoryAgent], turns: Sequence[Turn]
+) -> tuple[tuple[TrajectoryAgent, ...], Sequence[Turn]]:
+    """Return the agents of all runs, and the turns of the added run with their ids in the episode.
+
+    An agent at the same place of the tree with the same name is the same agent; the others of the
+    added run get new places.
+    """
+    places = {agent.id: (agent.name, agent.relation) for agent in known}
+    found = {agent.id: (agent.name, agent.relation) for agent in added}
+    if all(places.get(place, found[place]) == found[place] for place in found):
+        return (*known, *(agent for agent in added if agent.id not in places)), turns
+    first = max(int(agent.id.partition(".")[0]) for agent in known)
+
+    def move(place: str | None) -> str | None:
+        number, dot, rest = (place or "").partition(".")
+        return None if place is None else f"{int(number) + first}{dot}{rest}"
+
+    moved = (a.model_copy(update={"id": move(a.id), "parent": move(a.parent)}) for a in added)
+    return (*known, *moved), [turn.model_copy(update={"agent": move(turn.agent)}) for turn in turns]
+
+
+def add_traffic(own: TrafficSummary | None, other: TrafficSummary | None) -> TrafficSummary | None:
+    """Add the model traffic of two runs."""
     if own is None or other is None:
         return own or other
-    costs = (own.cost_usd, other.cost_usd)
-    return SideUsage(
-        calls=own.calls + other.calls,
-        tokens=_add_tokens(own.tokens, other.tokens),
-        cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
-    )
-
-
-def _add_tokens(own: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
-    if own is None or other is None:
-        return None
-    sums = {name: getattr(own, name) + getattr(other, name) for name in TokenUsage.model_fields}
-    return TokenUsage(**sums)
+    sums = {
+        name: getattr(own, name) + getattr(other, name)
+        for name in ("requests", "refused", "failed", "replayed", "unattributed", "span_calls")
+    }
+    names = {
+        name: tuple(sorted({*getattr(own, name), *getattr(other, name)}))
+        for name in ("unpriced_models", "vendor_priced_models")
+    }
+    return TrafficSummary(**sums, **names, is_shared=own.is_shared or other.is_shared)

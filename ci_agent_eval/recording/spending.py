@@ -23,3 +23,12 @@ def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> SuiteUsage:
         math.fsum(cost for cost in costs if cost is not None),
         sum(usage.total for usage in tokens if usage is not None),
     )
+
+
+def lack_measurement(turns: Iterable[Turn]) -> bool:
+    """Return whether a model answered, as far as is known, and no answer has tokens or cost."""
+    answers = [turn for turn in turns if turn.role == "assistant"]
+    return bool(answers) and all(
+        turn.tokens is None and turn.cost_usd is None and turn.source in {None, "live"}
+        for turn in answers
+    )

@@ -36,7 +36,10 @@ class TurnRecorder:
     """
 
     def __init__(
-        self, message: str, clock: Clock, keep: Callable[[list[Turn], StopCause | None], None]
+        self,
+        message: str,
+        clock: Clock,
+        keep: Callable[[TurnRecorder, list[Turn], StopCause | None], None],
     ) -> None:
         self._user = build_value("turn", Turn, role="user", content=clean_text(message))
         self._clock = clock
@@ -148,13 +151,19 @@ class TurnRecorder:
         """Whether the turn was opened with `with`."""
         return self._started is not None
 
+    @property
+    def has_reply(self) -> bool:
+        """Whether the test gave a reply or tool calls of the agent."""
+        return self._reply is not None or bool(self._tool_calls)
+
     def close(self, *, broken: bool) -> None:
         """Hand over the turns; one that broke before any action has only the prompt."""
         turns = [self._user]
-        if self._reply is not None or self._tool_calls or not broken:
+        if self.has_reply or not broken:
             answer = self._reply or Turn(role="assistant", latency_ms=self._elapsed_ms())
             turns.append(answer.model_copy(update={"tool_calls": tuple(self._tool_calls)}))
-        self._keep(turns if self._error_turn is None else [*turns, self._error_turn], self._stop)
+        turns += [] if self._error_turn is None else [self._error_turn]
+        self._keep(self, turns, self._stop)
 
     def _elapsed_ms(self) -> float | None:
         """Return the rounded milliseconds since the block began; None before it began."""

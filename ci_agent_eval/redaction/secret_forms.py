@@ -11,10 +11,8 @@ from urllib.parse import quote, quote_plus
 
 _SPACE = re.compile(r"[\t\n\r\x0b\x0c]")
 _SPACES = re.compile(r"\s+")
-# Characters that pytest considers invalid in XML (`bin_xml_escape` in `_pytest/junitxml.py`).
-_NOT_XML = re.compile(
-    "[^\u0009\u000a\u000d\u0020-\u007e\u0080-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-)
+# Listed instead of the valid characters, whose ranges take 6 ms to compile.
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def build_text_forms(secret: str) -> set[str]:
@@ -50,7 +48,7 @@ def _build_json_forms(text: str) -> Iterator[str]:
 
 def _build_xml_forms(text: str) -> Iterator[str]:
     """Yield the text as escaped by ElementTree, `html.escape` and other XML writers."""
-    escaped = _NOT_XML.sub(lambda match: _escape_character(ord(match.group())), text)
+    escaped = escape_invalid_xml(text)
     content = escaped.replace("&", "&amp;").replace("<", "&lt;")
     closed = content.replace(">", "&gt;")
     attribute = closed.replace('"', "&quot;")
@@ -59,6 +57,11 @@ def _build_xml_forms(text: str) -> Iterator[str]:
     yield _SPACE.sub(lambda match: f"&#{ord(match.group())};", attribute)
     yield from (attribute, attribute.replace("'", "&apos;"), html.escape(escaped, quote=True))
     yield html.escape(text, quote=True)
+
+
+def escape_invalid_xml(text: str) -> str:
+    """Escape characters that XML cannot hold as pytest does (`bin_xml_escape`)."""
+    return _NOT_XML.sub(lambda match: _escape_character(ord(match.group())), text)
 
 
 def _escape_character(number: int) -> str:

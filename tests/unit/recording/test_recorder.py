@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.checks import ForbiddenTools
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
 from ci_agent_eval.storage.ledger.limits import SuiteUsage
-
-
-def stepping_clock(step: float = 0.1) -> Callable[[], float]:
-    """Each look at the clock is a step later than the one before."""
-    steps = itertools.count()
-    return lambda: next(steps) * step
-
-
-def a_recorder(**fields: Any) -> EpisodeRecorder:
-    fields.setdefault("clock", stepping_clock())
-    return EpisodeRecorder("refund", **fields)
+from tests.unit.recording.rig import a_recorder
 
 
 def test_a_turn_is_what_the_user_said_and_what_the_agent_did():
@@ -143,27 +125,6 @@ def test_a_tool_call_that_was_held_back_says_by_whom():
     )
 
 
-def test_checks_go_on_and_fail_the_episode_at_its_end():
-    places = iter([("tests/test_a.py", 3), ("tests/test_a.py", 4)])
-    episode = a_recorder(locate=lambda: next(places))
-    assert episode.check("polite", True) is True
-    assert episode.check("asks first", False, "called refund at once", score=0.2) is False
-    ended = episode.finish()
-    assert ended.outcome == "failed"
-    assert ended.reason == "failed: asks first"
-    assert [(a.name, a.passed, a.file, a.line) for a in ended.assertions] == [
-        ("polite", True, "tests/test_a.py", 3),
-        ("asks first", False, "tests/test_a.py", 4),
-    ]
-    assert list_failure_reasons(ended) == ("tests/test_a.py:4: asks first: called refund at once",)
-
-
-def test_a_failed_warning_does_not_fail_the_episode():
-    episode = a_recorder()
-    episode.check("short", False, severity="warning")
-    assert episode.finish().outcome == "passed"
-
-
 def test_a_budget_not_kept_is_a_complaint_and_no_outcome():
     episode = a_recorder(budgets={"tool_calls": 1, "max_turns": {"limit": 0, "hard": False}})
     with episode.turn("Hello") as turn:
@@ -240,100 +201,6 @@ def test_bad_values_raise_where_they_are_said(sentence, call):
     with pytest.raises(InputError) as raised:
         call(a_recorder())
     assert sentence in str(raised.value)
-
-
-FOUND = Assertion(name="calls refund", passed=False, reason="it did not", score=0.5)
-
-NO_VERDICTS: list[tuple[object, str]] = [
-    ("no", "of type str ('no')"),
-    ("False", "of type str ('False')"),
-    ("", "of type str ('')"),
-    ("x" * 100, "of type str;"),
-    (0.01, "of type float (0.01)"),
-    (math.nan, "of type float (nan)"),
-    (1, "of type int (1)"),
-    (None, "of type NoneType"),
-    ([], "of type list"),
-    ([FOUND, True], "of type list"),
-    ({"passed": False}, "of type dict"),
-    (np.float64(0.01), "of type float64"),
-    (np.array([False]), "of type ndarray"),
-    (ForbiddenTools(["refund"]), "of type ForbiddenTools"),
-]
-
-
-@pytest.mark.parametrize(("value", "described"), NO_VERDICTS, ids=[said for _, said in NO_VERDICTS])
-def test_what_is_neither_true_nor_false_is_refused(value, described):
-    recorder = a_recorder()
-    with pytest.raises(InputError) as raised:
-        recorder.check("tone", value)
-    said = str(raised.value)
-    assert said.startswith(f"check 'tone': `passed` is {described}")
-    assert "give True or False, a number from 0 to 1 with `threshold`, or what a Check" in said
-    assert recorder.finish().assertions == ()
-
-
-def test_the_truth_of_numpy_is_one_and_is_not_imported_for_it(monkeypatch):
-    recorder = a_recorder()
-    assert recorder.check("near", np.float64(0.5) < 1) is True
-    assert recorder.check("far", np.bool_(False)) is False
-    monkeypatch.delitem(sys.modules, "numpy")
-    with pytest.raises(InputError, match="`passed` is of type str"):
-        recorder.check("tone", "no")
-    assert "numpy" not in sys.modules
-
-
-@pytest.mark.parametrize(
-    "value", [0.7, np.float32(0.75), Decimal("0.7"), Fraction(7, 10), 1, True, np.bool_(True)]
-)
-def test_with_a_threshold_a_number_passes_from_there_on(value):
-    recorder = a_recorder()
-    assert recorder.check("tone", value, threshold=0.7) is True
-    assert recorder.check("tone", 0.69, threshold=0.7) is False
-    first, second = recorder.finish().assertions
-    assert (first.score, second.score) == (float(value), 0.69)
-
-
-@pytest.mark.parametrize(
-    ("value", "more", "said"),
-    [
-        ("0.9", {"threshold": 0.5}, "the value is of type str ('0.9')"),
-        ([0.9], {"threshold": 0.5}, "the value is of type list"),
-        (np.array([0.9]), {"threshold": 0.5}, "the value is of type ndarray"),
-        (math.nan, {"threshold": 0.5}, "the value must be from 0 to 1 (got nan)"),
-        (math.inf, {"threshold": 0.5}, "the value must be from 0 to 1 (got inf)"),
-        (1j, {"threshold": 0.5}, "the value must be from 0 to 1 (got 1j)"),
-        (85, {"threshold": 0.5}, "the value must be from 0 to 1 (got 85)"),
-        (0.9, {"threshold": 0}, "the threshold is 0, which everything reaches"),
-        (0.9, {"threshold": math.nan}, "the threshold must be from 0 to 1 (got nan)"),
-        (0.9, {"threshold": 0.5, "score": 0.9}, "the value is the score"),
-        (FOUND, {"threshold": 0.5}, "brings its own reason, score, threshold and severity"),
-        ([FOUND], {"severity": "warning"}, "leave them out"),
-    ],
-    ids=repr,
-)
-def test_what_no_threshold_can_judge_is_refused(value, more, said):
-    with pytest.raises(InputError) as raised:
-        a_recorder().check("tone", value, **more)
-    assert said in str(raised.value)
-
-
-@pytest.mark.parametrize("found", [FOUND, (FOUND,), [FOUND]], ids=["one", "tuple", "list"])
-def test_what_a_check_found_is_recorded_as_it_is(found):
-    recorder = a_recorder(locate=lambda: ("tests/test_a.py", 3))
-    assert recorder.check("tools", found) is False
-    (kept,) = recorder.finish().assertions
-    assert kept == FOUND.model_copy(
-        update={"name": "tools: calls refund", "file": "tests/test_a.py", "line": 3}
-    )
-
-
-def test_a_coroutine_is_no_verdict():
-    async def verdict() -> bool:
-        return False
-
-    with pytest.raises(InputError, match="call or await it first"):
-        a_recorder().check("kind", verdict())
 
 
 def test_a_second_reply_needs_a_second_turn():
@@ -413,16 +280,6 @@ def test_whatever_is_said_the_episode_can_be_written_and_read_again(text, value)
     assert Episode.model_validate_json(line) == ended
 
 
-def test_a_checks_place_is_the_callers_even_inside_this_repository():
-    # The recorder's own files are below the same root here, and are not the caller.
-    places = RepositoryPaths(Path(__file__).parents[3])
-    episode = a_recorder(locate=places.locate_caller)
-    episode.check("polite", True)
-    (assertion,) = episode.finish().assertions
-    assert assertion.file == "tests/unit/recording/test_recorder.py"
-    assert "episode.check" in Path(__file__).read_text().splitlines()[(assertion.line or 0) - 1]
-
-
 def test_conditions_of_several_runs_are_put_together():
     recorder = EpisodeRecorder("s", clock=lambda: 0.0)
     recorder.note_conditions(tools=("b", "a"), prices="1", judge=None)
@@ -442,18 +299,6 @@ def test_what_a_judge_took_adds_up_apart_from_the_agent_s():
     recorder.record_judge(TokenUsage(), None)
     assert (priced.calls, priced.tokens.total, priced.cost_usd) == (2, 18, 0.75)
     assert recorder.finish().judge.cost_usd is None
-
-
-@pytest.mark.parametrize("mode", ["strict", "evaluation"])
-def test_an_error_after_a_failed_check_is_told_with_it(mode):
-    recorder = EpisodeRecorder("greeting", clock=lambda: 0.0, mode=mode)
-    recorder.check("polite", False)
-    ended = recorder.finish("error", "ConnectionError: refused")
-    assert (ended.outcome, ended.reason) == (
-        "failed",
-        "failed: polite; then ConnectionError: refused",
-    )
-    assert [assertion.passed for assertion in ended.assertions] == [False]
 
 
 def test_who_asks_is_told_what_the_episode_has_spent_each_time_that_it_spends():
@@ -478,68 +323,3 @@ def test_who_asks_is_told_what_the_episode_has_spent_each_time_that_it_spends():
         SuiteUsage(1.75, 122),
         SuiteUsage(1.75, 122),
     ]
-
-
-def agent_turns(number: int) -> tuple[Turn, ...]:
-    return tuple(Turn(role="assistant", content=f"{n}") for n in range(number))
-
-
-def test_a_run_that_needed_one_more_turn_is_over_its_budget():
-    episode = a_recorder(budgets={"max_turns": 3})
-    episode.record_run(agent_turns(3), stop_reason="max_turns", error="not done", needs_turn=True)
-    ended = episode.finish()
-    assert [(v.budget, v.observed) for v in ended.violations] == [("max_turns", 4)]
-    assert ended.reason == "failed: agent finished (max_turns: not done)"
-    assert ended.trajectory_summary.steps_count == 3
-
-
-def test_turns_after_a_run_that_was_cut_off_are_not_counted_twice():
-    episode = a_recorder(budgets={"max_turns": 9}, allowed_stops=["max_turns"])
-    episode.record_run(agent_turns(3), stop_reason="max_turns", needs_turn=True)
-    episode.record_run(agent_turns(2), stop_reason="completed")
-    ended = episode.finish()
-    assert (ended.outcome, ended.budgets.max_turns.used) == ("passed", 5)
-
-
-def test_every_run_of_an_episode_has_to_finish():
-    episode = a_recorder()
-    episode.record_run(agent_turns(1), stop_reason="refusal", error="no")
-    episode.record_run(agent_turns(1), stop_reason="completed")
-    ended = episode.finish()
-    assert (ended.outcome, ended.stop_reason) == ("failed", "completed")
-
-
-def test_what_one_run_is_allowed_another_is_not():
-    episode = a_recorder()
-    episode.record_run(agent_turns(1), stop_reason="refusal", allowed_stops={"refusal"})
-    assert episode.snapshot().outcome == "passed"
-    assert episode.snapshot().allowed_stops == ("refusal",)
-    episode.record_run(agent_turns(1), stop_reason="refusal")
-    assert episode.finish().outcome == "failed"
-
-
-def test_a_timeout_before_any_answer_fails_nothing_by_itself():
-    episode = a_recorder(evidence="none")
-    episode.record_run((Turn(role="user", content="hi"),), stop_reason="timeout")
-    assert episode.finish().outcome == "passed"
-
-
-@pytest.mark.parametrize(
-    ("finish_reason", "reason"),
-    [("stop", None), ("max_tokens", "truncated"), ("content_filter", "refusal")],
-)
-def test_the_finish_reason_of_a_reply_counts(finish_reason, reason):
-    episode = a_recorder()
-    with episode.turn("Hello") as turn:
-        turn.reply("Hi", finish_reason=finish_reason)
-    ended = episode.finish()
-    assert ended.stop_reason == reason
-    assert ended.outcome == ("failed" if reason else "passed")
-
-
-def test_a_silent_turn_by_hand_is_no_unfinished_run():
-    episode = a_recorder()
-    with episode.turn("Hello") as turn:
-        turn.reply("", finish_reason="stop")
-    episode.check("is silent", True)
-    assert episode.finish().outcome == "passed"

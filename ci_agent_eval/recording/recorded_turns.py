@@ -1,0 +1,85 @@
+"""The turns of an episode: recorded ones, and the model calls that stand for turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
+from ci_agent_eval.recording.merge import add_agents, find_new_parts
+from ci_agent_eval.recording.spending import sum_spending
+from ci_agent_eval.recording.turn import TurnRecorder
+from ci_agent_eval.storage.ledger.limits import SuiteUsage
+
+if TYPE_CHECKING:
+    from ci_agent_eval.recording.traffic import EpisodeTraffic, RecordedPart
+
+
+class RecordedTurns:
+    """The turns of an episode in order, with the one that is open."""
+
+    traffic: EpisodeTraffic | None = None
+    """The model calls of the test's code, which become turns, too; None: it can make none."""
+
+    def __init__(self) -> None:
+        self.parts: list[RecordedPart] = []
+        """The turns, and the spans of model calls that stand for turns."""
+        self.open_turn: TurnRecorder | None = None
+        self._agents: tuple[TrajectoryAgent, ...] = ()
+
+    def list_turns(self) -> tuple[Turn, ...]:
+        """Return the turns so far, without the one that is still open."""
+        if self.traffic is None:
+            return tuple(part for part in self.parts if isinstance(part, Turn))
+        return self.traffic.list_turns(self.parts)
+
+    def build_trajectory(self) -> Trajectory:
+        """Return the turns so far, with their totals."""
+        seen = () if self.traffic is None else self.traffic.list_agents()
+        agents = {agent.id: agent for agent in (*seen, *self._agents)}
+        return Trajectory(turns=self.list_turns(), agents=tuple(agents.values()))
+
+    def measure_spending(self) -> SuiteUsage:
+        """Return the spending so far, with that of an open turn's model calls.
+
+        Each model call is read once: building the turns anew takes time for all calls.
+        """
+        if self.traffic is None:
+            return sum_spending(self.list_turns())
+        used, _ = self.traffic.measure_usage(self.parts, with_cost=True)
+        return SuiteUsage(used.cost_usd, used.tokens)
+
+    def open(self, turn: TurnRecorder) -> None:
+        """Add the model calls since the last turn, and open the next one."""
+        self._take_calls()
+        self._set_open_turn(turn)
+
+    def close(self, turn: TurnRecorder, turns: Sequence[Turn]) -> None:
+        """Add the turns of the open turn, or the model calls within it."""
+        traffic, has_reply = self.traffic, turn.has_reply
+        span = traffic and traffic.take_span(turn.message, turns, has_reply=has_reply)
+        self.parts += [span] if span else turns
+        self._set_open_turn(None)
+
+    def add_run(self, turns: Sequence[Turn], agents: Sequence[TrajectoryAgent]) -> None:
+        """Add the turns and the agents of a whole run."""
+        self._take_calls()
+        self._agents, turns = add_agents(self._agents, agents, turns)
+        self.parts += turns
+
+    def merge(self, trajectory: Trajectory | None) -> None:
+        """Add the turns of a finished episode that are not yet known."""
+        self._take_calls()
+        self.parts += find_new_parts(
+            self.list_turns(), () if trajectory is None else trajectory.turns
+        )
+
+    def _set_open_turn(self, turn: TurnRecorder | None) -> None:
+        self.open_turn = turn
+        if self.traffic is not None:
+            self.traffic.is_turn_open = turn is not None
+
+    def _take_calls(self) -> None:
+        """Keep the model calls since the last recorded part as turns."""
+        span = None if self.traffic is None else self.traffic.take_span()
+        self.parts += [] if span is None else [span]

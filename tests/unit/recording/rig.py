@@ -1,0 +1,20 @@
+"""A recorder whose clock advances by a fixed step each time it is read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from ci_agent_eval.recording import EpisodeRecorder
+
+
+def stepping_clock(step: float = 0.1) -> Callable[[], float]:
+    """Each look at the clock is a step later than the one before."""
+    steps = itertools.count()
+    return lambda: next(steps) * step
+
+
+def a_recorder(**fields: Any) -> EpisodeRecorder:
+    fields.setdefault("clock", stepping_clock())
+    return EpisodeRecorder("refund", **fields)
