@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
-
-from pydantic import TypeAdapter
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest
-from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 
 Json = dict[str, Any]
-Redact = Callable[[Any], Any]
+
+
+class InlineMapping(Json):
+    """An object that is written in a single line where it fits."""
+
+
+Convert = Callable[[Any], Any]
+"""Returns a JSON value with changed texts."""
+Redact = Convert
 """Returns a JSON value without its secrets."""
 
 IGNORED_PART_FIELDS = frozenset(
@@ -40,23 +43,6 @@ IGNORED_PART_FIELDS = frozenset(
 )
 """Fields of a message part that do not belong to the request."""
 
-IGNORED_SETTINGS = frozenset({"extra_headers", "max_retries", "timeout"})
-"""Settings of the transport, not of the request; headers hold secrets as well."""
-
-_OUTPUT_FIELDS = (
-    "output_mode",
-    "output_object",
-    "output_tools",
-    "native_tools",
-    "prompted_output_template",
-    "allow_text_output",
-    "allow_image_output",
-    "thinking",
-    "cache",
-)
-_OUTPUT_DEFAULTS = {"output_mode": "text", "allow_text_output": True, "allow_image_output": False}
-_TOOL_FIELDS = ("name", "description", "parameters_json_schema", "strict", "return_schema")
-
 
 @dataclass(frozen=True)
 class CanonicalRequest:
@@ -68,6 +54,11 @@ class CanonicalRequest:
     messages: tuple[Json, ...]
     ids: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The numbered tool call ids by the original ids of the request."""
+
+    def convert(self, convert: Convert) -> CanonicalRequest:
+        """Return the request with converted values."""
+        head, tools, messages = convert(self.head), convert(self.tools), convert([*self.messages])
+        return CanonicalRequest(head, tools, tuple(messages), self.ids)
 
     @cached_property
     def digests(self) -> tuple[str, ...]:
@@ -91,46 +82,17 @@ def hash_json(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@cache
-def _get_parameters_adapter() -> TypeAdapter[ModelRequestParameters]:
-    """Return the adapter that dumps parameters; slow to build, and most runs need none."""
-    return TypeAdapter(ModelRequestParameters)
-
-
-def canonicalize_request(
-    model_id: str,
-    messages: Sequence[ModelMessage],
-    settings: ModelSettings | None,
-    parameters: ModelRequestParameters,
-    redact: Redact,
-) -> CanonicalRequest:
-    """Convert a request to its canonical form, without secrets."""
-    options = _get_parameters_adapter().dump_python(parameters, mode="json", fallback=to_jsonable)
-    head = {
-        "model": model_id,
-        "settings": _canonicalize_settings(settings),
-        "instructions": _find_instructions(messages, options),
-        "output": _canonicalize_output(options),
-    }
-    ids: dict[str, str] = {}
-    dumped = to_jsonable(
-        ModelMessagesTypeAdapter.dump_python(list(messages), mode="json", fallback=to_jsonable)
-    )
-    plain = [canonicalize_message(message, ids) for message in _get_objects(dumped)]
-    return CanonicalRequest(
-        head=redact({name: value for name, value in head.items() if value}),
-        tools=redact([_canonicalize_tool(tool) for tool in options["function_tools"]]),
-        messages=tuple(redact(plain)),
-        ids=ids,
-    )
-
-
 def canonicalize_message(dumped: Json, ids: dict[str, str]) -> Json:
     """Keep the relevant fields of a dumped message; new tool call ids are added to `ids`."""
     parts = [
-        _canonicalize_part(part, ids, IGNORED_PART_FIELDS) for part in _get_objects(dumped["parts"])
+        _canonicalize_part(part, ids, IGNORED_PART_FIELDS) for part in list_items(dumped["parts"])
     ]
     return drop_empty_arguments({"kind": dumped["kind"], "parts": parts})
+
+
+def convert_to_message(recording: Json, ids: dict[str, str]) -> Json:
+    """Convert a recording to its message in later requests."""
+    return canonicalize_message({"kind": "response", "parts": recording.get("parts", [])}, ids)
 
 
 def drop_empty_arguments(message: Json) -> Json:
@@ -149,7 +111,7 @@ def dump_response_parts(dumped: Json, ids: dict[str, str]) -> list[Json]:
     """Dump the parts of a response with all fields that a replay needs."""
     return [
         _canonicalize_part(part, ids, frozenset({"timestamp"}))
-        for part in _get_objects(dumped["parts"])
+        for part in list_items(dumped["parts"])
     ]
 
 
@@ -200,33 +162,6 @@ def _hash_files(value: Any) -> Any:
     return {name: _hash_files(item) for name, item in value.items()}
 
 
-def _canonicalize_settings(settings: ModelSettings | None) -> Any:
-    selected = {k: v for k, v in (settings or {}).items() if k not in IGNORED_SETTINGS}
-    return to_jsonable({name: value for name, value in selected.items() if value is not None})
-
-
-def _find_instructions(messages: Sequence[ModelMessage], options: Json) -> str:
-    """Return the instructions of a request: the last ones given."""
-    parts = [part["content"] for part in options["instruction_parts"] or ()]
-    if parts:
-        return "\n\n".join(parts)
-    requests = [message for message in messages if isinstance(message, ModelRequest)]
-    return (requests[-1].instructions or "") if requests else ""
-
-
-def _canonicalize_output(options: Json) -> Json:
-    selected = {name: options.get(name) for name in _OUTPUT_FIELDS}
-    selected["output_tools"] = [_canonicalize_tool(tool) for tool in options["output_tools"]]
-    return {
-        name: to_jsonable(value)
-        for name, value in selected.items()
-        if value != _OUTPUT_DEFAULTS.get(name) and value not in (None, [], {})
-    }
-
-
-def _canonicalize_tool(tool: Json) -> Json:
-    return {name: to_jsonable(tool[name]) for name in _TOOL_FIELDS if tool.get(name) is not None}
-
-
-def _get_objects(value: Any) -> Iterable[Json]:
+def list_items(value: Any) -> Iterable[Json]:
+    """Return the items of a list; nothing for any other value."""
     return value if isinstance(value, list) else ()

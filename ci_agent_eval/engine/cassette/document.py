@@ -1,8 +1,9 @@
 """A cassette as a value and as text. Pure.
 
-A request that continues an earlier exchange of its take names it (`continues`) and holds only
-the new messages; each set of tools is written once, under its digest. Keys are not written but
-computed from the requests, so that a text may be edited by hand.
+An exchange is one of PydanticAI's messages, one of model traffic (`traffic_request`), or the call
+of a tool. A request to a model that continues an earlier exchange of its take names it
+(`continues`) and holds only the new messages; each set of tools is written once, under its
+digest. Keys are not written but computed from the requests, so that a text may be edited by hand.
 """
 
 from __future__ import annotations
@@ -14,23 +15,35 @@ from typing import Any
 from ci_agent_eval.engine.cassette.canonical import (
     CanonicalRequest,
     Json,
+    convert_to_message,
     drop_empty_arguments,
     hash_json,
 )
-from ci_agent_eval.engine.cassette.responses import convert_to_message
+from ci_agent_eval.engine.cassette.tool_request import ToolRequest
+from ci_agent_eval.engine.cassette.traffic_answer import build_answer, inline_events
+from ci_agent_eval.engine.cassette.traffic_request import (
+    TrafficRequest,
+    dump_traffic_request,
+    parse_traffic_request,
+)
 from ci_agent_eval.errors import InputError
 
-VERSION = 1
+MESSAGES_VERSION = 1
+"""Version of a cassette that holds only exchanges of PydanticAI's messages."""
+VERSION = 2
 _HEAD_FIELDS = ("model", "settings", "instructions", "output")
 _TOOLSET_NAME_LENGTH = 12
 """Characters of a digest that name a set of tools."""
+
+
+RecordedRequest = CanonicalRequest | TrafficRequest | ToolRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedExchange:
     """A request and the response to it."""
 
-    request: CanonicalRequest
+    request: RecordedRequest
     response: Json
 
 
@@ -57,16 +70,16 @@ def render_cassette(cassette: Cassette) -> str:
         for iteration, take in sorted(cassette.takes.items())
     ]
     tools = {
-        name: tools
+        _build_toolset_name(request): request.tools
         for take in cassette.takes.values()
-        for name, tools in ((_build_toolset_name(e.request), e.request.tools) for e in take)
-        if tools
+        for request in (exchange.request for exchange in take)
+        if not isinstance(request, ToolRequest) and request.tools
     }
     from ci_agent_eval.engine.cassette.yaml_text import render_cassette_yaml  # noqa: PLC0415 - most need no YAML
 
     return render_cassette_yaml(
         {
-            "cassette": VERSION,
+            "cassette": _choose_version(cassette),
             "scenario": cassette.scenario,
             "takes": takes,
             "toolsets": dict(sorted(tools.items())),
@@ -94,24 +107,53 @@ def parse_cassette(text: str, source: str) -> Cassette:
         ) from error
 
 
+def _choose_version(cassette: Cassette) -> int:
+    """Return the oldest version that holds the cassette, so that older files stay as they are."""
+    requests = [exchange.request for take in cassette.takes.values() for exchange in take]
+    is_old = all(isinstance(request, CanonicalRequest) for request in requests)
+    return MESSAGES_VERSION if is_old else VERSION
+
+
 def _check_version(version: object) -> None:
-    if version != VERSION:
-        raise ValueError(f"it is of version {version!r}, this program reads {VERSION}")
+    if version not in (MESSAGES_VERSION, VERSION):
+        raise ValueError(f"it is of version {version!r}, this program reads up to {VERSION}")
 
 
-def _build_toolset_name(request: CanonicalRequest) -> str:
+def _build_toolset_name(request: CanonicalRequest | TrafficRequest) -> str:
     return request.tools_digest[:_TOOLSET_NAME_LENGTH]
 
 
 def _dump_take(take: Take) -> list[Json]:
-    digests = [_hash_conversation(exchange) for exchange in take]
-    return [_dump_exchange(take, number, digests) for number in range(len(take))]
+    requests = [exchange.request for exchange in take]
+    traffic = [(n, r) for n, r in enumerate(requests, 1) if isinstance(r, TrafficRequest)]
+    messages = {
+        number: (request, _hash_conversation(request, exchange.response))
+        for number, (request, exchange) in enumerate(zip(requests, take, strict=True), 1)
+        if isinstance(request, CanonicalRequest)
+    }
+    dumped: list[Json] = []
+    for number, exchange in enumerate(take, 1):
+        request, response = exchange.request, exchange.response
+        if isinstance(request, TrafficRequest):
+            earlier = [(n, old) for n, old in traffic if n < number]
+            entry = dump_traffic_request(request, earlier, _build_toolset_name(request))
+            dumped.append({**entry, "answer": inline_events(response)})
+        elif isinstance(request, ToolRequest):
+            called = {"tool": request.tool, "arguments": request.arguments}
+            dumped.append({**called, "outcome": response})
+        else:
+            before = {n: found for n, found in messages.items() if n < number}
+            dumped.append({"request": _dump_request(request, before), "response": response})
+    return dumped
 
 
-def _hash_conversation(exchange: RecordedExchange) -> tuple[str, ...]:
-    """Return the digests that a continuation of this exchange begins with."""
-    answer = convert_to_message(exchange.response, _list_call_ids(exchange.request))
-    return (*exchange.request.digests, hash_json(answer))
+_Conversation = tuple[CanonicalRequest, tuple[str, ...]]
+"""A request, and the digests that its continuations begin with."""
+
+
+def _hash_conversation(request: CanonicalRequest, response: Json) -> tuple[str, ...]:
+    answer = convert_to_message(response, _list_call_ids(request))
+    return (*request.digests, hash_json(answer))
 
 
 def _list_call_ids(request: CanonicalRequest) -> dict[str, str]:
@@ -120,40 +162,54 @@ def _list_call_ids(request: CanonicalRequest) -> dict[str, str]:
     return {p["tool_call_id"]: p["tool_call_id"] for p in parts if "tool_call_id" in p}
 
 
-def _dump_exchange(take: Take, number: int, digests: Sequence[tuple[str, ...]]) -> Json:
-    request = take[number].request
+def _dump_request(request: CanonicalRequest, earlier: Mapping[int, _Conversation]) -> Json:
     full: Json = {
         **{name: request.head[name] for name in _HEAD_FIELDS if name in request.head},
         **({"tools": _build_toolset_name(request)} if request.tools else {}),
     }
-    before = _find_predecessor(request, digests[:number])
+    before = _find_predecessor(request, earlier)
     if before is None:
-        dumped = {**full, "messages": list(request.messages)}
-    else:
-        old = take[before].request
-        inherited = {**old.head, **({"tools": _build_toolset_name(old)} if old.tools else {})}
-        changed = {k: v for k, v in full.items() if inherited.get(k) != v}
-        gone = {name: None for name in inherited if name not in full}
-        new = list(request.messages[len(digests[before]) :])
-        dumped = {"continues": before + 1, **changed, **gone, "messages": new}
-    return {"request": dumped, "response": take[number].response}
+        return {**full, "messages": list(request.messages)}
+    old, digests = earlier[before]
+    inherited = {**old.head, **({"tools": _build_toolset_name(old)} if old.tools else {})}
+    changed = {k: v for k, v in full.items() if inherited.get(k) != v}
+    gone = {name: None for name in inherited if name not in full}
+    new = list(request.messages[len(digests) :])
+    return {"continues": before, **changed, **gone, "messages": new}
 
 
-def _find_predecessor(request: CanonicalRequest, earlier: Sequence[tuple[str, ...]]) -> int | None:
+def _find_predecessor(
+    request: CanonicalRequest, earlier: Mapping[int, _Conversation]
+) -> int | None:
     """Return the number of the longest earlier exchange that the request continues."""
-    fitting = [n for n, seen in enumerate(earlier) if request.digests[: len(seen)] == seen]
-    return max(fitting, key=lambda n: (len(earlier[n]), -n), default=None)
+    lengths = {
+        number: len(seen)
+        for number, (_, seen) in earlier.items()
+        if request.digests[: len(seen)] == seen
+    }
+    return max(lengths, key=lambda number: (lengths[number], -number), default=None)
 
 
 def _parse_take(exchanges: Any, toolsets: Mapping[str, Any]) -> Take:
     take: list[RecordedExchange] = []
     for entry in exchanges:
-        take.append(
-            RecordedExchange(
-                _parse_request(entry["request"], take, toolsets), dict(entry["response"])
-            )
-        )
+        take.append(_parse_exchange(entry, take, toolsets))
     return tuple(take)
+
+
+def _parse_exchange(
+    entry: Json, take: Sequence[RecordedExchange], toolsets: Mapping[str, Any]
+) -> RecordedExchange:
+    if "tool" in entry:
+        called = ToolRequest(str(entry["tool"]), entry.get("arguments"))
+        return RecordedExchange(called, dict(entry["outcome"]))
+    if "format" not in entry:
+        request = _parse_request(entry["request"], take, toolsets)
+        return RecordedExchange(request, dict(entry["response"]))
+    answer = dict(entry["answer"])
+    build_answer(answer)  # an invalid one is an error now, not in the middle of an episode
+    earlier = [exchange.request for exchange in take]
+    return RecordedExchange(parse_traffic_request(entry, earlier, toolsets), answer)
 
 
 def _parse_request(
@@ -164,15 +220,20 @@ def _parse_request(
     if data.get("continues") is None:
         return CanonicalRequest(head, _parse_tools(data, toolsets, []), new)
     number = data["continues"]
-    if not isinstance(number, int) or not 1 <= number <= len(take):
+    earlier = {
+        n: (exchange.request, exchange.response)
+        for n, exchange in enumerate(take, 1)
+        if isinstance(exchange.request, CanonicalRequest)
+    }
+    if number not in earlier:
         raise ValueError(f"exchange {len(take) + 1} continues {number!r}, which is not before it")
-    before = take[number - 1]
-    answer = convert_to_message(before.response, _list_call_ids(before.request))
-    merged_head = {**before.request.head, **head}
+    old, response = earlier[number]
+    answer = convert_to_message(response, _list_call_ids(old))
+    merged_head = {**old.head, **head}
     return CanonicalRequest(
         {name: value for name, value in merged_head.items() if value is not None},
-        _parse_tools(data, toolsets, before.request.tools),
-        (*before.request.messages, answer, *new),
+        _parse_tools(data, toolsets, old.tools),
+        (*old.messages, answer, *new),
     )
 
 

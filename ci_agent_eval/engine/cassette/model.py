@@ -22,14 +22,16 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RequestUsage
 
-from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, canonicalize_request
+from ci_agent_eval.engine.cassette.canonical import CanonicalRequest
 from ci_agent_eval.engine.cassette.misses import CassetteMissError
+from ci_agent_eval.engine.cassette.requests import canonicalize_request
 from ci_agent_eval.engine.cassette.responses import (
     record_overflow,
     record_response,
     replay_response,
 )
 from ci_agent_eval.engine.cassette.session import CassetteSession
+from ci_agent_eval.engine.cassette.traffic_player import suspend_players
 from ci_agent_eval.errors import InputError
 
 
@@ -119,7 +121,8 @@ class CassetteModel(WrapperModel):
                 ) from error
         number = session.reserve_response(request)
         try:
-            response = await super().request(messages, model_settings, model_request_parameters)
+            with suspend_players():
+                response = await super().request(messages, model_settings, model_request_parameters)
         except ModelContextWindowExceededError as error:
             session.store_response(number, record_overflow(error, session.redact))
             raise
@@ -176,7 +179,7 @@ class CassetteModel(WrapperModel):
     ) -> CanonicalRequest:
         merged = merge_model_settings(self.wrapped.settings, settings)
         return canonicalize_request(
-            self.model_id, messages, merged, parameters, self.session.redact
+            self.model_id, messages, merged, parameters, self.session.normalize
         )
 
 
@@ -185,5 +188,6 @@ def _describe_live_call(method: str) -> str:
 
 
 def _find_recorded_model(session: CassetteSession) -> str:
-    takes = session.cassette.takes.values()
-    return next((str(e.request.head["model"]) for take in takes for e in take), "unknown:unknown")
+    requests = (e.request for take in session.cassette.takes.values() for e in take)
+    known = (str(r.head["model"]) for r in requests if isinstance(r, CanonicalRequest))
+    return next(known, "unknown:unknown")

@@ -24,7 +24,6 @@ from ci_agent_eval.engine.cassette.canonical import (
     CanonicalRequest,
     Json,
     Redact,
-    canonicalize_message,
     dump_response_parts,
 )
 
@@ -110,11 +109,6 @@ def replay_response(recording: Json, request: CanonicalRequest) -> ModelResponse
         response, latency_ms=recording.get("latency_ms"), source="replayed"
     )
     return response
-
-
-def convert_to_message(recording: Json, ids: dict[str, str]) -> Json:
-    """Convert a recording to its message in later requests."""
-    return canonicalize_message({"kind": "response", "parts": recording.get("parts", [])}, ids)
 
 
 def _choose_call_id(numbered: str, original_ids: Mapping[str, str], used: Mapping[str, str]) -> str:

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import Literal
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
 
-from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, Json, Redact
-from ci_agent_eval.engine.cassette.document import Cassette, RecordedExchange, Take
+from ci_agent_eval.engine.cassette.canonical import Json, Redact
+from ci_agent_eval.engine.cassette.document import (
+    Cassette,
+    RecordedExchange,
+    RecordedRequest,
+    Take,
+)
 from ci_agent_eval.engine.cassette.misses import (
     CassetteMissError,
     describe_changes,
     find_nearest_request,
 )
+from ci_agent_eval.engine.cassette.rules import ReplaceRule, apply_rules
+from ci_agent_eval.engine.cassette.tool_player import ToolPlayer, note_model_request
+from ci_agent_eval.engine.cassette.tool_request import ToolRequest
+from ci_agent_eval.engine.cassette.traffic_player import TrafficPlayer
+from ci_agent_eval.engine.cassette.traffic_request import TrafficRequest
 from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.model_traffic.recorder import ModelCallPlayer
 
 CassetteMode = Literal["off", "record", "replay", "auto"]
 
 
 @dataclass
 class CassetteSession:
-    """The take of one iteration, for one episode and one event loop.
+    """The take of one iteration, for one episode.
 
     A repeated request gets the first, second, ... recorded response. In `replay` a cassette
     with a single take serves every iteration; otherwise each iteration has its own take or
-    none.
+    none. Exchanges are numbered from 1: the recorded ones, then the new ones. Thread-safe.
     """
 
     cassette: Cassette
@@ -33,61 +47,122 @@ class CassetteSession:
     iteration: int = 1
     source: str = "the cassette"
     """Name of the cassette in messages: its path."""
+    rules: Sequence[ReplaceRule] = ()
+    """Replacements in requests, before their keys are made."""
+    has_tools: bool = False
+    """Whether tool calls are recorded and replayed, too."""
     hits: int = 0
     misses: int = 0
     live: int = 0
     refusals: list[str] = field(default_factory=list)
     """Error messages of the requests that were refused in replay."""
     _request_counts: Counter[str] = field(default_factory=Counter)
-    _new: list[tuple[CanonicalRequest, Json | None]] = field(default_factory=list)
+    _new: list[tuple[RecordedRequest, Json | None]] = field(default_factory=list)
+    _freed: set[int] = field(default_factory=set)
+    """Numbers of new exchanges whose request is expected again."""
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def counts(self) -> CassetteCounts:
         """Numbers of hits, misses and live requests."""
         return CassetteCounts(self.hits, self.misses, self.live)
 
-    @property
+    @cached_property
     def recorded_take(self) -> Take:
-        """The recorded exchanges for this iteration."""
+        """The recorded exchanges for this iteration, with the rules applied to their requests."""
         takes = self.cassette.takes
         if self.mode not in ("replay", "auto"):
             return ()
         if self.mode == "replay" and len(takes) == 1:
-            return next(iter(takes.values()))
-        return takes.get(self.iteration, ())
+            found = next(iter(takes.values()))
+        else:
+            found = takes.get(self.iteration, ())
+        if not self.rules:
+            return found
+        return tuple(
+            RecordedExchange(exchange.request.convert(self._apply_rules), exchange.response)
+            for exchange in found
+        )
 
-    def find_response(self, request: CanonicalRequest) -> Json | None:
+    @cached_property
+    def player(self) -> ModelCallPlayer | None:
+        """The player of the episode's model traffic, for all its recorders; None: mode `off`."""
+        return None if self.mode == "off" else TrafficPlayer(self)
+
+    def build_tool_player(self) -> ToolPlayer | None:
+        """Build the player of the episode's tool calls; None unless they are recorded."""
+        return ToolPlayer(self) if self.has_tools and self.mode != "off" else None
+
+    def normalize(self, value: Any) -> Any:
+        """Return a value of a request without secrets, with the rules applied."""
+        return self._apply_rules(self.redact(value))
+
+    def find_response(self, request: RecordedRequest) -> Json | None:
         """Return the recorded response to a request; None if the model must be asked.
 
         Raises CassetteMissError in replay.
         """
+        number = self.find_exchange(request)
+        return None if number is None else self.recorded_take[number - 1].response
+
+    def find_exchange(self, request: RecordedRequest) -> int | None:
+        """Return the number of the exchange that answers a request, as `find_response`."""
+        is_model_request = not isinstance(request, ToolRequest)
+        if is_model_request:
+            note_model_request()
         if self.mode not in ("replay", "auto"):
             return None
-        times = self._request_counts[request.key]
-        found = [e.response for e in self.recorded_take if e.request.key == request.key]
-        self._request_counts[request.key] += 1
-        if times < len(found):
-            self.hits += 1
-            return found[times]
-        self.misses += 1
-        if self.mode == "replay":
-            raise self.refuse(self._describe_miss(request))
-        return None
+        with self._lock:
+            times = self._request_counts[request.key]
+            self._request_counts[request.key] += 1
+            found = self._recorded_numbers.get(request.key, ())
+            if times < len(found):
+                self.hits += is_model_request
+                return found[times]
+            self.misses += is_model_request or self.mode == "replay"
+            if self.mode == "replay":
+                raise self.refuse(self._describe_miss(request))
+            return None
+
+    @cached_property
+    def _recorded_numbers(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the recorded exchanges by key."""
+        numbers: defaultdict[str, list[int]] = defaultdict(list)
+        for number, exchange in enumerate(self.recorded_take, 1):
+            numbers[exchange.request.key].append(number)
+        return numbers
 
     def refuse(self, message: str) -> CassetteMissError:
         """Record a refused request and return its error; the error may be caught and lost."""
         self.refusals.append(message)
         return CassetteMissError(message)
 
-    def reserve_response(self, request: CanonicalRequest) -> int:
-        """Reserve the next place for a live response; return its number."""
-        self.live += 1
-        self._new.append((request, None))
-        return len(self._new) - 1
+    def reserve_response(self, request: RecordedRequest) -> int:
+        """Reserve the next place for a live response; return its number.
+
+        A request whose response was freed gets its place again.
+        """
+        with self._lock:
+            self.live += not isinstance(request, ToolRequest)
+            for number in sorted(self._freed):
+                if self._get_new(number)[0].key == request.key:
+                    self._freed.remove(number)
+                    return number
+            self._new.append((request, None))
+            return len(self.recorded_take) + len(self._new)
+
+    def free_response(self, number: int) -> None:
+        """Free the place of an unrecorded response, for the next attempt of its request."""
+        with self._lock:
+            self._freed.add(number)
 
     def store_response(self, number: int, response: Json) -> None:
         """Store a live response at its reserved place."""
-        self._new[number] = (self._new[number][0], response)
+        with self._lock:
+            self._new[number - len(self.recorded_take) - 1] = (self._get_new(number)[0], response)
+
+    def _get_new(self, number: int) -> tuple[RecordedRequest, Json | None]:
+        return self._new[number - len(self.recorded_take) - 1]
 
     @property
     def take(self) -> Take | None:
@@ -95,17 +170,19 @@ class CassetteSession:
 
         A take with missing responses does not replace an older complete one.
         """
-        new = tuple(
-            RecordedExchange(request, response)
-            for request, response in self._new
-            if response is not None
-        )
-        is_worse = len(new) < len(self._new) and self.iteration in self.cassette.takes
-        if not new or self.mode == "off" or (self.mode == "record" and is_worse):
+        start = len(self.recorded_take) + 1
+        complete = [n for n, (_, response) in enumerate(self._new, start) if response is not None]
+        is_worse = len(complete) < len(self._new) and self.iteration in self.cassette.takes
+        if not complete or self.mode == "off" or (self.mode == "record" and is_worse):
             return None
+        numbers = {old: new for new, old in enumerate(complete, start)}
+        new = (_build_exchange(*self._get_new(number), numbers) for number in complete)
         return (*self.recorded_take, *new)
 
-    def _describe_miss(self, request: CanonicalRequest) -> str:
+    def _apply_rules(self, value: Any) -> Any:
+        return apply_rules(self.rules, value) if self.rules else value
+
+    def _describe_miss(self, request: RecordedRequest) -> str:
         where = f"{self.source} has no recording of this request"
         how = "record it with --cassette=record (or auto) and commit the file"
         if not self.cassette.takes:
@@ -116,5 +193,16 @@ class CassetteSession:
         most_similar = find_nearest_request(
             request, [exchange.request for exchange in self.recorded_take]
         )
-        assert most_similar is not None  # noqa: S101 - `recorded_take` is not empty
+        if most_similar is None:
+            return f"{where}, nor of any like it; {how}"
         return f"{where}; if the change is meant, {how}. {describe_changes(most_similar, request)}"
+
+
+def _build_exchange(
+    request: RecordedRequest, response: Json | None, numbers: Mapping[int, int]
+) -> RecordedExchange:
+    """Build a new exchange, whose number and those it refers to may have changed."""
+    assert response is not None  # noqa: S101 - only complete exchanges
+    if isinstance(request, TrafficRequest) and request.previous is not None:
+        request = replace(request, previous=numbers.get(request.previous, request.previous))
+    return RecordedExchange(request, response)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic_ai.models import Model
-
+from ci_agent_eval.engine.cassette.closed_replay import close_replay
 from ci_agent_eval.engine.cassette.document import Cassette
 from ci_agent_eval.engine.cassette.files import build_cassette_path, load_cassette, store_take
-from ci_agent_eval.engine.cassette.model import CassetteModel
+from ci_agent_eval.engine.cassette.rules import ReplaceRule
 from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +41,31 @@ class CassetteStore:
 
     mode: CassetteMode
     redactor: Redactor
+    rules: Sequence[ReplaceRule] = ()
+    """Replacements in requests, before their keys are made."""
+    has_tools: bool = False
+    """Whether tool calls are recorded and replayed, too."""
+    allowed_hosts: Collection[str] = ()
+    """Hosts beside this machine that tests may connect to in replay."""
     _open: dict[str, _OpenCassette] = field(default_factory=dict, init=False)
     _read: dict[Path, tuple[object, Cassette]] = field(default_factory=dict, init=False)
 
     @contextmanager
     def episode(
-        self, episode_id: str, folder: Path, scenario: str, iteration: int = 1
+        self, episode_id: str, folder: Path, scenario: str, iteration: int = 1, case: str = ""
     ) -> Iterator[CassetteSession]:
         """Open an episode's session; write its recordings at the end, unless interrupted.
 
-        A failed test is not an interruption. `folder` holds the suite's cassettes. Raises
+        A failed test is not an interruption. `folder` holds the suite's cassettes, `case` tells
+        the cases of a parametrized test apart that are one scenario. In replay,
+        connections beyond this machine are refused meanwhile. Raises
         InputError for a cassette that cannot be read or written.
         """
-        session = self.open(episode_id, folder, scenario, iteration)
+        session = self.open(episode_id, folder, scenario, iteration, case)
+        is_closed = self.mode == "replay"
         try:
-            yield session
+            with close_replay(self.allowed_hosts) if is_closed else nullcontext():
+                yield session
         except Exception:
             self.close(episode_id)
             raise
@@ -63,15 +75,33 @@ class CassetteStore:
         self.close(episode_id)
 
     def open(
-        self, episode_id: str, folder: Path, scenario: str, iteration: int = 1
+        self, episode_id: str, folder: Path, scenario: str, iteration: int = 1, case: str = ""
     ) -> CassetteSession:
         """Open the session of an episode. Raises InputError."""
-        scenario = self.redactor.text(scenario)
-        path = build_cassette_path(folder, scenario)
+        scenario, path = self._name_cassette(folder, scenario, case)
         cassette = Cassette(scenario) if self.mode == "off" else self._load(path, scenario)
-        session = CassetteSession(cassette, self.mode, self._redact, iteration, f"cassette {path}")
+        source = f"cassette {path}"
+        session = CassetteSession(
+            cassette,
+            self.mode,
+            self._redact,
+            iteration,
+            source,
+            rules=self.rules,
+            has_tools=self.has_tools,
+        )
         self._open[episode_id] = _OpenCassette(path, scenario, session)
         return session
+
+    def _name_cassette(self, folder: Path, scenario: str, case: str) -> tuple[str, Path]:
+        """Return the name of a case's cassette and its path.
+
+        A recording made before each case had a cassette is replayed until there is a new one.
+        """
+        names = [self.redactor.text(scenario + case), self.redactor.text(scenario)]
+        paths = [build_cassette_path(folder, name) for name in names]
+        is_older = self.mode in ("replay", "auto") and not paths[0].exists() and paths[1].exists()
+        return names[is_older], paths[is_older]
 
     def close(self, episode_id: str) -> CassetteCounts:
         """Write the recordings of an episode and remove it. Raises InputError."""
@@ -89,6 +119,8 @@ class CassetteStore:
         """Wrap the model for one run of an open episode. Raises InputError."""
         if self.mode == "off" and episode_id not in self._open:
             return model
+        from ci_agent_eval.engine.cassette.model import CassetteModel  # noqa: PLC0415 - traffic needs no PydanticAI
+
         return CassetteModel(model, self.get_session(episode_id))
 
     def get_counts(self, episode_id: str) -> CassetteCounts:

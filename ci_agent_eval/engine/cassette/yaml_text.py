@@ -11,6 +11,8 @@ from typing import Any
 import yaml
 from yaml.emitter import ScalarAnalysis
 
+from ci_agent_eval.engine.cassette.canonical import InlineMapping
+
 _SPACE_BEFORE_BREAK = re.compile(r" (?:\n|\Z)")
 
 
@@ -61,7 +63,12 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
+def _represent_inline(dumper: yaml.SafeDumper, value: InlineMapping) -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=True)
+
+
 _CassetteDumper.add_representer(str, _represent_text)
+_CassetteDumper.add_representer(InlineMapping, _represent_inline)
 _SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader of libyaml if available, about ten times as fast."""
 
@@ -76,4 +83,4 @@ def parse_cassette_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_SafeLoader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ValueError(str(error) or type(error).__name__) from error
+        raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error

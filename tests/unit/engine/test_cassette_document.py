@@ -17,7 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.engine.cassette import yaml_text
-from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, canonicalize_request
+from ci_agent_eval.engine.cassette.canonical import CanonicalRequest
 from ci_agent_eval.engine.cassette.document import (
     Cassette,
     RecordedExchange,
@@ -25,6 +25,7 @@ from ci_agent_eval.engine.cassette.document import (
     render_cassette,
 )
 from ci_agent_eval.engine.cassette.misses import describe_changes
+from ci_agent_eval.engine.cassette.requests import canonicalize_request
 from ci_agent_eval.engine.cassette.responses import record_response, replay_response
 from ci_agent_eval.engine.cassette.yaml_text import parse_cassette_yaml, render_cassette_yaml
 from ci_agent_eval.errors import InputError
@@ -232,7 +233,7 @@ def test_replayed_ids_do_not_meet_those_of_the_conversation():
     [
         "",
         "[]",
-        "cassette: 2\nscenario: s\ntakes: []",
+        "cassette: 3\nscenario: s\ntakes: []",
         "cassette: 1\nscenario: s",
         "cassette: 1\nscenario: s\ntakes: [{iteration: 1, exchanges: [{}]}]",
         "cassette: 1\nscenario: s\ntakes: [{iteration: 1, exchanges: [{request: {continues: 1, messages: []}, response: {}}]}]",
