@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,9 +23,34 @@ except ImportError as missing:
         "recording spans needs OpenTelemetry's SDK; run: pip install opentelemetry-sdk"
     ) from missing
 
-RecordedSpans = list[ReadableSpan]
 
-_active: ContextVar[RecordedSpans | None] = ContextVar("ci_agent_eval_spans", default=None)
+@dataclass(eq=False)
+class SpanRecording:
+    """The spans that begin in a `with` block, in the order in which they end."""
+
+    count_calls: Callable[[], int] = lambda: 0
+    """Returns the number of model calls recorded so far."""
+    outer: SpanRecording | None = None
+    """The recording around it, which gets the spans, too."""
+    spans: list[ReadableSpan] = field(default_factory=list)
+    calls: dict[int, range] = field(default_factory=dict)
+    """Numbers of the model calls that began while a span was open, by the id of the span."""
+
+    def note_start(self, span_id: int) -> None:
+        """Note that a span begins."""
+        self.calls[span_id] = range(self.count_calls() + 1, sys.maxsize)
+        if self.outer is not None:
+            self.outer.note_start(span_id)
+
+    def add(self, span: ReadableSpan, span_id: int) -> None:
+        """Add a span that has ended."""
+        self.spans.append(span)
+        self.calls[span_id] = range(self.calls[span_id].start, self.count_calls() + 1)
+        if self.outer is not None:
+            self.outer.add(span, span_id)
+
+
+_active: ContextVar[SpanRecording | None] = ContextVar("ci_agent_eval_spans", default=None)
 
 
 class SpanRecorder(SpanProcessor):
@@ -34,8 +61,8 @@ class SpanRecorder(SpanProcessor):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_span: dict[int, RecordedSpans] = {}
-        self._by_trace: dict[int, RecordedSpans] = {}
+        self._by_span: dict[int, SpanRecording] = {}
+        self._by_trace: dict[int, SpanRecording] = {}
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Assign a span to the active recording."""
@@ -50,6 +77,7 @@ class SpanRecorder(SpanProcessor):
             if found is not None:
                 self._by_span[context.span_id] = found
                 self._by_trace[context.trace_id] = found
+                found.note_start(context.span_id)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Add a span to its recording."""
@@ -59,14 +87,17 @@ class SpanRecorder(SpanProcessor):
         with self._lock:
             found = self._by_span.pop(context.span_id, None)
             if found is not None:
-                found.append(span)
+                found.add(span, context.span_id)
 
-    def forget(self, recording: RecordedSpans) -> None:
-        """Stop adding spans to a recording."""
+    def forget(self, recording: SpanRecording) -> None:
+        """Stop adding spans to a recording; its open spans still belong to the outer one."""
         with self._lock:
             for known in (self._by_span, self._by_trace):
                 for key in [key for key, value in known.items() if value is recording]:
-                    del known[key]
+                    if recording.outer is None:
+                        del known[key]
+                    else:
+                        known[key] = recording.outer
 
 
 _recorders: WeakKeyDictionary[TracerProvider, SpanRecorder] = WeakKeyDictionary()
@@ -76,14 +107,30 @@ _recorders_lock = threading.Lock()
 @contextmanager
 def record_sdk_spans(provider: Any = None) -> Iterator[Sequence[ReadableSpan]]:
     """Record the spans of this task and its children. Raises InputError."""
-    recorder = _get_recorder(_get_sdk_provider(provider))
-    spans: RecordedSpans = []
-    token = _active.set(spans)
+    with _record(_get_sdk_provider(provider), SpanRecording()) as recording:
+        yield recording.spans
+
+
+@contextmanager
+def record_run_spans(count_calls: Callable[[], int]) -> Iterator[SpanRecording | None]:
+    """Record the spans of a run if the global provider is of the SDK, else yield None."""
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        yield None
+        return
+    with _record(provider, SpanRecording(count_calls, _active.get())) as recording:
+        yield recording
+
+
+@contextmanager
+def _record(provider: TracerProvider, recording: SpanRecording) -> Iterator[SpanRecording]:
+    recorder = _get_recorder(provider)
+    token = _active.set(recording)
     try:
-        yield spans
+        yield recording
     finally:
         _active.reset(token)
-        recorder.forget(spans)
+        recorder.forget(recording)
 
 
 def _get_recorder(provider: TracerProvider) -> SpanRecorder:

@@ -1,4 +1,4 @@
-"""Reading of GenAI spans in all versions of the conventions. Pure."""
+"""Reading of GenAI spans in all versions of the conventions, and of OpenInference spans. Pure."""
 
 from __future__ import annotations
 
@@ -11,22 +11,78 @@ from pydantic import JsonValue
 from ci_agent_eval.contract.base import Count
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
+from ci_agent_eval.engine.traces.indexed_messages import (
+    Message,
+    read_indexed_input,
+    read_indexed_output,
+)
 
 CHAT_OPERATIONS = frozenset({"chat", "generate_content", "text_completion"})
 """Operations that call a model."""
 TOOL_OPERATION = "execute_tool"
 AGENT_OPERATION = "invoke_agent"
 
-_INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-_OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-_CACHED = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.details.cache_read_tokens")
-_ARGUMENTS = ("gen_ai.tool.call.arguments", "gen_ai.tool.arguments", "tool_arguments")
-_RESULT = ("gen_ai.tool.call.result", "gen_ai.tool.result", "tool_response")
-_COST = ("operation.cost", "gen_ai.usage.cost")
-_DETAILS = "gen_ai.client.inference.operation.details"
+_KINDS = {
+    "LLM": "chat",
+    "chat": "chat",
+    "completion": "text_completion",
+    "TOOL": TOOL_OPERATION,
+    "tool": TOOL_OPERATION,
+    "AGENT": AGENT_OPERATION,
+    "agent": AGENT_OPERATION,
+}
+"""Operations of the kinds of OpenInference, OpenLLMetry and its older requests."""
 
-Message = dict[str, Any]
-"""A message of the conventions: `role`, and `parts` that each have a `type`."""
+_INPUT = (
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.prompt_tokens",
+    "llm.token_count.prompt",
+)
+_OUTPUT = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+    "llm.token_count.completion",
+)
+_CACHED = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.details.cache_read_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "llm.token_count.prompt_details.cache_read",
+)
+_REASONING = (
+    "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.usage.reasoning_tokens",
+    "llm.token_count.completion_details.reasoning",
+)
+_TOOL = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
+_CALL_ID = ("gen_ai.tool.call.id", "tool_call.id", "tool.id")
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.arguments",
+    "tool_arguments",
+    "traceloop.entity.input",
+    "input.value",
+)
+_RESULT = (
+    "gen_ai.tool.call.result",
+    "gen_ai.tool.result",
+    "tool_response",
+    "traceloop.entity.output",
+    "output.value",
+)
+_FINISH = (
+    "gen_ai.response.finish_reasons",
+    "gen_ai.completion.0.finish_reason",
+    "llm.finish_reason",
+)
+_AGENT = ("gen_ai.agent.name", "agent.name", "traceloop.entity.name")
+_MODEL = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+)
+_COST = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
+_DETAILS = "gen_ai.client.inference.operation.details"
 
 
 class SpanLike(Protocol):
@@ -62,8 +118,31 @@ class SpanLike(Protocol):
 
 
 def get_operation(span: SpanLike) -> str:
-    """Return the operation's name; empty for other spans."""
-    return str(_get_first(span, ("gen_ai.operation.name",)) or "")
+    """Return the operation's name; empty for other spans.
+
+    OpenInference has tools without a name for handoffs, which are no tools.
+    """
+    named = _get_first(span, ("gen_ai.operation.name",))
+    if named is not None:
+        return str(named)
+    kinds = ("openinference.span.kind", "traceloop.span.kind", "llm.request.type")
+    found = _KINDS.get(str(_get_first(span, kinds)), "")
+    return "" if found == TOOL_OPERATION and _get_first(span, _TOOL) is None else found
+
+
+def get_agent_name(span: SpanLike) -> str | None:
+    """Return the name of an agent's span; None if unknown."""
+    return _get_text(span, _AGENT)
+
+
+def get_model(span: SpanLike) -> str | None:
+    """Return the model of a model call; None if unknown."""
+    return _get_text(span, _MODEL)
+
+
+def get_response_id(span: SpanLike) -> str | None:
+    """Return the provider's id of the answer; None if unknown."""
+    return _get_text(span, ("gen_ai.response.id",))
 
 
 def compute_latency_ms(span: SpanLike) -> float | None:
@@ -79,7 +158,10 @@ def get_tokens(span: SpanLike) -> TokenUsage | None:
     if input_tokens is None or output_tokens is None:
         return None
     return TokenUsage(
-        input=input_tokens, output=output_tokens, cached=_get_count(span, _CACHED) or 0
+        input=input_tokens,
+        output=output_tokens,
+        cached=_get_count(span, _CACHED) or 0,
+        reasoning=_get_count(span, _REASONING),
     )
 
 
@@ -92,8 +174,10 @@ def get_cost_usd(span: SpanLike) -> float | None:
 
 def get_finish_reason(span: SpanLike) -> str | None:
     """Return the finish reason of the first choice; None if unknown."""
-    found = _get_first(span, ("gen_ai.response.finish_reasons",))
-    reasons = found if isinstance(found, list | tuple) else ()
+    found = _get_first(span, _FINISH)
+    reasons = [found] if isinstance(found, str) else found
+    if not isinstance(reasons, list | tuple):
+        return None
     return clean_text(str(reasons[0])) if reasons else None
 
 
@@ -114,33 +198,52 @@ def get_error(span: SpanLike) -> str | None:
     return clean_text(next((str(text) for text in [*texts, *known] if text), "it failed"))
 
 
-def build_tool_call(span: SpanLike) -> ToolCall:
+def build_span_tool_call(span: SpanLike) -> ToolCall:
     """Build the tool call of a tool's span."""
-    given = _get_first(span, ("gen_ai.tool.call.id",))
-    failed = get_error(span)
+    failed, result = get_error(span), parse_attribute(_get_first(span, _RESULT))
+    message = _find_tool_message(result)
+    if message is not None:
+        result = message.get("content")
+    call_id = _get_text(span, _CALL_ID)
     return ToolCall(
-        id=None if given is None else clean_text(str(given)),
-        name=clean_text(str(_get_first(span, ("gen_ai.tool.name",)) or "unnamed")),
+        id=_get_message_call_id(message) if call_id is None else call_id,
+        name=_get_text(span, _TOOL) or "unnamed",
         arguments=parse_attribute(_get_first(span, _ARGUMENTS)),
-        result=None if failed else parse_attribute(_get_first(span, _RESULT)),
+        result=None if failed else result,
         error=failed,
         duration_ms=compute_latency_ms(span),
     )
 
 
+def _find_tool_message(result: JsonValue) -> Mapping[str, JsonValue] | None:
+    """Return the fields of the LangChain message that is a tool's result."""
+    found = result.get("output", result) if isinstance(result, dict) else None
+    if not isinstance(found, dict):
+        return None
+    fields = found.get("kwargs") if "lc" in found else found.get("data")
+    return fields if isinstance(fields, dict) and "tool_call_id" in fields else None
+
+
+def _get_message_call_id(message: Mapping[str, JsonValue] | None) -> str | None:
+    found = None if message is None else message["tool_call_id"]
+    return clean_text(found) if isinstance(found, str) else None
+
+
 def get_input_messages(span: SpanLike) -> list[Message]:
     """Return the messages to the model."""
     found = _parse_messages(_get_message_attribute(span, "gen_ai.input.messages"))
+    found = found or read_indexed_input(span.attributes or {})
     return found or [message for name, message in _read_old_events(span) if name != "gen_ai.choice"]
 
 
 def get_output_messages(span: SpanLike) -> list[Message]:
     """Return the messages from the model."""
     found = _parse_messages(_get_message_attribute(span, "gen_ai.output.messages"))
+    found = found or read_indexed_output(span.attributes or {})
     return found or [message for name, message in _read_old_events(span) if name == "gen_ai.choice"]
 
 
-def get_text(message: Message) -> str:
+def get_message_text(message: Message) -> str:
     """Return the text of a message, without thoughts and files."""
     texts = [part.get("content") for part in message["parts"] if part.get("type") == "text"]
     return clean_text("\n".join(text for text in texts if isinstance(text, str)))
@@ -254,6 +357,11 @@ def _get_attributes(event: Any) -> Mapping[str, Any]:
 def _get_first(span: SpanLike, names: Sequence[str]) -> Any:
     given = span.attributes or {}
     return next((given[name] for name in names if given.get(name) is not None), None)
+
+
+def _get_text(span: SpanLike, names: Sequence[str]) -> str | None:
+    found = _get_first(span, names)
+    return None if found is None else clean_text(str(found))
 
 
 def _get_count(span: SpanLike, names: Sequence[str]) -> Count | None:

@@ -7,12 +7,12 @@ called are included with their tokens and cost, without its prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
 from ci_agent_eval.engine.traces import spans as genai
+from ci_agent_eval.engine.traces.indexed_messages import Message
 from ci_agent_eval.engine.traces.spans import SpanLike
 
 
@@ -22,40 +22,53 @@ def trajectory_from_spans(spans: Iterable[SpanLike]) -> Trajectory:
     A failed model call is not a turn. Contents that were not recorded are empty; missing
     tokens and cost are None.
     """
-    ordered = sorted(spans, key=_get_sort_key)
-    above = {_get_span_id(span): span for span in ordered}
+    tree = SpanTree(spans)
     builder = _TrajectoryBuilder()
-    for span in ordered:
-        operation = genai.get_operation(span)
-        inside = {genai.get_operation(other) for other in _iterate_ancestors(span, above)}
-        if operation in genai.CHAT_OPERATIONS and not inside & genai.CHAT_OPERATIONS:
+    for span in tree.ordered:
+        if tree.is_model_call(span):
+            inside = {genai.get_operation(other) for other in tree.iterate_ancestors(span)}
             builder.add_model_call(span, is_inner=genai.TOOL_OPERATION in inside)
-        elif operation == genai.TOOL_OPERATION:
+        elif genai.get_operation(span) == genai.TOOL_OPERATION:
             builder.add_tool_span(span)
     return Trajectory(turns=tuple(builder.turns))
 
 
+class SpanTree:
+    """Recorded spans in the order of their starts, with their ancestors."""
+
+    def __init__(self, spans: Iterable[SpanLike]) -> None:
+        self.ordered: Sequence[SpanLike] = sorted(spans, key=_get_sort_key)
+        self.by_id = {get_span_id(span): span for span in self.ordered}
+
+    def is_model_call(self, span: SpanLike) -> bool:
+        """Return whether a span is a model call, and none of an inner client."""
+        return genai.get_operation(span) in genai.CHAT_OPERATIONS and not any(
+            genai.get_operation(other) in genai.CHAT_OPERATIONS
+            for other in self.iterate_ancestors(span)
+        )
+
+    def iterate_ancestors(self, span: SpanLike) -> Iterator[SpanLike]:
+        """Yield the recorded ancestors of a span, the parent first."""
+        seen: set[int] = set()
+        current: SpanLike | None = span
+        while current is not None and current.parent is not None:
+            number = int(current.parent.span_id)
+            if number in seen:
+                return
+            seen.add(number)
+            current = self.by_id.get(number)
+            if current is not None:
+                yield current
+
+
 def _get_sort_key(span: SpanLike) -> tuple[int, int, int]:
     """Return the key that sorts by start; of simultaneous starts the longer span is first."""
-    return (span.start_time or 0, -(span.end_time or 0), _get_span_id(span))
+    return (span.start_time or 0, -(span.end_time or 0), get_span_id(span))
 
 
-def _get_span_id(span: SpanLike) -> int:
+def get_span_id(span: SpanLike) -> int:
+    """Return the id of a span."""
     return int(span.context.span_id)
-
-
-def _iterate_ancestors(span: SpanLike, known: Mapping[int, SpanLike]) -> Iterator[SpanLike]:
-    """Yield the recorded ancestors of a span, the parent first."""
-    seen: set[int] = set()
-    current: Any = span
-    while current is not None and current.parent is not None:
-        number = int(current.parent.span_id)
-        if number in seen:
-            return
-        seen.add(number)
-        current = known.get(number)
-        if current is not None:
-            yield current
 
 
 @dataclass
@@ -82,7 +95,7 @@ class _TrajectoryBuilder:
         self.turns.append(
             Turn(
                 role="assistant",
-                content="\n".join(text for text in map(genai.get_text, responses) if text),
+                content="\n".join(text for text in map(genai.get_message_text, responses) if text),
                 tool_calls=calls,
                 latency_ms=genai.compute_latency_ms(span),
                 tokens=usage,
@@ -95,7 +108,7 @@ class _TrajectoryBuilder:
 
     def add_tool_span(self, span: SpanLike) -> None:
         """Complete the call of a tool's span; a call without a request is added."""
-        reported = genai.build_tool_call(span)
+        reported = genai.build_span_tool_call(span)
         place = self._find_open_call(reported)
         if place is None:
             self._append_call(reported)
@@ -105,16 +118,16 @@ class _TrajectoryBuilder:
         known = {"arguments": reported.arguments if call.arguments is None else call.arguments}
         self._replace_call(place, reported.model_copy(update={**known, "id": call.id}))
 
-    def _add_prompts(self, messages: Sequence[genai.Message]) -> None:
+    def _add_prompts(self, messages: Sequence[Message]) -> None:
         """Add the prompts after the last model message; a repeated request adds none."""
         last = max((n for n, m in enumerate(messages) if m["role"] == "assistant"), default=-1)
         new = [m for m in messages[last + 1 :] if m["role"] == "user"]
-        texts = [text for text in map(genai.get_text, new) if text]
+        texts = [text for text in map(genai.get_message_text, new) if text]
         if texts != self._last_prompts:
             self.turns += [Turn(role="user", content=text) for text in texts]
             self._last_prompts = texts
 
-    def _add_results(self, messages: Sequence[genai.Message]) -> None:
+    def _add_results(self, messages: Sequence[Message]) -> None:
         """Fill in results of tools without a span, which ran elsewhere."""
         results = dict(result for message in messages for result in genai.iterate_results(message))
         for place in list(self._open):
