@@ -1,7 +1,8 @@
 """The agent engine: declare an agent, run it, inspect its actions.
 
-An extra of the package: `pip install 'ci-agent-eval[engine]'`. Importing this package
-is cheap; each name imports its libraries (PydanticAI, the MCP library) at its first use.
+Extras of the package: `traffic` runs functions, endpoints, programs and agents of other
+frameworks; `engine` adds declared agents, with PydanticAI and the MCP library. Importing this
+package is cheap; each name imports its libraries at its first use.
 """
 
 from __future__ import annotations
@@ -11,15 +12,13 @@ from typing import TYPE_CHECKING
 from ci_agent_eval.errors import create_lazy_getattr
 
 if TYPE_CHECKING:
-    from ci_agent_eval.engine.adapters import (
-        AgentAdapter,
-        CommandAgent,
-        FunctionAgent,
-        HTTPAgent,
-        LoopAgent,
-        Reply,
-    )
-    from ci_agent_eval.engine.cassette import CassetteModel, CassetteStore
+    from ci_agent_eval.engine.adapters.command import CommandAgent
+    from ci_agent_eval.engine.adapters.function import FunctionAgent
+    from ci_agent_eval.engine.adapters.http import HTTPAgent
+    from ci_agent_eval.engine.adapters.loop import LoopAgent
+    from ci_agent_eval.engine.adapters.protocol import AgentAdapter, Reply
+    from ci_agent_eval.engine.cassette.model import CassetteModel
+    from ci_agent_eval.engine.cassette.store import CassetteStore
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
     from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
     from ci_agent_eval.engine.limits import RunLimits
@@ -59,21 +58,21 @@ __all__ = [
 
 _HOMES = {
     "Agent": "engine.declarations",
-    "AgentAdapter": "engine.adapters",
+    "AgentAdapter": "engine.adapters.protocol",
     "AgentResult": "engine.result",
     "CLIServer": "engine.declarations",
     "CassetteCounts": "engine.result",
-    "CassetteModel": "engine.cassette",
-    "CassetteStore": "engine.cassette",
-    "CommandAgent": "engine.adapters",
+    "CassetteModel": "engine.cassette.model",
+    "CassetteStore": "engine.cassette.store",
+    "CommandAgent": "engine.adapters.command",
     "EngineSession": "engine.session",
-    "FunctionAgent": "engine.adapters",
-    "HTTPAgent": "engine.adapters",
-    "LoopAgent": "engine.adapters",
+    "FunctionAgent": "engine.adapters.function",
+    "HTTPAgent": "engine.adapters.http",
+    "LoopAgent": "engine.adapters.loop",
     "MCPServer": "engine.declarations",
     "ModelError": "engine.infrastructure_errors",
     "Provider": "engine.declarations",
-    "Reply": "engine.adapters",
+    "Reply": "engine.adapters.protocol",
     "RunLimits": "engine.limits",
     "ServerError": "engine.infrastructure_errors",
     "Skill": "engine.skills",
@@ -84,4 +83,7 @@ _HOMES = {
     "trajectory_from_spans": "engine.traces",
 }
 
-__getattr__ = create_lazy_getattr(__name__, _HOMES, extra="engine")
+_EXTRAS = {"CassetteModel": "engine", "LoopAgent": "engine"}
+"""Extras of the names that need more than `traffic`."""
+
+__getattr__ = create_lazy_getattr(__name__, _HOMES, extra="traffic", extras=_EXTRAS)

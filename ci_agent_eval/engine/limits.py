@@ -7,6 +7,7 @@ into a failure) if tokens or cost were not measured; a budget then reads "not me
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import NonNegativeInt, PositiveInt
@@ -16,6 +17,9 @@ from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.fields import NonNegativeNumber, validate_fields
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
+
+Clock = Callable[[], float]
+"""Monotonic seconds from any fixed point."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.limits import RunUsage, Stop
+from ci_agent_eval.engine.limits import RunUsage
 from ci_agent_eval.engine.model import build_model, is_scripted
 from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord
 from ci_agent_eval.errors import InputError
@@ -89,22 +89,6 @@ def enter_run_scope(scope: RunScope) -> Iterator[None]:
             _replaying.remove(one)
 
 
-def build_refusal_check(cassette_session: CassetteSession | None) -> Callable[[Stop], Stop]:
-    """Return a function that turns a stop into a model error if the cassette refused a request.
-
-    A tool may catch the error and go on, but the run is then not the agent's.
-    """
-    before = 0 if cassette_session is None else len(cassette_session.refusals)
-
-    def check_refusals(stop: Stop) -> Stop:
-        refused = [] if cassette_session is None else cassette_session.refusals[before:]
-        if not refused or stop.reason == "model_error":
-            return stop
-        return Stop("model_error", f"the cassette did not answer a request: {refused[0]}")
-
-    return check_refusals
-
-
 @functools.cache
 def record_episode_requests() -> None:
     """Record model requests of an episode's code outside of runs."""
@@ -139,6 +123,14 @@ class RecordedRun(OuterRun):
     """Marks the run of a PydanticAI agent and records its tool calls."""
 
     record: RunRecord
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Note the request; the agent's instructions, its own code, ran before."""
+        del ctx
+        self.record.is_requesting = True
+        return request_context
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Wrap the agent's tools."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_agent_eval.contract.episode import Outcome
+from ci_agent_eval.contract.episode import Outcome, TrafficSummary
 from ci_agent_eval.contract.stops import AgentStop, StopReason, is_agent_failure
-from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn
+from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn, sum_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,13 @@ class AgentResult:
     """Whether the run needed one more turn than allowed."""
     allowed_stops: frozenset[AgentStop] = frozenset()
     """Ends without an answer that the test allows this run."""
+    traffic: TrafficSummary | None = None
+    """Numbers of the agent's model calls; None: the engine or the agent itself measured them."""
+
+    def __repr__(self) -> str:
+        """Return a short text for failed assertions, which are shown with the conversation."""
+        turns = len(self.trajectory.agent_turns)
+        return f"<result of agent {self.agent!r}: {self.stop_reason}, turns: {turns}>"
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -80,11 +87,7 @@ class AgentResult:
         measured = [usage for usage in usages if usage is not None]
         if not measured or len(measured) != len(usages):
             return None
-        return TokenUsage(
-            input=sum(usage.input for usage in measured),
-            output=sum(usage.output for usage in measured),
-            cached=sum(usage.cached for usage in measured),
-        )
+        return sum_tokens(measured)
 
     @property
     def cost_usd(self) -> float | None:
@@ -113,3 +116,7 @@ class AgentResult:
         calls = self.tool_calls_for(name)
         arguments = calls[0].arguments if calls else None
         return arguments.get(arg) if isinstance(arguments, dict) else None
+
+
+Observer = Callable[[AgentResult], None]
+"""Called once with the result, even if the run was cancelled."""

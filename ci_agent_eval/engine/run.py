@@ -1,60 +1,39 @@
-"""One run of a declared agent: PydanticAI runs the loop, this module records it."""
+"""`aitest_run`: the run of any agent."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pydantic import PositiveInt
-from pydantic_ai import Agent as Loop
-from pydantic_ai import AgentRun, ModelRequestNode
-from pydantic_ai.agent import AbstractAgent
-from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.contract.fields import RunSeconds, field_error, validate_value
-from ci_agent_eval.contract.jsonable import clean_text, describe_error
-from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.stops import AgentStop, AllowedStops
-from ci_agent_eval.contract.trajectory import Trajectory, Turn
-from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapter
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.stops import AllowedStops
+from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
+from ci_agent_eval.engine.adapters.protocol import AgentAdapter
+from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.declarations import Agent, Steering
-from ci_agent_eval.engine.limits import RunLimits, RunUsage, Stop, find_exceeded_limit
-from ci_agent_eval.engine.nested_requests import (
-    OuterRun,
-    RunScope,
-    build_refusal_check,
-    enter_run_scope,
-)
-from ci_agent_eval.engine.pausable_deadline import PausableDeadline
-from ci_agent_eval.engine.rate_limits import RateLimitTally
-from ci_agent_eval.engine.result import AgentResult
-from ci_agent_eval.engine.run_record import RunRecord, restrict_toolsets
-from ci_agent_eval.engine.session import EngineSession, Toolset
-from ci_agent_eval.engine.steering import Guard, build_steering
-from ci_agent_eval.engine.stops import classify_error, find_filter_stop, find_unfinished_stop
-from ci_agent_eval.engine.turns import convert_to_turns
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.result import AgentResult, Observer
+from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.errors import missing_package_error
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
-Observer = Callable[[AgentResult], None]
-"""Called once with the result, even if the run was cancelled."""
+if TYPE_CHECKING:
+    from ci_agent_eval.engine.declared_run import DeclaredAgentRun
 
-COMPLETED = Stop("completed", "")
 _numbers = itertools.count(1)
 
 
 async def aitest_run(
-    agent: Agent | AgentAdapter | AbstractAgent[Any, Any] | Callable[..., Any],
+    agent: Agent | AgentAdapter | Callable[..., Any] | object,
     prompt: str,
     *,
     session: EngineSession,
-    messages: Sequence[ModelMessage] | None = None,
+    messages: Sequence[Any] | None = None,
     max_turns: int | None = None,
     timeout_s: float | None = 60.0,
     timeout_ms: float | None = None,
@@ -66,7 +45,7 @@ async def aitest_run(
 ) -> AgentResult:
     """Run an agent on a prompt until it answers or is stopped; return the recorded run.
 
-    `agent` is a declared `Agent` or your own agent (`adapters`): a PydanticAI agent, a
+    `agent` is a declared `Agent` or your own agent (`adapters`): an agent of a framework, a
     function, an HTTPAgent, a CommandAgent.
 
     `messages` of an earlier result continue its conversation. `max_turns` replaces the
@@ -99,8 +78,10 @@ async def aitest_run(
             guard=guard,
             connections=session.connections,
             allowed_stops=allowed,
+            windows=session.get_traffic_windows,
+            on_usage=session.get_usage_listener(episode_id),
         )
-    run = _DeclaredAgentRun(
+    run = _get_declared_run()(
         agent=agent,
         prompt=_clean_prompt(prompt),
         history=tuple(messages or ()),
@@ -108,11 +89,19 @@ async def aitest_run(
         timeout_s=deadline,
         session=session,
         episode_id=episode_id,
-        record=RunRecord(clock=session.clock),
         guard=guard,
         allowed_stops=allowed,
     )
     return await run.run_to_end(observer or (lambda _: None))
+
+
+def _get_declared_run() -> type[DeclaredAgentRun]:
+    """Return the class of declared agents' runs. Raises InputError without PydanticAI."""
+    try:
+        from ci_agent_eval.engine.declared_run import DeclaredAgentRun  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise missing_package_error("a declared Agent", str(error.name), "engine") from error
+    return DeclaredAgentRun
 
 
 def _select_steering(agent: object, requested: SteeringSettings | None) -> SteeringSettings | None:
@@ -120,7 +109,7 @@ def _select_steering(agent: object, requested: SteeringSettings | None) -> Steer
     validate_value("aitest_run", "steering", Steering | None, requested)
     if requested is None:
         return agent.steering if isinstance(agent, Agent) else None
-    if not isinstance(agent, Agent | AbstractAgent | LoopAgent):
+    if not _is_steerable(agent):
         raise field_error(
             "aitest_run",
             "steering",
@@ -128,6 +117,14 @@ def _select_steering(agent: object, requested: SteeringSettings | None) -> Steer
             "use the hook or the proxy",
         )
     return requested
+
+
+def _is_steerable(agent: object) -> bool:
+    """Return whether calls of the agent can be held back: PydanticAI runs it."""
+    is_adapter = type(agent).__module__ == "ci_agent_eval.engine.adapters.loop"
+    framework = find_framework(agent)
+    is_pydantic = framework is not None and framework.label == "PydanticAI"
+    return isinstance(agent, Agent) or is_adapter or is_pydantic
 
 
 def _clean_prompt(prompt: object) -> str:
@@ -143,162 +140,3 @@ def _tighten_turns(max_turns: int | None, limits: RunLimits) -> RunLimits:
     validate_value("aitest_run", "max_turns", PositiveInt | None, max_turns)
     known = [turns for turns in (max_turns, limits.max_turns) if turns is not None]
     return replace(limits, max_turns=min(known, default=None))
-
-
-@dataclass
-class _DeclaredAgentRun:
-    """The state of one run."""
-
-    agent: Agent
-    prompt: str
-    history: Sequence[ModelMessage]
-    limits: RunLimits
-    timeout_s: float | None
-    session: EngineSession
-    episode_id: str
-    record: RunRecord
-    guard: Guard | None = None
-    allowed_stops: frozenset[AgentStop] = frozenset()
-    tally: RateLimitTally = field(default_factory=RateLimitTally)
-    run_usage: RunUsage = field(default_factory=RunUsage)
-    live: AgentRun[Any, Any] | None = None
-    request: ModelRequestNode[Any, Any] | None = None
-    """The last request to the model, complete or not."""
-
-    async def run_to_end(self, observer: Observer) -> AgentResult:
-        """Run to any end; return the result and pass it to the observer."""
-        started = self.session.clock()
-        check_refusals = build_refusal_check(self.session.get_cassette_session(self.episode_id))
-        try:
-            stop = check_refusals(await self._run_to_stop())
-        except InputError:
-            raise
-        except BaseException as error:
-            stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
-            observer(self._build_result(stop, started))
-            raise
-        result = self._build_result(stop, started)
-        observer(result)
-        return result
-
-    async def _run_to_stop(self) -> Stop:
-        """Run to the end; return its stop."""
-        try:
-            async with self.session.toolsets(self.agent, self.episode_id) as toolsets:
-                return await self._run_in_time(toolsets)
-        except UserError as error:
-            raise InputError(f"agent {self.agent.label!r}: {error}") from error
-        except InputError:
-            raise
-        except Exception as error:  # noqa: BLE001 - any error becomes a stop
-            return self._classify_error(error)
-        finally:
-            # The observer is called next, and its records count from there on.
-            self.session.report_usage(self.episode_id, self, None)
-
-    async def _run_in_time(self, toolsets: Sequence[Toolset]) -> Stop:
-        deadline = asyncio.timeout(self.timeout_s)
-        cassette_session = self.session.get_cassette_session(self.episode_id)
-        try:
-            async with deadline:
-                self.tally.on_wait = PausableDeadline(deadline).set_waiting
-                with enter_run_scope(RunScope(cassette_session, self.record, self.run_usage)):
-                    return await self._iterate(toolsets)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-        return Stop(
-            "timeout", f"it was not done after {self.timeout_s:g} s; {self._describe_progress()}"
-        )
-
-    async def _iterate(self, toolsets: Sequence[Toolset]) -> Stop:
-        """Iterate over the nodes of the run; each node is visited before it runs."""
-        async with self._open_loop(toolsets) as live:
-            async for node in live:
-                if Loop.is_model_request_node(node):
-                    self.request, self.record.is_requesting = node, True
-                elif Loop.is_call_tools_node(node):
-                    self.record.add_response(node.model_response)
-                    stop = self._check_response(node.model_response)
-                    if stop is not None:
-                        return stop
-        return find_unfinished_stop(self._build_turns()) or COMPLETED
-
-    def _check_response(self, response: ModelResponse) -> Stop | None:
-        usage, run_usage = response.usage, self.run_usage
-        run_usage.tool_calls += len(response.tool_calls)
-        run_usage.add(usage.total_tokens, float(usage.cost or 0))
-        self.session.report_usage(self.episode_id, self, run_usage)
-        return find_filter_stop(response) or find_exceeded_limit(self.limits, run_usage)
-
-    @asynccontextmanager
-    async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
-        agent = self.agent
-        async with self.session.get_loop(agent).iter(
-            self.prompt,
-            model=await self.session.build_run_model(agent, self.episode_id, self.tally),
-            toolsets=restrict_toolsets(agent, toolsets, _build_skill_toolsets(agent), self.record),
-            message_history=list(self.history) or None,
-            usage_limits=UsageLimits(request_limit=self.limits.max_turns),
-            infer_name=False,
-            capabilities=[*build_steering(self.guard, self.record, agent), OuterRun()],
-        ) as live:
-            self.live = live
-            yield live
-
-    def _classify_error(self, error: Exception) -> Stop:
-        """Return the stop of an error, with details of this run."""
-        stop = classify_error(error, self.record)
-        if stop.reason == "max_turns":
-            return replace(stop, error=f"it was not done after {self.limits.max_turns} turns")
-        if stop.reason == "model_error" and self.tally.rate_limited:
-            times = self.tally.rate_limited
-            return Stop("model_error", f"{stop.error} (429, too many requests: {times} times)")
-        return stop
-
-    def _describe_progress(self) -> str:
-        answers = self.record.response_count
-        if self.record.is_requesting:
-            return f"request {answers + 1} to the model was open"
-        return f"it was at work on the model's answer {answers}" if answers else "it had not begun"
-
-    def _new_messages(self) -> Sequence[ModelMessage]:
-        return () if self.live is None else self.live.new_messages()
-
-    def _build_turns(self) -> tuple[Turn, ...]:
-        turns = convert_to_turns(self._new_messages(), self.record)
-        return turns or (Turn(role="user", content=self.prompt),)
-
-    def _list_tools(self) -> tuple[str, ...]:
-        """Return the names of the tools in the last request."""
-        context = self.request.last_request_context if self.request else None
-        if context is None:
-            return ()
-        return tuple(tool.name for tool in context.model_request_parameters.function_tools)
-
-    def _build_result(self, stop: Stop, started: float) -> AgentResult:
-        return AgentResult(
-            trajectory=Trajectory(turns=self._build_turns()),
-            stop_reason=stop.reason,
-            error=clean_text(stop.error) or None,
-            duration_ms=convert_to_ms(self.session.clock() - started),
-            messages=tuple(self.live.all_messages()) if self.live else tuple(self.history),
-            rate_limited=self.tally.rate_limited,
-            available_tools=self._list_tools(),
-            cassette=self.session.get_cassette_counts(self.episode_id),
-            agent=self.agent.label,
-            model=self.agent.provider.model_id,
-            needs_turn=stop.needs_turn,
-            allowed_stops=self.allowed_stops,
-        )
-
-
-def _build_skill_toolsets(agent: Agent) -> Sequence[Toolset]:
-    """Build the tool that reads a skill's files, which is always allowed."""
-    if agent.skill is None:
-        return ()
-    from ci_agent_eval.engine.skill_files import build_skill_toolset  # noqa: PLC0415 - most have none
-    from ci_agent_eval.engine.skills import Skill  # noqa: PLC0415 - as above
-
-    toolset = build_skill_toolset(agent.skill) if isinstance(agent.skill, Skill) else None
-    return () if toolset is None else (toolset,)

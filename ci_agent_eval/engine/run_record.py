@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_ai import RunContext
+from pydantic import TypeAdapter
+from pydantic_ai import RunContext, ToolReturn
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelResponse, tool_return_content_ta
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
+from ci_agent_eval.engine.cassette.tool_player import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent
+from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.engine.turns import CallNote, RunNotes
-
-Clock = Callable[[], float]
-"""Monotonic seconds from any fixed point."""
 
 
 @dataclass(kw_only=True)
@@ -38,6 +38,8 @@ class RunRecord(RunNotes):
     """Whether that tool is the agent's code, not a tool server's."""
     has_servers: bool = True
     """Whether the agent has tool servers."""
+    tool_player: ToolPlayer | None = None
+    """Replays or records tool calls, if the cassette holds them."""
 
     def add_response(self, response: ModelResponse) -> None:
         """Record a response of the model."""
@@ -107,7 +109,7 @@ class RecordedToolset(WrapperToolset[Any]):
         """Call the tool and record its result, in case the run ends before the next request."""
         record, started, call_id = self.record, self.record.clock(), ctx.tool_call_id
         try:
-            result = await self.wrapped.call_tool(name, tool_args, ctx, tool)
+            result = await self._run_call(name, tool_args, ctx, tool)
         except (ModelRetry, ToolFailed) as feedback:
             record.add_call(call_id, started, error=clean_text(str(feedback)))
             raise
@@ -121,6 +123,46 @@ class RecordedToolset(WrapperToolset[Any]):
             raise
         record.add_call(call_id, started, result=result)
         return result
+
+    async def _run_call(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """Call the tool, or return its recorded result."""
+        if self.record.tool_player is None:
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+        async def call() -> dict[str, Any]:
+            try:
+                return _dump_result(await self.wrapped.call_tool(name, tool_args, ctx, tool))
+            except ModelRetry as feedback:
+                return {"retry": clean_text(feedback.message)}
+            except ToolFailed as feedback:
+                return {"failure": clean_text(feedback.message)}
+
+        return _build_result(await self.record.tool_player.run_call(name, tool_args, call))
+
+
+def _dump_result(result: Any) -> dict[str, Any]:
+    """Convert the result of a tool to JSON."""
+    if isinstance(result, ToolReturn):
+        dumped = TypeAdapter(ToolReturn).dump_python(result, mode="json", fallback=to_jsonable)
+        return {"tool_return": to_jsonable(dumped)}
+    plain = tool_return_content_ta.dump_python(result, mode="json", fallback=to_jsonable)
+    return {"result": to_jsonable(plain)}
+
+
+def _build_result(outcome: dict[str, Any]) -> Any:
+    """Return the result of a tool; in a recording run, too, so that the replay gets the same.
+
+    Raises ModelRetry or ToolFailed as the tool did.
+    """
+    if "retry" in outcome:
+        raise ModelRetry(outcome["retry"])
+    if "failure" in outcome:
+        raise ToolFailed(outcome["failure"])
+    if "tool_return" in outcome:
+        return TypeAdapter(ToolReturn).validate_python(outcome["tool_return"])
+    return tool_return_content_ta.validate_python(outcome.get("result"))
 
 
 def is_mcp_toolset(toolset: AbstractToolset[Any]) -> bool:

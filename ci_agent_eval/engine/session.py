@@ -6,33 +6,31 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
-
-from pydantic_ai import Agent as Loop
-from pydantic_ai.models import Model
-from pydantic_ai.toolsets import AbstractToolset
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
-from ci_agent_eval.engine.limits import RunUsage
-from ci_agent_eval.engine.model import build_model, build_model_settings
-from ci_agent_eval.engine.rate_limits import Limiter, RateLimitedModel, RateLimitTally, Sleep
+from ci_agent_eval.engine.guard import Guard, build_guard
+from ci_agent_eval.engine.limits import Clock, RunUsage
+from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, Sleep
 from ci_agent_eval.engine.result import CassetteCounts
-from ci_agent_eval.engine.run_record import Clock
 from ci_agent_eval.engine.secrets import find_declared_secrets
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.settings import SteeringSettings
-from ci_agent_eval.storage.ledger.rate_windows import RateWindows
+from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows, RateWindows
 
 if TYPE_CHECKING:
-    from ci_agent_eval.engine.steering import Guard
+    from pydantic_ai import Agent as Loop
+    from pydantic_ai.models import Model
+    from pydantic_ai.toolsets import AbstractToolset
 
 MAX_LOOPS = 256
 """Number of cached PydanticAI agents; each takes a few kilobytes."""
 
-Toolset = AbstractToolset[Any]
+Toolset: TypeAlias = "AbstractToolset[Any]"
 Server = MCPServer | CLIServer
 
 
@@ -130,6 +128,7 @@ class EngineSession:
     _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
     _limits: set[object] = field(default_factory=set, init=False)
+    _windows_by_origin: dict[str, RateWindows] = field(default_factory=dict, init=False)
     _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
     connections: ModelConnections = field(default_factory=ModelConnections, init=False, repr=False)
     """Connections of the models of PydanticAI agents."""
@@ -165,6 +164,8 @@ class EngineSession:
 
         Raises InputError if the model cannot be built.
         """
+        from ci_agent_eval.engine.rate_limited_model import RateLimitedModel  # noqa: PLC0415 - an extra
+
         model = await self._open_model(agent.provider)
         limited = RateLimitedModel(model, self.get_limiter(agent.provider), tally)
         if self.cassettes is None:
@@ -173,6 +174,10 @@ class EngineSession:
 
     def get_loop(self, agent: Agent) -> Loop[Any, str]:
         """Return the PydanticAI agent of a declaration, cached because it has no state of runs."""
+        from pydantic_ai import Agent as Loop  # noqa: PLC0415 - an extra
+
+        from ci_agent_eval.engine.model import build_model_settings  # noqa: PLC0415 - an extra
+
         if id(agent) not in self._loops:
             loop: Loop[Any, str] = Loop(
                 instructions=agent.instructions,
@@ -195,6 +200,14 @@ class EngineSession:
             self._limits.add((key, *limits))
             self._limiters[key].windows.lower_limits(*limits)
         return self._limiters[key]
+
+    def get_traffic_windows(self, origin: str) -> RateWindows:
+        """Return the rate windows of a model API that agents call themselves."""
+        if origin not in self._windows_by_origin:
+            create = self.windows or (lambda _: ProcessRateWindows(self.clock))
+            self._windows_by_origin[origin] = windows = create(origin)
+            windows.lower_limits(None, None)
+        return self._windows_by_origin[origin]
 
     @asynccontextmanager
     async def toolsets(self, agent: Agent, episode_id: str) -> AsyncIterator[Sequence[Toolset]]:
@@ -244,8 +257,6 @@ class EngineSession:
             return None
         resources = self._episodes.get(episode_id, _EpisodeResources())
         if settings not in resources.guards:
-            from ci_agent_eval.engine.steering import build_guard  # noqa: PLC0415 - most need none
-
             resources.guards[settings] = build_guard(settings, episode_id, self.clock)
         return resources.guards[settings]
 
@@ -254,6 +265,12 @@ class EngineSession:
         if self.cassettes is None or self.cassette_mode == "off":
             return None
         return self.cassettes.get_session(episode_id)
+
+    def get_usage_listener(
+        self, episode_id: str
+    ) -> Callable[[object, RunUsage | None], None] | None:
+        """Return `on_usage` for the runs of an episode; None if nobody listens."""
+        return None if self.on_usage is None else partial(self.on_usage, episode_id)
 
     def report_usage(self, episode_id: str, run: object, usage: RunUsage | None) -> None:
         """Pass the usage of a run to `on_usage`; None: the run ended."""
@@ -287,6 +304,8 @@ class EngineSession:
 
     async def _open_model(self, provider: Provider) -> Model:
         """Return the provider's model, opened once and closed with the session."""
+        from ci_agent_eval.engine.model import build_model  # noqa: PLC0415 - an extra
+
         opened, key = self._exit_stack, _build_provider_key(provider)
         async with self._opening:
             if key not in self._models:

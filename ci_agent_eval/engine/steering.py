@@ -1,11 +1,10 @@
-"""Steering in episodes: a held-back call is not executed, and the agent gets a message."""
+"""Steering in runs: a held-back call is not executed, and the agent gets a message."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -13,71 +12,11 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.engine.declarations import Agent
-from ci_agent_eval.engine.run_record import Clock, RunRecord
+from ci_agent_eval.engine.guard import Guard
+from ci_agent_eval.engine.run_record import RunRecord
 from ci_agent_eval.engine.servers.arguments import split_arguments
-from ci_agent_eval.errors import InputError, missing_package_error
-from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
-from ci_agent_eval.steering.policy.reactor import Reactor
-from ci_agent_eval.steering.policy.settings import SteeringSettings
-from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands, WarnedCommands
-
-_GRAMMAR_MODULES = ("tree_sitter", "tree_sitter_bash")
-
-
-@dataclass
-class AnswerWarnedCommands:
-    """Warned commands that count as known only after the response with the warning.
-
-    A model may request the same call twice in one response, before it reads the warning.
-    """
-
-    memory: WarnedCommands
-    answer: object = None
-    _fresh: set[str] = field(default_factory=set)
-
-    def set_answer(self, answer: object) -> None:
-        """Set the response that requests the current calls."""
-        if answer != self.answer:
-            self.answer = answer
-            self._fresh.clear()
-
-    def record_command(self, session: str, normal: str, now: float) -> bool:
-        """As `WarnedCommands`; True also for a repetition in the same response."""
-        if self.memory.record_command(session, normal, now):
-            self._fresh.add(normal)
-        return normal in self._fresh
-
-
-@dataclass(frozen=True)
-class Guard:
-    """Reviews the calls of one episode over all of its runs."""
-
-    reactor: Reactor
-    warned: AnswerWarnedCommands
-    session: str
-    clock: Clock
-
-    def review(self, call: ToolCallRequest, answer: object) -> Steer | None:
-        """Return the steer of a held-back call, or None; `answer` identifies its response."""
-        self.warned.set_answer(answer)
-        decision = self.reactor.review(call, self.session, self.clock())
-        return decision if isinstance(decision, Steer) else None
-
-
-def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guard | None:
-    """Build the guard of an episode; None if the settings hold back nothing.
-
-    Raises InputError if the shells' grammar is not installed.
-    """
-    if not (settings.enabled or settings.dangerous or settings.general):
-        return None
-    missing = [module for module in _GRAMMAR_MODULES if find_spec(module) is None]
-    if missing:
-        raise missing_package_error("steering", f"the package {missing[0]}", "steering")
-    from ci_agent_eval.steering.policy.reactor_builder import build_reactor  # noqa: PLC0415 - most need none
-
-    warned = AnswerWarnedCommands(InMemoryWarnedCommands(settings.ttl))
-    return Guard(build_reactor(settings, warned), warned, episode_id, clock)
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.policy.model import ToolCallRequest
 
 
 @dataclass

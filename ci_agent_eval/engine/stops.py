@@ -1,72 +1,52 @@
-"""Stops of errors, by a table in order of priority, and of the model's last response."""
+"""Stops of errors, by a table in order of priority, and of the last answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pydantic_ai.exceptions import (
-    ContentFilterError,
-    IncompleteToolCall,
-    ModelAPIError,
-    ModelContextWindowExceededError,
-    ModelRetry,
-    RunCancelled,
-    RunTimedOut,
-    ToolRetryError,
-    UnexpectedModelBehavior,
-    UsageLimitExceeded,
-)
-from pydantic_ai.messages import ModelResponse, ToolReturnPart
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from traceback import walk_tb
 
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.stops import StopReason, find_stop_cause
 from ci_agent_eval.contract.trajectory import Turn
-from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
+from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.limits import Stop
-from ci_agent_eval.engine.run_record import RunRecord
-from ci_agent_eval.engine.turns import convert_to_turns
 
-_STOPS_BY_ERROR: tuple[tuple[type[Exception], StopReason, str], ...] = (
-    (RunTimedOut, "timeout", "its own time was up"),
-    (RunCancelled, "cancelled", "it was stopped from inside"),
-    (UsageLimitExceeded, "max_turns", "it was not done when its turns were used up"),
-    (IncompleteToolCall, "truncated", "the model's tool call was cut at its token limit"),
-    (ContentFilterError, "refusal", "the model refused, or was filtered"),
-    (ModelContextWindowExceededError, "context_window", "the request no longer fits the model"),
-    (ModelAPIError, "model_error", "the model's API failed"),
-    (ModelError, "model_error", "the model gave no answer"),
-    (UnexpectedModelBehavior, "model_error", "the model's answer was of no use"),
-    (ServerError, "server_error", "a tool server failed"),
+_PYDANTIC = "pydantic_ai.exceptions"
+_OWN = "ci_agent_eval.engine.infrastructure_errors"
+
+STOPS_BY_ERROR: Mapping[str, tuple[StopReason, str]] = {
+    f"{_PYDANTIC}.RunTimedOut": ("timeout", "its own time was up"),
+    f"{_PYDANTIC}.RunCancelled": ("cancelled", "it was stopped from inside"),
+    f"{_PYDANTIC}.UsageLimitExceeded": (
+        "max_turns",
+        "it was not done when its turns were used up",
+    ),
+    f"{_PYDANTIC}.IncompleteToolCall": (
+        "truncated",
+        "the model's tool call was cut at its token limit",
+    ),
+    f"{_PYDANTIC}.ContentFilterError": ("refusal", "the model refused, or was filtered"),
+    f"{_PYDANTIC}.ModelContextWindowExceededError": (
+        "context_window",
+        "the request no longer fits the model",
+    ),
+    f"{_PYDANTIC}.ModelAPIError": ("model_error", "the model's API failed"),
+    f"{_OWN}.ModelError": ("model_error", "the model gave no answer"),
+    f"{_PYDANTIC}.UnexpectedModelBehavior": ("model_error", "the model's answer was of no use"),
+    f"{_OWN}.ServerError": ("server_error", "a tool server failed"),
+}
+"""Stop of each type of error, by its full name: most agents have no PydanticAI."""
+
+_INSTALLED = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    str(Path(__file__).parents[1]),
 )
+"""Folders of code that is not the agent's."""
 
 CONTEXT_WINDOW = "context_length_exceeded"
 """Code of OpenAI-compatible APIs for a request that does not fit the model."""
-
-
-def classify_error(error: Exception, record: RunRecord) -> Stop:
-    """Return the stop of an error of the loop, a model or a server."""
-    if isinstance(error, Warning):
-        return Stop("model_error", f"a warning that was made an error (-W error): {error}")
-    if _is_tool_retry_exhausted(error):
-        message = str(error).partition(" Consider ")[0]
-        return Stop("tool_call_limit", f"{message} The last time: {error.__cause__}")
-    known = _find_unusable_answer(error, record) or look_up_error(error)
-    if known is not None:
-        return known
-    reason, text = _classify_unknown_error(record)
-    return Stop(reason, f"{text}: {describe_error(error)}")
-
-
-def _classify_unknown_error(record: RunRecord) -> tuple[StopReason, str]:
-    """Return the stop of an error outside the table, by the state of the run."""
-    if record.broken_tool is not None:
-        reason: StopReason = "agent_error" if record.is_own_tool else "server_error"
-        return reason, f"tool {record.broken_tool!r} broke"
-    if record.is_requesting:
-        return "model_error", "the model's answer could not be read"
-    if not record.has_servers:
-        return "agent_error", "the agent's own code raised"
-    return "server_error", "a tool server could not be used"
 
 
 def look_up_error(error: BaseException) -> Stop | None:
@@ -78,11 +58,19 @@ def look_up_error(error: BaseException) -> Stop | None:
         return Stop(
             "context_window", f"the request no longer fits the model: {describe_error(error)}"
         )
-    for kind, reason, text in _STOPS_BY_ERROR:
-        if isinstance(error, kind):
+    kinds = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
+    for kind, (reason, text) in STOPS_BY_ERROR.items():
+        if kind in kinds:
             is_cut_off = reason == "max_turns"
             return Stop(reason, f"{text}: {_strip_advice(error)}", needs_turn=is_cut_off)
     return None
+
+
+def describe_own_error(error: BaseException) -> str:
+    """Describe an error of the agent's code, with the last place outside of installed packages."""
+    frames = [(Path(one.f_code.co_filename), line) for one, line in walk_tb(error.__traceback__)]
+    own = [(path, line) for path, line in frames if not str(path).startswith(("<", *_INSTALLED))]
+    return describe_error(error) + "".join(f" ({path.name}:{line})" for path, line in own[-1:])
 
 
 def find_unfinished_stop(turns: Sequence[Turn]) -> Stop | None:
@@ -92,32 +80,20 @@ def find_unfinished_stop(turns: Sequence[Turn]) -> Stop | None:
     return found and Stop(found.reason, found.error or "")
 
 
-def find_filter_stop(response: ModelResponse) -> Stop | None:
-    """Return the stop of a refused or filtered response; else None."""
-    is_filtered = response.finish_reason == "content_filter"
-    return find_unfinished_stop(convert_to_turns([response])) if is_filtered else None
+def build_refusal_check(cassette_session: CassetteSession | None) -> Callable[[Stop], Stop]:
+    """Return a function that turns a stop into a model error if the cassette refused a request.
 
+    A tool may catch the error and go on, but the run is then not the agent's.
+    """
+    before = 0 if cassette_session is None else len(cassette_session.refusals)
 
-def _find_unusable_answer(error: Exception, record: RunRecord) -> Stop | None:
-    """Return the stop of a last response that the loop could not use; else None."""
-    if (
-        not isinstance(error, UnexpectedModelBehavior)
-        or record.is_requesting
-        or not record.last_answer
-    ):
-        return None
-    return find_unfinished_stop(convert_to_turns([record.last_answer]))
+    def check_refusals(stop: Stop) -> Stop:
+        refused = [] if cassette_session is None else cassette_session.refusals[before:]
+        if not refused or refused[0] in stop.error:
+            return stop
+        return Stop("model_error", f"the cassette did not answer a request: {refused[0]}")
 
-
-def _is_tool_retry_exhausted(error: Exception) -> bool:
-    """Return whether the error means that a tool's retries are exhausted."""
-    if not isinstance(error, UnexpectedModelBehavior) or isinstance(error, ContentFilterError):
-        return False
-    cause = error.__cause__
-    if isinstance(cause, ToolRetryError):
-        return isinstance(cause.tool_retry, ToolReturnPart)
-    # Arguments that fail their schema raise pydantic's ValidationError, which is a ValueError.
-    return isinstance(cause, ModelRetry | ValueError) and "Tool" in error.message
+    return check_refusals
 
 
 def _strip_advice(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import JsonValue
 from pydantic_ai.messages import (
     BaseToolCallPart,
     BaseToolReturnPart,
@@ -56,6 +57,8 @@ class RunNotes:
     """Tools that carry the agent's typed output."""
     output: str | None = None
     """The typed output as text, set at the end of the run."""
+    typed_output: JsonValue = None
+    """The typed output as JSON."""
 
 
 def convert_to_turns(
@@ -80,7 +83,8 @@ def convert_to_turns(
             turns[last] = _add_results(turns[last], message.parts)
         turns.extend(_build_prompt_turns(message, notes.output_tools))
     if notes.output is not None and last >= 0:
-        turns[last] = turns[last].model_copy(update={"content": notes.output})
+        output = {"content": notes.output, "typed_output": notes.typed_output}
+        turns[last] = turns[last].model_copy(update=output)
     numbers = itertools.count(1)
     return tuple(
         _add_notes(turn, notes.calls, next(numbers)) if turn.role == "assistant" else turn

@@ -35,7 +35,7 @@ def test_the_blocks_run(number, folder):
     done = run(folder)
     assert done.returncode == 0, done.stdout
     count = 2 if "@scenarios" in TESTS[number] else 1
-    assert f"{count} of {count} required scenario" in done.stdout
+    assert f"{count} of {count} scenario" in done.stdout
 
 
 @pytest.mark.parametrize(

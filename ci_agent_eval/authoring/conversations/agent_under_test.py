@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Coroutine
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 from ci_agent_eval.authoring.conversations.messages import ConversationState, Message
 from ci_agent_eval.authoring.conversations.runner import ConversationRunner
@@ -12,8 +12,11 @@ from ci_agent_eval.authoring.simulation.steps import RunAwaitable, run_steps
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
+AgentT_co = TypeVar("AgentT_co", covariant=True)
+"""The author's own agent."""
 
-class _AgentView:
+
+class _AgentView(Generic[AgentT_co]):
     """Read access to the agent's attributes."""
 
     __slots__ = ("_runner",)
@@ -29,9 +32,10 @@ class _AgentView:
         return self._runner.state
 
     @property
-    def wrapped(self) -> Any:
-        """The agent itself, as returned by the factory."""
-        return self._runner.agent
+    def wrapped(self) -> AgentT_co:
+        """The agent itself, as returned by the factory, with its own type."""
+        agent: AgentT_co = self._runner.agent
+        return agent
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -59,8 +63,11 @@ class _AgentView:
         return f"<agent under test: {type(self._runner.agent).__name__}>"
 
 
-class AgentUnderTest(_AgentView):
-    """The agent in a sync test; every attribute of the agent is available too."""
+class AgentUnderTest(_AgentView[AgentT_co]):
+    """The agent in a sync test: `agent: AgentUnderTest[MyAgent]`.
+
+    Every attribute of the agent is available too; `wrapped` is the agent with its type.
+    """
 
     __slots__ = ("_run",)
     _run: RunAwaitable
@@ -84,8 +91,11 @@ class AgentUnderTest(_AgentView):
         run_steps(self._runner.reset(), self._run)
 
 
-class AsyncAgentUnderTest(_AgentView):
-    """The agent in an async test; every attribute of the agent is available too."""
+class AsyncAgentUnderTest(_AgentView[AgentT_co]):
+    """The agent in an async test: `agent: AsyncAgentUnderTest[MyAgent]`.
+
+    Every attribute of the agent is available too; `wrapped` is the agent with its type.
+    """
 
     __slots__ = ()
 

@@ -10,6 +10,7 @@ from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.contract.stops import StopCause
+from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 
@@ -45,11 +46,12 @@ def build_asker(
 
 
 def is_engine_agent(app: object) -> bool:
-    """Return whether the app is an agent or adapter of the engine, or of PydanticAI."""
+    """Return whether the app is an agent or adapter of the engine, or of a framework."""
     if hasattr(app, "answer") and hasattr(app, "label"):
         return True
     modules = [kind.__module__ for kind in type(app).__mro__]
-    return any(module.startswith(("ci_agent_eval.engine.", "pydantic_ai.")) for module in modules)
+    is_own = any(module.startswith("ci_agent_eval.engine.") for module in modules)
+    return is_own or find_framework(app) is not None
 
 
 def accepts_thread_id(call: Callable[..., Any]) -> bool:

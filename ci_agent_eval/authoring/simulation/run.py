@@ -86,6 +86,33 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
     return run_or_defer_steps("run_simulation", steps, run_awaitable)
 
 
+class Simulation:
+    """The fixture `simulation`: `run_simulation`, bound to the test's episode."""
+
+    def __init__(self, recorder: EpisodeRecorder) -> None:
+        self._recorder = recorder
+
+    def __call__(  # noqa: PLR0917 - as `run_simulation`
+        self,
+        app: Any,
+        user_simulator: Any,
+        initial_message: str | None = None,
+        max_turns: int | None = None,
+        thread_id: str | None = None,
+        project_name: str | None = None,
+        tags: Iterable[str] | None = None,
+        **options: Any,
+    ) -> SimulationResult:
+        """Run a simulation with `run_simulation`; in an async test `await` it.
+
+        `max_turns` defaults to the limit of the episode's budget `max_turns`, or 5.
+        """
+        limit = find_max_turns(self._recorder.budgets) if max_turns is None else max_turns
+        return run_simulation(
+            app, user_simulator, initial_message, limit, thread_id, project_name, tags, **options
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class SimulationPlan:
     """The settings of a simulation: arguments of `run_simulation`."""

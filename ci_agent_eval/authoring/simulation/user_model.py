@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_agent_eval.authoring.simulation.conversation import History
 from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.result import UserUsage
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
-from ci_agent_eval.contract.trajectory import TokenUsage
+from ci_agent_eval.authoring.simulation.steps import Steps
+from ci_agent_eval.contract.trajectory import TokenUsage, sum_tokens
 from ci_agent_eval.errors import AgentEvalError, InputError
+from ci_agent_eval.model_traffic.attribution import record_uncounted
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine import Agent, AgentResult
@@ -48,18 +50,26 @@ class UsageCounter:
         """The sums; None if the value of one call is unknown."""
         known_tokens = [tokens for tokens in self.tokens if tokens is not None]
         known_costs = [cost for cost in self.costs if cost is not None]
-        sums = {n: sum(getattr(t, n) for t in known_tokens) for n in TokenUsage.model_fields}
         return UserUsage(
             self.calls,
-            TokenUsage(**sums) if len(known_tokens) == self.calls else None,
+            sum_tokens(known_tokens) if len(known_tokens) == self.calls else None,
             math.fsum(known_costs) if len(known_costs) == self.calls else None,
         )
 
 
 def ask_user_function(user: Persona, history: History, _: UsageCounter) -> Steps[Any]:
-    """Ask a function of persona and history for the next message."""
+    """Ask a function of persona and history for the next message; its turns are not the agent's."""
     model: Callable[[str, History], Any] = user.model
-    return (yield from await_if_needed(model(user.persona, history)))
+    with record_uncounted():
+        message = model(user.persona, history)
+    if inspect.isawaitable(message):
+        return (yield _await_uncounted(message))
+    return message
+
+
+async def _await_uncounted(message: Awaitable[Any]) -> Any:
+    with record_uncounted():
+        return await message
 
 
 def ask_user_model(user: Persona, history: History, counter: UsageCounter) -> Steps[str]:

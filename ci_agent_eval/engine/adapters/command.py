@@ -18,6 +18,7 @@ from pydantic import Field, PositiveInt, SkipValidation
 
 from ci_agent_eval.contract.fields import TextList, TextMapping, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.engine.adapters.gateway import serve_processes
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentTask
 from ci_agent_eval.engine.adapters.transcript import Transcript
 from ci_agent_eval.engine.infrastructure_errors import ModelError
@@ -42,7 +43,8 @@ class CommandAgent:
     """A program that reads a prompt and writes its actions (`adapters/transcript.py`).
 
     It is started for each prompt, without a shell, in a new process group that is killed when
-    the run ends. Its environment is PATH, HOME, LANG and `env`.
+    the run ends. Its environment is PATH, HOME, LANG, `env`, and the base-URL variables that lead
+    its model calls through the gateway; a base URL in `env` is the provider's address.
     """
 
     command: Annotated[TextList, Field(min_length=1), "a list of at least one text"]
@@ -52,6 +54,8 @@ class CommandAgent:
     cwd: str | Path | None = None
     stdin: Literal["text", "json"] = "text"
     """The prompt alone, or `{"prompt": ..., "messages": [...]}` with the history."""
+    stdout: Literal["json", "text"] = "json"
+    """A transcript of JSON lines, or the text of the answer alone."""
     cap_bytes: PositiveInt = CAP_BYTES
     environ: SkipValidation[Mapping[str, str]] = field(
         default_factory=lambda: os.environ, repr=False
@@ -66,8 +70,15 @@ class CommandAgent:
         return self.name or Path(self.command[0]).name
 
     async def answer(self, work: AgentTask) -> None:
-        """Run the program and record each line as it arrives."""
-        process = await self._start_program()
+        """Run the program and record each line and model call as it arrives."""
+        names = [name for name in _PASSED_VARIABLES if name in self.environ]
+        environ = {**{name: self.environ[name] for name in names}, **self.env}
+        with serve_processes(environ) as address:
+            added = {} if address is None else address.build_environment()
+            await self._run_program(work, {**environ, **added})
+
+    async def _run_program(self, work: AgentTask, environ: Mapping[str, str]) -> None:
+        process = await self._start_program(environ)
         stderr = asyncio.ensure_future(_read_tail(process.stderr))
         writing = asyncio.ensure_future(_write_input(process, self._build_input(work)))
         try:
@@ -84,12 +95,11 @@ class CommandAgent:
         if not transcript.turns and transcript.stop == COMPLETED:
             work.stop = Stop("empty_answer", f"{self.label} gave no answer{_describe_stderr(tail)}")
 
-    async def _start_program(self) -> Process:
-        inherited = {name: self.environ[name] for name in _PASSED_VARIABLES if name in self.environ}
+    async def _start_program(self, environ: Mapping[str, str]) -> Process:
         try:
             return await asyncio.create_subprocess_exec(
                 *self.command,
-                env={**inherited, **self.env},
+                env=environ,
                 cwd=self.cwd,
                 stdin=PIPE,
                 stdout=PIPE,
@@ -110,6 +120,9 @@ class CommandAgent:
     async def _read_transcript(self, process: Process, work: AgentTask) -> Transcript:
         transcript = Transcript()
         async for number, line in _read_lines(process.stdout, self.cap_bytes, self.label):
+            if self.stdout == "text":
+                text = line if number == 1 else f"\n{line}"
+                line = json.dumps({"type": "text", "text": text})  # noqa: PLW2901
             try:
                 transcript.add_line(line, work.measure_elapsed_ms())
             except ValueError as error:

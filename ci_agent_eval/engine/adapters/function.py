@@ -39,7 +39,7 @@ class FunctionAgent:
         if _is_async(self.respond):
             answer = await self.respond(*arguments)
         else:
-            answer = await _call_in_thread(self.respond, *arguments)
+            answer = await call_in_thread(self.respond, *arguments)
             answer = await answer if inspect.isawaitable(answer) else answer
         work.set_reply(_build_reply(answer, self.label))
 
@@ -68,7 +68,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-async def _call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function in a daemon thread, unlike a pool's: the process does not wait for it."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()

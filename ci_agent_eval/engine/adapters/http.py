@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import httpx2
 from pydantic import Field, JsonValue, PositiveInt, SkipValidation
 
 from ci_agent_eval.contract.fields import Seconds, TextMapping, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.engine.adapters.gateway import serve_processes
 from ci_agent_eval.engine.adapters.protocol import AgentTask, Reply
 from ci_agent_eval.engine.infrastructure_errors import ModelError
 from ci_agent_eval.engine.limits import Stop
 from ci_agent_eval.engine.stops import CONTEXT_WINDOW
+from ci_agent_eval.model_traffic.network_guard import is_local
 
 CAP_BYTES = 4_194_304
 """Size limit of an answer."""
+
+GATEWAY_HEADER = "X-Model-Gateway"
+"""Header with the gateway's address for the request, for endpoints on the loopback."""
 
 DEFAULT_BODY: Mapping[str, JsonValue] = {"message": "{prompt}", "messages": "{messages}"}
 
@@ -42,7 +48,9 @@ class HTTPAgent:
     In `body`, `{prompt}` is replaced by the message and the text `{messages}` by the history.
     The other mappings are JSON pointers (RFC 6901) into the answer:
     `/choices/0/message/content`. Missing values are not measured, but `text` is required.
-    Redirects are not followed.
+    Redirects are not followed. An endpoint on the loopback gets the address of the gateway in the
+    header `X-Model-Gateway`; it appends `/openai/v1`, `/anthropic` or another provider's name, and
+    uses the result as its model's base URL for this request.
     """
 
     url: Address
@@ -61,9 +69,15 @@ class HTTPAgent:
     timeout_s: Seconds = 60.0
     """Seconds for one step of the request: connecting, or reading the next bytes."""
     cap_bytes: PositiveInt = CAP_BYTES
+    environ: SkipValidation[Mapping[str, str]] = field(
+        default_factory=lambda: os.environ, repr=False
+    )
+    """Names the base URLs to which the gateway forwards."""
 
     def __post_init__(self) -> None:
         validate_fields(self)
+
+    records_itself: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -118,9 +132,16 @@ class HTTPAgent:
         )
 
     async def _post(self, body: JsonValue) -> tuple[int, bytes]:
+        if not is_local(httpx2.URL(self.url).host):
+            return await self._send(body, self.headers)
+        with serve_processes(self.environ) as address:
+            added = {} if address is None else {GATEWAY_HEADER: address.url}
+            return await self._send(body, {**self.headers, **added})
+
+    async def _send(self, body: JsonValue, headers: Mapping[str, str]) -> tuple[int, bytes]:
         async with (
             httpx2.AsyncClient(timeout=self.timeout_s, follow_redirects=False) as client,
-            client.stream("POST", self.url, json=body, headers=dict(self.headers)) as response,
+            client.stream("POST", self.url, json=body, headers=dict(headers)) as response,
         ):
             data = bytearray()
             async for chunk in response.aiter_bytes():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic_ai import DeferredToolRequests, ModelRequestNode
 from pydantic_ai.agent import AbstractAgent, Agent, AgentRun, AgentRunResult
@@ -26,9 +26,9 @@ from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import RunUsage, find_exceeded_limit
 from ci_agent_eval.engine.model import ObservedModel, build_model, is_scripted
 from ci_agent_eval.engine.nested_requests import RecordedRun, RunScope, enter_run_scope
+from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
 from ci_agent_eval.engine.run_record import RunRecord, is_mcp_toolset
 from ci_agent_eval.engine.steering import build_steering
-from ci_agent_eval.engine.stops import classify_error, find_filter_stop
 from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.errors import InputError
 
@@ -40,6 +40,8 @@ class LoopAgent:
     agent: AbstractAgent[Any, Any]
     name: str | None = None
     deps: Any = None
+
+    records_itself: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -54,7 +56,12 @@ class LoopAgent:
 
     async def answer(self, work: AgentTask) -> None:
         """Run the agent and record every message in a turn."""
-        record = RunRecord(clock=work.clock, has_servers=_has_servers(self.agent))
+        cassette = work.cassette_session
+        record = RunRecord(
+            clock=work.clock,
+            has_servers=_has_servers(self.agent),
+            tool_player=None if cassette is None else cassette.build_tool_player(),
+        )
         model, run_usage = None, RunUsage()
         try:
             model = self._build_model(work)
@@ -106,7 +113,8 @@ class LoopAgent:
                 capabilities=[*build_steering(work.guard, record, self.agent), RecordedRun(record)],
             ) as run:
                 await _iterate_run(run, work, record, run_usage)
-                record.output = None if run.result is None else _render_output(run.result, record)
+                if run.result is not None:
+                    _set_output(run.result, record)
         finally:
             if run is not None:
                 work.messages = run.all_messages()
@@ -121,7 +129,7 @@ async def _iterate_run(
     request_node: ModelRequestNode[Any, Any] | None = None
     async for node in run:
         if Agent.is_model_request_node(node):
-            request_node, record.is_requesting = node, True
+            request_node = node
         elif Agent.is_call_tools_node(node):
             response = node.model_response
             record.add_response(response)
@@ -142,16 +150,18 @@ def _list_output_tools(request_node: ModelRequestNode[Any, Any] | None) -> set[s
     return {tool.name for tool in tools}
 
 
-def _render_output(result: AgentRunResult[Any], record: RunRecord) -> str | None:
-    """Render a typed output as text; None if the last response contains it."""
+def _set_output(result: AgentRunResult[Any], record: RunRecord) -> None:
+    """Record a typed output, and a text that the last response does not contain."""
     output = result.output
-    is_called = any(part.tool_name in record.output_tools for part in result.response.tool_calls)
     if isinstance(output, str):
-        return output if is_called else None
-    if output is None or isinstance(output, BinaryContent | DeferredToolRequests):
-        return None
-    dumped = to_jsonable_python(output, fallback=to_jsonable, bytes_mode="base64")
-    return json.dumps(to_jsonable(dumped), ensure_ascii=False)
+        is_called = any(
+            part.tool_name in record.output_tools for part in result.response.tool_calls
+        )
+        record.output = output if is_called else None
+    elif not isinstance(output, BinaryContent | DeferredToolRequests | None):
+        dumped = to_jsonable_python(output, fallback=to_jsonable, bytes_mode="base64")
+        record.typed_output = to_jsonable(dumped)
+        record.output = json.dumps(record.typed_output, ensure_ascii=False)
 
 
 def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from pydantic_ai.models import Model
-from pydantic_ai.models.wrapper import WrapperModel
-from pydantic_ai.providers import Provider
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 MAX_IDLE = 8
 """Number of idle models whose connections stay open."""
@@ -67,6 +67,8 @@ async def _close_model(model: Model) -> None:
 
 def _unwrap_model(model: Model) -> Model:
     """Return the model inside wrappers without a custom context manager."""
+    from pydantic_ai.models.wrapper import WrapperModel  # noqa: PLC0415 - an extra
+
     while isinstance(model, WrapperModel) and type(model).__aenter__ is WrapperModel.__aenter__:
         model = model.wrapped
     return model
@@ -74,6 +76,9 @@ def _unwrap_model(model: Model) -> Model:
 
 def _is_plain(model: Model) -> bool:
     """Return whether entering the model opens only its default client."""
+    from pydantic_ai.models import Model  # noqa: PLC0415 - an extra
+    from pydantic_ai.providers import Provider  # noqa: PLC0415 - an extra
+
     if type(model).__aenter__ is not Model.__aenter__:
         return False
     return model.provider is None or type(model.provider).__aenter__ is Provider.__aenter__

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import AgentStop, StopReason
-from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
+from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, TrajectoryAgent, Turn
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteSession
-from ci_agent_eval.engine.limits import RunLimits, Stop
-from ci_agent_eval.engine.run_record import Clock
-from ci_agent_eval.engine.steering import Guard
+from ci_agent_eval.engine.guard import Guard
+from ci_agent_eval.engine.limits import Clock, RunLimits, Stop
+from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 
 COMPLETED = Stop("completed", "")
 
@@ -34,6 +34,8 @@ class Reply:
     """Description of a stop other than `completed`."""
     finish_reason: str | None = None
     """The provider's reason why the model stopped: `stop`, `length`, `content_filter`, ..."""
+    output: Any = None
+    """The answer as a value, for an agent with a typed output."""
 
 
 @dataclass
@@ -54,7 +56,11 @@ class AgentTask:
     """Connections of the agents' own models; unset: closed with the run."""
     allowed_stops: frozenset[AgentStop] = frozenset()
     turns: Sequence[Turn] = ()
-    """The agent's turns so far, replaced after each event."""
+    """The agent's turns so far, replaced after each event; the model traffic completes them."""
+    agents: Sequence[TrajectoryAgent] = ()
+    """The agents of the turns, if there are several."""
+    recorder: TrafficRecorder | None = None
+    """Records the agent's model calls; set by the run."""
     messages: Sequence[Any] | None = None
     """The conversation with this answer; unset: built from the texts."""
     stop: Stop = COMPLETED
@@ -106,6 +112,7 @@ def build_reply_turn(reply: Reply, latency_ms: float | None) -> Turn:
         cost_usd=reply.cost_usd,
         source="live",
         finish_reason=None if reply.finish_reason is None else clean_text(reply.finish_reason),
+        typed_output=to_jsonable(reply.output),
     )
 
 

@@ -3,46 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_ai.agent import AbstractAgent
 
 from ci_agent_eval.contract.fields import RunSeconds, validate_value
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.stops import AgentStop
-from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.contract.trajectory import Trajectory, Turn, find_requested_model
+from ci_agent_eval.engine.adapters.frameworks.registry import FRAMEWORKS, find_framework
 from ci_agent_eval.engine.adapters.function import FunctionAgent
-from ci_agent_eval.engine.adapters.loop import LoopAgent
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, AgentTask
 from ci_agent_eval.engine.cassette.session import CassetteSession
+from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
-from ci_agent_eval.engine.limits import RunLimits, RunUsage, Stop, find_exceeded_limit
-from ci_agent_eval.engine.nested_requests import RunScope, build_refusal_check, enter_run_scope
+from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
-from ci_agent_eval.engine.run_record import Clock
-from ci_agent_eval.engine.steering import Guard
-from ci_agent_eval.engine.stops import find_unfinished_stop, look_up_error
+from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop, look_up_error
+from ci_agent_eval.engine.traffic import (
+    RunTraffic,
+    TrafficRates,
+    find_traffic_stop,
+    list_offered_tools,
+    summarize_traffic,
+    watch_traffic,
+)
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.attribution import suspend_recording
+from ci_agent_eval.model_traffic.usage import TrafficUsage
+from ci_agent_eval.storage.ledger.rate_windows import RateWindows
 
 
 def build_adapter(agent: object) -> AgentAdapter:
-    """Return the adapter of an agent: an adapter, a PydanticAI agent, or a function.
+    """Return the adapter of an agent: an adapter, a framework's agent, or a function.
 
     Raises InputError for any other object.
     """
-    if isinstance(agent, AbstractAgent):
-        return LoopAgent(agent)
+    framework = find_framework(agent)
+    if framework is not None:
+        return framework.wrap(agent)
     if hasattr(agent, "answer") and hasattr(agent, "label"):
         return agent  # type: ignore[return-value]
     if callable(agent):
         return FunctionAgent(agent)
     raise InputError(
-        f"{type(agent).__name__} is no agent; give an Agent, a PydanticAI agent, a function "
-        "of the message, an HTTPAgent, a CommandAgent, or anything with label, model and answer"
+        f"{type(agent).__name__} is no agent; give an Agent, an agent of a framework "
+        f"({', '.join(framework.label for framework in FRAMEWORKS)}), a function of the message, "
+        "an HTTPAgent, a CommandAgent, or anything with label, model and answer"
     )
 
 
@@ -59,17 +71,21 @@ async def run_adapter(
     guard: Guard | None = None,
     connections: ModelConnections | None = None,
     allowed_stops: frozenset[AgentStop] = frozenset(),
+    windows: Callable[[str], RateWindows] | None = None,
+    on_usage: Callable[[object, RunUsage | None], None] | None = None,
 ) -> AgentResult:
     """Run your own agent until it answers or is stopped; return the recorded run.
 
     Every end gives a result, which `observer` gets too, even if the task is cancelled.
-    `timeout_s` limits the run. Raises InputError for wrong arguments of the test.
+    `timeout_s` limits the run; `windows` returns the rate limits of the address of a model API;
+    `on_usage` gets the usage of the run after each model call, and None at its end. Raises
+    InputError for wrong arguments of the test.
     """
     adapter = build_adapter(agent)
     timeout_s = validate_value("aitest_run", "timeout_s", RunSeconds | None, timeout_s)
     work = AgentTask(
         clean_text(prompt),
-        tuple(messages or ()),
+        messages or (),
         clock,
         limits or RunLimits(),
         cassette_session,
@@ -77,79 +93,144 @@ async def run_adapter(
         connections,
         allowed_stops,
     )
+    traffic = RunTraffic(work.clock, work.prompt, work.limits, TrafficRates(windows))
+    if cassette_session is not None:
+        traffic.recorder.player = cassette_session.player
+    report_end = _report_usage(traffic, on_usage)
+    work.recorder = traffic.recorder
     observe = observer or (lambda _: None)
     check_refusals = build_refusal_check(cassette_session)
     try:
-        work.stop = check_refusals(await _run_to_stop(adapter, work, timeout_s))
+        with watch_traffic(traffic.recorder), _record_spans(adapter, traffic):
+            work.stop = check_refusals(await _run_to_stop(adapter, work, traffic, timeout_s))
     except InputError:
         raise
     except BaseException as error:
         work.stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
-        observe(_build_result(adapter, work))
+        traffic.refuse_calls("the run was cancelled")
+        report_end()
+        observe(_build_result(adapter, work, traffic))
         raise
-    result = _build_result(adapter, work)
+    result = _build_result(adapter, work, traffic)
+    report_end()
     observe(result)
     return result
 
 
-async def _run_to_stop(adapter: AgentAdapter, work: AgentTask, timeout_s: float | None) -> Stop:
+def _report_usage(
+    traffic: RunTraffic, on_usage: Callable[[object, RunUsage | None], None] | None
+) -> Callable[[], None]:
+    """Report the usage after each model call, on the event loop; return a function for the end.
+
+    The observer is called next, and its records count from there on.
+    """
+    if on_usage is None:
+        return lambda: None
+    loop, has_ended = asyncio.get_running_loop(), False
+
+    def report() -> None:
+        if not has_ended:
+            on_usage(traffic, traffic.usage)
+
+    def report_end() -> None:
+        nonlocal has_ended
+        has_ended = True
+        on_usage(traffic, None)
+
+    def schedule_report() -> None:
+        if not has_ended:
+            loop.call_soon_threadsafe(report)
+
+    traffic.on_answer = schedule_report
+    return report_end
+
+
+def _record_spans(adapter: AgentAdapter, traffic: RunTraffic) -> AbstractContextManager[None]:
+    """Record the spans of a run; of an adapter that records itself, neither these nor requests."""
+    is_recorded = getattr(adapter, "records_itself", False)
+    return suspend_recording() if is_recorded else traffic.spans.record()
+
+
+async def _run_to_stop(
+    adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic, timeout_s: float | None
+) -> Stop:
     deadline = asyncio.timeout(timeout_s)
     try:
-        with enter_run_scope(RunScope(work.cassette_session)):
+        with _enter_run_scope(work.cassette_session):
             async with deadline:
                 await adapter.answer(work)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - any error becomes a stop
         if deadline.expired():
-            return Stop("timeout", f"it was not done after {timeout_s:g} s")
-        return _classify_error(error)
+            traffic.refuse_calls("the run's time was up")
+            stop = Stop("timeout", f"it was not done after {timeout_s:g} s")
+        else:
+            stop = _classify_error(error, traffic)
+        return traffic.find_stop(stop)
+    finally:
+        work.turns, work.agents = traffic.merge_turns(work.turns)
     if work.stop != COMPLETED:
-        return work.stop
-    return _find_exceeded_limit(work) or find_unfinished_stop(work.turns) or COMPLETED
+        return traffic.find_stop(work.stop)
+    stop = _find_exceeded_limit(work) or find_unfinished_stop(work.turns) or COMPLETED
+    return traffic.find_stop(stop)
 
 
-def _classify_error(error: Exception) -> Stop:
+@cache
+def _has_pydantic_ai() -> bool:
+    return find_spec("pydantic_ai") is not None
+
+
+def _enter_run_scope(cassette_session: CassetteSession | None) -> AbstractContextManager[None]:
+    """Record the requests of PydanticAI agents that the agent runs, if they can exist."""
+    if not _has_pydantic_ai():
+        return nullcontext()
+    from ci_agent_eval.engine.nested_requests import (  # noqa: PLC0415 - an extra
+        RunScope,
+        enter_run_scope,
+    )
+
+    return enter_run_scope(RunScope(cassette_session))
+
+
+def _classify_error(error: Exception, traffic: RunTraffic) -> Stop:
     if isinstance(error, ServerError):
         return Stop("server_error", str(error))
     if isinstance(error, ModelError):
         return Stop("model_error", str(error))
+    if (stop := look_up_error(error) or traffic.classify_error(error)) is not None:
+        return stop
     if isinstance(error, ValidationError):
         return Stop("model_error", f"what the agent answered cannot be read: {error}")
-    unknown = Stop("model_error", f"the agent failed: {describe_error(error)}")
-    return look_up_error(error) or unknown
+    return Stop("model_error", f"the agent failed: {describe_error(error)}")
 
 
 def _find_exceeded_limit(work: AgentTask) -> Stop | None:
     """Return the limit that a finished run exceeded, if any."""
-    max_turns, turns = work.limits.max_turns, sum(turn.role == "assistant" for turn in work.turns)
-    if max_turns is not None and turns > max_turns:
-        return Stop("max_turns", f"it took {turns} turns, its limit is {max_turns}")
-    usage = RunUsage(
-        tool_calls=sum(len(turn.tool_calls) for turn in work.turns),
-        tokens=sum(turn.tokens.total for turn in work.turns if turn.tokens is not None),
-        cost_usd=math.fsum(turn.cost_usd for turn in work.turns if turn.cost_usd is not None),
-    )
-    return find_exceeded_limit(work.limits, usage)
+    max_turns, used = work.limits.max_turns, TrafficUsage.from_turns(work.turns)
+    if max_turns is not None and used.turns > max_turns:
+        return Stop("max_turns", f"it took {used.turns} turns, its limit is {max_turns}")
+    return find_traffic_stop(work.limits, used)
 
 
-def _build_result(adapter: AgentAdapter, work: AgentTask) -> AgentResult:
+def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -> AgentResult:
     turns = (Turn(role="user", content=work.prompt), *work.turns)
     return AgentResult(
-        trajectory=Trajectory(turns=turns),
+        trajectory=Trajectory(turns=turns, agents=tuple(work.agents)),
         stop_reason=work.stop.reason,
         error=clean_text(work.stop.error) or None,
         duration_ms=work.measure_elapsed_ms(),
-        messages=_build_messages(work) if work.messages is None else tuple(work.messages),
-        rate_limited=work.rate_limited,
-        available_tools=work.available_tools,
+        messages=_build_messages(work) if work.messages is None else work.messages,
+        rate_limited=work.rate_limited + traffic.rates.rate_limited,
+        available_tools=work.available_tools or list_offered_tools(traffic.recorder),
         cassette=CassetteCounts()
         if work.cassette_session is None
         else work.cassette_session.counts,
         agent=adapter.label,
-        model=adapter.model,
+        model=adapter.model or find_requested_model(work.turns),
         needs_turn=work.stop.needs_turn,
         allowed_stops=work.allowed_stops,
+        traffic=summarize_traffic(traffic.recorder, work.turns, traffic.spans.unmatched),
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
+from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.declarations import Agent, CLIServer, Provider
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.run import aitest_run
@@ -94,3 +96,8 @@ def run(
 def go(work: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end."""
     return asyncio.run(work)
+
+
+def run_agent(agent: object, prompt: str = "my balance?", **options: Any) -> AgentResult:
+    """Run an agent of any kind outside of a session."""
+    return asyncio.run(run_adapter(agent, prompt, clock=time.monotonic, **options))

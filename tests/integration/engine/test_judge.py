@@ -161,7 +161,7 @@ USAGE = {"input": 1000, "output": 100, "cached": 400}
 def test_tokens_and_cost_are_the_judge_s_and_not_the_agent_s():
     episode = judged([verdict(usage=USAGE)]).episode
     assert episode.judge.calls == 1
-    assert episode.judge.tokens.model_dump() == USAGE
+    assert episode.judge.tokens.model_dump(exclude_none=True) == USAGE
     # gpt-5-mini: 600 fresh at $0.25, 400 cached at $0.025, 100 written at $2 a million.
     assert episode.judge.cost_usd == pytest.approx(0.00036)
     assert episode.trajectory is None
@@ -201,7 +201,7 @@ def test_a_broken_judge_is_an_error_and_never_a_score(kind):
 def test_an_answer_that_was_of_no_use_was_paid_for_all_the_same():
     with pytest.raises(JudgeError) as caught:
         judged([verdict(True, 7, usage=USAGE)])
-    assert caught.value.episode.judge.tokens.model_dump() == USAGE
+    assert caught.value.episode.judge.tokens.model_dump(exclude_none=True) == USAGE
 
 
 def test_garbage_is_asked_about_again_and_both_answers_are_counted():

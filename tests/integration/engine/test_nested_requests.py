@@ -13,7 +13,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from ci_agent_eval.engine.adapters import run_adapter
+from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.cassette import CassetteMissError, CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import CassetteCounts

@@ -8,13 +8,12 @@ import pytest
 
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.pausable_deadline import PausableDeadline
-from ci_agent_eval.engine.rate_limits import (
+from ci_agent_eval.engine.rate_limited_model import (
     MAX_RATE_LIMIT_RETRIES,
     MAX_RETRY_AFTER_S,
     MAX_TRANSIENT_RETRIES,
-    Limiter,
-    RateLimitTally,
 )
+from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally
 from ci_agent_eval.engine.run import aitest_run
 from tests.integration.engine.rig import Clock, agent, go, run, session
 from tests.model_server import ModelServer

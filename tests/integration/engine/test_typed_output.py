@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from dataclasses import replace
 from datetime import date
@@ -17,7 +18,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import FunctionToolset
 
-from ci_agent_eval.engine.adapters import run_adapter
+from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.redaction import Redactor
@@ -138,7 +139,7 @@ def raises(account: str) -> str:
 def test_an_exception_in_a_tool_of_its_own_is_the_agents_failure():
     result = go([{"tool_calls": [call("raises", account="a")]}], tools=[raises])
     assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
-    assert result.error == "tool 'raises' broke: ZeroDivisionError: by zero"
+    assert result.error.startswith("tool 'raises' broke: ZeroDivisionError: by zero (test_typed_")
     (called,) = result.all_tool_calls
     assert (called.error, called.result) == ("ZeroDivisionError: by zero", None)
     assert called.duration_ms is not None
@@ -150,7 +151,18 @@ def test_an_exception_in_what_makes_its_output_is_the_agents_failure():
 
     result = go([final(words="x")], output_type=breaks)
     assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
-    assert result.error == "the agent's own code raised: ZeroDivisionError: by zero"
+    said = r"the agent's own code raised: ZeroDivisionError: by zero \(test_typed_output.py:\d+\)"
+    assert re.fullmatch(said, result.error)
+
+
+def test_an_exception_in_its_instructions_is_the_agents_failure():
+    def instruct(ctx):
+        return ctx.deps.name
+
+    result = go(["Hello"], instructions=instruct)
+    assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
+    said = r"the agent's own code raised: AttributeError: .* 'name' \(test_typed_output.py:\d+\)"
+    assert re.fullmatch(said, result.error)
 
 
 def test_how_long_its_tools_take_is_measured():

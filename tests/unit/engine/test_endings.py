@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from importlib import import_module
 from typing import get_args
 
 import pytest
@@ -10,9 +11,10 @@ from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine.limits import RunLimits, RunUsage, find_exceeded_limit
+from ci_agent_eval.engine.pydantic_stops import classify_error
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.run_record import RunRecord
-from ci_agent_eval.engine.stops import classify_error
+from ci_agent_eval.engine.stops import STOPS_BY_ERROR
 from ci_agent_eval.errors import InputError
 
 
@@ -91,3 +93,14 @@ def test_a_result_of_no_turns_measures_nothing():
     assert (result.token_usage, result.cost_usd, result.final_response) == (None, None, "")
     assert (result.success, result.outcome) == (False, "error")
     assert result.tool_call_arg("any", "thing") is None
+
+
+def test_every_error_with_a_stop_exists():
+    for name in STOPS_BY_ERROR:
+        module, _, kind = name.rpartition(".")
+        assert issubclass(getattr(import_module(module), kind), Exception)
+
+
+def test_a_failed_assertion_shows_a_short_result():
+    result = AgentResult(Trajectory(), "server_error", "it died", agent="bank")
+    assert repr(result) == "<result of agent 'bank': server_error, turns: 0>"

@@ -26,6 +26,7 @@ def loaded_after(code: str) -> list[str]:
         "import ci_agent_eval.pytest_plugin",
         "import ci_agent_eval.engine",
         "from ci_agent_eval.engine import Agent, Provider, MCPServer, CLIServer, Skill, AgentResult",
+        "from ci_agent_eval.engine import CassetteStore",
     ],
 )
 def test_nothing_heavy_comes_before_the_first_run(code):
@@ -60,7 +61,7 @@ def test_every_public_name_is_there():
 
 
 def test_a_missing_library_is_said_with_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    monkeypatch.delitem(sys.modules, "ci_agent_eval.engine.run", raising=False)
-    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[engine\]'"):
-        engine.aitest_run  # noqa: B018 - it is the asking that is tested
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    monkeypatch.delitem(sys.modules, "ci_agent_eval.engine.adapters.http", raising=False)
+    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[traffic\]'"):
+        engine.HTTPAgent  # noqa: B018 - it is the asking that is tested

@@ -6,7 +6,8 @@ import base64
 
 import pytest
 
-from ci_agent_eval.engine.adapters import CommandAgent, HTTPAgent
+from ci_agent_eval.engine.adapters.command import CommandAgent
+from ci_agent_eval.engine.adapters.http import HTTPAgent
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.secrets import find_declared_secrets
 

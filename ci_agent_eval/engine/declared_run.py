@@ -1,0 +1,200 @@
+"""One run of a declared agent: PydanticAI runs the loop, this module records it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic_ai import Agent as Loop
+from pydantic_ai import AgentRun, ModelRequestNode
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.usage import UsageLimits
+
+from ci_agent_eval.contract.jsonable import clean_text, describe_error
+from ci_agent_eval.contract.measurement import convert_to_ms
+from ci_agent_eval.contract.stops import AgentStop
+from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.engine.declarations import Agent
+from ci_agent_eval.engine.guard import Guard
+from ci_agent_eval.engine.limits import RunLimits, RunUsage, Stop, find_exceeded_limit
+from ci_agent_eval.engine.nested_requests import OuterRun, RunScope, enter_run_scope
+from ci_agent_eval.engine.pausable_deadline import PausableDeadline
+from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
+from ci_agent_eval.engine.rate_limits import RateLimitTally
+from ci_agent_eval.engine.result import AgentResult, Observer
+from ci_agent_eval.engine.run_record import RunRecord, restrict_toolsets
+from ci_agent_eval.engine.session import EngineSession, Toolset
+from ci_agent_eval.engine.steering import build_steering
+from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop
+from ci_agent_eval.engine.turns import convert_to_turns
+from ci_agent_eval.errors import InputError
+
+COMPLETED = Stop("completed", "")
+
+
+@dataclass
+class DeclaredAgentRun:
+    """The state of one run."""
+
+    agent: Agent
+    prompt: str
+    history: Sequence[ModelMessage]
+    limits: RunLimits
+    timeout_s: float | None
+    session: EngineSession
+    episode_id: str
+    guard: Guard | None = None
+    allowed_stops: frozenset[AgentStop] = frozenset()
+    record: RunRecord = field(init=False)
+    tally: RateLimitTally = field(default_factory=RateLimitTally)
+    run_usage: RunUsage = field(default_factory=RunUsage)
+    live: AgentRun[Any, Any] | None = None
+    request: ModelRequestNode[Any, Any] | None = None
+    """The last request to the model, complete or not."""
+
+    def __post_init__(self) -> None:
+        cassette = self.session.get_cassette_session(self.episode_id)
+        tool_player = None if cassette is None else cassette.build_tool_player()
+        self.record = RunRecord(clock=self.session.clock, tool_player=tool_player)
+
+    async def run_to_end(self, observer: Observer) -> AgentResult:
+        """Run to any end; return the result and pass it to the observer."""
+        started = self.session.clock()
+        check_refusals = build_refusal_check(self.session.get_cassette_session(self.episode_id))
+        try:
+            stop = check_refusals(await self._run_to_stop())
+        except InputError:
+            raise
+        except BaseException as error:
+            stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
+            observer(self._build_result(stop, started))
+            raise
+        result = self._build_result(stop, started)
+        observer(result)
+        return result
+
+    async def _run_to_stop(self) -> Stop:
+        """Run to the end; return its stop."""
+        try:
+            async with self.session.toolsets(self.agent, self.episode_id) as toolsets:
+                return await self._run_in_time(toolsets)
+        except UserError as error:
+            raise InputError(f"agent {self.agent.label!r}: {error}") from error
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001 - any error becomes a stop
+            return self._classify_error(error)
+        finally:
+            # The observer is called next, and its records count from there on.
+            self.session.report_usage(self.episode_id, self, None)
+
+    async def _run_in_time(self, toolsets: Sequence[Toolset]) -> Stop:
+        deadline = asyncio.timeout(self.timeout_s)
+        cassette_session = self.session.get_cassette_session(self.episode_id)
+        try:
+            async with deadline:
+                self.tally.on_wait = PausableDeadline(deadline).set_waiting
+                with enter_run_scope(RunScope(cassette_session, self.record, self.run_usage)):
+                    return await self._iterate(toolsets)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+        return Stop(
+            "timeout", f"it was not done after {self.timeout_s:g} s; {self._describe_progress()}"
+        )
+
+    async def _iterate(self, toolsets: Sequence[Toolset]) -> Stop:
+        """Iterate over the nodes of the run; each node is visited before it runs."""
+        async with self._open_loop(toolsets) as live:
+            async for node in live:
+                if Loop.is_model_request_node(node):
+                    self.request, self.record.is_requesting = node, True
+                elif Loop.is_call_tools_node(node):
+                    self.record.add_response(node.model_response)
+                    stop = self._check_response(node.model_response)
+                    if stop is not None:
+                        return stop
+        return find_unfinished_stop(self._build_turns()) or COMPLETED
+
+    def _check_response(self, response: ModelResponse) -> Stop | None:
+        usage, run_usage = response.usage, self.run_usage
+        run_usage.tool_calls += len(response.tool_calls)
+        run_usage.add(usage.total_tokens, float(usage.cost or 0))
+        self.session.report_usage(self.episode_id, self, run_usage)
+        return find_filter_stop(response) or find_exceeded_limit(self.limits, run_usage)
+
+    @asynccontextmanager
+    async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
+        agent = self.agent
+        async with self.session.get_loop(agent).iter(
+            self.prompt,
+            model=await self.session.build_run_model(agent, self.episode_id, self.tally),
+            toolsets=restrict_toolsets(agent, toolsets, _build_skill_toolsets(agent), self.record),
+            message_history=list(self.history) or None,
+            usage_limits=UsageLimits(request_limit=self.limits.max_turns),
+            infer_name=False,
+            capabilities=[*build_steering(self.guard, self.record, agent), OuterRun()],
+        ) as live:
+            self.live = live
+            yield live
+
+    def _classify_error(self, error: Exception) -> Stop:
+        """Return the stop of an error, with details of this run."""
+        stop = classify_error(error, self.record)
+        if stop.reason == "max_turns":
+            return replace(stop, error=f"it was not done after {self.limits.max_turns} turns")
+        if stop.reason == "model_error" and self.tally.rate_limited:
+            times = self.tally.rate_limited
+            return Stop("model_error", f"{stop.error} (429, too many requests: {times} times)")
+        return stop
+
+    def _describe_progress(self) -> str:
+        answers = self.record.response_count
+        if self.record.is_requesting:
+            return f"request {answers + 1} to the model was open"
+        return f"it was at work on the model's answer {answers}" if answers else "it had not begun"
+
+    def _new_messages(self) -> Sequence[ModelMessage]:
+        return () if self.live is None else self.live.new_messages()
+
+    def _build_turns(self) -> tuple[Turn, ...]:
+        turns = convert_to_turns(self._new_messages(), self.record)
+        return turns or (Turn(role="user", content=self.prompt),)
+
+    def _list_tools(self) -> tuple[str, ...]:
+        """Return the names of the tools in the last request."""
+        context = self.request.last_request_context if self.request else None
+        if context is None:
+            return ()
+        return tuple(tool.name for tool in context.model_request_parameters.function_tools)
+
+    def _build_result(self, stop: Stop, started: float) -> AgentResult:
+        return AgentResult(
+            trajectory=Trajectory(turns=self._build_turns()),
+            stop_reason=stop.reason,
+            error=clean_text(stop.error) or None,
+            duration_ms=convert_to_ms(self.session.clock() - started),
+            messages=tuple(self.live.all_messages()) if self.live else tuple(self.history),
+            rate_limited=self.tally.rate_limited,
+            available_tools=self._list_tools(),
+            cassette=self.session.get_cassette_counts(self.episode_id),
+            agent=self.agent.label,
+            model=self.agent.provider.model_id,
+            needs_turn=stop.needs_turn,
+            allowed_stops=self.allowed_stops,
+        )
+
+
+def _build_skill_toolsets(agent: Agent) -> Sequence[Toolset]:
+    """Build the tool that reads a skill's files, which is always allowed."""
+    if agent.skill is None:
+        return ()
+    from ci_agent_eval.engine.skill_files import build_skill_toolset  # noqa: PLC0415 - most have none
+    from ci_agent_eval.engine.skills import Skill  # noqa: PLC0415 - as above
+
+    toolset = build_skill_toolset(agent.skill) if isinstance(agent.skill, Skill) else None
+    return () if toolset is None else (toolset,)

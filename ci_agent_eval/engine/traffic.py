@@ -1,0 +1,359 @@
+"""The model traffic of an agent that runs: watched, stopped at limits, and read at its end.
+
+The record does not depend on the agent: whatever its framework makes of a refusal or an error, the
+recorder knows which calls were refused, failed or answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from threading import current_thread, main_thread
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from ci_agent_eval.contract.episode import TrafficSummary
+from ci_agent_eval.contract.jsonable import describe_error
+from ci_agent_eval.contract.stops import StopCause
+from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
+from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop, find_exceeded_limit
+from ci_agent_eval.engine.stops import describe_own_error
+from ci_agent_eval.engine.traces.run_spans import RunSpans
+from ci_agent_eval.model_traffic import attribution, hooks
+from ci_agent_eval.model_traffic.conversations import KnownPrompt, find_usable_answer
+from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call
+from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
+from ci_agent_eval.model_traffic.trajectory import MAX_NAME_CHARACTERS, build_trajectory, limit_text
+from ci_agent_eval.model_traffic.usage import CallUsageCounter, ComputeCost, TrafficUsage
+from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.spending import lack_measurement
+from ci_agent_eval.recording.traffic import EpisodeTraffic, merge_reply
+from ci_agent_eval.storage.ledger.rate_windows import RateWindows
+
+_CONTEXT_OVERFLOWS = (
+    b"context_length_exceeded",  # OpenAI
+    b"prompt is too long",  # Anthropic
+    b"input token count",  # Gemini
+    b"Input is too long",  # Bedrock
+)
+"""Parts of error answers to a request that does not fit the model."""
+
+_TURN_LIMITS = frozenset({"MaxTurnsExceeded", "GraphRecursionError", "AgentMaxStepsError"})
+"""Exceptions of frameworks whose own limit of turns was reached."""
+
+_REPORTS_OF_FAILED_CALLS = frozenset({"completed", "model_error", "agent_error", "empty_answer"})
+"""Stops that a framework may report if the model did not answer."""
+
+FIRST_PAUSE_S = 0.5
+"""Pause of the calls to an address after status 429 that names none."""
+MAX_PAUSE_S = 120.0
+"""Longest pause of the calls to an address after status 429."""
+MAX_ERROR_CHARACTERS = 500
+"""Characters kept of a provider's error message."""
+
+
+_prices: WeakKeyDictionary[ModelCall, CallPrice | None] = WeakKeyDictionary()
+
+
+def find_price(call: ModelCall) -> CallPrice | None:
+    """Return the price of an ended call; None: unknown, or without the price table installed."""
+    if call.state == "open":
+        return None
+    if call not in _prices:
+        try:
+            _prices[call] = price_call(call)
+        except ImportError:
+            _prices[call] = None
+    return _prices[call]
+
+
+def compute_call_cost(call: ModelCall) -> float | None:
+    """Return the cost of a call in US dollars; None: unknown."""
+    price = find_price(call)
+    return None if price is None else price.cost_usd
+
+
+def find_traffic_stop(limits: RunLimits, usage: TrafficUsage, open_calls: int = 0) -> Stop | None:
+    """Return the stop of the first limit that is exceeded, or that an open call would exceed."""
+    if limits.max_turns is not None and usage.turns + open_calls > limits.max_turns:
+        return Stop("max_turns", f"it was not done after {limits.max_turns} turns", needs_turn=True)
+    used = RunUsage(usage.tool_calls, usage.tokens, usage.cost_usd)
+    return find_exceeded_limit(limits, used)
+
+
+@dataclass(eq=False)
+class LimitCheck:
+    """Refuses model calls from the first exceeded limit on; `stop` then says which it is."""
+
+    find_stop: Callable[[], Stop | None]
+    stop: Stop | None = None
+
+    def __call__(self, _: TrafficRecorder) -> str | None:
+        """Return the reason to refuse a call, if any."""
+        self.stop = self.stop or self.find_stop()
+        if self.stop is None:
+            return None
+        return f"refused by ci_agent_eval, over budget ({self.stop.reason}): {self.stop.error}"
+
+
+@contextmanager
+def watch_traffic(recorder: TrafficRecorder) -> Iterator[None]:
+    """Record the model calls of the `with` block."""
+    hooks.install()
+    attribution.add_running(recorder)
+    try:
+        with attribution.use_recorder(recorder):
+            yield
+    finally:
+        attribution.remove_running(recorder)
+        hooks.uninstall()
+
+
+@dataclass(eq=False)
+class TrafficRates:
+    """The rate limits of model APIs: after status 429 all calls to the address wait."""
+
+    windows: Callable[[str], RateWindows] | None = None
+    """Returns the windows of an address, shared between runs; None: calls wait for nothing."""
+    rate_limited: int = 0
+    """Answers with status 429."""
+
+    def get_wait_s(self, call: ModelCall) -> float:
+        """Return the seconds that a call must wait."""
+        if self.windows is None:
+            return 0.0
+        entry_or_wait = self.windows(_get_origin(call)).take(0)
+        return entry_or_wait if isinstance(entry_or_wait, float) else 0.0
+
+    def note_answer(self, call: ModelCall) -> None:
+        """Pause the calls to an address that answered with status 429."""
+        if call.status != HTTPStatus.TOO_MANY_REQUESTS or call.source != "live":
+            return
+        self.rate_limited += 1
+        if self.windows is not None:
+            retry_after = min(_parse_retry_after(call), MAX_PAUSE_S)
+            self.windows(_get_origin(call)).pause(retry_after)
+
+
+def _get_origin(call: ModelCall) -> str:
+    address = urlsplit(call.url)
+    return f"{address.scheme}://{address.netloc}"
+
+
+def _parse_retry_after(call: ModelCall) -> float:
+    """Return the seconds after which the provider accepts calls again; a date counts as unset."""
+    try:
+        return max(float(call.headers["retry-after"]), 0.0)
+    except (KeyError, ValueError):
+        return FIRST_PAUSE_S
+
+
+@dataclass(eq=False)
+class RunTraffic:
+    """The model traffic of one run of an agent."""
+
+    clock: Clock
+    prompt: str
+    limits: RunLimits
+    rates: TrafficRates = field(default_factory=TrafficRates)
+    on_answer: Callable[[], None] = lambda: None
+    """Called after each call, in the thread that made it."""
+    compute_cost: ComputeCost = compute_call_cost
+    recorder: TrafficRecorder = field(init=False)
+    spans: RunSpans = field(init=False)
+    _check: LimitCheck = field(init=False)
+    _counter: CallUsageCounter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._counter = CallUsageCounter(self.compute_cost)
+        self._check = LimitCheck(self._find_limit_stop)
+        self.recorder = TrafficRecorder(
+            self.clock,
+            check_limits=self._check,
+            get_wait_s=self.rates.get_wait_s,
+            on_call_ended=self._note_answer,
+        )
+        self.spans = RunSpans(self.recorder)
+
+    def _note_answer(self, call: ModelCall) -> None:
+        self.rates.note_answer(call)
+        self.on_answer()
+
+    @property
+    def usage(self) -> RunUsage:
+        """The usage of the run so far."""
+        used = self._counter.count(self.recorder.calls)
+        return RunUsage(used.tool_calls, used.tokens, used.cost_usd)
+
+    def _find_limit_stop(self) -> Stop | None:
+        calls = self.recorder.calls
+        open_calls = sum(call.state == "open" for call in calls)
+        used = self._counter.count(calls, with_cost=self.limits.cost_usd is not None)
+        return find_traffic_stop(self.limits, used, open_calls)
+
+    def merge_turns(self, own: Sequence[Turn]) -> tuple[Sequence[Turn], Sequence[TrajectoryAgent]]:
+        """Return the turns of the run and its agents: the adapter's, completed by the traffic.
+
+        An adapter that has measured its turns keeps them; of others the final text is kept.
+        """
+        prompt = KnownPrompt(self.prompt)
+        found = build_trajectory(
+            self.recorder.calls, find_prompt=lambda _: prompt, compute_cost=self.compute_cost
+        )
+        found = self.spans.complete(found)
+        seen = [one.turn for one in found.turns]
+        answers = [turn for turn in seen if turn.role == "assistant"]
+        replies = [turn for turn in own if turn.role == "assistant"]
+        if not answers and not _is_measured(replies):
+            answers = seen = list(self.spans.read_answers())
+        if not answers:
+            return own, ()
+        if not replies:
+            return [*seen, *own], found.agents
+        if len(replies) > 1 and (_is_measured(replies) or len(replies) > len(answers)):
+            return own, ()
+        if _is_measured(replies):
+            return [merge_reply(replies[0], answers)], ()
+        if self._check.stop is not None or self._find_failed_call() is not None:
+            return seen, found.agents  # the agent's text is about the refusal or the error
+        return _set_final_text(seen, replies[-1]), found.agents
+
+    def find_stop(self, stop: Stop) -> Stop:
+        """Return why the run ended, by the recorder's state before the agent's own report."""
+        if self._check.stop is not None:
+            return self._check.stop
+        failed = self._find_failed_call()
+        if failed is None or stop.reason not in _REPORTS_OF_FAILED_CALLS:
+            return stop
+        return _describe_failed_call(failed)
+
+    def classify_error(self, error: Exception) -> Stop | None:
+        """Return the stop of an exception after the model had answered; None if it had not."""
+        if not self.recorder.calls or self._find_failed_call() is not None:
+            return None
+        if {kind.__name__ for kind in type(error).__mro__} & _TURN_LIMITS:
+            return Stop("max_turns", f"its own limit was reached: {describe_error(error)}")
+        return Stop("agent_error", f"the agent's own code raised: {describe_own_error(error)}")
+
+    def refuse_calls(self, reason: str) -> None:
+        """Refuse all further calls, such as those of a thread that cannot be stopped."""
+        self.recorder.refusal = self.recorder.refusal or f"refused by ci_agent_eval: {reason}"
+
+    def _find_failed_call(self) -> ModelCall | None:
+        """Return the last call if it has no answer."""
+        calls = [call for call in self.recorder.calls if call.state != "refused"]
+        return calls[-1] if calls and find_usable_answer(calls[-1]) is None else None
+
+
+def _is_measured(turns: Sequence[Turn]) -> bool:
+    return any(
+        turn.tokens is not None or turn.cost_usd is not None or turn.tool_calls for turn in turns
+    )
+
+
+def _set_final_text(seen: Sequence[Turn], reply: Turn) -> Sequence[Turn]:
+    """Return the turns with the agent's final text and typed output in the last answer."""
+    last = max(place for place, turn in enumerate(seen) if turn.role == "assistant")
+    update = {"typed_output": reply.typed_output} if reply.typed_output is not None else {}
+    if reply.content:
+        update["content"] = reply.content
+    return [*seen[:last], seen[last].model_copy(update=update), *seen[last + 1 :]]
+
+
+def _describe_failed_call(call: ModelCall) -> Stop:
+    """Return the stop of a call without an answer: an infrastructure error in most cases."""
+    answer = call.answer
+    text = (answer.error if answer is not None else None) or call.error or "it gave no answer"
+    message = limit_text(text, MAX_ERROR_CHARACTERS)
+    if (call.status or 0) < HTTPStatus.BAD_REQUEST:
+        return Stop("model_error", f"the model's API gave no answer: {message}")
+    if any(part in b"".join(call.chunks) for part in _CONTEXT_OVERFLOWS):
+        return Stop("context_window", f"the request no longer fits the model: {message}")
+    return Stop("model_error", f"the model's API answered with status {call.status}: {message}")
+
+
+def list_offered_tools(recorder: TrafficRecorder) -> tuple[str, ...]:
+    """Return the names of the tools that the requests offer."""
+    requests = (call.request for call in recorder.calls)
+    return tuple(sorted({tool.name for one in requests if one is not None for tool in one.tools}))
+
+
+def summarize_traffic(
+    recorder: TrafficRecorder, turns: Sequence[Turn], span_calls: int = 0
+) -> TrafficSummary | None:
+    """Count the model calls of a run or of a test's own code; only spans show `span_calls`.
+
+    None: there were none, and the turns have their tokens from elsewhere.
+    """
+    calls = recorder.calls
+    unattributed = attribution.count_unattributed(recorder)
+    if not calls and not unattributed and not span_calls and not lack_measurement(turns):
+        return None
+    answers = {call.number: find_usable_answer(call) for call in calls}
+    unanswered = [call for call in calls if answers[call.number] is None]
+    prices = {call.number: find_price(call) for call in calls}
+    unpriced = [
+        answer.model or (call.request and call.request.model) or "unknown"
+        for call in calls
+        if (answer := answers[call.number]) and answer.tokens and prices[call.number] is None
+    ]
+    by_vendor = [price.model for price in prices.values() if price and price.is_vendor_price]
+    return TrafficSummary(
+        requests=len(calls),
+        refused=sum(call.state == "refused" for call in calls),
+        failed=sum(call.state != "refused" for call in unanswered),
+        replayed=sum(call.source == "replayed" for call in calls),
+        unattributed=unattributed,
+        span_calls=span_calls,
+        is_shared=recorder.is_shared,
+        unpriced_models=_list_names(unpriced),
+        vendor_priced_models=_list_names(by_vendor),
+    )
+
+
+def _list_names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({limit_text(name, MAX_NAME_CHARACTERS) for name in names}))
+
+
+def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) -> EpisodeTraffic:
+    """Let the model calls of a test's own code become turns, within the episode's budgets."""
+
+    def find_stop() -> Stop | None:
+        limits = RunLimits.from_budgets(recorder.budgets)
+        has_limit = limits.cost_usd is not None
+        used = traffic.measure_usage(recorder.recorded_turns.parts, with_cost=has_limit)
+        return find_traffic_stop(limits, *used)
+
+    def find_limit_stop() -> StopCause | None:
+        return None if check.stop is None else StopCause(check.stop.reason, check.stop.error)
+
+    def list_conditions() -> Mapping[str, object]:
+        is_priced = any(compute_call_cost(call) is not None for call in calls.calls)
+        return {
+            "tools": list_offered_tools(calls) or None,
+            "prices": get_price_table() if is_priced else None,
+        }
+
+    def note_answer(call: ModelCall) -> None:
+        rates.note_answer(call)
+        if current_thread() is main_thread():  # a stop of the suite acts on this thread
+            recorder.report_spending()
+
+    check = LimitCheck(find_stop)
+    calls = TrafficRecorder(
+        clock,
+        check_limits=check,
+        get_wait_s=rates.get_wait_s,
+        on_call_ended=note_answer,
+    )
+    traffic = EpisodeTraffic(
+        calls,
+        compute_call_cost,
+        find_limit_stop,
+        lambda turns: summarize_traffic(calls, turns),
+        list_conditions,
+    )
+    recorder.recorded_turns.traffic = traffic
+    return traffic

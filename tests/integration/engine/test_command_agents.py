@@ -1,0 +1,148 @@
+"""Programs as agents: events on standard output, failures and process trees."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.engine.adapters.command import CommandAgent
+from ci_agent_eval.engine.limits import RunLimits
+from tests.integration.engine.rig import run_agent
+
+
+def python(code, **options):
+    return CommandAgent([sys.executable, "-c", code], name="prog", **options)
+
+
+SPEAKS = """
+import json, sys
+prompt = sys.stdin.read()
+def say(**event): print(json.dumps(event), flush=True)
+say(type="tool_call", name="balance", arguments={"q": prompt})
+say(type="tool_result", result=1500)
+say(type="text", text="You have 1500.")
+say(type="usage", input=10, output=5)
+"""
+
+
+def test_a_program_is_an_agent():
+    result = run_agent(python(SPEAKS))
+    assert (result.stop_reason, result.final_response, result.error) == (
+        "completed",
+        "You have 1500.",
+        None,
+    )
+    assert result.tool_call_arg("balance", "q") == "my balance?"
+    assert result.all_tool_calls[0].result == 1500
+    assert [turn.role for turn in result.turns] == ["user", "assistant", "assistant"]
+
+
+def test_a_program_may_be_told_what_went_before():
+    code = "import json,sys; d=json.load(sys.stdin); print(json.dumps({'type':'text','text':str(len(d['messages']))+d['prompt']}))"
+    agent = python(code, stdin="json")
+    first = run_agent(agent, "a")
+    assert [
+        first.final_response,
+        run_agent(agent, "b", messages=first.messages).final_response,
+    ] == [
+        "0a",
+        "2b",
+    ]
+
+
+def test_a_program_gets_the_environment_it_is_given(monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", "secret")
+    code = "import json,os; print(json.dumps({'type':'text','text':' '.join(k for k in ('MY_TOKEN','GIVEN') if k in os.environ)}))"
+    assert run_agent(python(code, env={"GIVEN": "1"})).final_response == "GIVEN"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "import sys; sys.exit('no luck')",
+            "prog ended with exit code 1; its stderr ends with: no luck",
+        ),
+        ("print('hello')", "wrote a line 1 that cannot be read: it is no JSON"),
+        ("print('x' * 10_000)\nimport time; time.sleep(60)", "wrote more than 5000 bytes"),
+        ("while True: print('{}' * 5000, flush=True)", "wrote more than 5000 bytes"),
+    ],
+)
+def test_a_program_that_breaks_is_an_infrastructure_error(code, said):
+    result = run_agent(python(code, cap_bytes=5000))
+    assert result.stop_reason == "model_error"
+    assert said in result.error
+
+
+USAGE = 'print(\'{"type": "usage", "finish_reason": "max_tokens"}\')'
+SAYS = 'print(\'{"type": "text", "text": "Well,"}\')'
+
+
+@pytest.mark.parametrize(
+    ("code", "stop", "said"),
+    [
+        ("pass", "empty_answer", "prog gave no answer; its stderr is empty"),
+        (SAYS.replace("Well,", " "), "empty_answer", "no text"),
+        (f"{SAYS}\n{USAGE}", "truncated", "token limit"),
+        (f"{SAYS}\n{USAGE.replace('max_tokens', 'SAFETY')}", "refusal", "refused: Well,"),
+    ],
+)
+def test_a_program_without_an_answer_is_an_agent_failure(code, stop, said):
+    result = run_agent(python(code))
+    assert (result.stop_reason, result.outcome) == (stop, "failed")
+    assert said in result.error
+
+
+def test_a_program_that_is_not_there():
+    result = run_agent(CommandAgent(["/no/such/program"]))
+    assert (result.stop_reason, result.agent) == ("model_error", "program")
+    assert "could not be started" in result.error
+
+
+def test_a_program_that_does_not_read_a_long_prompt_still_answers():
+    code = """print('{"type": "text", "text": "no need"}')"""
+    assert run_agent(python(code), "x" * 1_000_000).final_response == "no need"
+
+
+HANGS = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print('{"type": "text", "text": "%d"}' % child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+
+
+def test_a_program_that_hangs_is_gone_with_its_children_and_keeps_what_it_said():
+    result = run_agent(python(HANGS), timeout_s=2)
+    assert result.stop_reason == "timeout"
+    assert not is_alive(int(result.final_response))
+
+
+def test_a_child_that_outlives_a_program_is_gone_as_well():
+    silent = "Popen(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, args="
+    result = run_agent(python(HANGS.rsplit("time.sleep", 1)[0].replace("Popen(", silent)))
+    assert result.stop_reason == "completed"
+    assert not is_alive(int(result.final_response))
+
+
+def test_hostile_text_is_kept_as_text():
+    text = "\ud800 \x00 ::error:: <!-- @all -->"
+    code = f"import json; print(json.dumps({{'type': 'text', 'text': {json.dumps(text)}}}))"
+    assert run_agent(python(code)).final_response == "\ufffd \x00 ::error:: <!-- @all -->"
+
+
+def test_turns_that_were_taken_beyond_the_limit_are_not_counted_twice():
+    result = run_agent(python(SPEAKS), limits=RunLimits(max_turns=1))
+    assert (result.stop_reason, result.needs_turn) == ("max_turns", False)

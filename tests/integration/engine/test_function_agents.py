@@ -1,0 +1,196 @@
+"""Functions as agents: answers, errors, deadlines and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelContextWindowExceededError,
+    RunCancelled,
+    RunTimedOut,
+    UsageLimitExceeded,
+)
+
+from ci_agent_eval.engine.adapters.protocol import Reply
+from ci_agent_eval.engine.adapters.run import run_adapter
+from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.errors import InputError
+from tests.integration.engine import rig
+from tests.integration.engine.rig import run_agent
+
+
+async def echoes(message):
+    return f"you said {message}"
+
+
+def test_an_async_function_is_an_agent():
+    result = run_agent(echoes, "hello")
+    assert (result.stop_reason, result.final_response) == ("completed", "you said hello")
+    assert [turn.role for turn in result.turns] == ["user", "assistant"]
+    assert result.agent == "echoes"
+    assert result.turns[1].latency_ms is not None
+    assert (result.token_usage, result.cost_usd) == (None, None)
+    assert result.messages == (
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "you said hello"},
+    )
+
+
+def test_a_plain_function_runs_beside_the_loop_and_may_show_what_it_did():
+    def respond(message):
+        assert threading.current_thread() is not threading.main_thread()
+        return Reply(
+            "1500",
+            tool_calls=[{"name": "balance", "arguments": {"a": 1}, "result": {"usd": 1500}}],
+            usage={"input": 10, "output": 2},
+            cost_usd=0.25,
+        )
+
+    result = run_agent(respond)
+    assert result.tool_call_arg("balance", "a") == 1
+    assert result.all_tool_calls[0].result == {"usd": 1500}
+    assert (result.token_usage.total, result.cost_usd) == (12, 0.25)
+
+
+def test_a_function_of_two_sees_what_went_before():
+    def respond(message, history):
+        return f"{len(history)} before: {history[0]['content'] if history else '-'}"
+
+    first = run_agent(respond, "one")
+    second = run_agent(respond, "two", messages=first.messages)
+    assert (first.final_response, second.final_response) == ("0 before: -", "2 before: one")
+    assert len(second.messages) == 4
+
+
+@pytest.mark.parametrize(
+    ("respond", "said"),
+    [
+        (lambda message: 1 / 0, "the agent failed: ZeroDivisionError: division by zero"),
+        (
+            lambda message: next(iter(())),
+            "the agent failed: RuntimeError: it raised StopIteration()",
+        ),
+        (lambda message: None, "returned a NoneType; return a text or a Reply"),
+        (lambda message: Reply("x", tool_calls=[{"nom": 1}]), "cannot be read"),
+        (lambda message: Reply("x", usage={"input": -1}), "cannot be read"),
+    ],
+)
+def test_a_function_that_gives_no_answer_ends_the_run_and_no_other(respond, said):
+    result = run_agent(respond)
+    assert (result.stop_reason, result.outcome) == ("model_error", "error")
+    assert said in result.error
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_a_function_that_hangs_is_left_at_its_deadline(kind):
+    release = threading.Event()
+
+    async def hangs(message):
+        await asyncio.Event().wait()
+
+    def blocks(message):
+        release.wait(30)
+
+    result = run_agent({"async": hangs, "plain": blocks}[kind], timeout_s=0.05)
+    release.set()
+    assert (result.stop_reason, result.error) == ("timeout", "it was not done after 0.05 s")
+    assert result.turns[0].content == "my balance?"
+
+
+def test_an_agent_says_itself_that_it_refused_or_went_too_far():
+    assert (
+        run_agent(lambda m: Reply("no", stop_reason="refusal", error="no")).stop_reason == "refusal"
+    )
+    calls = [{"name": "x"}] * 3
+    result = run_agent(lambda m: Reply("y", tool_calls=calls), limits=RunLimits(tool_calls=2))
+    assert result.stop_reason == "tool_call_limit"
+
+
+@pytest.mark.parametrize(
+    ("reply", "stop"),
+    [
+        ("", "empty_answer"),
+        (Reply("  \n"), "empty_answer"),
+        (Reply("", tool_calls=[{"name": "note"}]), "completed"),
+        (Reply("You have", finish_reason="MAX_TOKENS"), "truncated"),
+        (Reply("No.", finish_reason="refusal"), "refusal"),
+        (Reply("Fine.", finish_reason="end_turn"), "completed"),
+        (Reply("Fine.", finish_reason="a new word"), "completed"),
+    ],
+)
+def test_an_answer_that_is_none(reply, stop):
+    assert run_agent(lambda message: reply).stop_reason == stop
+
+
+class BadRequestError(Exception):
+    """Stands for that of OpenAI's library."""
+
+    code = "context_length_exceeded"
+
+
+@pytest.mark.parametrize(
+    ("error", "stop"),
+    [
+        (BadRequestError("too long"), "context_window"),
+        (ModelContextWindowExceededError("gpt", "too long"), "context_window"),
+        (ExceptionGroup("all", [BadRequestError("a"), BadRequestError("b")]), "context_window"),
+        (ExceptionGroup("all", [BadRequestError("a"), ValueError("b")]), "model_error"),
+        (ContentFilterError("filtered"), "refusal"),
+        (UsageLimitExceeded("too many"), "max_turns"),
+        (RunTimedOut("after 3 s"), "timeout"),
+        (RunCancelled("by a tool"), "cancelled"),
+        (ValueError("context_length_exceeded"), "model_error"),
+    ],
+)
+def test_an_error_that_a_function_raises_says_how_its_model_ended(error, stop):
+    def respond(message):
+        raise error
+
+    assert run_agent(respond).stop_reason == stop
+
+
+def test_allowed_ends_pass():
+    def allowing(stops):
+        async def once():
+            async with rig.session() as opened:
+                empty = lambda message: ""  # noqa: E731 - as a user may write it
+                return await aitest_run(empty, "x", session=opened, allowed_stops=stops)
+
+        return asyncio.run(once())
+
+    assert allowing("empty_answer").outcome == "passed"
+    assert allowing({"refusal"}).outcome == "failed"
+    with pytest.raises(
+        InputError, match=r"aitest_run\.allowed_stops: must be one or several of max_turns, "
+    ):
+        allowing({"model_error"})
+
+
+def test_a_cancelled_run_is_seen_and_stays_cancelled():
+    async def cancelled():
+        seen, began = [], asyncio.Event()
+
+        async def respond(message):
+            began.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.ensure_future(
+            run_adapter(respond, "hello", clock=time.monotonic, observer=seen.append)
+        )
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return [result.stop_reason for result in seen]
+
+    assert asyncio.run(cancelled()) == ["cancelled"]
+
+
+def test_what_is_no_agent_is_refused():
+    with pytest.raises(InputError, match="int is no agent; give"):
+        run_agent(3)

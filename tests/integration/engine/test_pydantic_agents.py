@@ -1,0 +1,230 @@
+"""PydanticAI agents as they are: turns, limits, cassettes and ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import BinaryImage, FilePart, ModelResponse, ThinkingPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.usage import UsageLimits
+
+from ci_agent_eval.engine.adapters.loop import LoopAgent
+from ci_agent_eval.engine.cassette import CassetteStore
+from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.redaction import Redactor
+from tests.integration.engine import rig
+from tests.integration.engine.rig import run_agent
+from tests.model_server import ModelServer
+from tests.model_server.script import call
+
+SCRIPT = [{"tool_calls": [call("balance", account="checking")]}, "You have {tool}"]
+
+
+def balance(account: str) -> dict[str, object]:
+    """What an account holds."""
+    return {"account": account, "usd": 1500}
+
+
+def loop_agent(server, **options):
+    model = OpenAIChatModel(
+        "gpt-5-mini", provider=OpenAIProvider(base_url=server.base_url, api_key="k")
+    )
+    return Agent(model, tools=[balance], **options)
+
+
+def test_a_pydantic_agent_is_an_agent():
+    with ModelServer(SCRIPT) as server:
+        result = run_agent(loop_agent(server, name="teller"))
+    assert (result.stop_reason, result.agent, result.model) == (
+        "completed",
+        "teller",
+        "openai:gpt-5-mini",
+    )
+    assert result.final_response == 'You have {"account":"checking","usd":1500}'
+    assert [turn.role for turn in result.turns] == ["user", "assistant", "assistant"]
+    assert result.all_tool_calls[0].result == {"account": "checking", "usd": 1500}
+    assert result.token_usage.total == 240
+    assert all(turn.latency_ms is not None for turn in result.trajectory.agent_turns)
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "reason"),
+    [
+        ([SCRIPT[0], {"hang": True}], {"timeout_s": 0.5}, "timeout"),
+        ([SCRIPT[0], 400], {}, "model_error"),
+        (SCRIPT, {"limits": RunLimits(max_turns=1)}, "max_turns"),
+        ([SCRIPT[0], SCRIPT[0], "x"], {"limits": RunLimits(tool_calls=0)}, "tool_call_limit"),
+    ],
+)
+def test_a_pydantic_agent_keeps_what_it_did_however_it_ends(script, options, reason):
+    with ModelServer(script) as server:
+        result = run_agent(loop_agent(server), **options)
+    assert result.stop_reason == reason
+    assert result.tool_was_called("balance")
+
+
+def test_a_pydantic_agent_goes_on_from_where_it_was():
+    with ModelServer(["first", "second"]) as server:
+        agent = loop_agent(server)
+        first = run_agent(agent, "one")
+        second = run_agent(agent, "two", messages=first.messages)
+    assert [turn.content for turn in second.turns] == ["two", "second"]
+
+
+def test_a_pydantic_agent_is_recorded_and_replayed(tmp_path):
+    redactor = Redactor.from_environ({})
+    with ModelServer(SCRIPT) as server:
+        agent = loop_agent(server)
+        with CassetteStore("record", redactor).episode("e", tmp_path, "s") as cassette_session:
+            live = run_agent(agent, cassette_session=cassette_session)
+    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as cassette_session:
+        again = run_agent(agent, cassette_session=cassette_session)
+    assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
+    assert again.final_response == live.final_response
+    assert again.turns[1].latency_ms == live.turns[1].latency_ms
+    assert {t.source for t in again.trajectory.agent_turns} == {"replayed"}
+
+
+def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    redactor = Redactor.from_environ({})
+    store = CassetteStore("record", redactor)
+    with ModelServer(["hello"]) as server, store.episode("e", tmp_path, "s") as cassette_session:
+        run_agent(Agent(loop_agent(server).model), cassette_session=cassette_session)
+    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as cassette_session:
+        assert (
+            run_agent(
+                Agent("openai-chat:gpt-5-mini", defer_model_check=True),
+                cassette_session=cassette_session,
+            ).final_response
+            == "hello"
+        )
+
+
+def test_a_model_that_goes_past_the_cassette_is_refused(tmp_path):
+    agent = Agent("openai:gpt-5-mini", defer_model_check=True)
+    store = CassetteStore("replay", Redactor.from_environ({}))
+    with (
+        store.episode("e", tmp_path, "s") as cassette_session,
+        agent.override(model=TestModel()),
+        pytest.raises(InputError, match="its model is overridden"),
+    ):
+        run_agent(agent, cassette_session=cassette_session)
+
+
+def test_an_agent_without_a_model_is_refused():
+    with pytest.raises(InputError, match="has no model"):
+        run_agent(LoopAgent(Agent(), name="x"))
+
+
+async def echo(message):
+    return f"you said {message}"
+
+
+def test_any_agent_stands_where_a_declared_one_does(tmp_path):
+    def answer(agent, mode):
+        async def once():
+            store = CassetteStore(mode, Redactor.from_environ({}))
+            opened = rig.session(cassettes=store, cassette_mode=mode)
+            async with opened:
+                with store.episode("e", tmp_path, "s"):
+                    return await aitest_run(
+                        agent, "my balance?", session=opened, episode_id="e", max_turns=5
+                    )
+
+        return asyncio.run(once())
+
+    assert answer(echo, "off").final_response == "you said my balance?"
+    with ModelServer(SCRIPT) as server:
+        agent = loop_agent(server)
+        assert answer(agent, "record").cassette == CassetteCounts(live=2)
+    assert answer(agent, "replay").cassette == CassetteCounts(hits=2)
+
+
+def test_turns_asked_for_hold_for_any_agent():
+    async def once(agent):
+        async with rig.session() as opened:
+            return await aitest_run(agent, "x", session=opened, max_turns=1)
+
+    with ModelServer(SCRIPT) as server:
+        result = asyncio.run(once(loop_agent(server)))
+    assert (result.stop_reason, result.needs_turn) == ("max_turns", True)
+
+
+UNFINISHED = {
+    "refusal": [{"refusal": "I will not."}],
+    "truncated": [{"text": "You have", "finish_reason": "length"}],
+    "context_window": [{"status": 400, "code": "context_length_exceeded"}],
+    "empty_answer": [{"text": ""}, {"text": ""}],
+}
+
+
+@pytest.mark.parametrize("stop", UNFINISHED)
+def test_a_pydantic_agent_that_does_not_finish(stop):
+    with ModelServer(UNFINISHED[stop]) as server:
+        result = run_agent(loop_agent(server))
+    assert (result.stop_reason, result.outcome) == (stop, "failed")
+
+
+@pytest.mark.parametrize("stop", ["refusal", "truncated", "empty_answer"])
+def test_a_replayed_run_ends_as_it_was_recorded(stop, tmp_path):
+    def ask(agent, mode):
+        async def once():
+            store = CassetteStore(mode, Redactor.from_environ({}))
+            async with rig.session(cassettes=store, cassette_mode=mode) as opened:
+                with store.episode("e", tmp_path, "s"):
+                    return await aitest_run(agent, "hi", session=opened, episode_id="e")
+
+        return asyncio.run(once())
+
+    with ModelServer(UNFINISHED[stop]) as server:
+        live = ask(loop_agent(server), "record")
+        replayed = ask(loop_agent(server), "replay")
+    assert (replayed.stop_reason, replayed.error) == (live.stop_reason, live.error)
+    assert live.stop_reason == stop
+    reasons = [[turn.finish_reason for turn in one.turns] for one in (live, replayed)]
+    assert reasons[0] == reasons[1]
+    assert reasons[1][-1] is not None
+
+
+def test_the_limit_of_an_agent_inside_is_no_turn_that_the_outer_one_needed():
+    inner = Agent(TestModel(), tools=[balance])
+    outer = Agent(TestModel())
+
+    @outer.tool_plain
+    async def delegate() -> str:
+        return (await inner.run("x", usage_limits=UsageLimits(request_limit=1))).output
+
+    result = run_agent(outer, limits=RunLimits(max_turns=3))
+    assert (result.stop_reason, result.outcome, result.needs_turn) == ("max_turns", "failed", False)
+
+
+def test_typed_output_and_an_attachment_are_answers():
+    def image(messages, info):
+        return ModelResponse(parts=[FilePart(BinaryImage(b"png", media_type="image/png"))])
+
+    model = FunctionModel(image, profile={"supports_image_output": True})
+    result = run_agent(Agent(model, output_type=BinaryImage))
+    assert (result.stop_reason, result.final_response) == ("completed", "<image/png, 3 bytes>")
+    typed = run_agent(Agent(TestModel(custom_output_args={"usd": 3}), output_type=dict[str, int]))
+    assert typed.stop_reason == "completed"
+
+
+def test_thinking_alone_is_no_answer():
+    def thinks(messages, info):
+        return ModelResponse(parts=[ThinkingPart("hm")], finish_reason="stop")
+
+    assert run_agent(Agent(FunctionModel(thinks))).stop_reason == "empty_answer"
+
+
+def test_an_answer_that_fails_its_type_is_not_empty():
+    agent = Agent(TestModel(custom_output_args={"usd": "x"}), output_type=dict[str, int])
+    assert run_agent(agent).stop_reason != "empty_answer"
