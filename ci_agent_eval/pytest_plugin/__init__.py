@@ -8,12 +8,13 @@ is imported, and nothing is printed or written.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin import options, rootdir
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
@@ -21,7 +22,10 @@ from ci_agent_eval.pytest_plugin.collection import detection, iterations, shadow
 from ci_agent_eval.pytest_plugin.concurrency import loop_members
 from ci_agent_eval.pytest_plugin.episodes import simulations
 from ci_agent_eval.pytest_plugin.episodes.conversations import _conversation_fixture  # noqa: F401 - a fixture
-from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import hide_own_traceback
+from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import (
+    hide_own_frames,
+    hide_own_traceback,
+)
 from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, simulation  # noqa: F401 - fixtures
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
@@ -29,8 +33,8 @@ from ci_agent_eval.pytest_plugin.opik import experiment_hooks, experiment_option
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports
 
 if TYPE_CHECKING:
+    from ci_agent_eval.authoring.agent_runner import AgentRunner
     from ci_agent_eval.pytest_plugin.concurrency.scheduler import EpisodeScheduler
-    from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
     from ci_agent_eval.recording import EpisodeRecorder
 
@@ -53,10 +57,14 @@ def episode_alone() -> None:
 @pytest.fixture(name=detection.RECORDER)
 def _recorder_fixture(
     request: pytest.FixtureRequest, episode_clock: Callable[[], float]
-) -> EpisodeRecorder:
-    return _get_session(request.config).build_recorder(
+) -> Generator[EpisodeRecorder, None, None]:
+    from ci_agent_eval.pytest_plugin.episodes.traffic import watch_model_calls  # noqa: PLC0415 - inert until used
+
+    recorder = _get_session(request.config).build_recorder(
         request.node, episode_clock, request.getfixturevalue
     )
+    with watch_model_calls(request.node, recorder, episode_clock):
+        yield recorder
 
 
 @pytest.fixture
@@ -66,9 +74,18 @@ def episode(_agent_eval_recorder: EpisodeRecorder) -> EpisodeRecorder:
 
 
 @pytest.fixture
+def model_environment(episode: EpisodeRecorder) -> Generator[Mapping[str, str], None, None]:
+    """Variables with which a subprocess's model calls become part of this test's episode."""
+    from ci_agent_eval.pytest_plugin.episodes.traffic import serve_subprocesses  # noqa: PLC0415 - inert until used
+
+    with serve_subprocesses(episode) as variables:
+        yield variables
+
+
+@pytest.fixture
 def aitest_run(
     request: pytest.FixtureRequest, episode: EpisodeRecorder
-) -> Generator[RecordedRuns, None, None]:
+) -> Generator[AgentRunner, None, None]:
     """Run agents of the engine; their turns, tool calls, tokens and cost become the episode."""
     from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
         record_agent_runs,
@@ -105,6 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
     options.get_iterations(config)
     options.get_concurrency(config)
     if options.get_cassette_mode(config) != "off":
+        options.get_cassette_rules(config)
         from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
             record_nested_requests,
         )
@@ -117,6 +135,9 @@ def pytest_configure(config: pytest.Config) -> None:
         from ci_agent_eval.pytest_plugin.collection import removed_episodes  # noqa: PLC0415 - inert until used
 
         removed_episodes.watch_collection(config)
+    if config.option.episode_iterations is not None:
+        forced = IterationRange(config.option.episode_iterations)
+        config.stash[options.FORCED_ITERATIONS] = forced
     if config.option.episode_again:
         from ci_agent_eval.pytest_plugin.collection.repeated_scenarios import (  # noqa: PLC0415 - inert until used
             RepeatedScenarios,
@@ -229,7 +250,13 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order the iterations, and deselect the scenarios of other shards, after other plugins."""
+    """Select scenarios and shards, and order the iterations, after other plugins."""
+    if config.option.episode_scenario:
+        from ci_agent_eval.pytest_plugin.collection import selected_scenarios  # noqa: PLC0415 - inert until used
+
+        wanted = config.option.episode_scenario
+        if others := selected_scenarios.select_scenarios(items, wanted):
+            config.hook.pytest_deselected(items=others)
     if any(map(iterations.is_optional, items)):
         episodes = filter(detection.is_episode, items)
         config.stash[options.SCENARIO_COUNT] = len(set(map(iterations.get_scenario_unit, episodes)))
@@ -364,6 +391,8 @@ def pytest_runtest_makereport(
         _get_session(item.config).measure_failure(item, call)
         if (scheduler := _get_scheduler(item)) is not None:
             scheduler.set_phase_times(item, call)
+    if detection.EPISODE in item.stash and call.excinfo is not None:
+        hide_own_frames()
     report = yield
     if detection.EPISODE in item.stash:
         _get_session(item.config).record_phase(item, call, report)
@@ -371,6 +400,20 @@ def pytest_runtest_makereport(
     if SESSION in item.config.stash:
         item.config.stash[SESSION].redact_report(report)
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_exception_interact(
+    node: pytest.Item | pytest.Collector, call: pytest.CallInfo[object]
+) -> None:
+    """Show the conversation before the prompt of `--pdb`."""
+    is_debugging = node.config.getoption("usepdb", default=False)
+    if not is_debugging or not isinstance(node, pytest.Item) or call.excinfo is None:
+        return
+    if detection.EPISODE in node.stash:
+        from ci_agent_eval.pytest_plugin.episodes import debugging  # noqa: PLC0415 - inert until used
+
+        debugging.prepare_debugger(node, call.excinfo)
 
 
 def _get_scheduler(item: pytest.Item) -> EpisodeScheduler | None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterations_text
+from ci_agent_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from ci_agent_eval.engine.cassette.rules import ReplaceRule
 
 WORKER_DIR = "episode_report_dir"
 """Key of an xdist worker's input that holds the report directory."""
@@ -72,16 +77,28 @@ def require_pydantic() -> None:
 def add_options(parser: pytest.Parser) -> None:
     """Add the options and the ini settings of the same names."""
     group = parser.getgroup("episodes", "agent episodes (ci-agent-eval)")
+    _add_report_options(group, parser)
+    _add_selection_options(group)
+    _add_iteration_options(group, parser)
+    _add_cassette_options(group, parser)
+    _add_evaluation_options(group, parser)
+    _add_shard_options(group)
+    _add_steering_options(group)
+
+
+def _add_report_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
     group.addoption(
         "--episode-report-dir",
         metavar="DIR",
         help="write episodes, session.json and results.json to DIR (default: write nothing)",
     )
+    parser.addini("episode_report_dir", "as --episode-report-dir", default="")
     group.addoption(
         "--episode-suite",
         metavar="NAME",
         help="name of the suite in the results (default: default)",
     )
+    parser.addini("episode_suite", "as --episode-suite", default="default")
     group.addoption(
         "--episode-commit", metavar="SHA", help="commit under test, kept in session.json"
     )
@@ -89,12 +106,31 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
     # Only for `agent-eval`: the arguments of this one run, as a JSON list.
     group.addoption("--episode-asked", help=argparse.SUPPRESS)
+
+
+def _add_selection_options(group: pytest.OptionGroup) -> None:
     # Only for `agent-eval run --confirm`: a file of scenarios to run again.
     group.addoption("--episode-again", metavar="FILE", help=argparse.SUPPRESS)
+    group.addoption(
+        "--episode-iterations",
+        type=parse_whole_number,
+        metavar="N",
+        help="run each episode N times, whatever its marker and --aitest-iterations say",
+    )
+    group.addoption(
+        "--episode-scenario",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="run only the episodes of this scenario; may be repeated",
+    )
     # Only for `agent-eval scenarios`: collect, write the scenarios to a file, run nothing.
     group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
     # Only for `agent-eval run`: the file with what adaptive iterations are compared with.
     group.addoption("--episode-adaptive-plan", help=argparse.SUPPRESS)
+
+
+def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
     group.addoption(
         "--aitest-iterations",
         metavar="N",
@@ -102,12 +138,17 @@ def add_options(parser: pytest.Parser) -> None:
         help="run each episode N times, and other tests once; auto: 3 to 60 times, as many as the "
         "decision needs; auto:MIN-MAX: with other limits (default: 1)",
     )
+    parser.addini("aitest_iterations", "as --aitest-iterations", default="1")
     group.addoption(
         "--episode-concurrency",
         metavar="N",
         type=parse_whole_number,
         help="run up to N async episodes at once in each process (default: 1)",
     )
+    parser.addini("episode_concurrency", "as --episode-concurrency", default="1")
+
+
+def _add_cassette_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
     group.addoption(
         "--cassette",
         metavar="MODE",
@@ -116,11 +157,36 @@ def add_options(parser: pytest.Parser) -> None:
         f"{', '.join(CASSETTE_MODES)}; auto replays what is recorded and records the rest "
         "(default: off)",
     )
+    parser.addini("cassette", "as --cassette", default="off")
+    group.addoption(
+        "--cassette-tools",
+        action="store_true",
+        default=None,
+        help="record and replay the results of tools, too (default: tools are called in replay)",
+    )
+    parser.addini("cassette_tools", "as --cassette-tools", type="bool", default=False)
     group.addoption(
         "--cassette-dir",
         metavar="DIR",
         help="folder of the cassettes (default: cassettes, beside each test file)",
     )
+    parser.addini("cassette_dir", "as --cassette-dir", default="")
+    parser.addini(
+        "cassette_allowed_hosts",
+        "hosts beside this machine that tests may connect to in replay, such as a database",
+        type="args",
+        default=[],
+    )
+    parser.addini(
+        "cassette_replace",
+        "parts of requests that differ from run to run, replaced before a recording is looked up: "
+        "lines of `PATTERN => REPLACEMENT`",
+        type="linelist",
+        default=[],
+    )
+
+
+def _add_evaluation_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
     group.addoption(
         "--eval",
         action="store_true",
@@ -141,10 +207,20 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--eval-results",
         metavar="FILE",
-        help="write what evaluations came to to FILE (default: eval-results.json in the report "
+        help="write the results of evaluations to FILE (default: eval-results.json in the report "
         "directory, or without one here)",
     )
     parser.addini("eval_results", "as --eval-results", default="")
+    parser.addini(
+        ASSERT_MODULES,
+        "helper modules whose asserts are evidence that an episode was judged, as are those of "
+        "test files, conftest.py and modules in pytest.register_assert_rewrite (default: none)",
+        type="args",
+        default=[],
+    )
+
+
+def _add_shard_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--shard",
         metavar="I/N",
@@ -155,12 +231,15 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="PATH",
         help="report folder or results.json of an earlier run, to balance the shards by",
     )
+
+
+def _add_steering_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--enable-pytest-full-suite-steering",
         dest="pytest_full_suite_steering",
         action="store_true",
         default=None,
-        help="hold back, once in each episode, what agents call to run a whole pytest suite "
+        help="hold back, once in each episode, calls of agents that run a whole pytest suite "
         "(default: PYTEST_FULL_SUITE_STEERING_ENABLED, agent-eval-steering.yaml, or off)",
     )
     group.addoption(
@@ -170,19 +249,6 @@ def add_options(parser: pytest.Parser) -> None:
         default=None,
         help="let it run, whatever the environment and the file say",
     )
-    parser.addini(
-        ASSERT_MODULES,
-        "helper modules whose asserts are evidence that an episode was judged, as are those of "
-        "test files, conftest.py and what pytest.register_assert_rewrite names (default: none)",
-        type="args",
-        default=[],
-    )
-    parser.addini("cassette", "as --cassette", default="off")
-    parser.addini("cassette_dir", "as --cassette-dir", default="")
-    parser.addini("episode_report_dir", "as --episode-report-dir", default="")
-    parser.addini("episode_suite", "as --episode-suite", default="default")
-    parser.addini("aitest_iterations", "as --aitest-iterations", default="1")
-    parser.addini("episode_concurrency", "as --episode-concurrency", default="1")
 
 
 def parse_whole_number(text: str) -> int:
@@ -199,6 +265,21 @@ def get_cassette_mode(config: pytest.Config) -> str:
         known = ", ".join(CASSETTE_MODES)
         raise pytest.UsageError(f"ini setting cassette: {mode!r} is no mode; use {known}")
     return mode
+
+
+def get_cassette_rules(config: pytest.Config) -> Sequence[ReplaceRule]:
+    """Return the replacements in requests. Raises pytest.UsageError for an invalid one."""
+    from ci_agent_eval.engine.cassette.rules import parse_rules  # noqa: PLC0415 - inert until used
+
+    try:
+        return parse_rules(config.getini("cassette_replace"))
+    except InputError as error:
+        raise pytest.UsageError(f"ini setting {error}") from error
+
+
+def has_cassette_tools(config: pytest.Config) -> bool:
+    """Return whether cassettes hold what tools return."""
+    return bool(config.option.cassette_tools or config.getini("cassette_tools"))
 
 
 def get_cassette_dir(config: pytest.Config, test_file: Path) -> Path:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
+from ci_agent_eval.contract.base import build_models
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
 from ci_agent_eval.errors import InputError
@@ -23,6 +24,12 @@ from ci_agent_eval.pytest_plugin.collection.detection import (
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, is_optional
 from ci_agent_eval.pytest_plugin.collection.notes import list_notes
 from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
+from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
+from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
+    build_lost_episode,
+    finish_episode,
+    update_after_phase,
+)
 from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, determine_ending
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     PREFIX,
@@ -38,17 +45,15 @@ from ci_agent_eval.pytest_plugin.episodes.steering_rules import build_rules_load
 from ci_agent_eval.pytest_plugin.episodes.subtests import (
     format_subtest_name,
     get_ending_after_subtests,
-    is_from_subtest,
     record_subtest,
 )
 from ci_agent_eval.pytest_plugin.episodes.unanswered_requests import (
     list_unanswered_requests,
-    note_cassette_misses,
 )
 from ci_agent_eval.pytest_plugin.evaluation import measurement, soft_checks
 from ci_agent_eval.pytest_plugin.evaluation.counting.install import AssertCounting
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
-from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST_REASON, PLUGIN_NAME
+from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, PLUGIN_NAME
 from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode, list_failure_reasons
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
@@ -75,6 +80,7 @@ class EpisodeSession:
         self._counting: AssertCounting | None = None
         self._load_steering_rules: Callable[[], Rules] = Rules
         self._subtest: EpisodeItem | None = None
+        self._places = CheckPlaces(repo)
         self.adaptive: AdaptiveIterations | None = None
         """The adaptive iterations of this process; None: it has none."""
         self.notes: tuple[str, ...] = ()
@@ -83,6 +89,7 @@ class EpisodeSession:
     @classmethod
     def for_process(cls, config: pytest.Config) -> EpisodeSession:
         """Create the session of the process that `config` belongs to."""
+        build_models()  # before episodes run in threads
         directory = options.get_report_dir(config)
         folder = None if directory is None else ReportFolder(directory)
         episodes = cls(
@@ -92,6 +99,8 @@ class EpisodeSession:
         )
         episodes._counting = AssertCounting(config, episodes._repo)
         episodes._load_steering_rules = build_rules_loader(config.rootpath)
+        is_debugging = config.getoption("usepdb", default=False)
+        episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
         episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
         config.pluginmanager.register(episodes, options.EPISODES)
         return episodes
@@ -175,19 +184,20 @@ class EpisodeSession:
         state.subtest_errors.clear()
         state.subtest_failures.clear()
         state.initial_episode = self._build_initial_episode(item, state)
+        self._places.clear()
         soft_checks.count_passed_checks(item.config)
         if state.initial_episode.evidence == "required" and self._counting is not None:
             state.problem = self._counting.count_for(item) or state.problem
         state.running = RunningEpisode(
             state.initial_episode.mode,
-            locate=self._repo.locate_frame,
+            locate=self._places.locate_frame,
             load_steering_rules=self._load_steering_rules,
         )
         if measurement.is_hypothesis_evaluation(item, state):
             state.running.mode, state.running.counts_once = "strict", True
         if not ahead:
             self.activate(item)
-        self._write("started", _build_lost_episode(state.initial_episode))
+        self._write("started", build_lost_episode(state.initial_episode))
 
     def activate(self, item: pytest.Item) -> None:
         """Make this item's episode the active one."""
@@ -244,7 +254,7 @@ class EpisodeSession:
         if state.initial_episode is None:
             raise pytest.UsageError(f"{item.nodeid}: the episode was asked for before its setup")
         state.recorder = EpisodeRecorder.from_initial_episode(
-            state.initial_episode, clock=clock, locate=self._repo.locate_caller
+            state.initial_episode, clock=clock, locate=self._places.locate_caller
         )
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
@@ -269,12 +279,13 @@ class EpisodeSession:
         state.subtest_errors += list_unanswered_requests(state)
         if not state.subtest_errors:
             state.subtest_errors += measurement.check_for_assertions(state)
-        episode = _finish_episode(state, get_ending_after_subtests(state))
+        episode = finish_episode(state, get_ending_after_subtests(state))
         state.final_episode = episode = measurement.note_uncounted_asserts(item, episode)
         if measurement.is_measured(item, state) and not state.subtest_errors:
             return
         if lines := (*list_failure_reasons(episode), *state.subtest_errors):
-            raise measurement.build_failure(state, _format_failure(episode, lines))
+            failure = measurement.build_failure(state, _format_failure(episode, lines))
+            raise failure.with_traceback(self._places.build_traceback(episode.failed_assertions))
 
     def handle_exception(self, item: pytest.Item, error: BaseException) -> None:
         """Fail a test that skipped itself after a check or a subtest had failed."""
@@ -289,7 +300,7 @@ class EpisodeSession:
             return
         reason = measurement.get_skip_reason(error) or ""
         ending = get_ending_after_subtests(state, Ending("skipped", reason or None))
-        state.final_episode = episode = _finish_episode(state, ending)
+        state.final_episode = episode = finish_episode(state, ending)
         lines = [*list_failure_reasons(episode), *state.subtest_errors, f"then skipped: {reason}"]
         raise EpisodeFailed(_format_failure(episode, lines), pytrace=False) from None
 
@@ -303,7 +314,7 @@ class EpisodeSession:
         No report follows, so its record for the terminal summary is added here.
         """
         state = item.stash[EPISODE]
-        ended = _finish_episode(state, Ending("error", reason))
+        ended = finish_episode(state, Ending("error", reason))
         # It has not ended: this line has more data than the one written at its start.
         self._write("started", ended, state.initial_episode)
         record = build_summary_record(self._redact_episode(ended))
@@ -319,7 +330,7 @@ class EpisodeSession:
         if ending is None or (state.called and list_unanswered_requests(state)):
             return
         if state.called:
-            state.final_episode = _finish_episode(state, ending)
+            state.final_episode = finish_episode(state, ending)
         else:
             state.subtest, self._subtest = ending, state
         call.excinfo = None
@@ -339,11 +350,11 @@ class EpisodeSession:
             ]
             return
         initial = state.initial_episode
-        final = _update_after_phase(state, call, report, ending)
+        final = update_after_phase(state, call, report, ending)
         if final is not None:
             state.final_episode = final
             self._write("ended", final, initial)
-        current = state.final_episode or (initial and _build_lost_episode(initial))
+        current = state.final_episode or (initial and build_lost_episode(initial))
         if current is not None:
             self._annotate_report(item, report, self._redact_episode(current))
         if report.when == "teardown":
@@ -422,78 +433,3 @@ def _format_failure(episode: Episode, lines: Sequence[str]) -> str:
     if len(lines) == 1:
         return f"{title}: {lines[0]}"
     return "\n  ".join([f"{title}: {len(lines)} problems", *lines])
-
-
-def _build_lost_episode(initial: Episode) -> Episode:
-    return _replace_ending(initial, Ending("error", LOST_REASON))
-
-
-def _update_after_phase(
-    state: EpisodeItem, call: pytest.CallInfo[None], report: pytest.TestReport, ending: Ending
-) -> Episode | None:
-    """Return the episode after a phase, or None if the phase changes nothing."""
-    if report.when == "teardown":
-        return measurement.add_late_assertions(state, _update_after_teardown(state, ending))
-    if report.when == "setup" and report.passed:
-        return None
-    if state.final_episode is not None:
-        return _update_after_judgement(state.final_episode, call, ending)
-    if call.excinfo is not None and is_from_subtest(state, call.excinfo.value):
-        ending = get_ending_after_subtests(state)
-    return _finish_episode(state, ending)
-
-
-def _finish_episode(state: EpisodeItem, ending: Ending) -> Episode:
-    """Freeze the episode; without a recorder its setup failed before the fixture was created."""
-    if state.running is not None:
-        state.running.ended = True
-    asserted = state.has_counted_assertion
-    if state.recorder is not None:
-        note_cassette_misses(state)
-        ended = state.recorder.finish(
-            ending.outcome, ending.reason, failed_assertion=ending.assertion, asserted=asserted
-        )
-        return _replace_ending(ended, ending) if ending.expected else ended
-    assert state.initial_episode is not None, "an episode begins before it ends"  # noqa: S101 - see begin
-    early = () if state.running is None else tuple(state.running.early_assertions)
-    ended = _replace_ending(state.initial_episode, ending)
-    ended = measurement.add_assertions(ended, early, "in setup")
-    return Episode.model_validate({**dict(ended), "asserted": asserted})
-
-
-def _replace_ending(episode: Episode, ending: Ending) -> Episode:
-    """Return the episode with another ending; for an expected failure, assertions only warn."""
-    update: dict[str, Any] = {"outcome": ending.outcome, "reason": ending.reason}
-    if ending.expected:
-        update["assertions"] = tuple(
-            a if a.passed else a.model_copy(update={"severity": "warning"})
-            for a in episode.assertions
-        )
-    return episode.model_copy(update=update)
-
-
-def _update_after_judgement(
-    episode: Episode, call: pytest.CallInfo[None], ending: Ending
-) -> Episode:
-    """Keep the judgement, unless an xfail or another plugin changed the outcome."""
-    is_own_failure = call.excinfo is not None and isinstance(call.excinfo.value, EpisodeFailed)
-    is_known = is_own_failure or episode.outcome == "failed"
-    if ending.outcome == "passed" or (is_known and ending.outcome == "failed"):
-        return episode
-    if ending.assertion is not None:
-        # Another plugin failed the test for a reason that the episode does not contain.
-        episode = measurement.add_assertions(episode, [ending.assertion], "after the test")
-    return _replace_ending(episode, ending)
-
-
-def _update_after_teardown(state: EpisodeItem, ending: Ending) -> Episode | None:
-    """Turn a broken teardown into an error, unless the agent had failed before it."""
-    episode = state.final_episode
-    if episode is None:
-        return _finish_episode(state, Ending("skipped", "the test was set up but not called"))
-    if ending.outcome == "passed":
-        return None
-    if episode.outcome == "failed":
-        reason = f"{episode.reason or 'a check failed'}; then in teardown: {ending.reason}"
-        return episode.model_copy(update={"reason": reason})
-    return _replace_ending(episode, Ending("error", f"in teardown: {ending.reason}"))

@@ -7,8 +7,10 @@ without episodes.
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import pytest
@@ -68,6 +70,17 @@ class EpisodeReports:
         output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
         self._notes.update(dict.fromkeys(output.get(NOTES, ())))
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Shorten repeated failures in the terminal; JUnit and other plugins keep theirs."""
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:
+            return
+        seen: dict[tuple[Any, ...], str] = {}
+        for kind in ("failed", "error"):
+            reports: list[Any] = reporter.stats.get(kind, [])
+            reports[:] = [_shorten_repeated(report, seen) for report in reports]
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the summary if there were episodes."""
         if self.load_records is not None and any(
@@ -81,8 +94,33 @@ class EpisodeReports:
             notes = [f"note: {note}" for note in self._notes]
             ordered = sorted(self._records.values(), key=lambda record: record["key"])
             lines = render_summary(ordered) if ordered else ()
+            from ci_agent_eval.pytest_plugin.failure_blocks import (  # noqa: PLC0415 - inert until used
+                render_failure_blocks,
+            )
+
+            sizes = Counter(_get_scenario(record) for record in ordered)
+            config = terminalreporter.config
+            width = config.get_terminal_writer().fullwidth
+            rootdir = os.path.relpath(config.rootpath, config.invocation_params.dir)
+            for line, markup in render_failure_blocks(ordered, sizes, width, rootdir):
+                terminalreporter.write_line(line, **markup)
             for line in (*notes, *lines):
                 terminalreporter.write_line(make_printable(line))
+
+
+def _shorten_repeated(report: Any, seen: dict[tuple[Any, ...], str]) -> Any:
+    """Return a report, or one that names the earlier test with the same failure."""
+    record: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
+    details = None if record is None else record["failure"]
+    if record is None or details is None:
+        return report
+    key = (record["scenario_id"], record["agent"], details["cause"])
+    first = seen.setdefault(key, report.nodeid)
+    if first == report.nodeid:
+        return report
+    shortened = copy(report)
+    shortened.longrepr, shortened.sections = f"the same failure as {first}", []
+    return shortened
 
 
 def render_summary(episodes: Sequence[SummaryRecord]) -> Iterator[str]:

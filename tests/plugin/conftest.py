@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,3 +175,15 @@ def suite(pytester: pytest.Pytester, imported_modules: ImportedModules) -> Suite
 def workers(request: pytest.FixtureRequest) -> str:
     """Each option is shown without and with xdist."""
     return request.param
+
+
+@pytest.fixture
+def collected_clients() -> Iterator[None]:
+    """Close the connections that a suite's SDK clients leave open, before the next test.
+
+    Otherwise the collector closes them in some later test, which may treat warnings as errors.
+    """
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

@@ -176,7 +176,9 @@ def test_only_what_is_required_needs_evidence(suite):
     (warning,) = (reason for reason in report.verdict.warnings if reason.kind == "evidence")
     assert warning.scenario_id == "opted_out"
     assert "1 scenario needs no evidence" in render_comment(build_report_view(report, Links()))
-    assert "`opted_out` (needs no evidence)" in render_comment(build_report_view(report, Links()))
+    assert "`opted_out`: `it needs no evidence" in render_comment(
+        build_report_view(report, Links())
+    )
     assert "Passed, and need no evidence" in render_terminal(
         build_report_view(report), color=False, width=100
     )

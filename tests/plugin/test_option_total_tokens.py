@@ -13,6 +13,8 @@ def suite(suite):
     return suite.without_evidence()
 
 
+pytestmark = pytest.mark.usefixtures("collected_clients")
+
 EPISODES = """
 @pytest.mark.parametrize("number", range(10))
 async def test_asks(aitest_run, number):
@@ -54,6 +56,46 @@ def test_episodes_side_by_side_are_ended_together_each_with_what_it_has(suite, w
     assert all("suite budget total_tokens exceeded" in e.reason for e in episodes)
     left = 10 - len(episodes)
     ran.result.stdout.fnmatch_lines([f"STOPPED *; {left} of 10 selected episodes did not run"])
+
+
+PLAIN = """
+from openai import OpenAI
+
+client = OpenAI(base_url=agent.provider.base_url, api_key="k")
+
+
+def ask(prompt):
+    messages = [{"role": "user", "content": prompt}]
+    return client.chat.completions.create(model="m", messages=messages).choices[0].message.content
+
+
+async def ask_again(prompt):
+    for number in range(20):
+        await asyncio.to_thread(ask, f"{prompt} {number}")
+    return "done"
+"""
+
+PLAIN_EPISODES = """
+@pytest.mark.parametrize("number", range(10))
+def test_asks(episode, number):
+    ask(f"question {number}")
+"""
+
+RUNAWAY = """
+async def test_asks(aitest_run):
+    await aitest_run(ask_again, "question")
+"""
+
+
+@pytest.mark.parametrize(("tests", "most"), [(PLAIN_EPISODES, 600), (RUNAWAY, 2400)])
+def test_model_calls_of_plain_code_stop_the_run_too(suite, tests, most):
+    with asking(suite, PLAIN + tests, script=["answer"]) as server:
+        ran = suite.run("--total-tokens=500")
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    assert "total_tokens exceeded" in (ran.session.stopped or "")
+    assert 5 <= len(server.requests) < 20
+    used = sum((e.trajectory and e.trajectory.total_tokens) or 0 for e in ran.results.episodes)
+    assert 500 < used <= most
 
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "many", "²"])

@@ -15,7 +15,7 @@ SECRET = "Zx9-plain-value"
 REDACTOR = Redactor((SECRET,))
 
 
-NEEDED = {"passed": True, "value": 1, "role": "assistant", "limit": 1}
+NEEDED = {"passed": True, "value": 1, "role": "assistant", "limit": 1, "requests": 1}
 """What the contract requires besides texts."""
 
 

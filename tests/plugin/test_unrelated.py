@@ -35,8 +35,11 @@ async def test_async(): pass
 
 
 def said(result: pytest.RunResult) -> list[str]:
-    """All that pytest said, but for the plugin's own name and the seconds."""
-    lines = [re.sub(r"in \d+\.\d+s", "in N s", line) for line in result.outlines + result.errlines]
+    """All that pytest said, but for the plugin's own name, the seconds and the line around them."""
+    lines = [
+        re.sub(r"=*(.*) in \d+\.\d+s\b.*", r"\1 in N s", line)
+        for line in result.outlines + result.errlines
+    ]
     names = [
         re.sub(r", ci-agent-eval-[\d.]+|ci-agent-eval-[\d.]+(, )?", "", line) for line in lines
     ]
@@ -69,6 +72,8 @@ def test_nothing_heavy_is_imported(pytester):
                      "ci_agent_eval.storage.ledger", "ci_agent_eval.pytest_plugin.budgets.budget_stop"}
             assert "ci_agent_eval.pytest_plugin" in sys.modules
             print("imported:", sorted(heavy & set(sys.modules)))
+            ours = [name for name in sys.modules if name.partition(".")[0] == "ci_agent_eval"]
+            assert len(ours) <= 36, ours
     """)
     only_ours = ["-p", "no:anyio", "-p", "no:xdist"]
     for arguments in ([], ["--collect-only"]):
@@ -103,8 +108,15 @@ def test_the_first_episode_brings_it_in(pytester):
         @pytest.mark.episode(evidence="none")
         def test_one(episode):
             assert "pydantic" in sys.modules
+
+        @pytest.mark.episode(evidence="none")
+        def test_models_are_built_before_threads_share_them(episode):
+            from ci_agent_eval.contract import base, trajectory
+
+            assert trajectory.Turn in base.FrozenModel.__subclasses__()
+            assert all(model.__pydantic_complete__ for model in base.FrozenModel.__subclasses__())
     """)
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest_subprocess().assert_outcomes(passed=2)
 
 
 def test_the_help_says_what_there_is(pytester):

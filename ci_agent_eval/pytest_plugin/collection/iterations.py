@@ -121,12 +121,23 @@ def get_base_nodeid(item: pytest.Item | pytest.Collector) -> str:
 
 def get_scenario_unit(item: pytest.Item) -> str:
     """Return the unit of items that stay together: the scenario, or else the test itself."""
-    if detection.is_marked(item):
-        for mark in item.iter_markers(detection.NAME):
-            named = mark.kwargs.get("scenario_id") or next(iter(mark.args), None)
-            if isinstance(named, str):
-                return named
-    return get_base_nodeid(item)
+    named = _get_named_scenario(item.iter_markers(detection.NAME))
+    return named if named is not None and detection.is_marked(item) else get_base_nodeid(item)
+
+
+def get_shared_case(item: pytest.Item) -> str:
+    """Return the parameters' ids in brackets, if the cases of a test are one scenario; else ""."""
+    base, parameters = get_base_nodeid(item), getattr(item, "callspec", None)
+    marks = (mark for mark in getattr(parameters, "marks", ()) if mark.name == detection.NAME)
+    if get_scenario_unit(item) == base or _get_named_scenario(marks) is not None:
+        return ""
+    function = getattr(item, "originalname", item.name)
+    return base.removeprefix(item.nodeid.removesuffix(item.name) + function)
+
+
+def _get_named_scenario(marks: Iterable[pytest.Mark]) -> str | None:
+    given = (mark.kwargs.get("scenario_id") or next(iter(mark.args), None) for mark in marks)
+    return next((name for name in given if isinstance(name, str)), None)
 
 
 def is_optional(item: pytest.Item) -> bool:

@@ -20,7 +20,7 @@ _Definition = _Function | ast.ClassDef
 _DECORATORS = {"conversation", "episode", "llm_episode", "scenarios"}
 """Names of the decorators that turn a test into an episode."""
 
-_FIXTURES = {"episode", "aitest_run", "simulation"}
+_FIXTURES = {"episode", "aitest_run", "model_environment", "simulation"}
 """Fixtures that turn a test into an episode."""
 
 _CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)", re.MULTILINE)

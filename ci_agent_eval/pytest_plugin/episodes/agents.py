@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
+from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import AT_END
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.session import EpisodeSession
@@ -23,16 +24,16 @@ from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.redaction import Redactor
 
 if TYPE_CHECKING:
+    from ci_agent_eval.authoring.agent_runner import AgentRunner
     from ci_agent_eval.checks.rubric import JudgeVerdict, Rubric
     from ci_agent_eval.contract.episode import Episode
     from ci_agent_eval.engine import (
-        Agent,
         AgentResult,
         EngineSession,
         RunLimits,
         SteeringSettings,
     )
-    from ci_agent_eval.engine.cassette import CassetteStore
+    from ci_agent_eval.engine.cassette import CassetteSession, CassetteStore
     from ci_agent_eval.engine.judge_models import JudgeModels
 
 ENGINE = pytest.StashKey["SharedEngine"]()
@@ -88,18 +89,39 @@ class EpisodeServers:
 
 
 @contextmanager
-def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[RecordedRuns]:
-    """Yield the fixture's function, with the process's engine session and the test's cassette."""
-    config, loop = item.config, SessionLoop.find(item.config)
-    if ENGINE not in config.stash:
-        config.stash[ENGINE] = _open_engine(config, loop)
-    engine = config.stash[ENGINE]
-    folder = options.get_cassette_dir(config, item.path)
-    with engine.store.episode(
-        item.nodeid, folder, recorder.scenario_id, recorder.iteration
-    ) as cassette:
+def open_cassette(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[CassetteSession | None]:
+    """Open the episode's cassette; None if cassettes are off. Raises InputError."""
+    if options.get_cassette_mode(item.config) == "off":
+        yield None
+        return
+    with _open_session(item, recorder) as cassette:
         if (running := item.stash[EPISODE].running) is not None:
             running.cassette = cassette
+        yield cassette
+
+
+def _open_session(
+    item: pytest.Item, recorder: EpisodeRecorder
+) -> AbstractContextManager[CassetteSession]:
+    folder = options.get_cassette_dir(item.config, item.path)
+    store = _get_engine(item.config).store
+    case = get_shared_case(item)
+    return store.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration, case)
+
+
+def _get_engine(config: pytest.Config) -> SharedEngine:
+    if ENGINE not in config.stash:
+        config.stash[ENGINE] = _open_engine(config, SessionLoop.find(config))
+    return config.stash[ENGINE]
+
+
+@contextmanager
+def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[AgentRunner]:
+    """Yield the fixture's function, with the process's engine session and the test's cassette."""
+    engine, loop = _get_engine(item.config), SessionLoop.find(item.config)
+    is_off = options.get_cassette_mode(item.config) == "off"
+    # A session of the mode `off` only counts requests.
+    with _open_session(item, recorder) if is_off else nullcontext():
         engine.session.begin_episode(item.nodeid)
         servers = EpisodeServers(engine.session, item.nodeid)
         # Another episode may need its servers before the teardown of this one.
@@ -127,7 +149,13 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> SharedEngine:
     from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
 
     mode: Any = options.get_cassette_mode(config)
-    store = CassetteStore(mode, Redactor.from_environ(os.environ))
+    store = CassetteStore(
+        mode,
+        Redactor.from_environ(os.environ),
+        rules=options.get_cassette_rules(config),
+        has_tools=options.has_cassette_tools(config),
+        allowed_hosts=config.getini("cassette_allowed_hosts"),
+    )
     session = EngineSession(
         environ=os.environ,
         clock=time.perf_counter,
@@ -150,16 +178,23 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> SharedEngine:
 
 @dataclass(frozen=True)
 class RecordedRuns:
-    """The fixture `aitest_run`: a function whose runs become the test's episode."""
+    """The fixture `aitest_run`: a function whose runs become the test's episode.
+
+    Authors know it as `AgentRunner`.
+    """
 
     recorder: EpisodeRecorder
     engine: EngineSession
     loop: SessionLoop
     episode_id: str
 
+    def __repr__(self) -> str:
+        """Return a short text: pytest shows it with each failure."""
+        return f"<aitest_run of {self.recorder.scenario_id!r}>"
+
     async def __call__(
         self,
-        agent: Agent,
+        agent: object,
         prompt: str,
         *,
         messages: Sequence[Any] | None = None,
@@ -233,7 +268,7 @@ class RecordedRuns:
         )
 
     def _record(self, result: AgentResult) -> None:
-        from ci_agent_eval.engine.prices import get_price_table  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.model_traffic.pricing import get_price_table  # noqa: PLC0415 - inert until used
 
         self.recorder.record_run(
             result.turns,
@@ -244,6 +279,8 @@ class RecordedRuns:
             rate_limited=result.rate_limited,
             # The cassette counts over all runs of the episode.
             cassette_misses=result.cassette.misses - self.recorder.cassette_misses,
+            agents=result.trajectory.agents,
+            traffic=result.traffic,
         )
         # An adapter that does not know its agent's tools returns none.
         self.recorder.note_conditions(

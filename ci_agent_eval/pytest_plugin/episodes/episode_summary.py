@@ -7,6 +7,7 @@ from typing import Any
 
 from ci_agent_eval.contract.budgets import Budget
 from ci_agent_eval.contract.episode import Assertion, Episode, describe_violation
+from ci_agent_eval.pytest_plugin.episodes.failure_details import build_failure_details
 
 PREFIX = "agent_eval."
 """Prefix of all our JUnit properties."""
@@ -49,6 +50,7 @@ def build_summary_record(episode: Episode) -> dict[str, Any]:
         "cost_usd": _get_agent_cost(episode),
         "judge_cost_usd": episode.judge.cost_usd if episode.judge else None,
         "user_cost_usd": episode.simulated_user.cost_usd if episode.simulated_user else None,
+        "failure": build_failure_details(episode),
         "evaluation": _dump_evaluation(episode) if episode.mode == "evaluation" else None,
     }
 

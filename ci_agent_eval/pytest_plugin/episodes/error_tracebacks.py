@@ -1,4 +1,4 @@
-"""Tracebacks of our own errors that contain no line of the test: only the message is shown.
+"""Tracebacks without our own frames; of an error in which only our code ran, only its message.
 
 A test that returned no episode has already returned; its traceback holds only pytest's frames and
 ours.
@@ -6,6 +6,7 @@ ours.
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 
 import pytest
@@ -14,6 +15,13 @@ from ci_agent_eval.errors import AgentEvalError
 
 _OWN = frozenset({"ci_agent_eval", "asyncio"})
 _PYTEST = frozenset({"_pytest", "pluggy"})
+
+
+def hide_own_frames() -> None:
+    """Leave our modules out of the tracebacks that pytest shows (--full-trace shows them)."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "ci_agent_eval":
+            vars(module).setdefault("__tracebackhide__", True)
 
 
 def hide_own_traceback(

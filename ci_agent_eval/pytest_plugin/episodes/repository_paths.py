@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,19 +44,23 @@ class RepositoryPaths:
         return [
             (file, line)
             for frame, line in walk_tb(traceback)
-            if not _is_ours(frame) and (file := self.relative(frame.f_code.co_filename))
+            if not is_own_frame(frame) and (file := self.relative(frame.f_code.co_filename))
         ]
-
-    def locate_caller(self) -> tuple[str, int] | None:
-        """Return the closest calling line below the root and outside of this package."""
-        return self.locate_frame(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
 
     def locate_frame(self, innermost: FrameType) -> tuple[str, int] | None:
         """Return the closest line below the root that led to a frame, outside of this package."""
-        for frame in _iter_frames(innermost):
-            if not _is_ours(frame) and (file := self.relative(frame.f_code.co_filename)):
-                return file, frame.f_lineno
-        return None
+        frame = self.find_frame(innermost)
+        file = None if frame is None else self.relative(frame.f_code.co_filename)
+        return None if frame is None or file is None else (file, frame.f_lineno)
+
+    def find_frame(self, innermost: FrameType) -> FrameType | None:
+        """Return the closest frame below the root that led to a frame, outside of this package."""
+        found = (
+            frame
+            for frame in _iter_frames(innermost)
+            if not is_own_frame(frame) and self.relative(frame.f_code.co_filename)
+        )
+        return next(found, None)
 
 
 @lru_cache(4096)
@@ -70,7 +73,7 @@ def _make_relative(root: Path, path: str) -> str | None:
     return None if "site-packages" in relative.parts else relative.as_posix()
 
 
-def _is_ours(frame: FrameType) -> bool:
+def is_own_frame(frame: FrameType) -> bool:
     """Return whether the frame is this package's: by module name, as its path may be rewritten."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "ci_agent_eval"
 

@@ -17,7 +17,7 @@ from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPath
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.scenarios.scenario import Scenario
-    from ci_agent_eval.authoring.simulation import SimulationResult
+    from ci_agent_eval.authoring.simulation import Simulation
     from ci_agent_eval.recording import EpisodeRecorder
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -32,41 +32,11 @@ def _agent_eval_run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]]
 
 
 @pytest.fixture
-def simulation(episode: EpisodeRecorder) -> SimulationRunner:
+def simulation(episode: EpisodeRecorder) -> Simulation:
     """Let simulated users talk to an app, in this test's episode and its budget of turns."""
-    return SimulationRunner(episode)
+    from ci_agent_eval.authoring.simulation import Simulation  # noqa: PLC0415 - inert until used
 
-
-class SimulationRunner:
-    """The fixture `simulation`: `run_simulation`, bound to the test's episode."""
-
-    def __init__(self, recorder: EpisodeRecorder) -> None:
-        self._recorder = recorder
-
-    def __call__(  # noqa: PLR0917 - as `run_simulation`
-        self,
-        app: Any,
-        user_simulator: Any,
-        initial_message: str | None = None,
-        max_turns: int | None = None,
-        thread_id: str | None = None,
-        project_name: str | None = None,
-        tags: Iterable[str] | None = None,
-        **options: Any,
-    ) -> SimulationResult:
-        """Run a simulation with `run_simulation`; in an async test `await` it.
-
-        `max_turns` defaults to the limit of the episode's budget `max_turns`, or 5.
-        """
-        from ci_agent_eval.authoring.simulation.run import (  # noqa: PLC0415 - inert until used
-            find_max_turns,
-            run_simulation,
-        )
-
-        limit = find_max_turns(self._recorder.budgets) if max_turns is None else max_turns
-        return run_simulation(
-            app, user_simulator, initial_message, limit, thread_id, project_name, tags, **options
-        )
+    return Simulation(episode)
 
 
 def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.comparison_view import ComparisonRow, FigureRow
+from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.escape import escape_terminal
 from ci_agent_eval.render.report_view import ReportView
+from ci_agent_eval.render.suite_figures import FigureRow
 from ci_agent_eval.render.terminal.entries import NAME_LIMIT, WHOLE_LIMIT, format_name
 from ci_agent_eval.render.terminal.layout import (
     DIM,

@@ -156,10 +156,11 @@ _TABLE = """
 --snapshot-update-new-only --snapshot-warn-unused
 # this plugin
 --enable-pytest-full-suite-steering --disable-pytest-full-suite-steering
---aitest-iterations= --cassette-dir= --cassette= --episode-adaptive-plan= --episode-again=
+--aitest-iterations= --cassette-dir= --cassette-tools --cassette= --episode-adaptive-plan=
+--episode-again=
 --episode-artifact --episode-artifact-path= --episode-asked= --episode-commit=
---episode-concurrency= --episode-list=
---episode-report-dir= --episode-suite= --episode-watched --eval --eval-results=
+--episode-concurrency= --episode-iterations= --episode-list=
+--episode-report-dir= --episode-scenario= --episode-suite= --episode-watched --eval --eval-results=
 --eval-strict --experiment-dataset= --experiment-prefix=
 --experiment-score= --experiment-server= --experiment-store= --experiment=
 --shard-durations= --shard= --total-cost-usd= --total-tokens= --total-wall-time-s=
@@ -199,6 +200,7 @@ NARROWING_OPTIONS = frozenset(
         "--splits",
         "--num-shards",
         "--shard",
+        "--episode-scenario",
     }
 )
 """Options that select a part of the suite."""

@@ -1,0 +1,76 @@
+"""What the terminal shows of a failed episode: the conversation's last turn, and the failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.trajectory import ToolCall, Turn
+from ci_agent_eval.contract.wording import replace_varying_parts, shorten_text, split_place
+
+MAX_TEXT = 2_000
+"""Characters of a message that are sent to the terminal's process."""
+MAX_CALLS = 4
+MAX_ARGUMENTS = 80
+
+FailureDetails = Mapping[str, Any]
+"""`user`, `answer`, `calls` (texts), `check`, `reason`, `place`, `cause` and `length`."""
+
+
+def build_failure_details(episode: Episode) -> FailureDetails | None:
+    """Return the details of an episode that failed or ended in an error, else None."""
+    if episode.outcome not in {"failed", "error"}:
+        return None
+    failed = next(iter(episode.failed_assertions), None)
+    name, reason, place = "", episode.reason or "", ""
+    if failed is not None:
+        name, reason, place = failed.name, failed.reason or "", _format_place(failed)
+    else:
+        reason, file, line = split_place(reason)
+        place = f"{file}:{line}" if file else ""
+    turns = episode.trajectory.turns if episode.trajectory is not None else ()
+    answered = [place for place, turn in enumerate(turns) if turn.role == "assistant"]
+    exchange = turns[_find_question(turns, answered[-1]) : answered[-1] + 1] if answered else ()
+    calls = [call for turn in exchange for call in turn.tool_calls]
+    return {
+        "user": _cut(next((t.content for t in exchange if t.role == "user"), "")),
+        "answer": _cut(exchange[-1].content) if exchange else None,
+        "calls": [format_call(call) for call in calls[:MAX_CALLS]],
+        "more_calls": max(0, len(calls) - MAX_CALLS),
+        "check": name,
+        "reason": _cut(reason.strip().partition("\n")[0]),
+        "place": place or _format_place(episode),
+        "cause": replace_varying_parts(name or reason),
+        "length": sum(len(turn.content) for turn in turns),
+    }
+
+
+def _format_place(found: Assertion | Episode) -> str:
+    return f"{found.file}:{found.line}" if found.file and found.line else found.file or ""
+
+
+def _find_question(turns: tuple[Turn, ...], answer: int) -> int:
+    """Return the position of the user's message that an answer belongs to."""
+    asked = [place for place in range(answer) if turns[place].role == "user"]
+    return asked[-1] if asked else answer
+
+
+def format_call(call: ToolCall) -> str:
+    """Return a tool call on one line, with its arguments cut."""
+    arguments = call.arguments
+    if isinstance(arguments, dict):
+        shown = ", ".join(f"{name}={_format_json(value)}" for name, value in arguments.items())
+    else:
+        shown = "" if arguments is None else _format_json(arguments)
+    failed = f" failed: {shorten_text(call.error, MAX_ARGUMENTS)}" if call.error else ""
+    return f"{call.name}({shorten_text(shown, MAX_ARGUMENTS)}){failed}"
+
+
+def _format_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"

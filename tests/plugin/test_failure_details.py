@@ -1,0 +1,109 @@
+"""What a failed episode shows in the terminal, and the options that run it again."""
+
+from __future__ import annotations
+
+import pytest
+
+SUITE = """
+import pytest
+
+@pytest.mark.episode("status", iterations=2)
+def test_status(episode):
+    with episode.turn("Where is order 7?") as turn:
+        turn.tool_call("search_orders", {"id": 7})
+        turn.reply("It is lost.")
+    assert "sent" in episode.turns[-1].content
+
+@pytest.mark.episode("fine")
+def test_fine(episode):
+    with episode.turn("Hi") as turn:
+        turn.reply("Hello")
+    assert episode.turns
+
+@pytest.mark.episode("broken")
+async def test_broken(aitest_run):
+    def answer(message):
+        raise ValueError("no model")
+    await aitest_run(answer, "Hello")
+"""
+
+
+def test_failed_episode_shows_its_conversation(suite, workers):
+    suite.write(SUITE)
+
+    ran = suite.run(workers)
+
+    lines = ran.result.outlines
+    start = next(n for n, line in enumerate(lines) if line.startswith("── status "))
+    assert lines[start].startswith(
+        "── status · 2 of 2 iterations fail · iteration 1, the shortest ──"
+    )
+    assert lines[start + 1 : start + 8] == [
+        "  user       Where is order 7?",
+        "  calls      search_orders(id=7)",
+        "✗ assistant  It is lost.",
+        '  check      assert "sent" in episode.turns[-1].content',
+        "             assert 'sent' in 'It is lost.'",
+        "             test_suite.py:8",
+        "  again      agent-eval run test_suite.py --scenario status --iterations 1",
+    ]
+
+
+def test_repeated_failure_is_shown_once_and_junit_keeps_both(suite, pytester):
+    suite.write(SUITE)
+
+    result = pytester.runpytest_inprocess(
+        "-k", "status", "--junit-xml=junit.xml", "-p", "no:randomly"
+    )
+
+    result.stdout.fnmatch_lines(["the same failure as test_suite.py::test_status[[]1-of-2]"])
+    assert result.stdout.str().count("> *assert") <= 1
+    assert (pytester.path / "junit.xml").read_text().count("It is lost.") >= 2
+
+
+def test_frames_of_this_package_are_left_out(suite, pytester):
+    suite.write(SUITE)
+
+    shown = pytester.runpytest_inprocess("-k", "broken").stdout.str()
+
+    assert "await aitest_run(answer" in shown
+    assert "raise AgentRunError" not in shown
+    assert "ci_agent_eval/" not in shown
+
+
+def test_full_trace_shows_all_frames(suite, pytester):
+    suite.write(SUITE)
+
+    shown = pytester.runpytest_inprocess("-k", "broken", "--full-trace").stdout.str()
+
+    assert "raise AgentRunError" in shown
+
+
+def test_scenario_is_selected_by_its_id(suite, workers):
+    suite.write(SUITE)
+
+    ran = suite.run(workers, "--episode-scenario=status", "--episode-iterations=3")
+
+    assert sorted((e.scenario_id, e.iteration) for e in ran.episodes.values()) == [
+        ("status", 1),
+        ("status", 2),
+        ("status", 3),
+    ]
+
+
+def test_unknown_scenario_is_one_sentence(suite, pytester):
+    suite.write(SUITE)
+
+    result = pytester.runpytest_inprocess("--episode-scenario=statu")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no collected test has the scenario 'statu'*"])
+
+
+def test_number_of_iterations_must_be_positive(suite, pytester):
+    suite.write(SUITE)
+
+    result = pytester.runpytest_subprocess("--episode-iterations=0")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*give a whole number, 1 or more (got '0')*"])

@@ -1,0 +1,124 @@
+"""The blocks of failing scenarios: one for each cause, with the conversation's last turn."""
+
+from __future__ import annotations
+
+from ci_agent_eval.pytest_plugin.failure_blocks import MAX_BLOCKS, render_failure_blocks
+
+
+def make_record(scenario="refund", outcome="failed", iteration=1, agent=None, **details):
+    failure = {
+        "user": "Can I return them?",
+        "answer": "Within 60 days.",
+        "calls": [],
+        "more_calls": 0,
+        "check": "states the limit",
+        "reason": "'30 days' is not in the answer",
+        "place": "test_policy.py:31",
+        "cause": "states the limit",
+        "length": 33,
+        **details,
+    }
+    return {
+        "key": [scenario, "tests/test_policy.py::test", iteration, 1],
+        "scenario_id": scenario,
+        "agent": agent,
+        "outcome": outcome,
+        "failure": failure,
+    }
+
+
+def render(*records, sizes=None, width=80):
+    found = {(one["scenario_id"], one["agent"] or ""): 1 for one in records}
+    return [line for line, _ in render_failure_blocks(records, found | (sizes or {}), width)]
+
+
+def test_block_shows_the_conversation_the_check_and_the_command():
+    lines = render(make_record(calls=['search(topic="returns")', "get()"], more_calls=2))
+
+    assert lines == [
+        "── refund " + "─" * 70,
+        "  user       Can I return them?",
+        '  calls      search(topic="returns")',
+        "             get()",
+        "             and 2 more calls",
+        "✗ assistant  Within 60 days.",
+        "  check      states the limit",
+        "             '30 days' is not in the answer",
+        "             test_policy.py:31",
+        "  again      agent-eval run tests/test_policy.py --scenario refund",
+        "",
+    ]
+
+
+def test_iterations_of_a_scenario_are_one_block_with_the_shortest_conversation():
+    records = [make_record(iteration=2, length=90), make_record(iteration=3, length=40)]
+
+    lines = render(*records, sizes={("refund", ""): 10})
+
+    assert lines[0].startswith("── refund · 2 of 10 iterations fail · iteration 3, the shortest ─")
+    assert lines[-2].endswith("--scenario refund --iterations 3")
+
+
+def test_error_of_several_scenarios_is_one_block():
+    error = {
+        "answer": None,
+        "check": "",
+        "reason": "No module named 'crm'",
+        "cause": "No module",
+        "place": "tools.py:4",
+    }
+    records = [make_record(name, "error", **error) for name in ("b", "a", "c")]
+
+    lines = render(*records)
+
+    assert lines[0].startswith("── 3 scenarios · 3 episodes · same error ─")
+    assert lines[1:4] == [
+        "  error      No module named 'crm'",
+        "             tools.py:4",
+        "  again      agent-eval run tests/test_policy.py --scenario a",
+    ]
+
+
+def test_failed_check_of_another_scenario_is_another_block():
+    lines = render(make_record("a"), make_record("b"))
+
+    assert sum(line.startswith("──") for line in lines) == 2
+
+
+def test_most_frequent_cause_is_last_and_the_rest_is_counted():
+    records = [make_record(f"s{number}") for number in range(MAX_BLOCKS + 1)]
+    records += [make_record("often", iteration=number) for number in (1, 2)]
+
+    lines = render(*records, sizes={("often", ""): 2})
+
+    assert lines[0] == "2 more causes below"
+    titles = [line for line in lines if line.startswith("──")]
+    assert len(titles) == MAX_BLOCKS
+    assert titles[-1].startswith("── often ")
+
+
+def test_long_answer_is_cut_and_says_how_much():
+    lines = render(make_record(answer="word " * 200))
+
+    assert sum("word" in line for line in lines) == 3
+    assert any("more characters)" in line for line in lines)
+
+
+def test_text_of_an_agent_cannot_control_the_terminal():
+    lines = render(make_record("a\x1b[31m", answer="x\x1b[2Jy\r\nz", user="\x07"))
+
+    assert not any(char in line for line in lines for char in "\x1b\r\n\x07")
+
+
+def test_command_is_quoted_for_a_shell():
+    lines = render(make_record("it's; rm -rf"))
+
+    assert lines[-2].endswith("""--scenario 'it'"'"'s; rm -rf'""")
+
+
+def test_command_has_the_path_from_the_folder_of_the_start():
+    lines = [
+        line for line, _ in render_failure_blocks([make_record()], {("refund", ""): 1}, 80, "desk")
+    ]
+
+    assert lines[-2].endswith("agent-eval run desk/tests/test_policy.py --scenario refund")
