@@ -1,0 +1,75 @@
+"""A framework's agents as they are: answers, conversations and typed outputs."""
+
+from __future__ import annotations
+
+from inspect import getsource, isfunction
+
+import pytest
+
+from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
+from ci_agent_eval.errors import InputError
+from tests.frameworks.running import ask, run, talk
+from tests.frameworks.scripts import BALANCE
+
+
+def has_state(agent):
+    """Return whether its messages hold the state of a framework."""
+    return not isfunction(agent) and find_framework(agent).label != "PydanticAI"
+
+
+def test_its_agents_know_nothing_of_us(agents):
+    assert "ci_agent_eval" not in getsource(agents)
+    assert isfunction(agents.teller) or find_framework(agents.teller) is not None
+
+
+def test_it_answers_after_a_tool_call(agents, scripts):
+    prompt = scripts.add(*scripts.balance())
+    result = run(ask(agents.teller, prompt))
+    assert (result.stop_reason, result.final_response) == ("completed", "$1,500.00.")
+    assert scripts.count_requests(prompt) == 2
+
+
+def test_a_conversation_goes_on_and_a_new_one_begins_anew(agents, scripts):
+    prompt = scripts.add(*map(scripts.final, ("Hello.", "Hello again.")))
+    assert run(talk(agents.teller, prompt, "And now?")).final_response == "Hello again."
+    assert run(ask(agents.teller, prompt)).final_response == "Hello."
+
+
+def test_conversations_at_once_stay_apart(agents, scripts):
+    prompts = [scripts.add(*map(scripts.final, (f"{n}.", f"Again {n}."))) for n in range(8)]
+    results = run(*(talk(agents.teller, prompt, "And now?") for prompt in prompts))
+    assert [result.final_response for result in results] == [f"Again {n}." for n in range(8)]
+
+
+def test_after_a_bad_end_the_conversation_goes_on_from_before_it(agents, scripts):
+    prompt = scripts.add(scripts.final("Hello."), 400, 400, 400, 400, scripts.final("Back."))
+
+    async def break_off(session):
+        first = await ask(agents.teller, prompt)(session)
+        bad = await ask(agents.teller, "And now?", messages=first.messages)(session)
+        last = await ask(agents.teller, "And now?", messages=bad.messages)(session)
+        return first, bad, last
+
+    first, bad, last = run(break_off)
+    assert (first.success, bad.success) == (True, False)
+    if has_state(agents.teller):
+        assert bad.messages == first.messages
+    assert last.stop_reason == bad.stop_reason or last.final_response == "Back."
+
+
+def test_messages_of_another_agent_are_refused(agents, scripts):
+    if not has_state(agents.teller):
+        pytest.skip("its messages are those of the test")
+    with pytest.raises(InputError, match="must be those of an earlier result of this agent"):
+        run(ask(agents.teller, "Hello", messages=[{"role": "user", "content": "Hi"}]))
+
+
+def test_a_typed_output_is_the_answer_as_json(agents, scripts):
+    if not hasattr(agents, "typed"):
+        pytest.skip("the framework has no typed output")
+    result = run(ask(agents.typed, scripts.add(*scripts.typed())))
+    assert result.turns[-1].typed_output == BALANCE, result.error
+
+
+def test_a_stream_in_a_function_of_the_test(agents, scripts):
+    assert "1,500.00" in run(ask(agents.stream, scripts.add(*scripts.balance()))).final_response
