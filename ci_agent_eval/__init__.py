@@ -1,7 +1,7 @@
 """Agent tests as a required status check.
 
-Exports the names that test files import. Each name's module is imported on first use, so
-that pytest starts fast.
+Exports the names that test files import, for their code and their type annotations
+(docs/public-api.md). Each name's module is imported on first use, so that pytest starts fast.
 """
 
 from __future__ import annotations
@@ -11,17 +11,50 @@ from typing import TYPE_CHECKING
 from ci_agent_eval.errors import create_lazy_getattr
 
 if TYPE_CHECKING:
+    from ci_agent_eval.authoring.agent_runner import AgentRunner
     from ci_agent_eval.authoring.check_function import check
-    from ci_agent_eval.authoring.conversations import conversation
+    from ci_agent_eval.authoring.conversations import (
+        AgentUnderTest,
+        AsyncAgentUnderTest,
+        conversation,
+    )
     from ci_agent_eval.authoring.scenarios import scenarios
-    from ci_agent_eval.authoring.simulation import SimulatedUser, SimulationResult, run_simulation
+    from ci_agent_eval.authoring.scenarios.scenario import Scenario
+    from ci_agent_eval.authoring.simulation import (
+        SimulatedUser,
+        Simulation,
+        SimulationResult,
+        run_simulation,
+    )
+    from ci_agent_eval.contract.episode import Episode
+    from ci_agent_eval.engine.adapters.protocol import Reply
+    from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
+    from ci_agent_eval.engine.result import AgentResult
+    from ci_agent_eval.engine.run import aitest_run
+    from ci_agent_eval.engine.skills import Skill
     from ci_agent_eval.opik.decorators import llm_episode, llm_unit
+    from ci_agent_eval.recording import EpisodeRecorder
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
+    "AgentResult",
+    "AgentRunner",
+    "AgentUnderTest",
+    "AsyncAgentUnderTest",
+    "CLIServer",
+    "Episode",
+    "EpisodeRecorder",
+    "MCPServer",
+    "Provider",
+    "Reply",
+    "Scenario",
     "SimulatedUser",
+    "Simulation",
     "SimulationResult",
+    "Skill",
+    "aitest_run",
     "check",
     "conversation",
     "llm_episode",
@@ -31,8 +64,23 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Agent": "engine.declarations",
+    "AgentResult": "engine.result",
+    "AgentRunner": "authoring.agent_runner",
+    "AgentUnderTest": "authoring.conversations",
+    "AsyncAgentUnderTest": "authoring.conversations",
+    "CLIServer": "engine.declarations",
+    "Episode": "contract.episode",
+    "EpisodeRecorder": "recording",
+    "MCPServer": "engine.declarations",
+    "Provider": "engine.declarations",
+    "Reply": "engine.adapters.protocol",
+    "Scenario": "authoring.scenarios.scenario",
     "SimulatedUser": "authoring.simulation",
+    "Simulation": "authoring.simulation",
     "SimulationResult": "authoring.simulation",
+    "Skill": "engine.skills",
+    "aitest_run": "engine.run",
     "check": "authoring.check_function",
     "conversation": "authoring.conversations",
     "llm_episode": "opik.decorators",
@@ -41,4 +89,10 @@ _HOMES = {
     "scenarios": "authoring.scenarios",
 }
 
-__getattr__ = create_lazy_getattr(__name__, _HOMES)
+_EXTRAS = dict.fromkeys(
+    ("Agent", "AgentResult", "CLIServer", "MCPServer", "Provider", "Reply", "Skill", "aitest_run"),
+    "traffic",
+)
+"""The names that need libraries of an extra."""
+
+__getattr__ = create_lazy_getattr(__name__, _HOMES, extras=_EXTRAS)
