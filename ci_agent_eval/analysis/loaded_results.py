@@ -260,8 +260,10 @@ class JUnitCase(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Class name and name, as reports show the case."""
-        return f"{self.classname}::{self.name}" if self.classname else self.name
+        """Class name and name, as reports show the case; a repeated one (jest, mocha) once."""
+        if self.name.endswith(self.classname):
+            return self.name
+        return f"{self.classname}::{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,15 @@ class FailedAssertion:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """The reason of an infrastructure error, with the number of iterations that it ended."""
+
+    reason: str
+    """Empty: none is known."""
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScenarioViolation:
     """A budget's worst violation over the iterations of a scenario."""
 
@@ -102,6 +111,8 @@ class ScenarioSummary:
     """Distinct reasons of failed iterations without a failed assertion."""
     unjudged_reasons: tuple[str, ...] = ()
     """Distinct reasons of errors, then of skips."""
+    errors: tuple[ErrorCount, ...] = ()
+    """Distinct reasons of errors, in order of their first iteration."""
     violations: tuple[ScenarioViolation, ...] = ()
     turns: int = 0
     tool_calls: int = 0
@@ -348,6 +359,12 @@ def _summarize_scenario(
         unjudged_reasons=_collect_reasons(
             [f for f in final if f.outcome == "error"]
             + [f for f in final if f.outcome == "skipped"]
+        ),
+        errors=tuple(
+            ErrorCount(reason, count)
+            for reason, count in Counter(
+                record.reason or "" for record in final if record.outcome == "error"
+            ).items()
         ),
         violations=_find_worst_violations(final),
         turns=sum(record.turns for record in final),

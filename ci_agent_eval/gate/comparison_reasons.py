@@ -16,14 +16,12 @@ from ci_agent_eval.gate.waivers import ACKNOWLEDGEABLE, find_acknowledgement, fi
 
 
 def weigh_findings(
-    comparison: Comparison | NoBaseline | None,
+    comparison: Comparison | NoBaseline,
     judgements: tuple[Judgement, ...],
     policy: GatePolicy,
     acknowledged: tuple[WaiverStatus, ...],
 ) -> Iterator[tuple[Reason, bool]]:
     """Yield a reason for each comparison finding, and whether it fails the gate."""
-    if comparison is None:
-        return
     redundant = {
         (j.scenario_id, j.agent): _find_redundant_kind(j.status, policy) for j in judgements
     }

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ci_agent_eval.analysis.adaptive_iterations import decide_required_rate
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.analysis.waivers import WaiverStatus
-from ci_agent_eval.gate.comparison_reasons import weigh_findings
 from ci_agent_eval.gate.model import (
     GatePolicy,
     Judgement,
+    Reason,
     ScenarioStatus,
     Thresholds,
     Verdict,
@@ -31,7 +30,7 @@ def decide_verdict(
     Acknowledged comparison findings do not gate.
     """
     judgements = tuple(_judge_scenario(scenario, policy) for scenario in summary.scenarios)
-    compared = tuple(weigh_findings(comparison, judgements, policy, acknowledged))
+    compared = _weigh_comparison(comparison, judgements, policy, acknowledged)
     reasons = (
         *list_reasons(summary, judgements, policy),
         *(reason for reason, gates in compared if gates),
@@ -50,6 +49,20 @@ def decide_verdict(
         increases=policy.increases,
         acknowledged=acknowledged,
     )
+
+
+def _weigh_comparison(
+    comparison: Comparison | NoBaseline | None,
+    judgements: tuple[Judgement, ...],
+    policy: GatePolicy,
+    acknowledged: tuple[WaiverStatus, ...],
+) -> tuple[tuple[Reason, bool], ...]:
+    """Return a reason for each comparison finding, and whether it fails the gate."""
+    if comparison is None:
+        return ()
+    from ci_agent_eval.gate.comparison_reasons import weigh_findings  # noqa: PLC0415 - start-up
+
+    return tuple(weigh_findings(comparison, judgements, policy, acknowledged))
 
 
 def is_passing(scenario: ScenarioSummary, policy: GatePolicy) -> bool | None:
@@ -99,6 +112,10 @@ def _find_status(scenario: ScenarioSummary, required: float) -> ScenarioStatus:
     if not tally.judged:
         return "errored" if tally.error else "skipped"
     if scenario.adaptive is not None:
+        from ci_agent_eval.analysis.adaptive_iterations import (  # noqa: PLC0415 - start-up
+            decide_required_rate,
+        )
+
         decided = decide_required_rate(tally.passed, tally.failed, required)
         if decided is not None and not scenario.unjudged_iterations:
             return "failing" if decided == "below_required" else "passing"

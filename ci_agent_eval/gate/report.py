@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
 from ci_agent_eval.analysis.comparison.model import (
     Baseline,
     BaselineRun,
@@ -69,6 +70,10 @@ class Report:
     """None: no baseline was requested."""
     commit: str | None = None
     """Full SHA of the head commit of the results; None: unknown."""
+    title: str | None = None
+    """First words of the headline; None: the default."""
+    pairs: tuple[BehaviourPair, ...] = ()
+    """What the agent did before and now, in examples of failing scenarios."""
 
     @property
     def passed(self) -> bool:

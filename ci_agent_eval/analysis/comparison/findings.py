@@ -158,6 +158,7 @@ def _list_iteration_findings(scenario: ScenarioComparison) -> Iterator[Compariso
 
 _SCENARIO_METRICS: dict[ScenarioMetric, str] = {
     "cost_usd": "cost",
+    "tokens": "tokens",
     "typical_latency_ms": "turn latency",
 }
 

@@ -20,7 +20,12 @@ from ci_agent_eval.analysis.comparison.log_means import (
     is_deterministic,
     shrink_variances,
 )
-from ci_agent_eval.analysis.comparison.model import MetricChange, ScenarioMetrics
+from ci_agent_eval.analysis.comparison.model import (
+    LIKELY_LEVEL,
+    Certainty,
+    MetricChange,
+    ScenarioMetrics,
+)
 from ci_agent_eval.analysis.comparison.quantiles import SuiteValues
 from ci_agent_eval.analysis.comparison.run_variation import DayVariation
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
@@ -41,6 +46,7 @@ class MetricChanges(TypedDict):
     cost_usd: MetricChange
     tokens: MetricChange
     tool_calls: MetricChange
+    turns: MetricChange
     p95_latency_ms: MetricChange
     typical_latency_ms: MetricChange
 
@@ -54,9 +60,9 @@ def compute_metric_changes(
 
     `measurements` are the values behind `sides`; `level` is that of a question about the suite.
     """
-    costs, tokens, calls, latencies = (
+    costs, tokens, calls, turns, latencies = (
         MeasuredSuite(list(measurements[name].values()))
-        for name in ("cost_usd", "tokens", "tool_calls", "p95_latency_ms")
+        for name in ("cost_usd", "tokens", "tool_calls", "turns", "p95_latency_ms")
     )
 
     def describe(suite: MeasuredSuite, estimate: SuiteRatio | None) -> MetricChange:
@@ -67,6 +73,7 @@ def compute_metric_changes(
         "cost_usd": describe(costs, compare_means(costs)),
         "tokens": describe(tokens, compare_means(tokens)),
         "tool_calls": describe(calls, compare_means(calls)),
+        "turns": describe(turns, compare_means(turns)),
         "p95_latency_ms": describe(latencies, compare_quantiles(latencies, 0.95)),
         "typical_latency_ms": describe(latencies, compare_typical_values(latencies)),
     }
@@ -140,7 +147,27 @@ def _build_change(
         compared,
         None if low is None or high is None else (round(low, 4), round(high, 4)),
         None if least is None else round(least, 4),
+        find_certainty(estimate, level),
     )
+
+
+def find_certainty(estimate: SuiteRatio, level: float) -> Certainty:
+    """Return how certain it is that the figure changed in the observed direction."""
+    if estimate.before == 0 and estimate.after > 0:
+        return "certain"  # a metric that was 0 in all of the baseline needs no test
+    rose = estimate.after > estimate.before
+    for certainty, share in _LEVELS:
+        limit = estimate.compute_limit(level if share is None else share, upper=not rose)
+        if limit is not None and (limit > 0 if rose else limit < 0):
+            return certainty
+    return "inconclusive"
+
+
+_LEVELS: tuple[tuple[Certainty, float | None], ...] = (
+    ("certain", None),
+    ("likely", LIKELY_LEVEL),
+)
+"""The level of each word; None: that of a question about the suite."""
 
 
 def compare_quantiles(suite: MeasuredSuite, share: float) -> SuiteRatio | None:

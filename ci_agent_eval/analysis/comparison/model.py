@@ -26,6 +26,13 @@ ConfirmationResult = Literal["confirmed", "refuted", "unclear"]
 """Whether base and head, run again in turn, differ. `unclear`: too little was judged to tell."""
 
 
+Certainty = Literal["certain", "likely", "inconclusive"]
+"""Whether a change is significant at its share of the level, or at least at `LIKELY_LEVEL`."""
+
+LIKELY_LEVEL = 0.2
+"""One-sided p-value below which a change that is not certain is likely."""
+
+
 @dataclass(frozen=True, slots=True)
 class AllowedIncreases:
     """Maximum relative increases over the baseline (0.2 = +20 %); None: no limit."""
@@ -261,8 +268,8 @@ class Divergence:
     share_after: tuple[int, int] | None = None
 
 
-ScenarioMetric = Literal["cost_usd", "typical_latency_ms"]
-"""Metrics that are compared in each scenario."""
+ScenarioMetric = Literal["cost_usd", "tokens", "typical_latency_ms"]
+"""Metrics that are compared in each scenario; tokens where the cost is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +284,17 @@ class ScenarioIncrease:
     """One-sided p-value that it rose by more than allowed, adjusted for the number of tests."""
     allowed: float | None
     """Maximum relative increase; None: there is no limit, and it is for information."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioDecrease:
+    """A metric of a scenario that fell for certain, for information; both means are geometric."""
+
+    metric: ScenarioMetric
+    before: float
+    after: float
+    p_value: float
+    """One-sided p-value that it fell notably, adjusted for the number of scenarios."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +322,9 @@ class ScenarioComparison:
     """None: it was not run again."""
     flaky: bool = False
     increases: tuple[ScenarioIncrease, ...] = ()
-    """Its cost or latency, where it rose for certain."""
+    """Its cost, tokens or latency, where it rose for certain."""
+    decreases: tuple[ScenarioDecrease, ...] = ()
+    """Its cost, tokens or latency, where it fell for certain and by more than the suite."""
     newly_over: tuple[str, ...] = ()
     """Budgets that it violates and did not violate in the baseline."""
     differences: tuple[ConditionDifference, ...] = ()
@@ -326,6 +346,13 @@ class ScenarioComparison:
     demand_before: float | None = None
     """Required share in the latest baseline run, by its own tests and today's settings; None: it
     was missing or advisory."""
+
+    @property
+    def certainty(self) -> Certainty:
+        """How certain it is that the pass rate fell."""
+        if self.call == "regression":
+            return "certain"
+        return "likely" if self.call == "undecided" else "inconclusive"
 
     @property
     def is_downgraded(self) -> bool:
@@ -350,6 +377,8 @@ class MetricChange:
     least: float | None = None
     """Lower limit of the relative change at the level of a question about the suite; None: too few
     iterations."""
+    certainty: Certainty = "inconclusive"
+    """How certain it is that the metric changed in the observed direction."""
 
 
 SuiteMeasure = Literal["pass_rate", "evaluation_pass_rate", "evaluation_score"]
@@ -384,6 +413,15 @@ class SuiteChange:
         """Head minus base."""
         return self.after - self.before
 
+    def find_certainty(self, level: float) -> Certainty:
+        """Return how certain it is that the mean changed in the observed direction."""
+        if self.confirmation is not None and not self.fell:
+            return "inconclusive"
+        p_value = self.p_value if self.difference < 0 else 1 - self.p_value
+        if p_value < level:
+            return "certain"
+        return "likely" if p_value < LIKELY_LEVEL else "inconclusive"
+
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
@@ -410,6 +448,8 @@ class Comparison:
     tokens: MetricChange = field(default_factory=MetricChange)
     tool_calls: MetricChange = field(default_factory=MetricChange)
     p95_latency_ms: MetricChange = field(default_factory=MetricChange)
+    turns: MetricChange = field(default_factory=MetricChange)
+    """Turns of the agent per episode."""
     typical_latency_ms: MetricChange = field(default_factory=MetricChange)
     """Geometric mean of the turn latencies."""
     suite_level: float = 0.025

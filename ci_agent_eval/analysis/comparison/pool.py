@@ -67,9 +67,10 @@ METRICS: Mapping[str, Metric] = {
     "cost_usd": Metric("mean", lambda record: _convert_optional(record.cost_usd)),
     "tokens": Metric("mean", lambda record: _convert_optional(record.tokens)),
     "tool_calls": Metric("mean", lambda record: (record.tool_calls,)),
+    "turns": Metric("mean", lambda record: (record.turns,)),
     "p95_latency_ms": Metric("p95", lambda record: record.latencies_ms),
 }
-"""The metrics, by their names in `ScenarioMetrics`."""
+"""The metrics, by their names in `Comparison`."""
 
 
 class RunSample(NamedTuple):

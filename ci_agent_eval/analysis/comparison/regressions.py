@@ -16,6 +16,7 @@ from ci_agent_eval.analysis.comparison.run_variation import (
     estimate_run_correlation,
 )
 from ci_agent_eval.analysis.comparison.scenario_increases import (
+    add_decreases,
     add_increases,
     list_increase_tests,
     replace_p_values,
@@ -69,7 +70,8 @@ def decide_regressions(
             )
     known = replace_p_values(gating, (p_value or 0.0 for p_value in adjusted[len(counts) :]))
     increases = [*known, *(test for test in tests if not test.gates)]
-    return RegressionDecisions(tuple(add_increases(decided, increases, level)), correlation)
+    risen = add_increases(decided, increases, level)
+    return RegressionDecisions(tuple(add_decreases(risen, measurements, level)), correlation)
 
 
 def _find_counts(

@@ -1,4 +1,4 @@
-"""Scenarios whose cost or latency rose for certain."""
+"""Scenarios whose cost, tokens or latency changed for certain."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ci_agent_eval.analysis.comparison.metric_changes import MIN_SCENARIOS
 from ci_agent_eval.analysis.comparison.model import (
     AllowedIncreases,
     ScenarioComparison,
+    ScenarioDecrease,
     ScenarioIncrease,
     ScenarioMetric,
 )
@@ -36,7 +37,8 @@ from ci_agent_eval.analysis.distributions import (
 )
 
 NOTABLE_INCREASE = 0.25
-"""Without a limit a scenario is named if it rose for certain by this share more than the suite."""
+"""Without a limit a scenario is named if it rose for certain by this share more than the suite;
+one that fell, if the base is higher by this share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,58 @@ def list_increase_tests(
     """Test each metric of each scenario that measured it on both sides."""
     return [
         *_test_metric("cost_usd", measurements["cost_usd"], increases.scenario_cost),
+        *_test_metric("tokens", _list_unpriced(measurements), None),
         *_test_metric(
             "typical_latency_ms", measurements["p95_latency_ms"], increases.scenario_latency
         ),
     ]
+
+
+def _list_unpriced(measurements: Measurements) -> Mapping[ScenarioKey, MetricSides]:
+    """Return the tokens of scenarios whose cost is unknown; elsewhere the cost shows them."""
+    priced = measurements["cost_usd"]
+    return {key: sides for key, sides in measurements["tokens"].items() if key not in priced}
+
+
+def add_decreases(
+    scenarios: Iterable[ScenarioComparison], measurements: Measurements, level: float
+) -> Iterator[ScenarioComparison]:
+    """Yield the scenarios with their significant decreases."""
+    measured: tuple[tuple[ScenarioMetric, Mapping[ScenarioKey, MetricSides]], ...] = (
+        ("cost_usd", measurements["cost_usd"]),
+        ("tokens", _list_unpriced(measurements)),
+        ("typical_latency_ms", measurements["p95_latency_ms"]),
+    )
+    found: dict[ScenarioKey, list[ScenarioDecrease]] = {}
+    for metric, sides in measured:
+        for key, decrease in _test_decreases(metric, sides):
+            if decrease.p_value < level:
+                found.setdefault(key, []).append(decrease)
+    for scenario in scenarios:
+        fell = found.get((scenario.scenario_id, scenario.agent or ""))
+        yield replace(scenario, decreases=tuple(fell)) if fell else scenario
+
+
+def _test_decreases(
+    metric: ScenarioMetric, measured: Mapping[ScenarioKey, MetricSides]
+) -> Iterator[tuple[ScenarioKey, ScenarioDecrease]]:
+    """Test whether the metric of each scenario fell notably, beyond the suite's own fall."""
+    logs = {key: found for key, sides in measured.items() if (found := sides.logs)}
+    if not logs:
+        return
+    shift = min(median(found.rise for found in logs.values()), 0.0)
+    limit = math.log1p(NOTABLE_INCREASE) - shift
+    parts = _find_variances(list(logs.values()))
+    p_values = adjust_p_values(
+        [
+            compute_rise_p_value(-found.rise - limit, part)
+            for found, part in zip(logs.values(), parts, strict=True)
+        ]
+    )
+    for (key, found), p_value in zip(logs.items(), p_values, strict=True):
+        base = fmean(found.base)
+        means = round(math.exp(base), 10), round(math.exp(base + found.rise), 10)
+        yield key, ScenarioDecrease(metric, *means, round_significant(p_value))
 
 
 def add_increases(

@@ -24,7 +24,7 @@ def build_trend(
     Each point covers all scenarios of its run, as the run's own report does.
     """
     paired = list(zip(runs, scenarios, strict=True))[:MAX_TREND_RUNS]
-    before = [build_trend_point(_label_run(run), found) for run, found in reversed(paired)]
+    before = [build_trend_point(label_run(run), found) for run, found in reversed(paired)]
     return (*before, build_trend_point("", now))
 
 
@@ -44,5 +44,6 @@ def build_trend_point(label: str, scenarios: Iterable[ScenarioSummary]) -> Trend
     )
 
 
-def _label_run(run: BaselineRun) -> str:
+def label_run(run: BaselineRun) -> str:
+    """Return a run's short commit, or else its name."""
     return run.commit[:_SHORT_SHA] if run.commit else run.label

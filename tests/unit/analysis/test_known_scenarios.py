@@ -81,10 +81,12 @@ def test_a_scenario_that_is_not_known_warns_with_the_command_that_adds_it():
 def test_a_scenario_that_gates_no_more_fails():
     built = against(manifest_of("refund"), episode("search"), episode("refund", gate="advisory"))
     assert ("regated_scenario", "refund") in told(built.verdict.reasons)
+    assert "regated_scenario" not in dict(told(built.verdict.warnings))
 
 
 def test_a_scenario_that_gates_now_warns():
     built = against(manifest_of(advisory=["refund"]), episode("refund"))
+    assert told(built.verdict.reasons) == []
     assert told(built.verdict.warnings) == [("regated_scenario", "refund")]
 
 

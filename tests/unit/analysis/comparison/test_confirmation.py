@@ -141,9 +141,9 @@ def test_a_renamed_scenario_is_planned_by_both_names():
 @pytest.mark.parametrize(
     ("again", "headline", "sentence"),
     [
-        (suite(4, 8), "fell from 90.0 % to 50.0 %, as it does on the base today (not gating)",
+        (suite(4, 8), "the suite passes less often, 90 % → 50 %, as the base does",
          "not confirmed by running the base again: 56.2 % there today and 56.2 % here"),
-        (suite(7, 8), "the suite's pass rate fell from 90.0 % to 50.0 %",
+        (suite(7, 8), "the suite passes less often, 90 % → 50 %",
          "confirmed by running the base again: 93.8 % there today and 56.2 % here"),
     ],
 )  # fmt: skip
@@ -165,5 +165,5 @@ def test_a_scenario_that_fails_by_itself_too_says_what_the_base_shows():
     )
     assert [reason.kind for reason in built.verdict.reasons] == ["scenario"]
     text = render_comment(build_report_view(built))
-    assert "newly failing, not confirmed today, adjusted p" in text
+    assert "<code>refund</code> 5/5 → 0/5, not confirmed today · fails" in text
     assert "also fails on the base today: 3 of 20 passed there, and 4 of 20 here" in text

@@ -12,9 +12,11 @@ from scipy import stats
 from ci_agent_eval.analysis.comparison.log_means import MetricSides
 from ci_agent_eval.analysis.comparison.metric_changes import (
     MeasuredSuite,
+    SuiteRatio,
     compare_means,
     compare_quantiles,
     compare_typical_values,
+    find_certainty,
 )
 from ci_agent_eval.analysis.comparison.pool import RunValues
 from ci_agent_eval.analysis.comparison.run_variation import DayVariation
@@ -124,3 +126,30 @@ def test_an_unchanged_suite_is_above_its_limit_no_more_often_than_the_level(comp
         for n in range(suites)
     )
     assert alarms <= stats.binom.ppf(0.99, suites, level)
+
+
+@pytest.mark.parametrize(
+    ("rise", "word"),
+    [
+        (3.0, "certain"),
+        (1 / 3, "certain"),
+        (1.12, "likely"),
+        (0.89, "likely"),
+        (1.0, "inconclusive"),
+    ],
+)
+def test_certain_changes_are_significant_and_likely_ones_nearly(rise, word):
+    found = compare_means(MeasuredSuite(suite(12, 5, 5, rise=rise, seed=6), NO_DAY))
+    (low, high), (near, far) = limits(found), limits(found, 0.2)
+    assert find_certainty(found, 0.025) == word
+    assert (low > 0 or high < 0) is (word == "certain")
+    assert (near > 0 or far < 0) is (word != "inconclusive")
+
+
+def test_from_nothing_is_certain_and_to_nothing_or_unknown_is_not():
+    def unknown(_level, _upper):
+        return None
+
+    assert find_certainty(SuiteRatio(0.0, 1.0, unknown), 0.025) == "certain"
+    assert find_certainty(SuiteRatio(1.0, 1.0, unknown), 0.025) == "inconclusive"
+    assert find_certainty(SuiteRatio(1.0, 2.0, unknown), 0.025) == "inconclusive"

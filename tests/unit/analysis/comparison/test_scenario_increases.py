@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from ci_agent_eval.analysis.comparison.log_means import collect_measurements
-from ci_agent_eval.analysis.comparison.model import AllowedIncreases
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ScenarioComparison
 from ci_agent_eval.analysis.comparison.pool import IterationPool, RunValues
-from ci_agent_eval.analysis.comparison.scenario_increases import list_increase_tests
+from ci_agent_eval.analysis.comparison.scenario_increases import add_decreases, list_increase_tests
 from ci_agent_eval.analysis.loaded_results import OutcomeTally
 
 
@@ -75,6 +75,48 @@ def test_one_scenario_alone_is_tested_by_its_own_iterations_and_an_assumed_day()
     rise = stats.tmean(logs[1]) - stats.tmean(logs[0]) - math.log(1.2)
     expected = stats.t.sf(rise / math.sqrt(own + day), degrees)
     assert test.found.p_value == pytest.approx(expected, rel=1e-6)
+
+
+def find_fallen(pools, level=0.025):
+    scenarios = [ScenarioComparison(name, None, "unchanged", True) for name, _ in pools]
+    found = add_decreases(scenarios, collect_measurements(pools), level)
+    return {one.scenario_id: one.decreases for one in found if one.decreases}
+
+
+def test_a_scenario_that_fell_beyond_the_suite_is_named_with_both_means():
+    pools = suite(20, factors=[(3, 0.2)])
+    ((name, (found,)),) = find_fallen(pools).items()
+    assert (name, found.metric) == ("s3", "cost_usd")
+    assert found.after / found.before == pytest.approx(0.2, rel=0.3)
+    assert found.p_value < 0.025
+    assert find_certain(pools) == set()
+
+
+def test_a_suite_that_falls_as_a_whole_or_by_chance_names_no_scenario():
+    assert find_fallen(suite(20, factors=[(n, 0.2) for n in range(20)])) == {}
+    assert find_fallen(suite(20)) == {}
+    assert find_fallen(suite(20, factors=[(3, 5.0)])) == {}
+    assert find_fallen({}) == {}
+
+
+def test_tokens_count_where_the_cost_is_unknown():
+    priced = suite(20, factors=[(3, 5.0)])
+    tokens = {
+        key: tuple(
+            IterationPool(OutcomeTally(), {"tokens": one.values["cost_usd"]}) for one in pair
+        )
+        for key, pair in priced.items()
+    }
+    assert find_certain(tokens) == {"s3"}
+    both = {
+        key: tuple(
+            IterationPool(OutcomeTally(), {**one.values, "tokens": one.values["cost_usd"]})
+            for one in pair
+        )
+        for key, pair in priced.items()
+    }
+    tests = list_increase_tests(collect_measurements(both), AllowedIncreases())
+    assert {test.found.metric for test in tests} == {"cost_usd"}
 
 
 def test_runs_that_differ_excuse_a_scenario():

@@ -1,0 +1,233 @@
+"""What the agent did before and now: one exchange of a conversation on both sides. Pure.
+
+`docs/decisions/0055-comment-by-cause.md` explains the choices.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product, zip_longest
+from typing import Any
+
+MAX_TEXT = 600
+"""Characters kept of a message, from the first sentence that differs."""
+MAX_CALLS = 20
+"""Tool calls kept of an exchange."""
+_LEADING_CALLS = 3
+"""Number of these before the first one that differs."""
+MAX_ARGUMENTS = 80
+"""Characters kept of the arguments of the first tool call that differs."""
+_MAX_NAME = 80
+_MAX_COMPARED = 20_000
+"""Characters of an answer that are compared."""
+
+Renames = Mapping[str, str]
+"""New names of tools to their names in the baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutText:
+    """A message on one line, from the first sentence that differs; foreign text."""
+
+    text: str = ""
+    left_out: int = 0
+    """Number of characters left out after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeSide:
+    """An exchange on one side: a message of the user, tool calls, and the agent's answer."""
+
+    user: CutText = CutText()
+    calls: tuple[str, ...] = ()
+    """Tool calls in order; the first that differs has its arguments. Foreign text."""
+    more_calls: int = 0
+    """Number of tool calls left out after them."""
+    answer: CutText = CutText()
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviourPair:
+    """An exchange of a scenario before and now."""
+
+    scenario_id: str
+    agent: str | None
+    turn: int
+    """1-based message of the user."""
+    now: ExchangeSide
+    before: ExchangeSide | None = None
+    """None: no passing conversation of the baseline is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    tool: str
+    arguments: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedExchange:
+    """A message of the user, the tool calls that followed, and the last answer."""
+
+    user: str
+    calls: tuple[_Call, ...]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeExchanges:
+    """The exchanges of one iteration."""
+
+    iteration: int
+    exchanges: tuple[ParsedExchange, ...]
+
+
+def parse_conversation(iteration: int, turns: Iterable[Mapping[str, Any]]) -> EpisodeExchanges:
+    """Split the turns of an episode, as its JSON has them, into exchanges."""
+    found: list[list[Mapping[str, Any]]] = []
+    for turn in turns:
+        if turn.get("role") == "user" or not found:
+            found.append([])
+        found[-1].append(turn)
+    return EpisodeExchanges(iteration, tuple(map(_build_exchange, found)))
+
+
+def _build_exchange(turns: Sequence[Mapping[str, Any]]) -> ParsedExchange:
+    user = turns[0].get("content", "") if turns[0].get("role") == "user" else ""
+    calls = [call for turn in turns for call in turn.get("tool_calls", ())]
+    answers = [turn.get("content", "") for turn in turns if turn.get("role") == "assistant"]
+    answer = next((text for text in reversed(answers) if text.strip()), "")
+    return ParsedExchange(_join_blanks(user), tuple(map(_build_call, calls)), _join_blanks(answer))
+
+
+def _build_call(call: Mapping[str, Any]) -> _Call:
+    arguments = call.get("arguments")
+    return _Call(str(call.get("name", "")), arguments if isinstance(arguments, dict) else None)
+
+
+def _join_blanks(text: str) -> str:
+    return " ".join(text.split())
+
+
+def choose_pair(
+    name: tuple[str, str | None],
+    now: Sequence[EpisodeExchanges],
+    before: Sequence[EpisodeExchanges],
+    renames: Renames,
+) -> BehaviourPair | None:
+    """Return the pair that shows the difference with the fewest words; None: nothing to show.
+
+    Equal messages of the user come first, then the fewest characters in both answers, then lower
+    iterations.
+    """
+    now, before = ([one for one in side if one.exchanges] for side in (now, before))
+    if not now:
+        return None
+    if not before:
+        alone = min(now, key=lambda one: (len(one.exchanges[-1].answer), one.iteration))
+        return _build_pair(name, len(alone.exchanges), alone.exchanges[-1], None)
+    pairs = ((head, base, _find_turn(head, base, renames)) for head, base in product(now, before))
+    head, base, at = min(pairs, key=lambda pair: _rank_pair(*pair))
+    return _build_pair(name, at + 1, head.exchanges[at], base.exchanges[at])
+
+
+def _find_turn(head: EpisodeExchanges, base: EpisodeExchanges, renames: Renames) -> int:
+    """Return the first exchange with other tools, else with other arguments, else the last."""
+    both = list(zip(head.exchanges, base.exchanges, strict=False))
+    for find in (_find_other_tool, _find_other_arguments):
+        for at, (new, old) in enumerate(both):
+            if find(old.calls, new.calls, renames) is not None:
+                return at
+    return len(both) - 1
+
+
+def _rank_pair(
+    head: EpisodeExchanges, base: EpisodeExchanges, at: int
+) -> tuple[bool, int, int, int]:
+    new, old = head.exchanges[at], base.exchanges[at]
+    length = len(new.answer) + len(old.answer)
+    return new.user != old.user, length, head.iteration, base.iteration
+
+
+def _find_other_tool(before: Sequence[_Call], now: Sequence[_Call], renames: Renames) -> int | None:
+    for at, (old, new) in enumerate(zip_longest(before, now)):
+        if old is None or new is None or old.tool != renames.get(new.tool, new.tool):
+            return at
+    return None
+
+
+def _find_other_arguments(
+    before: Sequence[_Call], now: Sequence[_Call], _renames: Renames
+) -> int | None:
+    for at, (old, new) in enumerate(zip(before, now, strict=False)):
+        if old.arguments != new.arguments:
+            return at
+    return None
+
+
+def _build_pair(
+    name: tuple[str, str | None],
+    turn: int,
+    now: ParsedExchange,
+    before: ParsedExchange | None,
+) -> BehaviourPair:
+    if before is None:
+        side = ExchangeSide(_cut(now.user), *_format_calls(now.calls, 0), answer=_cut(now.answer))
+        return BehaviourPair(*name, turn, side)
+    # A tool that was renamed is shown with its arguments, too.
+    at = _find_other_tool(before.calls, now.calls, {})
+    if at is None:
+        at = _find_other_arguments(before.calls, now.calls, {})
+    old_answer, new_answer = cut_from_differing_sentence(before.answer, now.answer)
+    sides = [
+        ExchangeSide(_cut(one.user), *_format_calls(one.calls, at), answer=answer)
+        for one, answer in ((now, new_answer), (before, old_answer))
+    ]
+    return BehaviourPair(*name, turn, *sides)
+
+
+def _cut(text: str, start: int = 0) -> CutText:
+    part = text[start : start + MAX_TEXT]
+    return CutText(f"{'… ' if start else ''}{part}", len(text) - start - len(part))
+
+
+_SENTENCE_END = re.compile(r"[.!?:;…] ")
+
+
+def cut_from_differing_sentence(before: str, after: str) -> tuple[CutText, CutText]:
+    """Cut both texts to start at the sentence with the first word that differs."""
+    old, new = (text[:_MAX_COMPARED].split(" ") for text in (before, after))
+    pairs = enumerate(zip(old, new, strict=False))
+    same = next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
+    if same in {len(old), len(new)}:
+        same = max(same - 1, 0)  # one ends where the other goes on: show the last word of both
+    common = " ".join(new[:same]) + " " if same else ""
+    ends = [found.end() for found in _SENTENCE_END.finditer(common)]
+    start = ends[-1] if ends else 0
+    return _cut(before, start), _cut(after, start)
+
+
+def _format_calls(calls: Sequence[_Call], at: int | None) -> tuple[tuple[str, ...], int]:
+    """Return the calls around the first one that differs, and the number of those after them."""
+    shown = [
+        _format_call(call) if place == at else call.tool[:_MAX_NAME]
+        for place, call in enumerate(calls)
+    ]
+    start = max(0, min(at or 0, len(shown) - 1) - _LEADING_CALLS)
+    kept = shown[start : start + MAX_CALLS]
+    return (*(["…"] if start else []), *kept), len(shown) - start - len(kept)
+
+
+def _format_call(call: _Call) -> str:
+    if not call.arguments:
+        return call.tool[:_MAX_NAME]
+    text = ", ".join(f"{key}={_format_value(value)}" for key, value in call.arguments.items())
+    cut = f"{text[:MAX_ARGUMENTS]}…" if len(text) > MAX_ARGUMENTS else text
+    return f"{call.tool[:_MAX_NAME]}({cut})"
+
+
+def _format_value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,201 @@
+"""Causes of failures: failures of several scenarios that have the same cause are one group. Pure.
+
+`docs/decisions/0055-comment-by-cause.md` explains the choices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
+from ci_agent_eval.analysis.natural_order import build_natural_key
+from ci_agent_eval.analysis.summary import ScenarioSummary
+from ci_agent_eval.contract.episode import Assertion
+from ci_agent_eval.contract.stops import AGENT_FINISHED
+from ci_agent_eval.contract.wording import replace_varying_parts, split_place
+
+CauseKind = Literal["check", "message", "error"]
+"""`check`: a failed check or assertion. `message`: an exception, or a failure without a check.
+`error`: an infrastructure error, so that the agent was not judged."""
+
+CauseKey = tuple[CauseKind, str]
+
+FailureHistory = Literal["new", "unknown", "still"]
+"""`new`: it passed in the baseline. `unknown`: it is not compared.
+`still`: it failed there, too."""
+
+CauseRole = Literal["gates", "warns", "contributes"]
+"""What a failure does: it fails the gate, it warns, or it is part of a drop of the whole suite."""
+
+_ROLES: tuple[CauseRole, ...] = ("gates", "contributes", "warns")
+_HISTORIES: tuple[FailureHistory, ...] = ("new", "unknown", "still")
+"""In the order of the groups."""
+
+_EXCEPTION = re.compile(
+    r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Failed|Timeout|Warning)", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCause:
+    """Why a scenario fails; name and message are foreign text."""
+
+    kind: CauseKind
+    name: str
+    """Name of the check, or type of the exception; empty: none."""
+    message: str
+    """First line of the message; empty: none."""
+    file: str | None = None
+    """Where the assertion is."""
+    line: int | None = None
+    iterations: int | None = None
+    """Number of iterations that it ended; None: unknown."""
+
+    @property
+    def key(self) -> CauseKey:
+        """Equal for equal causes.
+
+        A check is named by its author; its message, which often quotes the answer or is a judge's,
+        says the same of no two scenarios.
+        """
+        if self.name == AGENT_FINISHED:
+            # Our own check: its message begins with the reason of the stop.
+            return self.kind, f"{self.name}: {self.message.partition(':')[0]}"
+        if self.kind == "check":
+            return self.kind, replace_varying_parts(self.name)
+        return self.kind, replace_varying_parts(self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The name and the message, or the one that there is."""
+        if not self.message or self.message.startswith(self.name):
+            return self.message or self.name
+        return f"{self.name}: {self.message}" if self.name else self.message
+
+
+def find_failure_cause(scenario: ScenarioSummary) -> FailureCause | None:
+    """Return the cause of most failed iterations; None: none failed."""
+    if scenario.failures:
+        failed = max(scenario.failures, key=lambda one: one.iterations)
+        return _build_assertion_cause(failed.assertion, scenario, failed.iterations)
+    if scenario.reasons:
+        return _build_reason_cause("message", scenario.reasons[0], scenario)
+    if scenario.tally.failed:
+        return FailureCause("message", "", "", scenario.file, scenario.line)
+    return None
+
+
+def find_episode_cause(episode: EpisodeRecord) -> FailureCause | None:
+    """Return the cause of one episode's failure or error; None: it has neither."""
+    if episode.outcome == "failed" and episode.failed_assertions:
+        return _build_assertion_cause(episode.failed_assertions[0], episode)
+    if episode.outcome in {"failed", "error"}:
+        kind: CauseKind = "message" if episode.outcome == "failed" else "error"
+        return _build_reason_cause(kind, episode.reason, episode)
+    return None
+
+
+def _build_assertion_cause(
+    found: Assertion, test: ScenarioSummary | EpisodeRecord, iterations: int | None = None
+) -> FailureCause:
+    is_exception = _EXCEPTION.fullmatch(found.name) is not None
+    place = (found.file, found.line) if found.file else (test.file, test.line)
+    message = _get_first_line(found.reason)
+    kind: CauseKind = "message" if is_exception else "check"
+    return FailureCause(kind, found.name, message, *place, iterations)
+
+
+def list_error_causes(scenario: ScenarioSummary) -> tuple[FailureCause, ...]:
+    """Return the causes of the iterations that ended in an infrastructure error."""
+    return tuple(
+        _build_reason_cause("error", error.reason, scenario, error.iterations)
+        for error in scenario.errors
+    )
+
+
+def _build_reason_cause(
+    kind: CauseKind,
+    reason: str | None,
+    test: ScenarioSummary | EpisodeRecord,
+    iterations: int | None = None,
+) -> FailureCause:
+    """Return a cause without an assertion; its place is the exception's, else the test's."""
+    message, file, line = split_place(reason or "")
+    place = (file, line) if file else (test.file, test.line)
+    return FailureCause(kind, "", message, *place, iterations)
+
+
+def _get_first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedScenario:
+    """A scenario with the cause of its failures and their effect."""
+
+    scenario: ScenarioSummary
+    cause: FailureCause
+    role: CauseRole
+    history: FailureHistory = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CauseGroup:
+    """The scenarios that fail for one cause, in natural order."""
+
+    scenarios: tuple[AffectedScenario, ...]
+
+    @property
+    def first(self) -> AffectedScenario:
+        """The first scenario."""
+        return self.scenarios[0]
+
+    @property
+    def key(self) -> CauseKey:
+        """The cause's key."""
+        return self.first.cause.key
+
+    @property
+    def role(self) -> CauseRole:
+        """The role of its scenarios."""
+        return self.first.role
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether the names or messages differ in numbers, ids or directories."""
+        return len({one.cause.sentence for one in self.scenarios}) > 1
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations, as far as known."""
+        return sum(one.cause.iterations or 0 for one in self.scenarios)
+
+
+def group_by_cause(affected: Iterable[AffectedScenario]) -> tuple[CauseGroup, ...]:
+    """Group scenarios of equal cause, role and history.
+
+    Gating groups are first, of them those that passed before, then the largest.
+    """
+    found: dict[object, list[AffectedScenario]] = {}
+    for one in affected:
+        found.setdefault((one.cause.key, one.role, one.history), []).append(one)
+    groups = (CauseGroup(tuple(sorted(group, key=_natural_key))) for group in found.values())
+    return tuple(
+        sorted(
+            groups,
+            key=lambda group: (
+                _ROLES.index(group.role),
+                _HISTORIES.index(group.first.history),
+                -len(group.scenarios),
+                _natural_key(group.first),
+                group.key,
+            ),
+        )
+    )
+
+
+def _natural_key(one: AffectedScenario) -> tuple[list[tuple[int, str]], str]:
+    return build_natural_key(one.scenario.scenario_id), one.scenario.agent or ""

@@ -1,0 +1,120 @@
+"""Failures with the same cause are one group, whatever numbers and folders their messages have."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.analysis.failure_causes import (
+    AffectedScenario,
+    find_failure_cause,
+    group_by_cause,
+    list_error_causes,
+    replace_varying_parts,
+)
+from ci_agent_eval.analysis.natural_order import build_natural_key
+from tests.builders import episode, failed_assertion, failing, report
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("expected 12 items, got 1,234.5", "expected # items, got #"),
+        ("order 9c1d2e7aa0b1 is gone", "order # is gone"),
+        ("run 123e4567-e89b-12d3-a456-426614174000 ended", "run # ended"),
+        ("<Agent object at 0x7f1c2b3a>", "<Agent object at #>"),
+        ("cannot open /tmp/pytest-of-me/a.json", "cannot open #a.json"),
+        (r"cannot open C:\Users\me\a.json", "cannot open #a.json"),
+        ("first line 1\nsecond line", "first line #"),
+        ("decade and facade", "decade and facade"),
+        ("", ""),
+    ],
+)
+def test_numbers_ids_and_directories_do_not_count(text, same):
+    assert replace_varying_parts(text) == same
+
+
+def cause(*episodes):
+    (scenario,) = report(*episodes).summary.scenarios
+    return find_failure_cause(scenario)
+
+
+def test_a_check_is_known_by_its_name_alone():
+    one, other = (
+        cause(failing("a", assertions=[failed_assertion("is polite", reason=reason)]))
+        for reason in ("'Go away' is rude", "the judge says no")
+    )
+    assert one.key == other.key == ("check", "is polite")
+    assert (one.file, one.line, one.iterations) == ("tests/test_refunds.py", 48, 1)
+
+
+def test_an_exception_is_known_by_its_type_and_message():
+    one, other, third = (
+        cause(failing("a", assertions=[failed_assertion(name, reason=reason)]))
+        for name, reason in (
+            ("AssertionError", "expected 3 items"),
+            ("AssertionError", "expected 4 items"),
+            ("mypackage.errors.OrderError", "expected 4 items"),
+        )
+    )
+    assert one.key == other.key == ("message", "AssertionError: expected # items")
+    assert third.key == ("message", "mypackage.errors.OrderError: expected # items")
+
+
+def test_the_cause_is_the_one_of_most_iterations():
+    rare, usual = failed_assertion("rare"), failed_assertion("usual")
+    found = cause(
+        failing(iteration=1, assertions=[rare, usual]), failing(iteration=2, assertions=[usual])
+    )
+    assert (found.name, found.iterations) == ("usual", 2)
+
+
+def test_a_failure_without_a_check_is_known_by_its_reason():
+    found = cause(episode(outcome="failed", reason="timed out after 30 s\nat x"))
+    assert (found.sentence, found.key) == (
+        "timed out after 30 s",
+        ("message", "timed out after # s"),
+    )
+    assert cause(episode(outcome="failed")).sentence == ""
+    assert cause(episode()) is None
+
+
+def test_errors_are_counted_by_their_reason():
+    (scenario,) = report(
+        *(episode(iteration=n, outcome="error", reason="429") for n in (1, 2)),
+        episode(iteration=3, outcome="error"),
+        episode(iteration=4),
+    ).summary.scenarios
+    found = list_error_causes(scenario)
+    assert [(one.sentence, one.iterations) for one in found] == [("429", 2), ("", 1)]
+
+
+def test_groups_are_ordered_by_role_history_size_and_natural_name():
+    built = report(*(failing(f"s{n}", assertions=[failed_assertion(f"c{n}")]) for n in range(12)))
+    scenarios = {one.scenario_id: one for one in built.summary.scenarios}
+
+    def affect(number, check, role="gates", history="new"):
+        found = find_failure_cause(scenarios[f"s{number}"])
+        from dataclasses import replace
+
+        return AffectedScenario(scenarios[f"s{number}"], replace(found, name=check), role, history)
+
+    groups = group_by_cause(
+        [
+            affect(0, "w", "warns"),
+            affect(1, "w"),
+            affect(2, "w", history="still"),
+            affect(10, "b"),
+            affect(3, "b"),
+            affect(4, "d", "contributes"),
+            affect(5, "a"),
+        ]
+    )
+    names = [[one.scenario.scenario_id for one in group.scenarios] for group in groups]
+    assert names == [["s3", "s10"], ["s1"], ["s5"], ["s2"], ["s4"], ["s0"]]
+
+
+def test_natural_order_compares_numbers_of_any_length():
+    names = ["run-10", "run-9", "run", "run-9a", "run-09b", f"run-{'1' * 5000}"]
+    assert sorted(names, key=build_natural_key) == [
+        *("run", "run-9", "run-9a", "run-09b", "run-10", f"run-{'1' * 5000}"),
+    ]
