@@ -25,6 +25,7 @@ from ci_agent_eval.analysis.comparison.findings import (
 from ci_agent_eval.analysis.comparison.model import (
     ScenarioComparison,
     ScenarioIncrease,
+    ScenarioMetric,
     SuiteChange,
 )
 from ci_agent_eval.analysis.waivers import find_waiver
@@ -196,8 +197,9 @@ def _describe_acknowledgement(scenario: ScenarioComparison, report: Report) -> s
     return "" if found is None else f"; its acknowledgement ended on {found.until}"
 
 
-_WRITERS: dict[LimitedMetric, Callable[[float], str]] = {
+_WRITERS: dict[LimitedMetric | ScenarioMetric, Callable[[float], str]] = {
     "cost_usd": numbers.format_money,
+    "tokens": format_count,
     "p95_latency_ms": numbers.format_milliseconds,
     "typical_latency_ms": numbers.format_milliseconds,
 }

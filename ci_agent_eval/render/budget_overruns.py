@@ -21,6 +21,8 @@ from ci_agent_eval.render.numbers import NOT_MEASURED
 class BudgetOverrun:
     """One budget violation with its figures written out."""
 
+    budget: str
+    """The budget's key."""
     label: str
     is_custom: bool
     """Whether the label is the user's own name of a budget: foreign text."""
@@ -44,6 +46,7 @@ def build_overrun(
     """Return a violation written out; it gates where the budget is hard and required."""
     limit, observed = budget_figures(violation)
     return BudgetOverrun(
+        budget=violation.budget,
         label=budget_label(violation),
         is_custom=violation.budget not in _KINDS,
         hard=violation.hard,

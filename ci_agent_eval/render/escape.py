@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from html import escape
 from urllib.parse import quote
 
 EMPTY = "(empty)"
@@ -78,6 +79,21 @@ def code_span(text: str, *, limit: int = 200, cell: bool = False) -> str:
     # CommonMark strips one space from both ends if both are there.
     pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Return the text on one line; of a long one the beginning and the end."""
+    shown = visible_line(text, max(len(text), 1))
+    if len(shown) <= limit:
+        return shown
+    tail = (limit - 1) // 2
+    return f"{shown[: limit - 1 - tail]}…{shown[-tail:]}"
+
+
+def html_code(text: str, limit: int) -> str:
+    """Return the text as an element of HTML, on one line, from its beginning."""
+    shown = visible_line(text, limit)
+    return f"<code>{escape(shown) if shown.strip() else EMPTY}</code>"
 
 
 def code_block(text: str, limit: int, language: str = "text") -> str:

@@ -1,22 +1,17 @@
-"""The verdict in one sentence, the same in every rendering; built from counts, never from text."""
+"""The verdict in one sentence, the same in every rendering; built from counts, never from text.
+
+`docs/decisions/0055-comment-by-cause.md` explains the choices.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import get_args
+from collections.abc import Iterable, Iterator, Sequence
 
-from ci_agent_eval.analysis.comparison.findings import ComparisonFindingKind
-from ci_agent_eval.analysis.comparison.model import SuiteChange
+from ci_agent_eval.analysis.comparison.findings import MetricIncrease, compute_increase
+from ci_agent_eval.analysis.comparison.model import Comparison, MetricChange, SuiteChange
 from ci_agent_eval.analysis.evaluation_totals import EvaluationTally
-from ci_agent_eval.contract.findings import (
-    Finding,
-    FindingKind,
-    MissingShards,
-    RepeatedShard,
-    StoppedRun,
-)
-from ci_agent_eval.contract.measurement import BudgetViolation
+from ci_agent_eval.analysis.failure_causes import CauseGroup
 from ci_agent_eval.gate import (
     Reason,
     ReasonKind,
@@ -24,47 +19,72 @@ from ci_agent_eval.gate import (
     find_shortfalls,
     sum_suite_rate_tallies,
 )
+from ci_agent_eval.gate.failure_groups import (
+    group_errors,
+    group_failures,
+    index_comparison,
+    is_broken,
+)
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.findings import build_finding_rows
+from ci_agent_eval.render.finding_clauses import describe_findings
 from ci_agent_eval.render.numbers import count_noun, format_count
-from ci_agent_eval.render.sentences import SUITE_MEASURES, format_suite_mean
+from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
+from ci_agent_eval.render.sentences import LIMITED_FIGURES, SUITE_MEASURES
 
-_FINDINGS: dict[FindingKind, tuple[str, str]] = {
-    "no_results": ("no results were found", "no results were found"),
-    "interrupted": ("the run was interrupted", "the run was interrupted"),
-    "stopped": ("a suite budget stopped the run", "suite budgets stopped {} runs"),
-    "collection_error": ("1 collection error", "{} collection errors"),
-    "shards": ("the shards are not one whole run", "the shards are not one whole run"),
-    "unreadable_file": ("1 result file cannot be read", "{} result files cannot be read"),
-    "handover": ("1 remark on the hand-over", "{} remarks on the hand-over"),
-    "disagreement": ("1 disagreement between files", "{} disagreements between files"),
-    "declared_counts_differ": ("1 file misstates its counts", "{} files misstate their counts"),
-    "duplicate": ("1 duplicate episode", "{} duplicate episodes"),
-    "baseline": ("the baseline cannot be read", "the baseline cannot be read"),
-    "repaired_file": ("1 result file was repaired", "{} result files were repaired"),
-}
-"""In the order of the sentence, the most important kind first."""
+AGENT_TITLE = "Agent evals"
+TEST_TITLE = "Tests"
+"""Title of a report without episodes, as of another tool's tests alone."""
 
-_NOT_PASSING: tuple[tuple[ScenarioStatus, str, str], ...] = (
-    ("failing", "fails", "fail"),
-    ("errored", "was not judged", "were not judged"),
-    ("skipped", "was skipped", "were skipped"),
-    ("incomplete", "was not judged in every iteration", "were not judged in every iteration"),
-)
+MAX_LENGTH = 100
+"""Characters of the sentence, if the title and the first clause leave room for it."""
+MOST_CLAUSES = 2
+MOST_NOTES = 3
+"""Clauses of a passed run: the count, then notes."""
+MOST_FIGURES = 2
+LEAST_CHANGE = 0.05
+"""Relative change of cost, tokens or latency that is mentioned."""
 
 
-_ALLOWABLE: frozenset[ScenarioStatus] = frozenset({"skipped", "incomplete"})
-"""Statuses that `allow_skipped` accepts."""
+def get_title(report: Report) -> str:
+    """Return the first words of the headline."""
+    if report.title is not None:
+        return report.title
+    return TEST_TITLE if has_only_tests(report) else AGENT_TITLE
+
+
+def has_only_tests(report: Report) -> bool:
+    """Say whether the report holds only tests that are no episodes."""
+    summary = report.summary
+    return bool(summary.tests.tally.total) and not summary.scenarios
 
 
 def render_headline(report: Report) -> str:
-    """Return the verdict in one sentence that names every kind of reason for it."""
-    parts = [
-        *_describe_shard(report),
-        *(_list_passes(report) if report.passed else _list_failures(report)),
-    ]
-    return f"Agent evals {'passed' if report.passed else 'failed'}: {', '.join(parts)}"
+    """Return the verdict in one sentence, its most important reasons first."""
+    head = f"{get_title(report)} {'passed' if report.passed else 'failed'}: "
+    if report.passed:
+        clauses, most, noun = list(_list_passes(report)), MOST_NOTES, "note"
+    else:
+        clauses, most, noun = list(_list_failures(report)), MOST_CLAUSES, "reason"
+        clauses = clauses or [count_noun(len(report.verdict.reasons), "reason")]
+    clauses = [*_describe_shard(report), *clauses]
+    text = head + _join_clauses(clauses, most, noun, MAX_LENGTH - len(head))
+    words = list(list_figure_words(report))[:MOST_FIGURES]
+    while words and len(text) + len(figures := f"; {', '.join(words)}") > MAX_LENGTH:
+        words.pop()
+    return text + figures if words else text
+
+
+def _join_clauses(clauses: Sequence[str], most: int, noun: str, room: int) -> str:
+    """Join the first clauses that fit, at least one, and count the others."""
+    text = "nothing to judge"
+    for kept in range(min(most, len(clauses)), 0, -1):
+        rest = len(clauses) - kept
+        more = f" and {count_noun(rest, f'more {noun}')}" if rest else ""
+        text = ", ".join(clauses[:kept]) + more
+        if len(text) <= room:
+            return text
+    return text
 
 
 def _describe_shard(report: Report) -> Iterator[str]:
@@ -75,84 +95,27 @@ def _describe_shard(report: Report) -> Iterator[str]:
 
 
 def _list_failures(report: Report) -> Iterator[str]:
-    parts = [
-        *_describe_findings(report, blocking=True),
-        *_describe_no_evidence(report),
-        *_describe_failing(report),
-        *_describe_missed_suite_rate(report),
-        *_describe_manifest(report.verdict.reasons, ""),
-        *_describe_errors(report),
-        *_count_without_evidence(report),
-        *_describe_thresholds(report),
-        *_describe_failing_tests(report),
-        *_describe_budgets(report, gating=True),
-        *_describe_comparison(report.verdict.reasons, ""),
-    ]
-    yield from parts or [count_noun(len(report.verdict.reasons), "reason")]
+    yield from describe_findings(report, blocking=True)
+    yield from _describe_no_evidence(report)
+    yield from _count_without_evidence(report)
+    yield from _describe_manifest(report.verdict.reasons, "")
+    yield from _describe_errors(report)
+    clauses = _ScenarioClauses(report)
+    yield from _describe_scenarios(report, clauses)
+    yield from _describe_missed_suite_rate(report)
+    yield from _describe_failing_tests(report)
+    yield from _describe_budgets(report, clauses)
+    yield from _describe_suite(report.verdict.reasons, report)
+    yield from _describe_baseline_rules(report.verdict.reasons)
+    yield from _describe_thresholds(report)
 
 
 def _list_passes(report: Report) -> Iterator[str]:
     yield from _describe_required(report)
-    yield from _describe_suite_rate(report)
-    yield from _describe_episodes(report)
     yield from _describe_tests(report)
     yield from _describe_evaluations(report)
-    yield from _describe_advisory(report)
-    yield from _describe_quarantine(report)
-    yield from _describe_manifest(report.verdict.warnings, " (not gating)")
-    yield from _count_opted_out(report)
-    yield from _describe_budgets(report, gating=False)
-    yield from _describe_comparison(report.verdict.warnings, " (not gating)")
-    yield from _describe_findings(report, blocking=False)
-
-
-def _describe_findings(report: Report, *, blocking: bool) -> Iterator[str]:
-    shown = build_finding_rows(report).shown
-    found = [row.finding for row in shown if row.gates is blocking]
-    kinds = Counter(finding.kind for finding in found)
-    for kind, (one, many) in _FINDINGS.items():
-        if kind == "shards" and kinds[kind]:
-            yield _describe_broken_shards(found) if blocking else _count_run_again(kinds[kind])
-        elif kind == "stopped" and kinds[kind] == 1:
-            yield f"{one}{_count_left_out(found)}"
-        elif kind == "interrupted" and kinds[kind] and report.summary.tally.total:
-            finished = report.summary.tally.judged
-            yield f"{one} ({count_noun(finished, 'episode')} judged)"
-        elif kinds[kind]:
-            yield one if kinds[kind] == 1 else many.format(format_count(kinds[kind]))
-
-
-_MOST_NAMED = 5
-"""Most missing shards that the sentence names."""
-
-
-def _describe_broken_shards(found: Sequence[Finding]) -> str:
-    """Name the missing or repeated shards, where nothing else is wrong with the shards."""
-    messages = [finding.message for finding in found if finding.kind == "shards"]
-    only = messages[0] if len(messages) == 1 else None
-    if isinstance(only, RepeatedShard):
-        shard = f"shard {format_count(only.index)} of {format_count(only.total)}"
-        return f"{shard} is there {format_count(only.times)} times"
-    if not isinstance(only, MissingShards):
-        return _FINDINGS["shards"][0]
-    number, whole = len(only.indexes), f"of {format_count(only.total)}"
-    if number == 1:
-        return f"shard {format_count(only.indexes[0])} {whole} is missing"
-    if number > _MOST_NAMED:
-        return f"{format_count(number)} {whole} shards are missing"
-    return f"shards {', '.join(map(str, only.indexes))} {whole} are missing"
-
-
-def _count_left_out(found: Sequence[Finding]) -> str:
-    """Count the episodes that a stopped run did not run."""
-    run = next(finding.message for finding in found if finding.kind == "stopped")
-    if not isinstance(run, StoppedRun) or run.selected is None:
-        return ""
-    return f" ({format_count(run.left_out)} of {count_noun(run.selected, 'episode')} did not run)"
-
-
-def _count_run_again(number: int) -> str:
-    return f"{count_noun(number, 'shard was', 'shards were')} run again"
+    yield from _describe_suite_rate(report)
+    yield from _describe_not_gating(report)
 
 
 def _describe_no_evidence(report: Report) -> Iterator[str]:
@@ -164,34 +127,6 @@ def _describe_no_evidence(report: Report) -> Iterator[str]:
             if total
             else "no episode was found"
         )
-
-
-def _describe_failing(report: Report) -> Iterator[str]:
-    required = report.required_scenarios
-    statuses = _count_statuses(required)
-    statuses["failing"] = sum(1 for item in required if item.judgement.fails_alone)
-    total = count_noun(len(required), "required scenario")
-    of_total = f" of {total}"
-    for status, verb, verbs in _NOT_PASSING:
-        number = statuses[status]
-        if number and (status not in _ALLOWABLE or _has_reason(report, status)):
-            does = verb if number == 1 else verbs
-            yield f"{format_count(number)}{of_total} {does}"
-            of_total = ""
-
-
-def _describe_missed_suite_rate(report: Report) -> Iterator[str]:
-    if _has_reason(report, "suite_pass_rate"):
-        yield from _describe_suite_rate(report)
-
-
-def _describe_suite_rate(report: Report) -> Iterator[str]:
-    """State the pass rate of the scenarios that do not fail the gate alone."""
-    required = report.verdict.thresholds.suite_min_pass_rate
-    tally = sum_suite_rate_tallies(report.summary.scenarios, report.verdict.judgements)
-    if required is not None and tally.pass_rate is not None:
-        passed = f"{format_count(tally.passed)} of {format_count(tally.judged)}"
-        yield f"{passed} iterations pass ({numbers.format_percent(required)} required)"
 
 
 _KNOWN: tuple[tuple[ReasonKind, str, str], ...] = (
@@ -213,8 +148,176 @@ def _describe_manifest(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
 
 
 def _describe_errors(report: Report) -> Iterator[str]:
-    if _has_reason(report, "error_budget"):
+    """Count the episodes that ended in an error; half of all or more for one reason say so."""
+    if not _has_reason(report, "error_budget"):
+        return
+    total, groups = report.summary.tally.total, group_errors(report)
+    most = max((group.iterations for group in groups), default=0)
+    if most > 1 and most * 2 >= total:
+        yield f"{format_count(most)} of {count_noun(total, 'episode')} ended in the same error"
+    else:
         yield f"{count_noun(report.summary.gated.error, 'episode')} ended in an error"
+
+
+class _ScenarioClauses:
+    """Writes clauses of which the first names the number of all required scenarios."""
+
+    def __init__(self, report: Report) -> None:
+        self._total = len(report.required_scenarios)
+        self._is_first = True
+        self._groups = group_failures(report)
+
+    def write(
+        self, keys: set[ScenarioKey], one: str, many: str, *, explained: bool = True
+    ) -> Iterator[str]:
+        """Yield `2 of 20 scenarios regressed, all for one reason`; nothing without scenarios.
+
+        `explained` is whether failures are the reason.
+        """
+        if not keys:
+            return
+        verb = one if len(keys) == 1 else many
+        of_total = f" of {count_noun(self._total, 'scenario')}" if self._is_first else ""
+        self._is_first = False
+        share = self._describe_share(keys) if explained else ""
+        yield f"{format_count(len(keys))}{of_total} {verb}{share}"
+
+    def _describe_share(self, keys: set[ScenarioKey]) -> str:
+        """Say that one cause explains half of several scenarios or more."""
+        most = max((_count_members(group, keys) for group in self._groups), default=0)
+        if most < MOST_CLAUSES or most * 2 < len(keys):
+            return ""
+        return f", {'all' if most == len(keys) else format_count(most)} for one reason"
+
+
+def _count_members(group: CauseGroup, keys: set[ScenarioKey]) -> int:
+    return sum(get_key(one.scenario) in keys for one in group.scenarios)
+
+
+def _describe_scenarios(report: Report, clauses: _ScenarioClauses) -> Iterator[str]:
+    """Count the scenarios that regressed, that fail, or that were not judged."""
+    compared = index_comparison(report)
+    regressed = {
+        (reason.scenario_id or "", reason.agent)
+        for reason in report.verdict.reasons
+        if reason.kind == "regression"
+    }
+    failing = {get_key(item.scenario) for item in report.required_scenarios if _fails_alone(item)}
+    changes = {key: compared[key].change if key in compared else None for key in failing}
+    rest = {key: change for key, change in changes.items() if key not in regressed}
+    newly = {key for key, change in rest.items() if change == "newly_failing"}
+    still = {key for key, change in rest.items() if change == "still_failing"}
+    yield from clauses.write(regressed, "regressed", "regressed")
+    yield from clauses.write(newly, "newly fails", "newly fail")
+    yield from clauses.write(still, "still fails", "still fail")
+    yield from clauses.write(set(rest) - newly - still, "fails", "fail")
+    errors = _has_reason(report, "error_budget")
+    for status, one, many in _NOT_JUDGED:
+        keys = {
+            get_key(item.scenario)
+            for item in report.required_scenarios
+            if item.judgement.status == status
+        }
+        if _has_reason(report, status) or (status == "errored" and not errors):
+            yield from clauses.write(keys, one, many)
+
+
+_NOT_JUDGED: tuple[tuple[ScenarioStatus, str, str], ...] = (
+    ("errored", "was not judged", "were not judged"),
+    ("skipped", "was skipped", "were skipped"),
+    ("incomplete", "was not judged in every iteration", "were not judged in every iteration"),
+)
+
+
+def _fails_alone(item: JudgedScenario) -> bool:
+    return item.judgement.fails_alone
+
+
+def _describe_missed_suite_rate(report: Report) -> Iterator[str]:
+    if _has_reason(report, "suite_pass_rate"):
+        yield from _describe_suite_rate(report)
+
+
+def _describe_suite_rate(report: Report) -> Iterator[str]:
+    """State the pass rate of the scenarios that do not fail the gate alone."""
+    required = report.verdict.thresholds.suite_min_pass_rate
+    tally = sum_suite_rate_tallies(report.summary.scenarios, report.verdict.judgements)
+    if required is not None and tally.pass_rate is not None:
+        passed = f"{format_count(tally.passed)} of {format_count(tally.judged)}"
+        yield f"{passed} iterations pass ({numbers.format_percent(required)} required)"
+
+
+def _describe_failing_tests(report: Report) -> Iterator[str]:
+    tally = report.summary.tests.tally
+    failed = tally.failed + tally.error
+    if not failed:
+        return
+    share = f"{format_count(failed)} of {format_count(tally.total)}"
+    if has_only_tests(report):
+        yield share
+    else:
+        tests = "test" if tally.total == 1 else "tests"
+        yield f"{share} {tests} {'fails' if failed == 1 else 'fail'}"
+
+
+def _describe_budgets(report: Report, clauses: _ScenarioClauses) -> Iterator[str]:
+    gating = [
+        (get_key(summary), item.violation.observed is None)
+        for summary, item in report.list_violations()
+        if item.violation.hard and summary.gate == "required"
+    ]
+    over = {key for key, is_unmeasured in gating if not is_unmeasured}
+    yield from clauses.write(over, "over budget", "over budget", explained=False)
+    if unmeasured := sum(is_unmeasured for _, is_unmeasured in gating):
+        yield f"{count_noun(unmeasured, 'budget')} not measured"
+    suite = [one for one in report.summary.suite_violations if one.hard]
+    if any(one.observed is not None for one in suite):
+        yield "over the suite's budget"
+    if unmeasured := sum(one.observed is None for one in suite):
+        yield f"{count_noun(unmeasured, 'suite budget')} not measured"
+
+
+def _describe_suite(reasons: Iterable[Reason], report: Report) -> Iterator[str]:
+    """State how the suite as a whole became worse, unless scenarios that fail say it."""
+    fails = any(reason.kind in {"scenario", "regression"} for reason in report.verdict.reasons)
+    for reason in reasons:
+        message = reason.message
+        if isinstance(message, SuiteChange) and not (fails and message.measure == "pass_rate"):
+            yield describe_suite_change(message)
+        elif isinstance(message, MetricIncrease):
+            yield _describe_metric(message)
+    rose = sum(1 for r in report.verdict.reasons if r.kind == "increase" and r.scenario_id)
+    if rose:
+        yield f"{count_noun(rose, 'scenario')} over the allowed increase"
+
+
+def describe_suite_change(change: SuiteChange) -> str:
+    """Return `the suite passes less often, 97 % → 88 %`."""
+    if change.measure == "evaluation_score":
+        pair = numbers.format_pair(numbers.format_score, change.before, change.after, 2)
+        return f"{SUITE_MEASURES[change.measure]} fell, {pair}"
+    pair = numbers.format_pair(numbers.format_share, change.before, change.after, 0)
+    subject = "the suite passes" if change.measure == "pass_rate" else "the evaluations pass"
+    return f"{subject} less often, {pair}"
+
+
+def _describe_metric(increase: MetricIncrease) -> str:
+    figure, rise = LIMITED_FIGURES[increase.figure], compute_increase(increase.change)
+    if increase.kind == "not_measured":
+        return f"{figure} is not measured in every scenario"
+    if rise is None or rise == float("inf"):
+        return f"{figure} rose from nothing"
+    allowed = f"{increase.allowed * 100:.6g} % allowed"
+    return f"{figure} rose {numbers.format_rise(rise)} ({allowed})"
+
+
+def _describe_baseline_rules(reasons: Iterable[Reason]) -> Iterator[str]:
+    kinds = Counter(reason.kind for reason in reasons)
+    if kinds["vanished"]:
+        yield f"{count_noun(kinds['vanished'], 'scenario')} vanished"
+    if number := kinds["downgraded"]:
+        requires = "requires" if number == 1 else "require"
+        yield f"{count_noun(number, 'scenario')} {requires} less than before"
 
 
 def _describe_thresholds(report: Report) -> Iterator[str]:
@@ -240,131 +343,122 @@ def _count_conversations(found: EvaluationTally) -> str:
     return f"{format_count(found.passed)} of {noun} passed"
 
 
-_COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
-    ("vanished", "scenario vanished", "scenarios vanished"),
-    ("downgraded", "scenario downgraded", "scenarios downgraded"),
-    ("regression", "regression", "regressions"),
-    ("unconfirmed", "drop that is not confirmed today", "drops that are not confirmed today"),
-    ("undecided", "drop with too few iterations to tell", "drops with too few iterations to tell"),
-    ("increase", "increase over what is allowed", "increases over what is allowed"),
-    ("possible_increase", "possible increase over what is allowed", "possible increases"),
-    (
-        "scenario_increase",
-        "certain increase of a scenario's cost or latency",
-        "certain increases of scenarios' cost or latency",
-    ),
-    ("not_judged", "scenario not judged any more", "scenarios not judged any more"),
-    ("fewer_iterations", "scenario of too few iterations", "scenarios of too few iterations"),
-    ("flakier", "scenario that needs more retries", "scenarios that need more retries"),
-)
-
-_REMARKS = frozenset(get_args(ComparisonFindingKind))
-_SAID_BELOW = frozenset({"not_comparable", "newly_over", "baseline"})
-"""Kinds that are not in the sentence where they do not gate."""
-
-
-def _describe_comparison(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
-    """State how the suite as a whole fell, and count the other findings of the comparison."""
-    for change in (r.message for r in reasons if isinstance(r.message, SuiteChange)):
-        before, now = (format_suite_mean(change, mean) for mean in (change.before, change.after))
-        again = "" if change.fell else ", as it does on the base today"
-        yield f"{SUITE_MEASURES[change.measure]} fell from {before} to {now}{again}{note}"
-    kinds = Counter(r.kind for r in reasons if not isinstance(r.message, SuiteChange))
-    for kind, one, many in _COMPARED:
-        if kinds[kind]:
-            yield f"{count_noun(kinds[kind], one, many)}{note}"
-    known = {kind for kind, _, _ in _COMPARED}
-    for kind in sorted(_REMARKS & set(kinds) - known - (_SAID_BELOW if note else frozenset())):
-        yield f"{count_noun(kinds[kind], kind.replace('_', ' ') + ' scenario')}{note}"
-
-
-def _describe_evaluations(report: Report) -> Iterator[str]:
-    found = report.summary.evaluations
-    if found.mean_score is not None:
-        mean = numbers.format_score(found.mean_score)
-        yield f"{_count_conversations(found)} (average score {mean})"
-
-
-def _describe_failing_tests(report: Report) -> Iterator[str]:
-    tally = report.summary.tests.tally
-    tests = count_noun(tally.total, "test")
-    if tally.failed:
-        yield f"{format_count(tally.failed)} of {tests} failed"
-    if tally.error:
-        yield f"{format_count(tally.error)} of {tests} ended in an error"
-
-
-def _describe_budgets(report: Report, *, gating: bool) -> Iterator[str]:
-    kind = "" if gating else "soft "
-    suite = [v for v in report.summary.suite_violations if v.hard is gating]
-    scenario = [
-        item.violation
-        for summary, item in report.list_violations()
-        if (item.violation.hard and summary.gate == "required") is gating
-    ]
-    yield from _count_exceeded(scenario, f"{kind}budget")
-    yield from _count_exceeded(suite, f"{kind}suite budget")
-
-
-def _count_exceeded(violations: list[BudgetViolation], noun: str) -> Iterator[str]:
-    unmeasured = sum(1 for violation in violations if violation.observed is None)
-    if exceeded := len(violations) - unmeasured:
-        yield f"{count_noun(exceeded, noun)} exceeded"
-    if unmeasured:
-        yield f"{count_noun(unmeasured, noun)} not measured"
-
-
 def _describe_required(report: Report) -> Iterator[str]:
-    statuses = _count_statuses(report.required_scenarios)
-    total = len(report.required_scenarios)
-    if total:
-        yield f"{format_count(statuses['passing'])} of {count_noun(total, 'required scenario')}"
-    if statuses["skipped"]:
-        yield f"{format_count(statuses['skipped'])} skipped"
-    if statuses["incomplete"]:
-        yield f"{format_count(statuses['incomplete'])} not judged in every iteration"
-    if statuses["errored"]:
-        yield f"{format_count(statuses['errored'])} not judged"
-
-
-def _describe_episodes(report: Report) -> Iterator[str]:
-    tally, measured = report.summary.tally, report.summary.evaluations.tally
-    if judged := tally.judged - measured.judged:
-        yield count_noun(judged, "episode")
-    if tally.error:
-        yield f"{count_noun(tally.error, 'episode')} ended in an error"
+    required = report.required_scenarios
+    statuses = _count_statuses(required)
+    if required:
+        yield f"{format_count(statuses['passing'])} of {count_noun(len(required), 'scenario')}"
+    elif report.summary.tally.judged and not report.summary.evaluations.conversations:
+        yield count_noun(report.summary.tally.judged, "episode")
+    for status, words in (
+        ("skipped", "skipped"),
+        ("incomplete", "not judged in every iteration"),
+        ("errored", "not judged"),
+    ):
+        if number := statuses[status]:  # type: ignore[index]  # a literal of the statuses
+            yield f"{format_count(number)} {words}"
 
 
 def _describe_tests(report: Report) -> Iterator[str]:
     tally = report.summary.tests.tally
     if tally.total:
-        skipped = f" ({format_count(tally.skipped)} skipped)" if tally.skipped else ""
-        yield f"{format_count(tally.passed)} of {count_noun(tally.total, 'test')} passed{skipped}"
+        noun = "" if has_only_tests(report) else " test" if tally.total == 1 else " tests"
+        yield f"{format_count(tally.passed)} of {format_count(tally.total)}{noun}"
+        if tally.skipped:
+            yield f"{format_count(tally.skipped)} skipped"
 
 
-def _describe_advisory(report: Report) -> Iterator[str]:
-    statuses = _count_statuses(report.advisory_scenarios)
-    if statuses["failing"]:
-        yield f"only advisory scenarios failed ({format_count(statuses['failing'])})"
-    if statuses["errored"]:
-        yield f"{count_noun(statuses['errored'], 'advisory scenario')} not judged"
+def _describe_evaluations(report: Report) -> Iterator[str]:
+    found = report.summary.evaluations
+    if found.mean_score is not None:
+        passed = (
+            f"{format_count(found.passed)} of {count_noun(found.conversations, 'conversation')}"
+        )
+        yield f"{passed} (average score {numbers.format_score(found.mean_score)})"
 
 
-def _describe_quarantine(report: Report) -> Iterator[str]:
+def _describe_not_gating(report: Report) -> Iterator[str]:
+    """Say what does not pass and does not gate."""
+    summary, advisory = report.summary, _count_statuses(report.advisory_scenarios)
+    flaky = sum(1 for one in summary.scenarios if one.flaky) + len(summary.tests.flaky)
+    if flaky:
+        yield f"{format_count(flaky)} flaky"
+    if number := advisory["failing"]:
+        yield f"{format_count(number)} advisory {'fails' if number == 1 else 'fail'}"
+    if number := advisory["errored"]:
+        yield f"{format_count(number)} advisory not judged"
     held = [item for item in report.quarantined_scenarios if item.scenario.in_quarantine]
     if failing := sum(1 for item in held if not item.is_passing):
-        one, many = "scenario in quarantine does", "scenarios in quarantine do"
-        yield f"{count_noun(failing, one, many)} not pass"
+        yield f"{format_count(failing)} quarantined"
+    if number := summary.tally.error:
+        yield f"{count_noun(number, 'episode')} ended in an error"
+    yield from _describe_manifest(report.verdict.warnings, " (not gating)")
+    if number := sum(1 for item in report.judged_scenarios() if not item.scenario.needs_evidence):
+        yield f"{count_noun(number, 'scenario needs', 'scenarios need')} no evidence"
+    if number := sum(1 for _ in _list_soft_overruns(report)):
+        yield f"{count_noun(number, 'soft budget')} exceeded"
+    yield from _describe_drops(report.verdict.warnings)
+    yield from describe_findings(report, blocking=False)
+
+
+def _list_soft_overruns(report: Report) -> Iterator[object]:
+    for summary, item in report.list_violations():
+        if not (item.violation.hard and summary.gate == "required"):
+            yield item
+    for violation in report.summary.suite_violations:
+        if not violation.hard:
+            yield violation
+
+
+_WARNED: tuple[tuple[ReasonKind, str, str], ...] = (
+    ("regression", "regressed (not gating)", "regressed (not gating)"),
+    ("unconfirmed", "drop not confirmed today", "drops not confirmed today"),
+    ("undecided", "likely passes less often", "likely pass less often"),
+)
+
+
+def _describe_drops(warnings: Iterable[Reason]) -> Iterator[str]:
+    kinds: Counter[ReasonKind] = Counter()
+    for reason in warnings:
+        if isinstance(reason.message, SuiteChange):
+            yield f"{describe_suite_change(reason.message)}, as the base does"
+        else:
+            kinds[reason.kind] += 1
+    for kind, one, many in _WARNED:
+        if number := kinds[kind]:
+            yield f"{format_count(number)} {one if number == 1 else many}"
+
+
+def list_figure_words(report: Report) -> Iterator[str]:
+    """Yield how cost and latency changed for certain: `40 % cheaper`, `51 % slower`.
+
+    Nothing where many scenarios fail: a broken agent is cheap.
+    """
+    found = report.comparison
+    if not isinstance(found, Comparison) or is_broken(report):
+        return
+    for change, less, more in (
+        (found.cost_usd, "cheaper", "more expensive"),
+        (found.p95_latency_ms, "faster", "slower"),
+    ):
+        if is_notable(change):
+            share = (change.after or 0) / (change.before or 1) - 1
+            if share + 1 >= numbers.TIMES_FROM:
+                yield f"{numbers.format_factor(share + 1)} {more}"
+            else:
+                yield f"{abs(share) * 100:.0f} % {more if share > 0 else less}"
+
+
+def is_notable(change: MetricChange) -> bool:
+    """Say whether a metric changed for certain, and by enough to be mentioned."""
+    if change.certainty != "certain" or not change.before or change.after is None:
+        return False
+    return abs(change.after / change.before - 1) >= LEAST_CHANGE
 
 
 def _count_without_evidence(report: Report) -> Iterator[str]:
     if number := sum(1 for item in report.required_scenarios if item.scenario.without_evidence):
         yield f"{count_noun(number, 'scenario has', 'scenarios have')} no evidence"
-
-
-def _count_opted_out(report: Report) -> Iterator[str]:
-    if number := sum(1 for item in report.judged_scenarios() if not item.scenario.needs_evidence):
-        yield f"{count_noun(number, 'scenario needs', 'scenarios need')} no evidence"
 
 
 def _count_statuses(items: tuple[JudgedScenario, ...]) -> Counter[ScenarioStatus]:

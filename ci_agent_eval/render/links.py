@@ -8,6 +8,8 @@ from typing import Final
 from urllib.parse import quote
 
 MAX_PATH = 4_096
+MAX_ANCHOR = 1_000
+"""Characters of a quoted scenario in an address; a longer one would crowd out the comment."""
 MAX_LINE = 2**31 - 1
 """GitHub refuses a line that is no 32-bit number."""
 
@@ -54,6 +56,15 @@ NO_PLACE: Final = Place()
 
 
 @dataclass(frozen=True, slots=True)
+class DetailsPage:
+    """A page of GitHub with more about the failures than the comment."""
+
+    name: str
+    """Our own words, such as `check run`."""
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Links:
     """The targets of the report's links; lines need a repository and a commit."""
 
@@ -67,6 +78,10 @@ class Links:
     """The page of the workflow run."""
     artifact_url: str | None = None
     """The report folder as an artifact."""
+    report_url: str | None = None
+    """The uploaded `report.html`, as a browser opens it."""
+    details: DetailsPage | None = None
+    """The page that cards link to if there is no `report_url`."""
 
     @property
     def repository_url(self) -> str | None:
@@ -88,6 +103,19 @@ class Links:
         """Return the place of a line, with its address where that is known."""
         return Place(file or None, line_number(line), self.blob(file, line))
 
+    @property
+    def full_report(self) -> str | None:
+        """The address of everything that a shortened report lacks: the page, else the folder."""
+        return self.report_url or self.artifact_url
+
+    def conversation(self, scenario_id: str) -> str | None:
+        """Return the address of a scenario on the uploaded page, or None."""
+        if self.report_url is None:
+            return None
+        anchor = quote(_encode(scenario_id), safe="")
+        page = quote_url(self.report_url)
+        return f"{page}#scenario={anchor}" if len(anchor) <= MAX_ANCHOR else page
+
     def commit(self) -> str | None:
         """Return the address of the head commit, or None."""
         root = self.repository_url
@@ -97,16 +125,26 @@ class Links:
     def prefixes(self) -> tuple[str, ...]:
         """The allowed beginnings of addresses in our text."""
         root = self.repository_url
-        pages = (quote_url(url) for url in (self.run_url, self.artifact_url) if url)
-        return (*((f"{root}/",) if root else ()), *pages)
+        details = self.details.url if self.details else None
+        pages = (self.run_url, self.artifact_url, self.report_url, details)
+        return (*((f"{root}/",) if root else ()), *(quote_url(url) for url in pages if url))
+
+
+def is_web_address(url: str | None) -> bool:
+    """Say whether a browser may open the address; no script and no file may be one."""
+    return url is not None and url.startswith(("https://", "http://"))
 
 
 def quote_url(url: str) -> str:
     """Return the address with everything quoted that Markdown could read as its end."""
     # Without the semicolon no part of it is a character reference.
-    quoted = quote(url.encode("utf-8", "replace"), safe=":/?#@!$&*+,=%~")
+    quoted = quote(_encode(url), safe=":/?#@!$&*+,=%~")
     return _LONE_PERCENT.sub("%25", quoted)
 
 
 def _quote_path(path: str) -> str:
-    return quote(path.encode("utf-8", "replace"), safe="/~")
+    return quote(_encode(path), safe="/~")
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

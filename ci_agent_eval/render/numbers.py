@@ -22,6 +22,7 @@ LONG_MS = 100_000
 """From this many milliseconds on seconds are shown."""
 LONG_S = 120
 """From this many seconds on minutes are shown."""
+MS_IN_S = 1_000
 SMALL_MONEY = 1e-8
 """Below this many dollars only the bound is shown."""
 SIGNIFICANT = 2
@@ -90,6 +91,14 @@ def _format_hundredths(share: float) -> str:
     return f"{shown:,.1f}"
 
 
+def format_share(share: float, digits: int = 0) -> str:
+    """Write a share of 1 in whole percents; only exactly all is 100 %, only nothing is 0 %."""
+    shown, least = round(share * 100, digits), 10.0**-digits
+    if share not in (0, 1):
+        shown = min(max(shown, least), 100 - least)
+    return f"{shown:.{digits}f} %"
+
+
 def format_score(value: float, digits: int = SIGNIFICANT) -> str:
     """Write a score from 0 to 1; only exactly 1 looks like 1, and only 0 like 0."""
     smallest = 10.0**-digits
@@ -140,6 +149,13 @@ def format_milliseconds(value: float, digits: int = 1) -> str:
     if value < LONG_MS:
         return f"{_format_decimals(value, digits - 1, trim=True)} ms"
     return f"{_format_decimals(value / 1000, digits)} s"
+
+
+def format_latency(value: float, digits: int = 1) -> str:
+    """Write a latency for a sentence: `4.2 ms`, `380 ms`, `1.4 s`."""
+    if value < MS_IN_S:
+        return format_milliseconds(value, digits)
+    return f"{_format_decimals(value / MS_IN_S, digits)} s"
 
 
 def format_seconds(value: float, digits: int = 1) -> str:
@@ -227,6 +243,18 @@ def format_change(before: float, after: float, interval: tuple[float, float] | N
         return shown
     low, high = (write(end).lstrip("×") for end in interval)  # noqa: RUF001 - times
     return shown if low == high else f"{shown} ({low} to {high})"
+
+
+def format_factor(factor: float) -> str:
+    """Write a factor: `×1.8`, `×12`."""  # noqa: RUF002 - times
+    return f"×{format_count(factor) if factor >= TIMES_FROM else f'{factor:.1f}'}"  # noqa: RUF001 - times
+
+
+def format_pair(
+    write: Callable[[float, int], str], before: float, after: float, digits: int
+) -> str:
+    """Write a change of a figure with enough digits to look different: `97 % → 92 %`."""
+    return " → ".join(format_distinct(write, before, after, digits))
 
 
 def _format_times(grown: float) -> str:

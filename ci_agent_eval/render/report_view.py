@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.analysis.comparison.model import NoBaseline
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
 from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.findings import SourceFile
@@ -17,11 +17,13 @@ from ci_agent_eval.gate import Reason, ReasonKind, VerdictConclusion
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import BaselineFinding, build_baseline_findings
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
+from ci_agent_eval.render.cards.build import build_cause_cards
+from ci_agent_eval.render.cards.model import CardFacts, CauseCard
+from ci_agent_eval.render.change_lists import ChangeList, build_change_lists
+from ci_agent_eval.render.commands import list_commands
 from ci_agent_eval.render.comparison_view import (
     ComparisonView,
-    FigureRow,
     build_comparison,
-    build_figure_rows,
     describe_baseline,
 )
 from ci_agent_eval.render.findings import FindingRows, build_finding_rows
@@ -37,7 +39,10 @@ from ci_agent_eval.render.scenario_name import ScenarioName
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow, build_scenario_rows
 from ci_agent_eval.render.sentences import describe_reason
 from ci_agent_eval.render.suite_figures import (
+    FigureRow,
     SuiteFigure,
+    build_figure_row,
+    list_ending,
     list_evidence,
     list_figures,
     title_evaluations,
@@ -143,6 +148,14 @@ class ReportView:
     sources: Sequence[SourceFile]
     reasons: Sequence[ReasonRow]
     warnings: Sequence[ReasonRow]
+    cards: Sequence[CauseCard]
+    """A card for each cause, the gating ones first."""
+    changes: Sequence[ChangeList]
+    """What the change did to the agent."""
+    commands: Sequence[str]
+    """Commands for a reviewer of a regression."""
+    ending: Sequence[str]
+    """Episodes, tests and cost, in short."""
 
     @property
     def has_passed(self) -> bool:
@@ -203,6 +216,21 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
     # An entry that accepts nothing names no scenario.
     accepted = (row for row in warnings if row.kind == "acknowledged")
     acknowledged = tuple(sorted(accepted, key=lambda row: row.name is None))
+    manifest_differences, advice = (
+        build_manifest_differences(report, links),
+        describe_update(report),
+    )
+    overruns, finding_rows = _list_overruns(report, scenarios), build_finding_rows(report)
+    facts = CardFacts(
+        report,
+        links,
+        scenarios,
+        findings,
+        overruns,
+        finding_rows,
+        manifest_differences,
+        advice,
+    )
     return ReportView(
         suite=summary.suite,
         conclusion=verdict.conclusion,
@@ -210,7 +238,7 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         links=links,
         commit=report.commit,
         figures=tuple(list_figures(report)),
-        compared_figures=build_figure_rows(report),
+        compared_figures=_build_figure_rows(report),
         totals=summary.totals,
         evidence=list_evidence(report),
         base=describe_baseline(report),
@@ -218,7 +246,7 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         comparison=comparison,
         baseline_findings=findings,
         scenarios=scenarios,
-        overruns=_list_overruns(report, scenarios),
+        overruns=overruns,
         tests=summary.tests,
         failing_tests=tuple(
             FailingTest(case, links.place(case.file, case.line)) for case in summary.tests.failing
@@ -235,16 +263,31 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         quarantine_title=_title_quarantine(quarantined),
         acknowledged=acknowledged,
         acknowledged_title=_title_acknowledged(acknowledged),
-        manifest_differences=build_manifest_differences(report, links),
-        manifest_advice=describe_update(report),
+        manifest_differences=manifest_differences,
+        manifest_advice=advice,
         evaluations_title=title_evaluations(report),
         misses_thresholds=report.misses_thresholds,
         misses_suite_rate=any(reason.kind == "suite_pass_rate" for reason in verdict.reasons),
-        findings=build_finding_rows(report),
+        findings=finding_rows,
         sources=summary.sources,
         reasons=reasons,
         warnings=warnings,
+        cards=build_cause_cards(facts),
+        changes=build_change_lists(report, "" if comparison is None else comparison.label),
+        commands=tuple(list_commands(report)),
+        ending=tuple(list_ending(report)),
     )
+
+
+def _build_figure_rows(report: Report) -> Sequence[FigureRow]:
+    """Return every measured figure, beside the baseline's if there is one."""
+    if not isinstance(report.comparison, Comparison):
+        return tuple(map(build_figure_row, list_figures(report)))
+    from ci_agent_eval.render.compared_figures import (  # noqa: PLC0415 - only with a baseline
+        build_compared_figures,
+    )
+
+    return build_compared_figures(report, report.comparison)
 
 
 def _build_reason(reason: Reason) -> ReasonRow:

@@ -13,7 +13,7 @@ from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.adaptive_stops import describe_saving
-from ci_agent_eval.render.numbers import count_noun, format_count
+from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
 
 FigureKind = Literal[
@@ -53,6 +53,23 @@ class SuiteFigure:
     def text(self) -> str:
         """The value with its detail."""
         return f"{self.value} ({self.detail})" if self.detail else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class FigureRow:
+    """A figure of the suite in this run and in the baseline, and its change."""
+
+    label: str
+    value: str
+    before: str = ABSENT
+    change: str = ABSENT
+    certainty: str = ""
+    """How certain the change is; empty: it was not tested."""
+
+
+def build_figure_row(figure: SuiteFigure) -> FigureRow:
+    """Return the row of a figure that is not compared."""
+    return FigureRow(figure.label, figure.text)
 
 
 def list_figures(report: Report) -> Iterator[SuiteFigure]:
@@ -186,6 +203,38 @@ def list_evidence(report: Report) -> tuple[str, ...]:
     if calls.live and (unpriced := summary.totals.unpriced):
         parts.append(f"{count_noun(unpriced, 'episode')} without a cost")
     return tuple(parts)
+
+
+def list_ending(report: Report) -> Iterator[str]:
+    """Yield episodes, tests and cost, in short; calls only if not all were live."""
+    summary = report.summary
+    tally, totals, calls = summary.tally, summary.totals, summary.calls
+    if tally.total or not summary.tests.tally.total:
+        parts = [f"{format_count(tally.judged)} judged"]
+        parts += [count_noun(tally.error, "error")] if tally.error else []
+        parts += [f"{format_count(tally.skipped)} skipped"] if tally.skipped else []
+        others = tally.total - tally.judged
+        episodes = count_noun(tally.total, "episode") if tally.total else "no episodes ran"
+        yield f"{episodes}: {', '.join(parts)}" if others else episodes
+    if summary.tests.tally.total:
+        files = sum(1 for source in summary.sources if source.kind == "junit")
+        tests = count_noun(summary.tests.tally.total, "test")
+        yield f"{tests} in {count_noun(files, 'file')}" if files else tests
+    if totals.cost_usd is not None and (tally.ran or totals.cost_usd):
+        yield numbers.format_money(totals.cost_usd)
+    elif totals.priced_usd is not None:
+        yield f"at least {numbers.format_money(totals.priced_usd)}"
+    if saving := describe_saving(summary):
+        yield saving
+    if summary.deselected:
+        yield f"{format_count(summary.deselected)} deselected"
+    if calls.replayed or calls.scripted or calls.misses:
+        yield _describe_calls(calls)
+    if summary.stops:
+        stops = (f"{format_count(s.episodes)} {s.reason.replace('_', ' ')}" for s in summary.stops)
+        yield f"stopped: {', '.join(stops)}"
+    if calls.live and totals.unpriced:
+        yield f"{count_noun(totals.unpriced, 'episode')} without a cost"
 
 
 def _describe_calls(calls: ModelCallCounts) -> str:

@@ -39,9 +39,10 @@ def render_list(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def render_details(summary: str, body: str) -> str:
-    """Return a collapsed block; the blank lines make GitHub parse the Markdown in it."""
-    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+def render_details(summary: str, body: str, *, is_open: bool = False) -> str:
+    """Return a block that folds; the blank lines make GitHub parse the Markdown in it."""
+    tag = "<details open>" if is_open else "<details>"
+    return f"{tag}<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def render_link(text: str, url: str | None) -> str:

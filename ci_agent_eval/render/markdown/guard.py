@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _OUR_HTML = re.compile(
-    r"</?(?:details|summary)>|<br>|<!-- agent-eval suite=[A-Za-z0-9._%~]+ -->"
-    r"|<!-- agent-eval state=[0-9a-f]{16} -->",
+    r"</?(?:details|summary|b)>|<details open>|<br>|<!-- agent-eval suite=[A-Za-z0-9._%~]+ -->"
+    r"|<!-- agent-eval state=[0-9a-f]{16} -->|</a>"
+    # In code neither GitHub's filters nor the browser act on any text.
+    r"|<code>(?:[^<>&]|&(?:lt|gt|amp|quot|#x27);)*</code>",
     re.ASCII,
 )
-_OUR_HEADING = re.compile(r"(?:✅|❌) Agent evals (?:passed|failed): ")
+_OUR_LINK = re.compile(r'<a href="([^"<>]*)">')
+_OUR_HEADING = re.compile(r"(?:✅|❌) [\w .,()/&+-]{1,40} (?:passed|failed): ")
 
 _OUR_BLOCKS = frozenset(
     f"{block}_{end}"
@@ -86,7 +90,7 @@ def _check_blocks(tokens: Sequence[Token], allowed: tuple[str, ...]) -> Iterator
             if headings > 1 or token.tag != "h3" or not _OUR_HEADING.match(content):
                 yield f"heading {content!r}"
         elif token.type == "html_block":
-            yield from _check_html(token.content)
+            yield from _check_html(token.content, allowed)
         elif token.type not in _OUR_BLOCKS:
             yield f"{token.type} {token.content!r}"
         for child in token.children or ():
@@ -111,8 +115,11 @@ def _leads_to(address: str, prefix: str) -> bool:
     return address.startswith(prefix if below else f"{prefix}#")
 
 
-def _check_html(content: str) -> Iterator[str]:
-    rest = _OUR_HTML.sub(" ", content)
+def _check_html(content: str, allowed: tuple[str, ...]) -> Iterator[str]:
+    for address in map(unescape, _OUR_LINK.findall(content)):
+        if not any(_leads_to(address, prefix) for prefix in allowed):
+            yield f"link to {address!r}"
+    rest = _OUR_LINK.sub(" ", _OUR_HTML.sub(" ", content))
     if "<" in rest or ">" in rest or "&" in rest:
         yield f"HTML {rest.strip()!r}"
     yield from _check_text(rest)
@@ -127,5 +134,5 @@ def _check_text(text: str) -> Iterator[str]:
 def _check_details(tokens: Sequence[Token]) -> Iterator[str]:
     html = "".join(token.content for token in tokens if token.type == "html_block")
     for tag in ("details", "summary"):
-        if html.count(f"<{tag}>") != html.count(f"</{tag}>"):
+        if len(re.findall(f"<{tag}(?: open)?>", html)) != html.count(f"</{tag}>"):
             yield f"<{tag}> that is not closed"

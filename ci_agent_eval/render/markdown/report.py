@@ -1,23 +1,23 @@
 """The report as Markdown: the pull request's comment, the step summary, the check run's summary.
 
-The verdict is first, the evidence line last. The sections between them are collapsed into one
-block where the gate passed; where it failed, the failures are open. Foreign text is in code
-only. `size_limit` shortens and drops sections to keep a limit.
+Headline, lists of changes, cards of causes, folds, and one line at the end. Foreign text is in code
+only. `docs/decisions/0055-comment-by-cause.md` explains the order, and which parts a report that is
+too long lacks first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from ci_agent_eval.render.cards.model import CauseCard
 from ci_agent_eval.render.comment_state import compute_state, render_state_line
-from ci_agent_eval.render.escape import code_span, comment_token
+from ci_agent_eval.render.escape import code_block, code_span, comment_token
 from ci_agent_eval.render.formats.annotations import count_unplaced
 from ci_agent_eval.render.links import Links, quote_url
-from ci_agent_eval.render.markdown import comparison, details, evaluations, failures, trend, waivers
 from ci_agent_eval.render.markdown.blocks import render_details, render_link
-from ci_agent_eval.render.markdown.section import Section
-from ci_agent_eval.render.markdown.size_limit import Lines, count_bytes, find_cuts, fit_to_limit
+from ci_agent_eval.render.markdown.folds import Fold, build_folds
+from ci_agent_eval.render.markdown.phrases import render_card, render_change_list
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.report_view import ReportView
 
@@ -27,9 +27,26 @@ CHECK_SUMMARY_LIMIT = 65_000
 MIN_LIMIT = 1_000
 """Fewer bytes may not even hold verdict and evidence."""
 
-COMMENT_LINES = 50
-STEP_SUMMARY_LINES = 1_000
 SHORT_SHA = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of the report is shown."""
+
+    cards: int
+    """Causes that get a card; the others are counted in one more."""
+    bodies: int
+    """Cards that can be opened."""
+    names: int
+    """Names in a card."""
+    lines: int
+    """Names or lines in a fold."""
+    folds: int = 100
+
+
+COMMENT_EXTENT = Extent(cards=5, bodies=6, names=20, lines=100)
+STEP_SUMMARY_EXTENT = Extent(cards=50, bodies=51, names=1_000, lines=1_000)
 
 
 def render_marker(suite: str) -> str:
@@ -40,12 +57,14 @@ def render_marker(suite: str) -> str:
 def render_comment(view: ReportView, *, limit: int = COMMENT_LIMIT) -> str:
     """Return the comment, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
     marks = f"{render_marker(view.suite)}\n{render_state_line(compute_state(view))}"
-    return _render_report(view, f"{marks}\n{_render_heading(view)}", COMMENT_LINES, limit=limit)
+    return _render_report(view, f"{marks}\n{_render_heading(view)}", COMMENT_EXTENT, limit=limit)
 
 
 def render_step_summary(view: ReportView, *, limit: int = STEP_SUMMARY_LIMIT) -> str:
     """Return the step summary, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
-    return _render_report(view, _render_heading(view), STEP_SUMMARY_LINES, limit=limit)
+    # The folder's summary.md is known by its first line, whatever the title is.
+    head = f"{render_marker(view.suite)}\n{_render_heading(view)}"
+    return _render_report(view, head, STEP_SUMMARY_EXTENT, limit=limit)
 
 
 def render_check_summary(
@@ -60,7 +79,7 @@ def render_check_summary(
         f"Not annotated for want of a file: {count_noun(missing, 'problem')}." if missing else ""
     )
     note = "\n\n".join(part for part in (no_file, left_out) if part)
-    return _render_report(view, "", COMMENT_LINES, limit=limit, note=note)
+    return _render_report(view, "", COMMENT_EXTENT, limit=limit, note=note)
 
 
 def describe_left_out_annotations(found: int, most: int) -> str:
@@ -87,144 +106,127 @@ def _render_heading(view: ReportView) -> str:
     return f"### {'✅' if view.has_passed else '❌'} {view.headline}"
 
 
-@dataclass(frozen=True, slots=True)
-class _ReportFrame:
-    """The text around the sections, which stays when all of them are dropped."""
-
-    head: str
-    tail: str
-    links: Links
-    limit: int
-
-    def wrap(self, *middle: str) -> str:
-        parts = (self.head, *middle, self.tail)
-        return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _render_report(view: ReportView, head: str, most: int, *, limit: int, note: str = "") -> str:
+def _render_report(
+    view: ReportView, head: str, extent: Extent, *, limit: int, note: str = ""
+) -> str:
     if limit < MIN_LIMIT:
         raise ValueError(f"a report does not fit into {limit} bytes; give it {MIN_LIMIT} or more")
-    frame = _ReportFrame(head, _render_evidence(view, view.links), view.links, limit)
-    built = build_sections(view)
-    body = _render_collapsed if view.has_passed else _render_open
-    changed = [_render_changed_conditions(view), _render_tools(view)]
-
-    def compose(lines: Lines) -> str:
-        shown = body(built, lines, _describe_full_report(view.links))
-        return frame.wrap(*changed, shown, _describe_cuts(frame, built, lines, most), note)
-
-    return fit_to_limit(compose, most, limit) or _render_bare(view, frame)
+    composer = _Composer(view, head, note, build_folds(view, extent.lines), limit)
+    for smaller in _list_extents(extent, len(composer.folds)):
+        text = composer.compose(smaller, extent)
+        if count_bytes(text) <= limit:
+            return text
+    return _render_bare(view, head, limit)
 
 
-def _render_changed_conditions(view: ReportView) -> str:
-    """Return what differs from the baseline, which changes the meaning of all that follows."""
-    rows = view.comparison.changed_conditions if view.comparison else ()
-    changes = (
-        f"{row.condition} {code_span(row.before, limit=60)} → {code_span(row.after, limit=60)} "
-        f"in {row.scenarios}"
-        for row in rows
-    )
-    return f"Compared across: {'; '.join(changes)}." if rows else ""
+def _list_extents(extent: Extent, folds: int) -> Iterator[Extent]:
+    """Yield ever smaller extents: without folds, the last first, then bodies, then names."""
+    for kept in range(folds, -1, -1):
+        yield replace(extent, folds=kept)
+    for bodies in range(extent.bodies - 1, 0, -1):
+        yield replace(extent, folds=0, bodies=bodies)
+    yield replace(extent, folds=0, bodies=1, names=0)
+    yield replace(extent, folds=0, bodies=0, names=0)
 
 
-def _render_tools(view: ReportView) -> str:
-    """Return the tools that were renamed, or that more or fewer episodes call."""
-    if view.comparison is None or not view.comparison.tools:
-        return ""
-    changes = (
-        f"{code_span(row.tool, limit=60)} → {code_span(row.renamed_to, limit=60)} {row.change}"
-        if row.renamed_to is not None
-        else f"{code_span(row.tool, limit=60)} {row.change}"
-        for row in view.comparison.shown_tools
-    )
-    return f"Tools: {'; '.join([*changes, *filter(None, [view.comparison.hidden_tools])])}."
+def count_bytes(text: str) -> int:
+    """Return the text's length in UTF-8 bytes."""
+    return len(text.encode("utf-8"))
 
 
-def _render_open(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
-    texts = (
-        section.render(lines[section.name], is_open=section.is_open, whole=whole)
-        for section in built
-    )
-    return "\n\n".join(text for text in texts if text)
+@dataclass(frozen=True, slots=True)
+class _Composer:
+    """Composes the report from its parts."""
+
+    view: ReportView
+    head: str
+    note: str
+    folds: tuple[Fold, ...]
+    limit: int
+
+    def compose(self, extent: Extent, whole_extent: Extent) -> str:
+        """Return the report of this extent, with the number of parts that it lacks."""
+        whole = _describe_full_report(self.view.links)
+        shown = self.folds[: extent.folds]
+        cuts = self._describe_cuts(extent, whole_extent)
+        parts = (
+            self.head,
+            "\n".join(map(render_change_list, self.view.changes)),
+            *self._render_cards(extent, whole),
+            *(render_details(fold.title, fold.body) for fold in shown),
+            self._render_commands(),
+            f"Left out to fit {format_count(self.limit)} bytes: {cuts}; {whole}." if cuts else "",
+            self.note,
+            render_ending(self.view, self.view.links),
+        )
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _render_cards(self, extent: Extent, whole: str) -> Iterator[str]:
+        cards = self.view.cards
+        first = next((at for at, card in enumerate(cards) if card.body), 0)
+        for at, card in enumerate(cards[: extent.cards]):
+            yield render_card(
+                card,
+                names=extent.names,
+                has_body=at < extent.bodies,
+                is_open=at == first and card.role != "warns",
+                whole=whole,
+            )
+        if rest := cards[extent.cards :]:
+            yield _render_rest(rest, whole)
+
+    def _render_commands(self) -> str:
+        if not self.view.commands:
+            return ""
+        return code_block("\n".join(self.view.commands), 1_000, "sh")
+
+    def _describe_cuts(self, extent: Extent, whole: Extent) -> str:
+        bodies = sum(1 for card in self.view.cards[: whole.cards] if card.body)
+        kept = sum(1 for card in self.view.cards[: extent.bodies] if card.body)
+        parts = []
+        if folds := len(self.folds) - min(extent.folds, len(self.folds)):
+            parts.append(count_noun(folds, "fold"))
+        if extent.bodies < whole.bodies and bodies > kept:
+            parts.append(f"the details of {count_noun(bodies - kept, 'cause')}")
+        return ", ".join(parts)
 
 
-def _render_collapsed(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
-    shown = [section for section in built if lines[section.name]]
-    body = "\n\n".join(
-        section.render(lines[section.name], is_open=True, whole=whole) for section in shown
-    )
-    return render_details(" · ".join(section.title for section in shown), body) if shown else ""
+def _render_rest(cards: Sequence[CauseCard], whole: str) -> str:
+    """Return one line about the causes that get no card."""
+    mark = "❌ " if any(card.role == "gates" for card in cards) else "⚠️ "
+    scenarios = sum(card.scenarios for card in cards)
+    where = f" in {count_noun(scenarios, 'scenario')}" if scenarios else ""
+    causes = count_noun(len(cards), "more cause", "more causes")
+    return f"{mark}{causes}{where}; {whole}"
 
 
-def _describe_cuts(frame: _ReportFrame, built: tuple[Section, ...], lines: Lines, most: int) -> str:
-    taken = find_cuts(built, lines, most)
-    if not taken:
-        return ""
-    parts, where = ", ".join(map(str, taken)), _describe_full_report(frame.links)
-    return f"Left out to fit {format_count(frame.limit)} bytes: {parts}; {where}."
-
-
-def _render_bare(view: ReportView, frame: _ReportFrame) -> str:
-    """Return verdict and evidence without links, for addresses that alone break the limit."""
-    where, evidence = _describe_full_report(Links()), _render_evidence(view, Links())
-    note = f"All else was left out to fit {format_count(frame.limit)} bytes; {where}."
-    text = _ReportFrame(frame.head, evidence, Links(), frame.limit).wrap(note)
-    return text if count_bytes(text) <= frame.limit else f"{frame.head}\n\n{note}\n"
+def _render_bare(view: ReportView, head: str, limit: int) -> str:
+    """Return verdict and last line without links, for addresses that alone break the limit."""
+    where = _describe_full_report(Links())
+    note = f"All else was left out to fit {format_count(limit)} bytes; {where}."
+    text = "\n\n".join(part for part in (head, note, render_ending(view, Links())) if part) + "\n"
+    return text if count_bytes(text) <= limit else f"{head}\n\n{note}\n"
 
 
 def _describe_full_report(links: Links) -> str:
     """Return the pointer to the full report."""
-    if links.artifact_url:
-        return f"the whole is in [the report]({quote_url(links.artifact_url)})"
+    if links.full_report:
+        return f"the whole is in [the report]({quote_url(links.full_report)})"
     return "the whole is in `verdict.json` of the report folder"
 
 
-def _render_evidence(view: ReportView, links: Links) -> str:
-    parts = [*view.evidence]
+def render_ending(view: ReportView, links: Links) -> str:
+    """Return the last line: episodes, cost, baseline, and links to read more."""
+    parts = [*view.ending]
     if view.base is not None:
         words, label = view.base
-        parts.append(f"{words} {code_span(label)}")
+        parts.append(f"{words} {code_span(label)}" if view.comparison else "no baseline")
     if view.suite != "default":
         parts.append(f"suite {code_span(view.suite, limit=60)}")
     if links.run_url:
         parts.append(render_link("run", quote_url(links.run_url)))
-    if links.artifact_url:
-        parts.append(render_link("report", quote_url(links.artifact_url)))
+    if links.full_report:
+        parts.append(render_link("report", quote_url(links.full_report)))
     if links.sha:
-        parts.append(f"commit {render_link(code_span(links.sha[:SHORT_SHA]), links.commit())}")
+        parts.append(render_link(code_span(links.sha[:SHORT_SHA]), links.commit()))
     return " · ".join(parts)
-
-
-def build_sections(view: ReportView) -> tuple[Section, ...]:
-    """Return the sections that are not empty, in their order."""
-    built = (build(view) for build in _SECTIONS)
-    return tuple(section for section in built if section.total)
-
-
-_SECTIONS: tuple[Callable[[ReportView], Section], ...] = (
-    comparison.build_figures_section,
-    failures.build_failing_section,
-    comparison.build_baseline_section,
-    failures.build_tests_section,
-    failures.build_errors_section,
-    failures.build_skipped_section,
-    failures.build_manifest_section,
-    failures.build_overruns_section,
-    failures.build_findings_section,
-    comparison.build_changed_diffs_section,
-    comparison.build_diverging_section,
-    comparison.build_changes_section,
-    details.build_assertions_section,
-    details.build_outputs_section,
-    evaluations.build_conversations_section,
-    evaluations.build_measured_section,
-    details.build_advisory_section,
-    waivers.build_quarantine_section,
-    waivers.build_acknowledged_section,
-    details.build_warnings_section,
-    details.build_flaky_section,
-    details.build_passing_section,
-    details.build_iterations_section,
-    trend.build_trend_section,
-    details.build_sources_section,
-)

@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ci_agent_eval.analysis.comparison.model import TrendPoint
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.markdown.blocks import TableColumn, render_table
-from ci_agent_eval.render.markdown.section import ID_LIMIT, Section, SectionBody
 from ci_agent_eval.render.numbers import count_noun, format_cell, format_money, format_percent
-from ci_agent_eval.render.report_view import ReportView
 
 FEWEST = 2
 """Fewest runs of a trend; a single one is among the figures."""
@@ -22,21 +20,18 @@ THIS_RUN = "this run"
 _COLOUR = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#2f6fd0"}}}}%%'
 """The colour of the line; the default is hardly visible on white."""
 _LABEL_LIMIT = 18
+_LABEL_LENGTH = 120
 _PLACES = 10
 _NO_LABEL = re.compile(r"[^0-9A-Za-z./_-]", re.ASCII)
 
 
-def build_trend_section(view: ReportView) -> Section:
-    """Return pass rate and cost of the baseline's last runs and of this one."""
-    points = view.comparison.trend if view.comparison else ()
+def render_trend_block(points: Sequence[TrendPoint]) -> str:
+    """Return pass rate and cost of the baseline's last runs and of this one; empty: too few."""
     runs = len(points) - 1
-    return Section(
-        "trend",
-        f"Trend of the last {count_noun(runs, 'run')} of the baseline",
-        SectionBody(
-            len(points) if runs >= FEWEST else 0, lambda lines: render_trend(points[-lines:])
-        ),
-    )
+    if runs < FEWEST:
+        return ""
+    title = f"Trend of the last {count_noun(runs, 'run')} of the baseline:"
+    return f"{title}\n\n{render_trend(points)}"
 
 
 def render_trend(points: Sequence[TrendPoint]) -> str:
@@ -115,7 +110,7 @@ def _render_table(points: Sequence[TrendPoint]) -> str:
         TableColumn("cost per episode", figures=True),
     )
     names = [
-        code_span(point.label or label, limit=ID_LIMIT, cell=True)
+        code_span(point.label or label, limit=_LABEL_LENGTH, cell=True)
         for point, label in zip(points[:-1], _build_labels(points), strict=False)
     ]
     rows = zip([*names, THIS_RUN], points, strict=True)

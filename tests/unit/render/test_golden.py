@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ci_agent_eval.render.formats.annotations import list_annotations
+from ci_agent_eval.render.formats.brief import render_brief_json, render_brief_markdown
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.formats.sarif import render_sarif
 from ci_agent_eval.render.formats.workflow_commands import render_commands
-from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.links import DetailsPage, Links
 from ci_agent_eval.render.markdown.report import (
     render_check_summary,
     render_comment,
@@ -17,8 +20,11 @@ from ci_agent_eval.render.markdown.report import (
 )
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
+from tests.comment_reports import COMMENTS, build_comment_report
 from tests.conftest import GOLDEN
-from tests.render_reports import LINKS, REPORTS, oversize
+from tests.render_reports import LINKS, PAGE_LINKS, REPORTS, oversize
+
+CHECK_RUN = DetailsPage("check run", "https://github.com/acme/support-agent/runs/19")
 
 OUTPUTS = {
     **{
@@ -33,6 +39,14 @@ OUTPUTS = {
         for name in REPORTS
     },
     "failing.laptop.md": ("failing", lambda r: render_comment(build_report_view(r, Links()))),
+    "failing.check_run.md": (
+        "failing",
+        lambda r: render_comment(build_report_view(r, replace(LINKS, details=CHECK_RUN))),
+    ),
+    "failing.linked.commands.txt": (
+        "failing",
+        lambda r: render_commands(list_annotations(build_report_view(r, PAGE_LINKS))),
+    ),
     "failing.step_summary.md": (
         "failing",
         lambda r: render_step_summary(build_report_view(r, LINKS)),
@@ -59,6 +73,9 @@ OUTPUTS = {
         "iterations",
         lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
+    "failing.brief.md": ("failing", lambda r: render_brief_markdown(build_report_view(r))),
+    "failing.brief.json": ("failing", lambda r: render_brief_json(build_report_view(r))),
+    "regressed.brief.md": ("regressed", lambda r: render_brief_markdown(build_report_view(r))),
     "known.json": ("known", render_verdict),
     "known.commands.txt": (
         "known",
@@ -97,6 +114,7 @@ OUTPUTS = {
         lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
 }
+COMMENT_GOLDENS = {f"{name}.md": name for name in COMMENTS}
 OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}
 
 
@@ -113,6 +131,14 @@ def test_oversize_comment_is_the_golden_one(name, golden):
     )
 
 
+@pytest.mark.parametrize("file", COMMENT_GOLDENS)
+def test_comment_is_the_golden_one(file, golden):
+    report = build_comment_report(COMMENT_GOLDENS[file])
+    golden(f"comments/{file}", render_comment(build_report_view(report, PAGE_LINKS)))
+
+
 def test_every_golden_file_is_held_against_something():
     found = {path.name for path in (GOLDEN / "render").iterdir()}
     assert found == {*OUTPUTS, *OVERSIZE}
+    comments = {path.name for path in (GOLDEN / "comments").iterdir()}
+    assert comments == set(COMMENT_GOLDENS)

@@ -11,8 +11,11 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import StoppedRun
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.headline import render_headline
-from tests.builders import COST_STOP, episode, evaluated, failing, finding, report
-from tests.render_reports import HOSTILE, everything_wrong, hostile, no_results
+from ci_agent_eval.render.markdown.report import render_comment
+from ci_agent_eval.render.report_view import build_report_view
+from tests.builders import COST_STOP, baseline, episode, evaluated, failing, finding, report
+from tests.comment_reports import COMMENTS, build_comment_report
+from tests.render_reports import HOSTILE, REPORTS, everything_wrong, hostile, no_results
 
 NO_EPISODES = {"sources": (), "sessions": ()}
 OVER = {"tool_calls": {"used": 5, "limit": 4}}
@@ -23,30 +26,30 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
 @pytest.mark.parametrize(
     ("built", "sentence"),
     [
-        (lambda: report(episode()), "passed: 1 of 1 required scenario, 1 episode"),
+        (lambda: report(episode()), "passed: 1 of 1 scenario"),
         (
             lambda: report(*(episode(f"s{n % 12}", iteration=n) for n in range(60))),
-            "passed: 12 of 12 required scenarios, 60 episodes",
+            "passed: 12 of 12 scenarios",
         ),
         (
             lambda: report(failing("a"), *(episode(f"s{n}", budgets=OVER if n == 1 else {}) for n in range(11))),
-            "failed: 1 of 12 required scenarios fails, 1 budget exceeded",
+            "failed: 1 of 12 scenarios fails, 1 over budget",
         ),
         (
             lambda: report(episode("a"), failing("b"), policy=GatePolicy(suite_min_pass_rate=0.5)),
-            "passed: 1 of 2 required scenarios, 1 of 2 iterations pass (50.0 % required), 2 episodes",
+            "passed: 1 of 2 scenarios, 1 of 2 iterations pass (50.0 % required)",
         ),
         (
             lambda: report(episode("a"), failing("b"), failing("c", min_passes=1), policy=GatePolicy(suite_min_pass_rate=0.9)),
-            "failed: 1 of 3 required scenarios fails, 1 of 2 iterations pass (90.0 % required)",
+            "failed: 1 of 3 scenarios fails, 1 of 2 iterations pass (90.0 % required)",
         ),
         (
             lambda: report(failing("a"), failing("b"), episode("c", budgets={"cost_usd": 1})),
-            "failed: 2 of 3 required scenarios fail, 1 budget not measured",
+            "failed: 2 of 3 scenarios fail, all for one reason, 1 budget not measured",
         ),
         (
             lambda: report(episode("a", outcome="error"), episode("b", outcome="skipped"), episode("c")),
-            "failed: 1 of 3 required scenarios was not judged, 1 was skipped, 1 episode ended in an error",
+            "failed: 1 episode ended in an error, 1 of 3 scenarios was skipped",
         ),
         (
             lambda: report(*(episode("a", iteration=n, outcome="error" if n < 3 else "passed") for n in range(1, 9))),
@@ -60,27 +63,27 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
         ),
         (
             lambda: report(episode(), tests=PlainTests(OutcomeTally(117, 3), CASES)),
-            "failed: 3 of 120 tests failed",
+            "failed: 3 of 120 tests fail",
         ),
         (
             lambda: report(**NO_EPISODES, tests=PlainTests(OutcomeTally(119, 0, 1), CASES)),
-            "failed: 1 of 120 tests ended in an error",
+            "Tests failed: 1 of 120",
         ),
         (
             lambda: report(**NO_EPISODES, tests=PlainTests(OutcomeTally(120))),
-            "passed: 120 of 120 tests passed",
+            "Tests passed: 120 of 120",
         ),
         (
             lambda: report(**NO_EPISODES, tests=PlainTests(OutcomeTally(118, 0, 0, 2))),
-            "passed: 118 of 120 tests passed (2 skipped)",
+            "Tests passed: 118 of 120, 2 skipped",
         ),
         (
             lambda: report(failing("a", gate="advisory"), failing("b", gate="advisory")),
-            "passed: 2 episodes, only advisory scenarios failed (2)",
+            "passed: 2 episodes, 2 advisory fail",
         ),
         (
             lambda: report(episode("a", budgets=SOFT)),
-            "passed: 1 of 1 required scenario, 1 episode, 1 soft budget exceeded",
+            "passed: 1 of 1 scenario, 1 soft budget exceeded",
         ),
         (
             lambda: report(episode(), budgets=SuiteBudgets.model_validate({"total_tokens": 5})),
@@ -88,11 +91,11 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
         ),
         (
             lambda: report(evaluated("a", True), evaluated("b", False, True), evaluated("c", outcome="error")),
-            "passed: 1 episode ended in an error, 1 of 3 evaluation conversations passed (average score 0.75)",
+            "passed: 1 of 3 conversations (average score 0.75), 1 episode ended in an error",
         ),
         (
             lambda: report(episode(), evaluated("a", False), failing("b", gate="advisory")),
-            "passed: 1 of 1 required scenario, 2 episodes, 0 of 1 evaluation conversation passed (average score 0.00), only advisory scenarios failed (1)",
+            "passed: 1 of 1 scenario, 0 of 1 conversation (average score 0.00), 1 advisory fails",
         ),
         (
             lambda: report(evaluated("a", False), episode(), policy=GatePolicy(eval_min_pass_rate=0.8)),
@@ -128,27 +131,56 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
         ),
         (
             lambda: report(episode(), findings=(finding("repaired_file", blocking=False),)),
-            "passed: 1 of 1 required scenario, 1 episode, 1 result file was repaired",
+            "passed: 1 of 1 scenario, 1 result file was repaired",
         ),
     ],
 )  # fmt: skip
 def test_sentence(built, sentence):
-    assert render_headline(built()) == f"Agent evals {sentence}"
+    title = "" if sentence.startswith("Tests") else "Agent evals "
+    assert render_headline(built()) == f"{title}{sentence}"
 
 
-def test_every_kind_of_reason_is_named():
-    wrong = everything_wrong()
-    assert {reason.kind for reason in wrong.verdict.reasons} == {
-        "finding", "scenario", "error_budget", "skipped", "tests", "budget", "suite_budget",
-    }  # fmt: skip
-    for part in (
-        "interrupted", "suite budget stopped the run", "collection error", "cannot be read", "disagreement", "misstates", "duplicate",
-        "repaired", "1 of 4 required scenarios fails", "1 was not judged", "1 was skipped",
-        "1 episode ended in an error", "1 of 3 tests failed", "1 of 3 tests ended in an error",
-        "2 budgets exceeded", "1 budget not measured", "1 suite budget exceeded", "1 suite budget not measured",
-    ):  # fmt: skip
-        assert part in render_headline(wrong)
-    assert len(render_headline(wrong)) < 600
+def test_a_third_reason_is_counted_and_the_sentence_stays_short():
+    assert render_headline(everything_wrong()) == (
+        "Agent evals failed: the run was interrupted (2 episodes judged) and 15 more reasons"
+    )
+
+
+@pytest.mark.parametrize("name", [*REPORTS, *COMMENTS])
+def test_it_is_at_most_a_hundred_characters(name):
+    built = REPORTS[name]() if name in REPORTS else build_comment_report(name)
+    assert len(render_headline(built)) <= 100
+
+
+def test_the_title_is_an_input_and_tests_alone_name_no_agent():
+    tests = report(**NO_EPISODES, tests=PlainTests(OutcomeTally(119, 1), CASES[:1]))
+    assert render_headline(tests) == "Tests failed: 1 of 120"
+    assert render_headline(replace(tests, title="Checkout")) == "Checkout failed: 1 of 120"
+    assert "gent" not in render_comment(build_report_view(tests)).replace("agent-eval", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("1-green-cheaper-slower", "passed: 20 of 20 scenarios; 39 % cheaper, 52 % slower"),
+        ("3-tool-renamed", "failed: 9 of 18 scenarios regressed, all for one reason"),
+        ("4-suite-drop", "failed: the suite passes less often, 100 % → 84 %"),
+        ("5-error-storm", "failed: 44 of 60 episodes ended in the same error"),
+        ("6-over-budget", "failed: 2 of 20 scenarios over budget; 29 % more expensive"),
+        ("8-thousand", "failed: 1,000 of 1,200 scenarios newly fail, 940 for one reason"),
+        ("11-ends-early", "failed: 6 of 10 scenarios regressed, all for one reason"),
+    ],
+)
+def test_sentence_against_a_baseline(name, sentence):
+    assert render_headline(build_comment_report(name)) == f"Agent evals {sentence}"
+
+
+def test_what_failed_before_and_what_fails_anew_are_told_apart():
+    base = baseline([*(episode(name) for name in "abc"), failing("d")])
+    built = report(*(failing(name) for name in "abd"), episode("c"), baseline=base)
+    assert render_headline(built) == (
+        "Agent evals failed: 2 of 4 scenarios newly fail, all for one reason, 1 still fails"
+    )
 
 
 def test_reasons_without_a_figure_of_their_own_still_show():

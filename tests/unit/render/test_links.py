@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import unquote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from ci_agent_eval.render.links import Links, line_number, repository_path
 from ci_agent_eval.render.markdown.blocks import render_place
+from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from tests.render_reports import LINKS
 
 
@@ -73,3 +77,21 @@ def test_any_link_is_one_link_under_its_prefix(file, run, server):
     found = [t.attrs["href"] for t in paragraph.children if t.type == "link_open"]
     assert all(address.startswith(links.prefixes[0]) for address in found)
     assert len(found) == (repository_path(file + "x") is not None)
+
+
+@given(st.text(max_size=200))
+def test_the_address_of_a_conversation_holds_the_whole_id(scenario_id):
+    links = Links(report_url="https://e.example/artifacts/1?a=(1)")
+    address = links.conversation(scenario_id)
+    page, _, anchor = address.partition("#scenario=")
+    assert page == "https://e.example/artifacts/1?a=%281%29"
+    assert page in links.prefixes
+    assert unquote(anchor) == scenario_id.encode("utf-8", "replace").decode()
+    assert re.fullmatch(r"[\w.~%-]*", anchor, re.ASCII)
+    assert find_foreign_elements(f"[a]({address})", links.prefixes) == ()
+
+
+def test_a_long_id_is_left_out_of_the_address():
+    links = Links(report_url="https://e.example/1")
+    assert links.conversation("ä" * 1_000) == "https://e.example/1"
+    assert Links().conversation("a") is None

@@ -10,7 +10,7 @@ import pytest
 
 from ci_agent_eval.render.links import Links, Place
 from ci_agent_eval.render.report_view import build_report_view
-from tests.builders import failed_assertion, failing, report
+from tests.builders import agreement, baseline, episode, failed_assertion, failing, report
 from tests.render_reports import LINKS, REPORTS
 
 
@@ -55,3 +55,14 @@ def test_a_view_does_not_change(name):
         assert not isinstance(getattr(view, field.name), list | dict | set), field.name
     with pytest.raises(dataclasses.FrozenInstanceError):
         view.headline = "passed"
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_a_card_names_only_an_acknowledgement_that_has_ended(expired):
+    built = report(
+        *(failing("tone", iteration=n) for n in range(1, 21)),
+        acknowledged=(agreement("tone", expired=expired),),
+        baseline=baseline([episode("tone", iteration=n) for n in range(1, 21)]),
+    )
+    (card,) = build_report_view(built).cards
+    assert ("its acknowledgement ended on 2026-01-31" in str(card.body)) is expired

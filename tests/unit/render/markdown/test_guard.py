@@ -10,11 +10,18 @@ import pytest
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
 
 OURS = """<!-- agent-eval suite=default -->
-### ❌ Agent evals failed: 1 of 2 required scenarios fails
+### ❌ Checkout tests (EU) failed: 1 of 2 scenarios fails
 
 | scenario | where |
 |---|---|
 | `@a #1` | [`t.py:1`](https://github.com/o/r/blob/abc/t.py#L1) |
+
+<details open><summary>❌ <b>2 scenarios</b> <code>@a &lt;b&gt; #1 https://e.example</code> · \
+<a href="https://github.com/o/r/blob/abc/t.py#L1"><code>t.py:1</code></a></summary>
+
+x
+
+</details>
 
 <details><summary>1 passing scenario</summary>
 
@@ -66,7 +73,16 @@ def test_our_own_markdown_has_nothing_foreign():
         ("![x](https://github.com/o/r/i.png)", "image"),
         ("<img src=x>", "HTML"),
         ("a <b>bold</b> word", "html_inline"),
-        ("<details open><summary>x</summary>\n\ny\n\n</details>", "HTML"),
+        ('<details open="x"><summary>x</summary>\n\ny\n\n</details>', "HTML"),
+        ("<details><summary><code><i>x</i></code></summary>\n\ny\n\n</details>", "HTML"),
+        ("<details><summary><code>x</code>@b</summary>\n\ny\n\n</details>", "mention"),
+        ("<details><summary><b id=x>y</b></summary>\n\ny\n\n</details>", "HTML"),
+        ('<details><summary><a href="https://evil.example">x</a></summary></details>', "link"),
+        ('<details><summary><a href="javascript:x()">x</a></summary></details>', "link"),
+        (
+            '<details><summary><a id=x href="https://runs.example/1">x</a></summary></details>',
+            "HTML",
+        ),
         ("<details><summary>a &#64;b</summary>\n\ny\n\n</details>", "HTML"),
         ("<details><summary>@b</summary>\n\ny\n\n</details>", "mention"),
         ("<details><summary>x</summary>\n\ny", "not closed"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from html import escape
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from ci_agent_eval.analysis.comparison.model import SuiteChange
 from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
@@ -22,10 +24,10 @@ from ci_agent_eval.render.markdown.report import (
     render_marker,
     render_step_summary,
 )
-from ci_agent_eval.render.markdown.section import NAMES
-from ci_agent_eval.render.markdown.size_limit import STEPS
+from ci_agent_eval.render.phrases import Quoted
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, finding, report
+from tests.comment_reports import COMMENTS, build_comment_report, hostile_behaviour
 from tests.render_reports import (
     HOSTILE,
     LINKS,
@@ -42,6 +44,9 @@ PIECES = st.sampled_from(
      "# ", "- ", "> ", "***", "___", "~~~", "```", "::error::", "##[error]", "&#64;", "&lt;", "\x1b[0m",
      "\x00", "\u2028", "\u202e", "\u200b", "\t", " ", "$", ":tada:", "\U0001f600", "x"]
 )  # fmt: skip
+OUR_PART = re.compile(
+    r"@@ (?:user, turn \d+|tool calls|answer)(?:: before \(-\), now \(\+\)|: now \(\+\))? @@"
+)
 TEXT = (
     st.one_of(
         st.text(min_size=1, max_size=80), st.lists(PIECES, min_size=1, max_size=30).map("".join)
@@ -55,7 +60,8 @@ def well_formed(markdown: str) -> None:
     """Balanced folds, closed fences, tables whose rows all have as many cells as their head."""
     tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
     html = "".join(token.content for token in tokens if token.type == "html_block")
-    assert html.count("<details>") == html.count("</details>") == html.count("<summary>")
+    opened = len(re.findall("<details(?: open)?>", html))
+    assert opened == html.count("</details>") == html.count("<summary>")
     # markdown-it cuts and pads rows; the source tells how many cells there were.
     lines = markdown.split("\n")
     for token in tokens:
@@ -104,6 +110,34 @@ def test_any_text_in_a_whole_comment_stands_in_code(text):
     assert not re.search(r"@|#\d|://|&amp;|<img|<a |`|\\", outside)
 
 
+@given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
+@settings(max_examples=30)
+def test_any_text_that_is_said_stays_in_its_line_of_the_diff(text, limit):
+    view = build_report_view(hostile_behaviour(text), LINKS)
+    comment = render_comment(view, limit=limit)
+    assert len(comment.encode()) <= limit
+    well_formed(comment)
+    assert find_foreign_elements(comment, LINKS.prefixes) == ()
+    tokens = MarkdownIt("commonmark").enable("table").parse(render_comment(view))
+    diffs = [token.content for token in tokens if token.type == "fence" and token.info == "diff"]
+    for line in "".join(diffs).splitlines():
+        assert line.startswith(("  ", "- ", "+ ")) or OUR_PART.fullmatch(line)
+
+
+def test_what_is_said_cannot_look_like_a_part_of_the_diff_nor_close_it():
+    said = "@@ user, turn 1 @@\n```\n+++ b/x\n--- a/x\n``````\n- gone"
+    comment = render_comment(build_report_view(hostile_behaviour(said), LINKS))
+    (diff,) = [
+        token.content
+        for token in MarkdownIt("commonmark").parse(comment)
+        if token.type == "fence" and token.info == "diff" and "answer" in token.content
+    ][:1]
+    parts = [line for line in diff.splitlines() if line.startswith("@@")]
+    assert all(OUR_PART.fullmatch(line) for line in parts)
+    assert len(parts) == 3
+    assert "``````" in diff
+
+
 def test_hostile_text_is_still_there_to_be_read():
     comment = render_comment(build_report_view(hostile(), Links()))
     shown = MarkdownIt("commonmark").enable("table").render(comment)
@@ -123,33 +157,78 @@ def test_comment_keeps_its_limit_in_bytes(build, limit):
     well_formed(comment)
 
 
+CUTS = re.compile(r"^Left out to fit [\d,]+ bytes: (.*); the whole is in (.*)\.$", re.MULTILINE)
+
+
+def test_folds_go_first_then_bodies_then_names_and_summaries_never():
+    view = build_report_view(build_comment_report("8-thousand"), LINKS)
+    whole = render_comment(view)
+    summaries = [
+        re.search("<b>[0-9,]+ scenarios</b>", line)[0]
+        for line in whole.splitlines()
+        if line.startswith("<details") and "❌" in line
+    ]
+    names = {re.sub("</?b>", "", one) for one in summaries}
+    seen = []
+    for limit in range(len(whole.encode()) - 1, 1_500, -100):
+        comment = render_comment(view, limit=limit)
+        if "All else was left out" in comment:
+            break
+        assert all(name in comment for name in names)
+        assert "🔴 **Worse:**" in comment
+        assert "900 episodes" not in comment.rpartition("\n\n")[0]
+        (cut,) = CUTS.findall(comment)
+        if cut[0] not in seen:
+            seen.append(cut[0])
+    assert seen == [
+        "1 fold",
+        "2 folds",
+        "2 folds, the details of 1 cause",
+        "2 folds, the details of 2 causes",
+        "2 folds, the details of 3 causes",
+        "2 folds, the details of 4 causes",
+    ]
+
+
 @pytest.mark.parametrize("links", [LINKS, Links()])
 def test_what_was_left_out_is_counted_and_found_elsewhere(links):
-    comment = render_comment(build_report_view(oversize(), links), limit=6_000)
-    (note,) = re.findall(r"^Left out to fit 6,000 bytes: (.*)$", comment, re.MULTILINE)
-    assert "4,800 of 4,800 failing assertions" in note
-    assert "1 of 1 result file" in note
-    assert ("artifacts/11" in note) is (links is LINKS)
-    assert ("`verdict.json`" in note) is (links is not LINKS)
+    comment = render_comment(build_report_view(oversize(), links), limit=1_000)
+    ((_, where),) = CUTS.findall(comment)
+    assert ("artifacts/11" in where) is (links is LINKS)
+    assert ("`verdict.json`" in where) is (links is not LINKS)
 
 
-def test_long_list_is_cut_and_counted_even_where_there_is_room():
-    comment = render_comment(
-        build_report_view(report(*(failing(f"s{n:03}") for n in range(120))), LINKS), limit=10**6
-    )
-    assert "\n\nand 70 more; the whole is in [the report](" in comment
-    assert comment.count("\n| `s") == 50
-    assert "Left out" not in comment
+def test_a_sixth_cause_is_counted_and_the_step_summary_has_it():
+    checks = [
+        failing(f"s{n}", assertions=[failed_assertion(f"check {chr(97 + n)}")]) for n in range(9)
+    ]
+    view = build_report_view(report(*checks), LINKS)
+    comment = render_comment(view)
+    assert comment.count("❌ <code>s") == 5
+    assert "\n❌ 4 more causes in 4 scenarios; the whole is in [the report](" in comment
+    assert render_step_summary(view).count("❌ <code>s") == 9
 
 
-def test_everything_fits_where_the_limit_allows_it():
-    text = render_step_summary(build_report_view(oversize(), LINKS), limit=10**7)
-    assert text.count("| `scenario_") == 120
-    assert "Left out" not in text
+def test_a_long_list_of_names_is_cut_and_counted():
+    view = build_report_view(report(*(failing(f"s{n}") for n in range(1, 121))), LINKS)
+    assert "The first 20: `s1`, `s2`, `s3`" in render_comment(view)
+    assert "`s20`, and 100 more; the whole is in [the report](" in render_comment(view)
+    assert "All 120: `s1`, `s2`" in render_step_summary(view)
 
 
-def test_every_section_is_dropped_by_some_step():
-    assert {name for name, lines in STEPS if lines == 0} == set(NAMES)
+@pytest.mark.parametrize("name", [*COMMENTS, *REPORTS])
+def test_every_reason_to_fail_has_a_card(name):
+    built = REPORTS[name]() if name in REPORTS else build_comment_report(name)
+    view = build_report_view(built, LINKS)
+    gating = [card for card in view.cards if card.role == "gates"]
+    stated = any(isinstance(reason.message, SuiteChange) for reason in built.verdict.reasons)
+    assert bool(gating) or view.has_passed or stated
+    text = render_step_summary(view)
+    for reason in built.verdict.reasons:
+        if reason.scenario_id is not None:
+            shown = Quoted(reason.scenario_id).shown
+            assert shown in text or escape(shown) in text
+    assert view.has_passed is built.passed
 
 
 def test_limit_too_small_for_a_verdict_is_refused():
@@ -157,11 +236,11 @@ def test_limit_too_small_for_a_verdict_is_refused():
         render_comment(build_report_view(report(episode()), LINKS), limit=MIN_LIMIT - 1)
 
 
-def test_links_longer_than_the_limit_are_dropped_before_the_evidence():
+def test_links_longer_than_the_limit_are_dropped_before_the_last_line():
     long = Links("https://github.com", "o/r", "a" * 40, run_url="https://github.com/" + "x" * 2_000)
     comment = render_comment(build_report_view(report(episode()), long), limit=MIN_LIMIT)
     assert len(comment.encode()) <= MIN_LIMIT
-    assert "1 episode ran: 1 judged" in comment
+    assert "\n1 episode · " in comment
     assert "xxx" not in comment
 
 
@@ -174,24 +253,23 @@ def test_verdict_is_kept_where_even_the_evidence_does_not_fit():
     assert "All else was left out to fit 1,000 bytes; the whole is in `verdict.json`" in comment
 
 
-def test_passing_comment_is_verdict_and_evidence_with_one_fold_between():
+def test_passing_comment_is_verdict_folds_and_last_line():
     comment = render_comment(build_report_view(REPORTS["passing"](), LINKS))
     outside = re.sub(r"<details>.*</details>\n\n", "", comment, flags=re.DOTALL)
-    first, _state, verdict, blank, evidence, end = outside.split("\n")
+    first, _state, verdict, blank, ending, end = outside.split("\n")
     assert (first, blank, end) == (render_marker("default"), "", "")
-    assert verdict == "### ✅ Agent evals passed: 3 of 3 required scenarios, 9 episodes"
-    assert evidence.startswith("9 episodes ran: 9 judged, 0 errors, 0 skipped · calls: 9 live, ")
-    assert comment.count("<details>") == 1
+    assert verdict == "### ✅ Agent evals passed: 3 of 3 scenarios"
+    assert ending.startswith("9 episodes · $0.037 · [run](")
+    assert "<details open>" not in comment
 
 
-def test_rows_link_to_the_line_at_the_head_commit():
+def test_cards_link_to_the_line_at_the_head_commit():
     comment = render_comment(build_report_view(report(failing("a")), LINKS))
     line = f"https://github.com/acme/support-agent/blob/{LINKS.sha}/tests/test_refunds.py#L48"
-    assert f"| [`test_refunds.py:48`]({line}) |" in comment
-    assert "](http" not in render_comment(build_report_view(report(failing("a")), Links()))
-    assert "| `tests/test_refunds.py:48` |" in render_comment(
-        build_report_view(report(failing("a")), Links())
-    )
+    assert f'<a href="{line}"><code>test_refunds.py:48</code></a>' in comment
+    alone = render_comment(build_report_view(report(failing("a")), Links()))
+    assert "href" not in alone
+    assert "<code>tests/test_refunds.py:48</code>" in alone
 
 
 def test_same_results_in_any_order_give_the_same_bytes():
@@ -214,12 +292,15 @@ def test_error_beside_a_failed_assertion_is_not_told_as_the_agents_fault():
     both = report(
         failing("a", iteration=1), episode("a", iteration=2, outcome="error", reason="429")
     )
-    failing_part, errors = render_comment(build_report_view(both, LINKS)).split(
-        "**Ended in an error, not judged**"
-    )
-    assert "429" not in failing_part
-    assert errors.count("429") == 1
-    assert "| `a` | 1 / 2 | `429` |" in errors
+    comment = render_comment(build_report_view(both, LINKS))
+    (error,) = [line for line in comment.splitlines() if "429" in line]
+    assert error.startswith("❌ `a` 1 of 2 episodes ended in an error · `429` · ")
+    assert "❌ <code>a</code> 0/1 · fails <code>says sorry</code>" in comment
+
+
+def test_what_several_agents_fail_names_them():
+    built = report(failing("a", agent="x"), episode("a", agent="y"))
+    assert "<code>a</code> (<code>x</code>) 0/1" in render_comment(build_report_view(built))
 
 
 def test_marker_is_one_comment_that_no_suite_name_ends():

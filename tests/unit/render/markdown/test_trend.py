@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.comparison.model import TrendPoint
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
-from ci_agent_eval.render.markdown.size_limit import STEPS
-from ci_agent_eval.render.markdown.trend import build_trend_section, render_trend
+from ci_agent_eval.render.markdown.report import render_comment
+from ci_agent_eval.render.markdown.trend import render_trend, render_trend_block
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import baseline, episode, report
-from tests.render_reports import HOSTILE, trending
+from tests.compared_reports import trending
+from tests.render_reports import HOSTILE
 from tests.unit.render.markdown.test_report import well_formed
 
 # What the parser of Mermaid's xyChart takes, and not more; `make mermaid` asks the parser itself.
@@ -90,21 +91,14 @@ def test_numbers_have_no_exponent():
     assert "line [0.00000015, 0]" in costs
 
 
-def test_fewer_lines_are_the_latest_runs():
-    section = build_trend_section(build_report_view(trending()))
-    assert section.total == 7
-    body = section.body.write(3)
-    assert 'x-axis ["0c3d5e7", "4f2a91c", "this run"]' in body
+@pytest.mark.parametrize(("runs", "points"), [(1, 0), (2, 3), (30, 21)])
+def test_a_trend_needs_two_runs_and_has_the_latest(runs, points):
+    built = report(episode(), baseline=baseline(*[[episode()]] * runs))
+    text = render_trend_block(build_report_view(built).comparison.trend)
+    assert len(re.findall("^[|] ", text, re.MULTILINE)) == (points + 1 if points else 0)
 
 
-@pytest.mark.parametrize(("runs", "lines"), [(0, 0), (1, 0), (2, 3), (30, 21)])
-def test_a_trend_needs_two_runs_and_has_the_latest(runs, lines):
-    built = report(episode(), baseline=baseline(*[[episode()]] * runs) if runs else None)
-    assert build_trend_section(build_report_view(built)).total == lines
-
-
-def test_it_goes_before_anything_that_says_what_is_wrong():
-    steps = [name for name, _ in STEPS]
-    assert steps.index("trend") < min(
-        map(steps.index, ("failing", "errors", "overruns", "baseline"))
-    )
+def test_the_comment_has_it_among_the_figures():
+    comment = render_comment(build_report_view(trending()))
+    figures = comment.split("<summary>All figures, and how sure they are</summary>")[1]
+    assert "Trend of the last 6 runs of the baseline:" in figures.split("</details>")[0]

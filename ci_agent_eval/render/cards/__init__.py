@@ -1,0 +1,1 @@
+"""Cards: one for each cause of a failure or a warning."""

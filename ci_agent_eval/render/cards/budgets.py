@@ -1,0 +1,116 @@
+"""Cards of budgets that were exceeded or not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
+from ci_agent_eval.analysis.comparison.model import (
+    ScenarioComparison,
+)
+from ci_agent_eval.analysis.failure_causes import (
+    CauseRole,
+)
+from ci_agent_eval.analysis.natural_order import build_natural_key
+from ci_agent_eval.gate.failure_groups import index_comparison
+from ci_agent_eval.render import numbers
+from ci_agent_eval.render.behaviour_diff import list_diff_lines, list_trajectory_lines
+from ci_agent_eval.render.budget_overruns import BudgetOverrun
+from ci_agent_eval.render.cards.model import (
+    CardFacts,
+    CauseCard,
+    DiffBlock,
+    ListBlock,
+)
+from ci_agent_eval.render.numbers import NOT_MEASURED, count_noun, format_count
+from ci_agent_eval.render.phrases import (
+    Phrase,
+    Quoted,
+    Strong,
+    join_phrases,
+    quote_name,
+)
+from ci_agent_eval.render.scenario_name import ScenarioKey
+from ci_agent_eval.render.scenario_rows import ScenarioRow
+
+
+def build_budget_cards(facts: CardFacts) -> Iterator[CauseCard]:
+    """Yield a card for each scenario over budget, or for several over the same budgets."""
+    compared = index_comparison(facts.report)
+    pairs = {(pair.scenario_id, pair.agent): pair for pair in facts.report.pairs}
+    found: dict[ScenarioKey | None, list[BudgetOverrun]] = {}
+    rows = {row.key: row for row, _ in facts.overruns if row is not None}
+    for row, overrun in facts.overruns:
+        found.setdefault(None if row is None else row.key, []).append(overrun)
+    groups: dict[tuple[bool, tuple[str, ...]], list[ScenarioKey]] = {}
+    for key, overruns in found.items():
+        if key is None:
+            yield from _build_suite_budget_cards(overruns)
+        else:
+            gates = any(one.gates for one in overruns)
+            labels = tuple(one.label for one in overruns)
+            groups.setdefault((gates, labels), []).append(key)
+    for (gates, _), keys in groups.items():
+        keys.sort(key=lambda key: (build_natural_key(key[0]), key[1] or ""))
+        role: CauseRole = "gates" if gates else "warns"
+        lines = [_write_overruns(facts, rows[key], found[key], compared.get(key)) for key in keys]
+        if len(keys) == 1:
+            pair = pairs.get(keys[0])
+            diff = _list_call_lines(pair, compared.get(keys[0]))
+            body = [DiffBlock(diff, pair)] if diff else ()
+            yield CauseCard(role, lines[0], body, 1, facts.build_example(rows[keys[0]]))
+        else:
+            head: Phrase = (Strong(count_noun(len(keys), "scenario")), " over budget")
+            summary = join_phrases([head, ("for example ", *lines[0])], " · ")
+            example = facts.build_example(rows[keys[0]])
+            yield CauseCard(role, summary, [ListBlock(lines)], len(keys), example)
+
+
+def _list_call_lines(
+    pair: BehaviourPair | None, compared: ScenarioComparison | None
+) -> Sequence[str]:
+    if pair is not None:
+        return list_diff_lines(pair, only_calls=True)
+    divergence = None if compared is None else compared.divergence
+    return () if divergence is None else list_trajectory_lines(divergence)
+
+
+def _write_overruns(
+    facts: CardFacts,
+    row: ScenarioRow,
+    overruns: Sequence[BudgetOverrun],
+    compared: ScenarioComparison | None,
+) -> Phrase:
+    texts = [_write_overrun(one, _find_former_value(one, compared)) for one in overruns]
+    head: Phrase = (*quote_name(row.name), " ", *join_phrases(texts, ", "))
+    return join_phrases([head, facts.quote_links(row.scenario.scenario_id, row.place)], " · ")
+
+
+def _find_former_value(overrun: BudgetOverrun, compared: ScenarioComparison | None) -> str:
+    """Return the baseline's value of a budget's measure; empty: unknown."""
+    before = None if compared is None else compared.before
+    if before is None:
+        return ""
+    values: dict[str, tuple[float | None, Callable[[float], str]]] = {
+        "tool_calls": (before.tool_calls, numbers.format_amount),
+        "cost_usd": (before.cost_usd, numbers.format_money),
+        "token_usage": (before.tokens, format_count),
+    }
+    value, write = values.get(overrun.budget, (None, format_count))
+    return "" if value is None else write(value)
+
+
+def _write_overrun(overrun: BudgetOverrun, before: str = "") -> Phrase:
+    """Return `tool calls 9 (limit 4, before 3)`."""
+    label: Phrase = (Quoted(overrun.label),) if overrun.is_custom else (overrun.label,)
+    soft = "" if overrun.hard else "soft "
+    past = f", before {before}" if before else ""
+    observed = overrun.observed if overrun.is_measured else NOT_MEASURED
+    return (*label, f" {observed} ({soft}limit {overrun.limit}{past})")
+
+
+def _build_suite_budget_cards(overruns: Sequence[BudgetOverrun]) -> Iterator[CauseCard]:
+    for overrun in overruns:
+        yield CauseCard(
+            "gates" if overrun.gates else "warns", ("whole suite, ", *_write_overrun(overrun))
+        )

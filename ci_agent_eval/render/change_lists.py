@@ -1,0 +1,128 @@
+"""What a change did to the agent, in lists: unknown, worse, better, different.
+
+Worse and better hold only certain changes. `docs/decisions/0055-comment-by-cause.md` explains the
+choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.contract.findings import MissingShards
+from ci_agent_eval.gate.failure_groups import list_unjudged
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render import numbers
+from ci_agent_eval.render.numbers import count_noun, format_count
+from ci_agent_eval.render.phrases import (
+    MOST_NAMES,
+    Phrase,
+    Quoted,
+    join_first,
+    measure_phrase,
+)
+
+ChangeKind = Literal["unknown", "not_compared", "now", "worse", "better", "different", "unchanged"]
+
+MOST_ITEMS = 3
+MAX_LENGTH = 200
+"""Characters of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeList:
+    """One line about the change: its kind, and the items that fit."""
+
+    kind: ChangeKind
+    text: Phrase
+
+
+def build_change_lists(report: Report, label: str) -> tuple[ChangeList, ...]:
+    """Return the lists that have an item; `label` is the baseline's name."""
+    found = report.comparison
+    lists = [
+        ChangeList("unknown", _join_items(list(_list_unknown(report)), "; ")),
+        *_list_not_compared(report),
+    ]
+    if isinstance(found, Comparison):
+        from ci_agent_eval.render.comparison_changes import (  # noqa: PLC0415 - only with a baseline
+            ComparisonChanges,
+        )
+
+        changes = ComparisonChanges(report, found)
+        lists += [
+            ChangeList("worse", _join_items(list(changes.list_worse()), " · ")),
+            ChangeList("better", _join_items(list(changes.list_better()), " · ")),
+            ChangeList("different", _join_items(list(changes.list_different()), "; ")),
+        ]
+        if not any(one.text for one in lists):
+            unchanged: Phrase = ("No certain change against ", Quoted(label), ".")
+            lists = [ChangeList("unchanged", unchanged)]
+    return tuple(one for one in lists if one.text)
+
+
+def _join_items(items: Sequence[Phrase], separator: str) -> Phrase:
+    """Join the first items that fit, at least one, and count the others."""
+    for kept in range(min(len(items), MOST_ITEMS), 1, -1):
+        text = join_first(items, kept, separator)
+        if measure_phrase(text) <= MAX_LENGTH:
+            return text
+    return join_first(items, 1, separator)
+
+
+def _list_unknown(report: Report) -> Iterator[Phrase]:
+    """Yield what the results do not tell."""
+    for finding in report.summary.findings:
+        if isinstance(finding.message, MissingShards):
+            indexes = ", ".join(map(format_count, finding.message.indexes[:MOST_NAMES]))
+            more = " and others" if len(finding.message.indexes) > MOST_NAMES else ""
+            yield (f"the scenarios of shard {indexes}{more}, which left no results",)
+    if unjudged := list_unjudged(report):
+        judged = sum(1 for item in report.judged_scenarios() if not item.only_measures)
+        scenarios = count_noun(judged, "scenario")
+        did = "it" if len(unjudged) == 1 else "they"
+        what = "" if report.comparison is None else "what this change did to the agent in "
+        part = f"{format_count(len(unjudged))} of {scenarios}"
+        yield (f"{what}{part}, because {did} did not run to an end",)
+    if isinstance(report.comparison, Comparison):
+        apart = report.comparison.filter_by_change("not_comparable")
+        if apart:
+            first = apart[0].differences[:1]
+            yield (
+                f"{count_noun(len(apart), 'scenario')} not comparable",
+                *(
+                    part
+                    for one in first
+                    for part in (
+                        f", as {one.condition} was ",
+                        Quoted(one.before),
+                        " and is ",
+                        Quoted(one.after),
+                    )
+                ),
+            )
+
+
+def _list_not_compared(report: Report) -> Iterator[ChangeList]:
+    """Yield why nothing was compared, and the figures of this run."""
+    if not isinstance(report.comparison, NoBaseline):
+        return
+    yield ChangeList(
+        "not_compared",
+        (Quoted(report.comparison.reason, 160),),
+    )
+    if figures := tuple(_list_figures_now(report)):
+        yield ChangeList("now", (" · ".join(figures),))
+
+
+def _list_figures_now(report: Report) -> Iterator[str]:
+    summary = report.summary
+    rate, totals = summary.rated.pass_rate, summary.totals
+    if rate is not None:
+        yield f"pass rate {numbers.format_share(rate)}"
+    if totals.cost_usd is not None and summary.tally.ran:
+        yield f"cost per episode {numbers.format_money(totals.cost_usd / summary.tally.ran)}"
+    if totals.p95_latency_ms is not None:
+        yield f"p95 turn latency {numbers.format_latency(totals.p95_latency_ms)}"

@@ -1,0 +1,83 @@
+"""Clauses of the headline about the result files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ci_agent_eval.contract.findings import (
+    Finding,
+    FindingKind,
+    MissingShards,
+    RepeatedShard,
+    StoppedRun,
+)
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render.findings import build_finding_rows
+from ci_agent_eval.render.numbers import count_noun, format_count
+
+_FINDINGS: dict[FindingKind, tuple[str, str]] = {
+    "no_results": ("no results were found", "no results were found"),
+    "interrupted": ("the run was interrupted", "the run was interrupted"),
+    "stopped": ("a suite budget stopped the run", "suite budgets stopped {} runs"),
+    "collection_error": ("1 collection error", "{} collection errors"),
+    "shards": ("the shards are not one whole run", "the shards are not one whole run"),
+    "unreadable_file": ("1 result file cannot be read", "{} result files cannot be read"),
+    "handover": ("1 remark on the hand-over", "{} remarks on the hand-over"),
+    "disagreement": ("1 disagreement between files", "{} disagreements between files"),
+    "declared_counts_differ": ("1 file misstates its counts", "{} files misstate their counts"),
+    "duplicate": ("1 duplicate episode", "{} duplicate episodes"),
+    "baseline": ("the baseline cannot be read", "the baseline cannot be read"),
+    "repaired_file": ("1 result file was repaired", "{} result files were repaired"),
+}
+"""In the order of the sentence, the most important kind first."""
+
+
+def describe_findings(report: Report, *, blocking: bool) -> Iterator[str]:
+    """Yield a clause for each kind of finding."""
+    shown = build_finding_rows(report).shown
+    found = [row.finding for row in shown if row.gates is blocking]
+    kinds = Counter(finding.kind for finding in found)
+    for kind, (one, many) in _FINDINGS.items():
+        if kind == "shards" and kinds[kind]:
+            yield _describe_broken_shards(found) if blocking else _count_run_again(kinds[kind])
+        elif kind == "stopped" and kinds[kind] == 1:
+            yield f"{one}{_count_left_out(found)}"
+        elif kind == "interrupted" and kinds[kind] and report.summary.tally.total:
+            finished = report.summary.tally.judged
+            yield f"{one} ({count_noun(finished, 'episode')} judged)"
+        elif kinds[kind]:
+            yield one if kinds[kind] == 1 else many.format(format_count(kinds[kind]))
+
+
+_MOST_NAMED = 5
+"""Most missing shards that the sentence names."""
+
+
+def _describe_broken_shards(found: Sequence[Finding]) -> str:
+    """Name the missing or repeated shards, where nothing else is wrong with the shards."""
+    messages = [finding.message for finding in found if finding.kind == "shards"]
+    only = messages[0] if len(messages) == 1 else None
+    if isinstance(only, RepeatedShard):
+        shard = f"shard {format_count(only.index)} of {format_count(only.total)}"
+        return f"{shard} is there {format_count(only.times)} times"
+    if not isinstance(only, MissingShards):
+        return _FINDINGS["shards"][0]
+    number, whole = len(only.indexes), f"of {format_count(only.total)}"
+    if number == 1:
+        return f"shard {format_count(only.indexes[0])} {whole} is missing"
+    if number > _MOST_NAMED:
+        return f"{format_count(number)} {whole} shards are missing"
+    return f"shards {', '.join(map(str, only.indexes))} {whole} are missing"
+
+
+def _count_left_out(found: Sequence[Finding]) -> str:
+    """Count the episodes that a stopped run did not run."""
+    run = next(finding.message for finding in found if finding.kind == "stopped")
+    if not isinstance(run, StoppedRun) or run.selected is None:
+        return ""
+    return f" ({format_count(run.left_out)} of {count_noun(run.selected, 'episode')} did not run)"
+
+
+def _count_run_again(number: int) -> str:
+    return f"{count_noun(number, 'shard was', 'shards were')} run again"
