@@ -8,21 +8,32 @@ turn text into markup (https://w3c.github.io/trusted-types/dist/spec/).
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import sys
 from functools import cache
 from importlib import resources
 
 from jinja2 import DictLoader, Environment, FileSystemBytecodeCache, StrictUndefined, Template
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 TEMPLATES = ("page.html", "parts.html")
 SCRIPTS = (
     "dom.js",
+    "address.js",
+    "marks.js",
     "bars.js",
     "conversation.js",
+    "history.js",
     "scenarios.js",
+    "matrix.js",
     "episodes.js",
+    "causes.js",
+    "side_by_side.js",
+    "compare.js",
     "talks.js",
+    "keys.js",
     "start.js",
 )
 STYLE = "page.css"
@@ -39,15 +50,30 @@ def load_template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
-        bytecode_cache=_find_compiled(),
+        bytecode_cache=_build_bytecode_cache(),
     )
     return environment.get_template(TEMPLATES[0])
 
 
-def _find_compiled() -> FileSystemBytecodeCache | None:
-    """Return the cache of compiled templates, which only the image has."""
-    folder = resources.files("ci_agent_eval.render.html").joinpath("assets", "compiled")
-    return FileSystemBytecodeCache(str(folder)) if folder.is_dir() else None
+class _BytecodeBesideOurs(FileSystemBytecodeCache):
+    """Compiled templates in the folder of our own bytecode, written only where Python writes it."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with contextlib.suppress(OSError):  # the folder may be anything
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if not sys.dont_write_bytecode:
+            with contextlib.suppress(OSError):  # read-only installations
+                super().dump_bytecode(bucket)
+
+
+def _build_bytecode_cache() -> FileSystemBytecodeCache | None:
+    """Return the cache of compiled templates; compiling takes longer than importing Jinja2."""
+    bytecode = None if __spec__ is None else __spec__.cached
+    if bytecode is None:
+        return None
+    return _BytecodeBesideOurs("", pattern=f"{bytecode.replace('%', '%%')}.%s")
 
 
 @cache

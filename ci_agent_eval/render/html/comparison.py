@@ -12,8 +12,8 @@ from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.comparison_view import (
     CHANGES,
     ComparisonRow,
+    ComparisonView,
     ConditionRow,
-    FigureRow,
     ToolRow,
 )
 from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
@@ -21,6 +21,7 @@ from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_name import ScenarioKey
+from ci_agent_eval.render.suite_figures import FigureRow
 
 _FIGURES: tuple[
     tuple[str, Callable[[ScenarioMetrics], float | None], Callable[[float], str]], ...
@@ -91,12 +92,9 @@ Findings = Sequence[BaselineFinding]
 
 
 def build_page_comparison(
-    view: ReportView, texts: PageText, conversations: BaselineConversations
-) -> PageComparison | None:
-    """Return the page's comparison; None: nothing was compared."""
-    found = view.comparison
-    if found is None:
-        return None
+    view: ReportView, found: ComparisonView, texts: PageText, conversations: BaselineConversations
+) -> PageComparison:
+    """Return the page's comparison."""
     against: dict[ScenarioKey | None, list[BaselineFinding]] = {}
     for finding in view.baseline_findings:
         against.setdefault(finding.key, []).append(finding)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ci_agent_eval.render.html.page_limits import PageText
-from ci_agent_eval.render.numbers import format_count, format_milliseconds, format_money
+from ci_agent_eval.render.numbers import count_noun, format_count, format_milliseconds, format_money
 
 Part = dict[str, Any]
 
@@ -18,6 +18,9 @@ _PLAIN_WIDTH = 72
 """Most characters of JSON that is written on one line."""
 
 
+MAX_DEPTH = 4
+"""Deepest indentation of the turns of nested agents."""
+
 _USUAL = (None, "stop", "tool_call")
 """Finish reasons that are not worth a note."""
 
@@ -25,9 +28,10 @@ _USUAL = (None, "stop", "tool_call")
 class ConversationWriter:
     """Collects turns until the episode's share of the page is used up."""
 
-    def __init__(self, texts: PageText) -> None:
+    def __init__(self, texts: PageText, agents: Sequence[Mapping[str, Any]] = ()) -> None:
         self._texts = texts
         self._left = texts.caps.conversation
+        self._agents = {agent["id"]: _describe_agent(agent) for agent in agents}
 
     def turns(self, turns: list[Mapping[str, Any]]) -> list[Part]:
         """Return the turns that are shown: all of them, unless they are very long or many."""
@@ -43,8 +47,17 @@ class ConversationWriter:
 
     def _turn(self, turn: Mapping[str, Any]) -> Part:
         part: Part = {"role": turn["role"], "text": self._text(turn.get("content", ""))}
+        if (agent := turn.get("agent")) is not None:
+            part["agent"] = self._texts.name(self._agents.get(agent, agent))
+            part["depth"] = min(agent.count("."), MAX_DEPTH)
         if notes := [*_list_notes(turn), *self._finish(turn)]:
             part["notes"] = notes
+        if files := turn.get("attachments"):
+            part["files"] = [_describe_file(file) for file in self._texts.first(files)]
+        if turn.get("error") is not None:
+            part["error"] = self._text(turn["error"])
+        if details := [[name, self._text(value)] for name, value in _list_details(turn)]:
+            part["details"] = details
         if calls := turn.get("tool_calls"):
             part["calls"] = [self._call(call) for call in self._while_room(calls)]
         return part
@@ -61,6 +74,8 @@ class ConversationWriter:
                 part[key] = self._text(_format_value(call[key]))
         if call.get("error") is not None:
             part["error"] = self._text(call["error"])
+        if call.get("result_unseen"):
+            part["unseen"] = True
         if call.get("duration_ms") is not None:
             part["duration"] = format_milliseconds(call["duration_ms"])
         if call.get("steered_by"):
@@ -82,6 +97,40 @@ def _format_value(value: Any) -> str:
     return short if len(short) <= _PLAIN_WIDTH else _IN_LINES(value)
 
 
+def _describe_agent(agent: Mapping[str, Any]) -> str:
+    """Return the label of an agent: its place in the tree, and its name if it has one."""
+    name = f" {agent['name']}" if agent.get("name") else ""
+    relation = f" ({agent['relation']})" if agent.get("relation") else ""
+    return f"{agent['id']}{name}{relation}"
+
+
+def _describe_file(file: Mapping[str, Any]) -> str:
+    size = file.get("size_bytes")
+    known = (
+        file.get("media_type") or "file",
+        None if size is None else count_noun(size, "byte"),
+        f"sha256 {file['sha256']}" if file.get("sha256") else None,
+    )
+    return ", ".join(part for part in known if part)
+
+
+def _list_details(turn: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield names and values of the model's answer that few readers need."""
+    requested, answered = turn.get("requested_model"), turn.get("response_model")
+    if requested and answered and requested != answered:
+        yield "Model", f"{answered} (requested: {requested})"
+    elif model := answered or requested:
+        yield "Model", model
+    if turn.get("finish_reason") is not None:
+        yield "Finish reason", turn["finish_reason"]
+    if turn.get("first_byte_ms") is not None:
+        yield "First token", format_milliseconds(turn["first_byte_ms"])
+    if settings := turn.get("settings"):
+        yield "Settings", ", ".join(f"{k} {_ON_ONE_LINE(settings[k])}" for k in sorted(settings))
+    if turn.get("typed_output") is not None:
+        yield "Typed output", _format_value(turn["typed_output"])
+
+
 def _list_notes(turn: Mapping[str, Any]) -> Iterator[str]:
     """Yield source, latency, tokens and cost of a turn."""
     if turn.get("source"):
@@ -89,8 +138,12 @@ def _list_notes(turn: Mapping[str, Any]) -> Iterator[str]:
     if turn.get("latency_ms") is not None:
         yield format_milliseconds(turn["latency_ms"])
     if (tokens := turn.get("tokens")) is not None:
-        cached = f" ({format_count(tokens['cached'])} cached)" if tokens.get("cached") else ""
         read, wrote = format_count(tokens.get("input", 0)), format_count(tokens.get("output", 0))
-        yield f"{read}{cached} tokens in, {wrote} out"
+        cached, thought = _describe_part(tokens, "cached"), _describe_part(tokens, "reasoning")
+        yield f"{read}{cached} tokens in, {wrote}{thought} out"
     if turn.get("cost_usd") is not None:
         yield format_money(turn["cost_usd"])
+
+
+def _describe_part(tokens: Mapping[str, int], name: str) -> str:
+    return f" ({format_count(tokens[name])} {name})" if tokens.get(name) else ""

@@ -63,14 +63,16 @@ class EpisodeRows:
     def _with_conversation(
         self, row: str, record: EpisodeRecord, episode: Mapping[str, Any], room: dict[bool, int]
     ) -> str:
-        turns = episode.get("trajectory", {}).get("turns")
+        trajectory = episode.get("trajectory", {})
+        turns = trajectory.get("turns")
         if not turns:
             return row
         kind = record.outcome in ("failed", "error")
         if room[kind] <= 0:
             self.texts.cut.conversations += 1
             return f'{row[:-1]},"left_out":1}}'
-        written = embed_json(ConversationWriter(self.texts).turns(turns))
+        writer = ConversationWriter(self.texts, trajectory.get("agents", ()))
+        written = embed_json(writer.turns(turns))
         room[kind] -= len(written)
         return f'{row[:-1]},"turns":{written}}}'
 
@@ -92,6 +94,7 @@ class EpisodeRows:
             "stopped": (record.stop_reason or "").replace("_", " "),
             "reason": self.texts.text(record.reason or ""),
             "figures": list(_list_figures(record, episode)),
+            "traffic": [self._name(note) for note in _list_traffic_notes(episode.get("traffic"))],
             "cost": record.cost_usd,
             "latency": compute_latency_statistic(record.latencies_ms, "p95"),
             "checks": self._checks(episode.get("assertions", ())),
@@ -154,3 +157,26 @@ def _list_figures(record: EpisodeRecord, episode: Mapping[str, Any]) -> Iterator
         yield count_noun(record.calls.misses, "cassette miss", "cassette misses")
     if (judge := episode.get("judge")) is not None:
         yield count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")
+
+
+def _list_traffic_notes(traffic: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the numbers of the episode's model traffic, and the gaps in it."""
+    if traffic is None:
+        return
+    if not traffic["requests"]:
+        yield "no model traffic seen"
+    else:
+        yield count_noun(traffic["requests"], "request")
+    for name in ("refused", "failed", "replayed"):
+        if traffic.get(name):
+            yield f"{format_count(traffic[name])} {name}"
+    if traffic.get("unattributed"):
+        yield f"{format_count(traffic['unattributed'])} not attributed to an episode"
+    if traffic.get("span_calls"):
+        yield f"{count_noun(traffic['span_calls'], 'model call')} seen only in spans"
+    if traffic.get("is_shared"):
+        yield "with requests from outside the test's context"
+    if models := traffic.get("unpriced_models"):
+        yield f"cost unknown: no price of {', '.join(models)}"
+    if models := traffic.get("vendor_priced_models"):
+        yield f"priced as the API's vendor: {', '.join(models)}"

@@ -6,38 +6,42 @@ them at a time, so that the page stays fluent with thousands of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ci_agent_eval.analysis.comparison.model import ConversationSample
+from ci_agent_eval.analysis.comparison.model import BaselineRun, ConversationSample
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.gate import ReasonKind
-from ci_agent_eval.render.findings import FindingRows
 from ci_agent_eval.render.html import assets
-from ci_agent_eval.render.html.baseline_conversation import BaselineConversations
 from ci_agent_eval.render.html.budget_bars import build_suite_bars
-from ci_agent_eval.render.html.charts import build_charts
-from ci_agent_eval.render.html.comparison import PageComparison, build_page_comparison
 from ci_agent_eval.render.html.embed import embed_json
 from ci_agent_eval.render.html.episode_rows import EpisodeRows, count_attempts
 from ci_agent_eval.render.html.page_files import PageFiles
-from ci_agent_eval.render.html.page_limits import OmittedCounts, PageLimits, PageText
-from ci_agent_eval.render.html.scenario_rows import build_scenario_data, select_scenarios
-from ci_agent_eval.render.links import Links, Place, quote_url
+from ci_agent_eval.render.html.page_limits import FEWEST_RUNS, OmittedCounts, PageLimits, PageText
+from ci_agent_eval.render.html.scenario_rows import (
+    build_scenario_data,
+    index_comparison_rows,
+    select_scenario_rows,
+)
+from ci_agent_eval.render.links import Links, Place, is_web_address, quote_url
 from ci_agent_eval.render.markdown.report import SHORT_SHA
 from ci_agent_eval.render.numbers import count_noun, format_count
-from ci_agent_eval.render.report_view import ReasonRow, ReportView
-from ci_agent_eval.render.scenario_name import ScenarioName
+from ci_agent_eval.render.report_view import ReportView
+from ci_agent_eval.render.scenario_name import ScenarioKey
+from ci_agent_eval.render.scenario_rows import ScenarioRow
+
+if TYPE_CHECKING:
+    from ci_agent_eval.render.html.charts import Chart
+    from ci_agent_eval.render.html.comparison import PageComparison
+    from ci_agent_eval.render.html.history import ScenarioHistories
 
 CHUNK = 65_536
 """Characters of a piece of the page."""
 
-_WORDS: dict[ReasonKind, str] = {"regression": "regression", "budget": "over budget"}
-"""Kinds whose sentence lacks the word of the headline."""
+SEVERAL = 2
+"""Agents or models of a matrix."""
 
 _CAPS = PageLimits()
 
@@ -48,21 +52,24 @@ def render_html(
     lines: Iterable[str],
     *,
     budgets: SuiteBudgets,
-    samples: Sequence[ConversationSample] = (),
+    runs: Sequence[BaselineRun] = (),
     caps: PageLimits = _CAPS,
 ) -> Iterator[str]:
     """Yield the page in pieces.
 
     `lines` are the canonical JSON of the episodes, without secrets, one for each of
-    `episodes` and in their order; they are read once, while the page is written. `samples`
-    are conversations of the baseline, for scenarios that changed.
+    `episodes` and in their order; they are read once, while the page is written. `runs` are
+    those of the baseline, latest first.
     """
     cut = OmittedCounts()
     texts = PageText(caps, cut)
     places = PageFiles(texts, view.links)
-    scenarios = select_scenarios(view, texts)
+    scenarios = select_scenario_rows(view, texts)
     numbers = {row.key: number for number, row in enumerate(scenarios)}
-    comparison = build_page_comparison(view, texts, BaselineConversations(samples, episodes, texts))
+    compared = index_comparison_rows(view)
+    comparison = _build_comparison(view, texts, runs[0].samples if runs else (), episodes)
+    histories = _build_histories(runs, texts)
+    matrices = _build_matrices(episodes, scenarios, texts)
     rows = EpisodeRows(texts, places, numbers, count_attempts(episodes))
     context = {
         "view": view,
@@ -70,10 +77,16 @@ def render_html(
         "talks": _embed_conversations(comparison),
         "no_baseline": texts.text(view.no_baseline or ""),
         "budgets": build_suite_bars(budgets, view.totals, texts),
-        "charts": build_charts(episodes),
-        "reasons": group_reasons(view),
+        "charts": _build_charts(episodes),
+        **_build_causes(view, texts, numbers),
         "links": _list_links(view.links),
-        "scenarios": _join_rows(build_scenario_data(row, texts, places) for row in scenarios),
+        "scenarios": _join_rows(
+            build_scenario_data(row, compared.get(row.key), histories, texts, places)
+            for row in scenarios
+        ),
+        "matrices": matrices,
+        "matrix_data": _mark_safe(embed_json(matrices)),
+        "runs": _mark_safe(embed_json(histories.labels if histories else [])),
         "scenario_count": len(scenarios),
         "episodes": _join_rows(rows.lines(zip(episodes, lines, strict=True)), written=True),
         "episode_count": len(episodes),
@@ -88,6 +101,67 @@ def render_html(
         "policy": assets.content_policy(assets.read_script(), assets.read_style()),
     }
     yield from _join_pieces(assets.load_template().generate(context))
+
+
+def _build_causes(
+    view: ReportView, texts: PageText, numbers: Mapping[ScenarioKey, int]
+) -> Mapping[str, Any]:
+    if not (view.changes or view.cards):
+        return {"changes": (), "causes": ()}
+    # Neither this nor charts are worth their start-up time to a report that has none.
+    from ci_agent_eval.render.html.cause_cards import CausePages  # noqa: PLC0415 - see above
+
+    return CausePages(view, texts, numbers).build(view)
+
+
+def _build_comparison(
+    view: ReportView,
+    texts: PageText,
+    samples: Sequence[ConversationSample],
+    episodes: Sequence[EpisodeRecord],
+) -> PageComparison | None:
+    """Return the comparison with the baseline; None: nothing was compared."""
+    if view.comparison is None:
+        return None
+    from ci_agent_eval.render.html.baseline_conversation import (  # noqa: PLC0415 - see above
+        BaselineConversations,
+    )
+    from ci_agent_eval.render.html.comparison import (  # noqa: PLC0415 - see above
+        build_page_comparison,
+    )
+
+    conversations = BaselineConversations(samples, episodes, texts)
+    return build_page_comparison(view, view.comparison, texts, conversations)
+
+
+def _build_histories(runs: Sequence[BaselineRun], texts: PageText) -> ScenarioHistories | None:
+    """Return the histories of scenarios; None: there are too few runs."""
+    if len(runs) < FEWEST_RUNS:
+        return None
+    from ci_agent_eval.render.html.history import ScenarioHistories  # noqa: PLC0415 - see above
+
+    return ScenarioHistories(runs, texts)
+
+
+def _build_matrices(
+    episodes: Sequence[EpisodeRecord], scenarios: Sequence[ScenarioRow], texts: PageText
+) -> Sequence[Mapping[str, Any]]:
+    if len({(record.agent, record.model) for record in episodes}) < SEVERAL:
+        return ()
+    from ci_agent_eval.render.html.matrix import build_matrices  # noqa: PLC0415 - see above
+
+    names: dict[str, int] = {}
+    for number, row in enumerate(scenarios):
+        names.setdefault(row.scenario.scenario_id, number)
+    return build_matrices(episodes, names, texts)
+
+
+def _build_charts(episodes: Sequence[EpisodeRecord]) -> tuple[Chart, ...]:
+    if not episodes:
+        return ()
+    from ci_agent_eval.render.html.charts import build_charts  # noqa: PLC0415 - see above
+
+    return build_charts(episodes)
 
 
 def _embed_conversations(comparison: PageComparison | None) -> Markup:
@@ -114,18 +188,14 @@ def _list_links(links: Links) -> list[tuple[str, str]]:
     found = [("Workflow run", links.run_url), ("Artifact", links.artifact_url)]
     if links.sha:
         found.append((f"Commit {links.sha[:SHORT_SHA]}", links.commit()))
-    return [(text, quote_url(url)) for text, url in found if url and _is_web(url)]
-
-
-def _is_web(url: str) -> bool:
-    return url.startswith(("https://", "http://"))
+    return [(text, quote_url(url)) for text, url in found if url and is_web_address(url)]
 
 
 def _format_place(place: Place, texts: PageText) -> tuple[str, str | None] | None:
     """Return the text of a place, and its address."""
     if not place.file:
         return None
-    return texts.name(place.text), place.url if place.url and _is_web(place.url) else None
+    return texts.name(place.text), place.url if is_web_address(place.url) else None
 
 
 def _describe_omitted(cut: OmittedCounts) -> list[str]:
@@ -136,6 +206,7 @@ def _describe_omitted(cut: OmittedCounts) -> list[str]:
         (cut.conversations, "episode is", "episodes are", "listed without the conversation"),
         (cut.episodes, "episode is", "episodes are", "not listed"),
         (cut.scenarios, "scenario is", "scenarios are", "not listed"),
+        (cut.histories, "scenario is", "scenarios are", "listed without the history"),
     )
     return [
         f"{count_noun(number, one, many)} {effect}"
@@ -155,40 +226,3 @@ def _join_pieces(pieces: Iterable[str]) -> Iterator[str]:
             yield "".join(held)
             held, size = [], 0
     yield "".join(held)
-
-
-@dataclass(frozen=True, slots=True)
-class ReasonGroup:
-    """All reasons about one scenario, or one finding, or one reason about neither."""
-
-    name: ScenarioName | None
-    parts: Sequence[str]
-    """Each may hold foreign text."""
-
-
-def group_reasons(view: ReportView) -> Sequence[ReasonGroup]:
-    """Return every reason of the verdict, the findings first, those of one scenario together."""
-    reasons = [reason for reason in view.reasons if reason.kind != "finding"]
-    by_name: dict[ScenarioName, list[str]] = {}
-    for reason in reasons:
-        if reason.name is not None:
-            by_name.setdefault(reason.name, []).append(_format_reason(reason))
-    return [
-        *_list_findings(view.findings),
-        *(ReasonGroup(name, parts) for name, parts in by_name.items()),
-        *(ReasonGroup(None, [_format_reason(reason)]) for reason in reasons if reason.name is None),
-    ]
-
-
-def _list_findings(found: FindingRows) -> Iterator[ReasonGroup]:
-    for row in found.shown:
-        if row.gates:
-            where = f" in {row.where}" if row.where else ""
-            yield ReasonGroup(None, [f"{row.name}{where}: {row.sentence}"])
-    if found.consequences:
-        yield ReasonGroup(None, [found.summary])
-
-
-def _format_reason(reason: ReasonRow) -> str:
-    word = _WORDS.get(reason.kind)
-    return f"{word}: {reason.sentence}" if word else reason.sentence

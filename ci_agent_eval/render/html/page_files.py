@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ci_agent_eval.render.html.page_limits import PageText
-from ci_agent_eval.render.links import Links, line_number
+from ci_agent_eval.render.links import Links, is_web_address, line_number
 
 
 @dataclass(slots=True)
@@ -29,4 +29,4 @@ class PageFiles:
 
     def _address(self, file: str) -> str | None:
         url = self.links.blob(file, None)
-        return url if url and url.startswith(("https://", "http://")) else None
+        return url if is_web_address(url) else None

@@ -5,49 +5,96 @@ The keys are read by `assets/scenarios.js`; empty and false values are left out.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from ci_agent_eval.analysis.comparison.model import (
+    ScenarioComparison,
+    ScenarioDecrease,
+    ScenarioIncrease,
+)
 from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.render.adaptive_stops import describe_stop
 from ci_agent_eval.render.baseline_findings import BaselineFinding
+from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.html.embed import drop_empty
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import PageText
-from ci_agent_eval.render.numbers import Cell, count_noun, format_percent
+from ci_agent_eval.render.numbers import (
+    Cell,
+    count_noun,
+    format_cell,
+    format_milliseconds,
+    format_money,
+    format_percent,
+)
 from ci_agent_eval.render.report_view import ReportView
+from ci_agent_eval.render.scenario_name import ScenarioKey
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
 Row = dict[str, Any]
+
+if TYPE_CHECKING:
+    from ci_agent_eval.render.html.history import ScenarioHistories
 
 _WEIGHT = {"failing": 0, "errored": 2, "skipped": 3, "incomplete": 3, "passing": 4}
 _GATED = 1
 """Of a scenario that passes, and fails the gate by the baseline or by a budget."""
 
 
-def select_scenarios(view: ReportView, texts: PageText) -> list[ScenarioRow]:
-    """Return the scenarios that the page shows, the failing ones first."""
-    found = sorted(view.scenarios, key=_rank_row)
+def select_scenario_rows(view: ReportView, texts: PageText) -> list[ScenarioRow]:
+    """Return the scenarios that the page shows: failing ones first, then the largest changes."""
+    compared = index_comparison_rows(view)
+    found = sorted(view.scenarios, key=lambda row: _rank_row(row, compared.get(row.key)))
     most = texts.caps.scenarios
     texts.cut.scenarios += max(0, len(found) - most)
     return found[:most]
 
 
-def _rank_row(row: ScenarioRow) -> tuple[int, bool, bool]:
+def index_comparison_rows(view: ReportView) -> Mapping[ScenarioKey, ComparisonRow]:
+    """Return the compared scenarios by their key."""
+    return {} if view.comparison is None else {row.key: row for row in view.comparison.scenarios}
+
+
+def _rank_row(row: ScenarioRow, compared: ComparisonRow | None) -> tuple[int, bool, bool, float]:
     weight = _GATED if _is_gated(row) else _WEIGHT[row.status]
-    return weight, not row.is_required, not row.hard_overruns
+    size = 0.0 if compared is None else _measure_change(compared.scenario)
+    return weight, not row.is_required, not row.hard_overruns, -size
+
+
+def _measure_change(scenario: ScenarioComparison) -> float:
+    """Return the largest certain change of cost, tokens or latency, as a logarithm."""
+    changes: Sequence[ScenarioIncrease | ScenarioDecrease]
+    changes = (*scenario.increases, *scenario.decreases)
+    return max(
+        (
+            abs(math.log(one.after / one.before)) if one.before > 0 < one.after else math.inf
+            for one in changes
+        ),
+        default=0.0,
+    )
 
 
 def _is_gated(row: ScenarioRow) -> bool:
     return row.is_passing and (row.fails_by_budget or row.fails_by_baseline)
 
 
-def build_scenario_data(row: ScenarioRow, texts: PageText, places: PageFiles) -> Row:
+def build_scenario_data(
+    row: ScenarioRow,
+    compared: ComparisonRow | None,
+    histories: ScenarioHistories | None,
+    texts: PageText,
+    places: PageFiles,
+) -> Row:
     """Return a scenario as the page's script reads it."""
     scenario, tally = row.scenario, row.scenario.tally
+    shown_id = texts.name(scenario.scenario_id)
     unjudged = (row.error_cause,) if scenario.unjudged_reasons else ()
     return drop_empty(
         {
-            "id": texts.name(scenario.scenario_id),
+            "id": shown_id,
+            "key": None if shown_id == scenario.scenario_id else scenario.scenario_id,
             "agent": texts.name(scenario.agent) if scenario.agent else None,
             "unnamed": row.name.agent == "",
             "status": row.status,
@@ -66,6 +113,8 @@ def build_scenario_data(row: ScenarioRow, texts: PageText, places: PageFiles) ->
             "range": _build_range(row),
             "cost": _text_or_none(row.cost_per_episode),
             "latency": _text_or_none(row.latency),
+            "was": None if compared is None else _build_former_figures(compared),
+            "history": histories.build(row, compared) if histories else None,
             "totals": _list_totals(row),
             "tries": [_format_tries(found) for found in scenario.reliability],
             "causes": [
@@ -74,6 +123,17 @@ def build_scenario_data(row: ScenarioRow, texts: PageText, places: PageFiles) ->
             "place": places.locate(scenario.file, scenario.line),
         }
     )
+
+
+def _build_former_figures(compared: ComparisonRow) -> Row | None:
+    """Return passes, cost and latency of the baseline; None: it has none."""
+    before = compared.scenario.before
+    if before is None:
+        return None
+    cost = format_cell(before.cost_usd, format_money)
+    latency = format_cell(before.p95_latency_ms, format_milliseconds)
+    figures = {"cost": _text_or_none(cost), "latency": _text_or_none(latency)}
+    return drop_empty({"passes": compared.before, **figures})
 
 
 def _text_or_none(cell: Cell) -> str | None:

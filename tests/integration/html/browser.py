@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_agent_eval.analysis.agent_names import assign_agents
-from ci_agent_eval.analysis.comparison.model import ConversationSample
+from ci_agent_eval.analysis.comparison.model import BaselineRun, ConversationSample
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
@@ -46,6 +46,7 @@ def page_of(
     links: Links | None = None,
     budgets: SuiteBudgets | None = None,
     samples: Sequence[ConversationSample] = (),
+    runs: Sequence[BaselineRun] = (),
     caps: PageLimits | None = None,
 ) -> str:
     """Return the page of these episodes, as the pipeline renders it."""
@@ -55,7 +56,7 @@ def page_of(
         tuple(assign_agents(build_episode_record(item) for item in ordered)),
         map(canonical_json, ordered),
         budgets=budgets or SuiteBudgets(),
-        samples=samples,
+        runs=runs or (BaselineRun((), samples=tuple(samples)),),
         caps=caps or PageLimits(),
     )
     return "".join(pieces)

@@ -44,22 +44,33 @@ function toolCall(call) {
       callPart("Arguments", call.arguments, ""),
       callPart("Result", call.result, ""),
       callPart("Error", call.error, "error"),
+      call.unseen ? [el("dt", {}, "Result"), el("dd", { class: "note" }, "not seen in the model traffic")] : [],
     ),
   );
+}
+
+function turnDetails(turn) {
+  if (!turn.details) return "";
+  const pairs = turn.details.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))]);
+  return el("details", { class: "answer" }, el("summary", {}, "Model and settings"), el("dl", {}, pairs));
 }
 
 function turnItem(turn) {
   return el(
     "li",
-    { class: `turn ${turn.role}` },
+    { class: `turn ${turn.role} depth-${turn.depth ?? 0}` },
     el(
       "div",
       { class: "speaker" },
       el("strong", {}, turn.role),
+      turn.agent === undefined ? "" : el("span", { class: "note" }, "agent ", bdi(turn.agent)),
       el("span", { class: "note" }, (turn.notes ?? []).join(" · ")),
     ),
     turn.text ? textBlock(turn.text, "said") : "",
+    turn.files ? listOf(turn.files, (file) => el("li", { class: "note" }, bdi(file)), "files") : "",
+    turn.error === undefined ? "" : el("div", { class: "note" }, chip("error"), " ", bdi(turn.error)),
     (turn.calls ?? []).map(toolCall),
+    turnDetails(turn),
   );
 }
 
@@ -114,6 +125,7 @@ function facts(episode) {
     ["Model", episode.model && el("code", {}, episode.model)],
     ["Stopped", episode.stopped],
     ["Used", (episode.figures ?? []).join(" · ")],
+    ["Model traffic", (episode.traffic ?? []).join(" · ")],
   ];
   return el(
     "dl",

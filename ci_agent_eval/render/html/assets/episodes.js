@@ -11,7 +11,6 @@ const ORDERS = {
 };
 
 const episodes = dataOf("episode-data");
-for (const scenario of scenarios) scenario.episodes = [];
 for (const episode of episodes) {
   episode.scenario = scenarios[episode.scenario];
   episode.scenario.episodes.push(episode);
@@ -36,15 +35,14 @@ function haystack(episode) {
   return text;
 }
 
-const filter = { words: [], outcomes: new Set(), over: false, kind: "", agent: "", scenario: null, order: "worst" };
-
-function matches(episode) {
-  if (filter.outcomes.size && !filter.outcomes.has(episode.outcome)) return false;
-  if (filter.over && !episode.over) return false;
-  if (filter.kind && (filter.kind === "evaluation") !== Boolean(episode.evaluation)) return false;
-  if (filter.agent && episode.scenario.agent !== filter.agent) return false;
-  if (filter.scenario && episode.scenario !== filter.scenario) return false;
-  return filter.words.every((word) => haystack(episode).includes(word));
+function matches(episode, outcomes, words) {
+  if (outcomes.length && !outcomes.includes(episode.outcome)) return false;
+  if (view.over && !episode.over) return false;
+  if (view.kind && (view.kind === "evaluation") !== Boolean(episode.evaluation)) return false;
+  if (view.agent && episode.scenario.agent !== view.agent) return false;
+  if (view.model && episode.model !== view.model) return false;
+  if (view.scenario && keyOf(episode.scenario) !== view.scenario) return false;
+  return words.every((word) => haystack(episode).includes(word));
 }
 
 function iterationText(episode) {
@@ -69,49 +67,87 @@ function episodeItem(episode) {
     el("span", { class: "headline" }, episode.outcome === "passed" ? "" : headlineOf(episode)),
     el("span", { class: "figures-line" }, (episode.figures ?? []).join(" · ")),
   );
-  const item = el("li", { class: `episode ${episode.outcome}` }, el("h3", {}, button), panel);
+  const pick = el(
+    "button",
+    { type: "button", class: "pick", "aria-pressed": "false" },
+    "compare",
+    el("span", { class: "unseen" }, " ", bdi(episode.scenario.id), ` ${iterationText(episode)}`),
+  );
+  const item = el("li", { class: `episode ${episode.outcome}` }, el("div", { class: "row" }, el("h3", {}, button), pick), panel);
   const set = discloses(button, panel, () => episodePanel(episode));
-  button.addEventListener("click", () => {
-    history.replaceState(null, "", panel.hidden ? "#episodes" : `#episode-${episode.number}`);
-  });
-  opened.set(episode.number, () => {
-    set(true);
-    item.scrollIntoView();
-    button.focus({ preventScroll: true });
-  });
+  button.addEventListener("click", () => changeView({ episode: panel.hidden ? "" : String(episode.number) }));
+  pick.addEventListener("click", () => chooseEpisode(String(episode.number)));
+  rows.set(String(episode.number), { item, button, pick, set });
   return [item];
 }
 
-const opened = new Map();
+// The listed episodes by their number.
+const rows = new Map();
 const status = document.getElementById("episode-status");
 const list = document.getElementById("episode-list");
 const episodePages = paged(list, list, EPISODES_A_PAGE, "episode");
+const episodeByNumber = new Map(episodes.map((episode) => [String(episode.number), episode]));
 
-function showFound() {
-  opened.clear();
-  const found = episodes.filter(matches).sort(ORDERS[filter.order][1]);
-  episodePages.show(found, episodeItem);
+function findEpisodes() {
+  const [outcomes, words] = [listed("outcome"), view.q.toLowerCase().split(/\s+/).filter(Boolean)];
+  const order = ORDERS[view.order] ?? ORDERS.worst;
+  return episodes.filter((episode) => matches(episode, outcomes, words)).sort(order[1]);
+}
+
+function listEpisodes() {
+  const found = findEpisodes();
   const all = found.length === episodes.length;
   status.textContent = all ? counted(episodes.length, "episode") : `${figure(found.length)} of ${counted(episodes.length, "episode")}`;
-  return found;
+  const wanted = episodeByNumber.get(view.episode);
+  // The open episode is on the first page, wherever the order puts it.
+  const isFar = wanted && !found.slice(0, EPISODES_A_PAGE).includes(wanted);
+  const shown = isFar ? [wanted, ...found.filter((episode) => episode !== wanted)] : found;
+  rows.clear();
+  episodePages.show(shown, episodeItem);
+  if (!view.episode && view.scenario && shown.length) rows.get(String(shown[0].number)).set(true);
+}
+
+let listedView;
+
+function showEpisodes({ isAddress }) {
+  for (const each of refreshers) each();
+  const key = JSON.stringify(FILTERS.map((name) => view[name]));
+  if (key !== listedView || (episodeByNumber.has(view.episode) && !rows.has(view.episode))) {
+    listedView = key;
+    listEpisodes();
+  } else if (isAddress) {
+    for (const [number, row] of rows) if (number !== view.episode) row.set(false);
+  }
+  rows.get(view.episode)?.set(true);
+  if (isAddress) goToEpisodes();
+}
+
+function goToEpisodes() {
+  const row = rows.get(view.episode);
+  if (row) {
+    row.item.scrollIntoView();
+    row.button.focus({ preventScroll: true });
+  } else if (FILTERS.some((name) => view[name] !== NO_VIEW[name])) {
+    const title = document.getElementById("episodes-title");
+    title.scrollIntoView();
+    title.focus({ preventScroll: true });
+  }
+}
+
+followers.push(showEpisodes);
+
+function changeFilter(change, how) {
+  changeView({ ...change, episode: "" }, how);
 }
 
 function toggle(text, kind, isOn, change) {
   const button = el("button", { type: "button", class: `toggle ${kind}`, "aria-pressed": "false" }, text);
-  button.addEventListener("click", () => {
-    change();
-    refresh();
-  });
+  button.addEventListener("click", () => changeFilter(change()));
   refreshers.push(() => button.setAttribute("aria-pressed", String(isOn())));
   return button;
 }
 
 const refreshers = [];
-
-function refresh() {
-  for (const each of refreshers) each();
-  showFound();
-}
 
 function outcomeToggles() {
   const counts = Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0]));
@@ -120,20 +156,17 @@ function outcomeToggles() {
     toggle(
       [`${outcome} `, el("span", { class: "tally" }, figure(counts[outcome]))],
       outcome,
-      () => filter.outcomes.has(outcome),
-      () => filter.outcomes.delete(outcome) || filter.outcomes.add(outcome),
+      () => listed("outcome").includes(outcome),
+      () => ({ outcome: OUTCOMES.filter((one) => (one === outcome) !== listed("outcome").includes(one)).join(",") }),
     ),
   );
 }
 
 function choice(label, options, key) {
   const select = el("select", {}, options.map(([value, text]) => el("option", { value }, text)));
-  select.addEventListener("change", () => {
-    filter[key] = select.value;
-    refresh();
-  });
+  select.addEventListener("change", () => changeFilter({ [key]: select.value }));
   refreshers.push(() => {
-    select.value = filter[key];
+    select.value = view[key];
   });
   return el("label", {}, el("span", {}, label), select);
 }
@@ -143,10 +176,14 @@ function searchField() {
   let waiting;
   input.addEventListener("input", () => {
     clearTimeout(waiting);
+    // What is typed at a stretch is one entry of the history.
     waiting = setTimeout(() => {
-      filter.words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      refresh();
+      waiting = undefined;
+      changeFilter({ q: input.value.trim() }, { replace: view.q !== "" });
     }, 120);
+  });
+  refreshers.push(() => {
+    if (waiting === undefined && input.value.trim() !== view.q) input.value = view.q;
   });
   return el("label", { class: "search" }, el("span", {}, "Search"), input);
 }
@@ -154,16 +191,16 @@ function searchField() {
 function scenarioChip() {
   const button = el("button", { type: "button", class: "toggle scenario-chip", hidden: true });
   button.addEventListener("click", () => {
-    filter.scenario = null;
-    refresh();
+    changeFilter({ scenario: "" });
     document.getElementById("search").focus();
   });
   refreshers.push(() => {
-    button.hidden = !filter.scenario;
-    if (!filter.scenario) return;
+    button.hidden = !view.scenario;
+    if (!view.scenario) return;
+    const known = scenarios.find((scenario) => keyOf(scenario) === view.scenario);
     button.replaceChildren(
       "Scenario ",
-      ...scenarioName(filter.scenario).filter(Boolean),
+      known ? bdi(known.id) : "that is not in this report",
       el("span", { class: "unseen" }, ", remove this filter"),
       el("span", { "aria-hidden": "true" }, " ✕"),
     );
@@ -171,13 +208,12 @@ function scenarioChip() {
   return button;
 }
 
-const MOST_AGENTS = 200;
+const MOST_NAMES = 200;
 
-function agentChoice() {
-  const agents = [...new Set(scenarios.map((scenario) => scenario.agent).filter(Boolean))];
-  if (agents.length < 2) return "";
-  const options = agents.slice(0, MOST_AGENTS).map((agent) => [agent, agent]);
-  return choice("Agent", [["", "all"], ...options], "agent");
+function nameChoice(label, key, names) {
+  const known = [...new Set(names.filter(Boolean))];
+  if (known.length < 2) return "";
+  return choice(label, [["", "all"], ...known.slice(0, MOST_NAMES).map((name) => [name, name])], key);
 }
 
 function kindChoice() {
@@ -189,12 +225,13 @@ function kindChoice() {
 function showFilters(form) {
   form.addEventListener("submit", (event) => event.preventDefault());
   const over = episodes.some((episode) => episode.over)
-    ? toggle("over budget", "over", () => filter.over, () => { filter.over = !filter.over; })
+    ? toggle("over budget", "over", () => Boolean(view.over), () => ({ over: view.over ? "" : "1" }))
     : "";
   form.append(
     searchField(),
     el("div", { class: "toggles", role: "group", "aria-label": "Outcome" }, outcomeToggles(), over),
-    agentChoice(),
+    nameChoice("Agent", "agent", scenarios.map((scenario) => scenario.agent)),
+    nameChoice("Model", "model", episodes.map((episode) => episode.model)),
     kindChoice(),
     choice("Order", Object.entries(ORDERS).map(([key, [text]]) => [key, text]), "order"),
     scenarioChip(),

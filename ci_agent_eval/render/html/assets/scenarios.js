@@ -5,6 +5,12 @@ const STATUS_WORDS = { passing: "passing", failing: "failing", errored: "not jud
 const COLUMNS = ["Scenario", "Passes", "Pass rate", "Cost per episode", "p95 latency", "Budgets"];
 
 const scenarios = dataOf("scenario-data");
+for (const scenario of scenarios) scenario.episodes = [];
+
+// The id as addresses hold it: control characters are written out in `id` alone.
+function keyOf(scenario) {
+  return scenario.key ?? scenario.id;
+}
 
 function scenarioName(scenario) {
   return [
@@ -36,11 +42,10 @@ function causeItem(cause, ran) {
   );
 }
 
-function scenarioDetail(scenario, budgets, showEpisodes) {
+function scenarioDetail(scenario, budgets) {
   const [passed, failed, errors] = scenario.tally;
   const causes = scenario.causes ?? [];
-  const button = el("button", { type: "button", class: "plain-button" }, `Show its ${counted(scenario.episodes.length, "episode")}`);
-  button.addEventListener("click", () => showEpisodes(scenario));
+  const link = el("a", { class: "plain-button", href: freshAddress({ scenario: keyOf(scenario), agent: scenario.agent ?? "" }) }, `Show its ${counted(scenario.episodes.length, "episode")}`);
   const against = scenario.against ?? [];
   return [
     against.length ? el("h3", { class: "label" }, "Against the baseline") : "",
@@ -49,6 +54,7 @@ function scenarioDetail(scenario, budgets, showEpisodes) {
     causes.length
       ? el("ul", { class: "causes", role: "list" }, causes.map((cause) => causeItem(cause, passed + failed + errors)))
       : "",
+    ...(scenario.history ? historyOf(scenario.history) : []),
     budgets.length ? el("h3", { class: "label" }, "Budgets, the nearest to each limit") : "",
     budgets.length ? budgetBars(budgets) : "",
     el(
@@ -59,7 +65,7 @@ function scenarioDetail(scenario, budgets, showEpisodes) {
       placeOf(scenario.place),
     ),
     scenario.tries ? el("p", { class: "note" }, scenario.tries.join(" · ")) : "",
-    button,
+    link,
   ];
 }
 
@@ -69,56 +75,92 @@ function budgetCell(budgets) {
   return el("ul", { class: "budgets small" }, budgetBar(worst));
 }
 
-function scenarioRows(scenario, number, showEpisodes) {
+// A figure of the baseline before the one of this run, where they differ.
+function beforeNow(was, now) {
+  const is = el("span", { class: "is" }, now ?? "–");
+  if (was === undefined || was === now) return [is];
+  const unseen = (text) => el("span", { class: "unseen" }, text);
+  return [el("span", { class: "was" }, unseen("before: "), was, " →", unseen(" now:")), " ", is];
+}
+
+// On a phone the rows are no rows of a table for the style sheet; they stay so for screen readers.
+function setTableRoles(...rows) {
+  for (const row of rows) {
+    row.setAttribute("role", "row");
+    for (const cell of row.children) cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+  }
+}
+
+function scenarioRows(scenario) {
+  const number = scenarios.indexOf(scenario);
+  const was = scenario.was ?? {};
   const budgets = worstBudgets(scenario.episodes);
   const panel = el("td", { colspan: COLUMNS.length, id: `scenario-${number}` });
   const button = el("button", { type: "button", class: "opener" }, scenarioName(scenario));
   const detail = el("tr", { class: "detail" }, panel);
+  const status = scenario.gated ? "failing" : scenario.status;
+  const dot = el("span", { class: `dot ${status}` }, el("span", { class: "unseen" }, `${scenario.gated ? "fails the gate" : STATUS_WORDS[scenario.status]}: `));
   const row = el(
     "tr",
-    { class: `scenario ${scenario.gated ? "failing" : scenario.status}` },
-    el(
-      "th",
-      { scope: "row" },
-      el(
-        "span",
-        { class: `dot ${scenario.gated ? "failing" : scenario.status}` },
-        el("span", { class: "unseen" }, `${scenario.gated ? "fails the gate" : STATUS_WORDS[scenario.status]}: `),
-      ),
-      button,
-      scenarioChips(scenario).flat(),
-    ),
-    el("td", { class: "passes" }, el("span", {}, scenario.passes), iterationStrip(scenario.episodes)),
+    { class: `scenario ${status}` },
+    el("th", { scope: "row" }, dot, button, scenarioChips(scenario).flat()),
+    el("td", { class: "passes" }, el("span", {}, beforeNow(was.passes, scenario.passes)), iterationStrip(scenario.episodes)),
     el("td", {}, scenario.rate ?? "–", scenario.range ? rangeBar(scenario.range) : ""),
-    el("td", { class: "number" }, scenario.cost ?? "–"),
-    el("td", { class: "number" }, scenario.latency ?? "–"),
+    el("td", { class: "number" }, beforeNow(was.cost, scenario.cost)),
+    el("td", { class: "number" }, beforeNow(was.latency, scenario.latency)),
     el("td", {}, budgetCell(budgets)),
   );
-  const set = discloses(button, panel, () => scenarioDetail(scenario, budgets, showEpisodes));
+  row.querySelectorAll("td").forEach((cell, at) => cell.setAttribute("data-column", COLUMNS[at + 1]));
+  setTableRoles(row, detail);
+  const set = discloses(button, panel, () => scenarioDetail(scenario, budgets));
   const follow = () => {
     detail.hidden = panel.hidden;
   };
   button.addEventListener("click", follow);
-  set((scenario.status === "failing" || scenario.gated) && number < 3);
+  set(keyOf(scenario) === view.scenario);
   follow();
   return [row, detail];
 }
 
-function showScenarios(holder, showEpisodes) {
+function buildScenarioTable(holder) {
   if (!scenarios.length) {
     holder.append(el("p", { class: "status" }, "There are no scenarios."));
     return undefined;
   }
-  const body = el("tbody");
+  const body = el("tbody", { role: "rowgroup" });
   const table = el(
     "table",
-    { class: "scenarios", "aria-labelledby": "scenarios-title" },
-    el("thead", {}, el("tr", {}, COLUMNS.map((name, at) => el("th", { scope: "col", class: at === 3 || at === 4 ? "number" : undefined }, name)))),
+    { class: "scenarios stacked", role: "table", "aria-labelledby": "scenarios-title" },
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, COLUMNS.map((name, at) => el("th", { scope: "col", role: "columnheader", class: at === 3 || at === 4 ? "number" : undefined }, name)))),
     body,
   );
   const scroll = el("div", { class: "scroll" }, table);
   holder.append(scroll);
-  const pages = paged(body, scroll, SCENARIOS_A_PAGE, "scenario");
-  pages.show([...scenarios.keys()], (number) => scenarioRows(scenarios[number], number, showEpisodes));
-  return pages;
+  return paged(body, scroll, SCENARIOS_A_PAGE, "scenario");
 }
+
+const scenarioStatus = document.getElementById("scenario-status");
+const scenarioPages = buildScenarioTable(document.getElementById("scenario-list"));
+let listedScenarios;
+
+function describeScenarios(found) {
+  if (found.length === scenarios.length) return [];
+  const all = el("a", { href: addressOf({ scenario: "", agent: "", episode: "" }) }, "show all");
+  const words = found.length
+    ? `${figure(found.length)} of ${counted(scenarios.length, "scenario")}; `
+    : `The address names a scenario that is not in this report; `;
+  return [words, all];
+}
+
+function showScenarios() {
+  const key = JSON.stringify([view.scenario, view.agent]);
+  if (key === listedScenarios || !scenarioPages) return;
+  listedScenarios = key;
+  const found = scenarios.filter(
+    (scenario) => (!view.scenario || keyOf(scenario) === view.scenario) && (!view.agent || scenario.agent === view.agent),
+  );
+  scenarioPages.show(found, scenarioRows);
+  scenarioStatus.replaceChildren(...describeScenarios(found));
+}
+
+followers.push(showScenarios);

@@ -1,24 +1,22 @@
-// A conversation of the base beside one of this run, for each scenario that changed.
+// A conversation of the baseline beside one of this run, for each scenario that changed.
 
 const talks = dataOf("talk-data");
 
-function talkPane(title, note, content) {
-  return el("div", { class: "talk" }, el("h3", { class: "label" }, title), el("p", { class: "note" }, note), content);
+function sideHead(title, note) {
+  return el("div", {}, el("h3", { class: "label" }, title), el("p", { class: "note" }, note));
 }
 
 function talkPanes(pair) {
-  const episode = episodes.find((one) => one.number === pair.now);
+  const episode = episodeByNumber.get(String(pair.now));
+  const before = { turns: pair.turns, left_out: !pair.turns };
   return [
-    talkPane(
-      "A conversation before",
-      `iteration ${pair.iteration}, ${pair.outcome}`,
-      pair.turns
-        ? conversation({ turns: pair.turns })
-        : el("p", { class: "note" }, "It was left out for its size; it is in the results of the baseline."),
+    el(
+      "div",
+      { class: "ways" },
+      sideHead("A conversation before", `iteration ${pair.iteration}, ${pair.outcome}`),
+      sideHead("A conversation now", episode ? `iteration ${episode.iteration}, ${episode.outcome}` : "none is on this page"),
     ),
-    episode
-      ? talkPane("A conversation now", `iteration ${episode.iteration}, ${episode.outcome}`, conversation(episode))
-      : talkPane("A conversation now", "", el("p", { class: "note" }, "None is on this page.")),
+    episode ? sideBySide(before, episode, ["before", "now"]) : conversation(before),
   ];
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tracemalloc
 from html import unescape
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
@@ -20,10 +20,9 @@ from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.html.page_beginning import PAGE_BEGINNING
 from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
-from ci_agent_eval.results.samples import SampleCollector
 from tests.builders import (
-    baseline,
     episode,
     failed_assertion,
     failing,
@@ -39,36 +38,9 @@ from tests.render_reports import (
     hostile,
     hostile_agreed,
     hostile_baseline,
-    no_baseline,
-    regressed,
     shards_broken,
 )
-
-
-def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=()):
-    ordered = sorted(episodes, key=lambda item: item.key)
-    return render_html(
-        build_report_view(built or report(*ordered), links),
-        [build_episode_record(item) for item in ordered],
-        map(canonical_json, ordered),
-        budgets=budgets or SuiteBudgets(),
-        samples=samples,
-        caps=caps or PageLimits(),
-    )
-
-
-def page(*episodes, **options):
-    return "".join(pieces(*episodes, **options))
-
-
-def data(text, name):
-    """Return the data of one of the page's lists."""
-    return json.loads(re.search(f'id="{name}-data">(.*?)</script>', text, re.DOTALL)[1])
-
-
-def left_out(text):
-    found = re.search(r'id="left-out".*?<ul>(.*?)</ul>', text, re.DOTALL)
-    return re.findall(r"<li>(.*?)</li>", found[1]) if found else []
+from tests.unit.render.html.rendered_page import data, left_out, page
 
 
 def suite():
@@ -183,6 +155,13 @@ def test_what_is_cut_is_said_with_a_count(caps, sentence):
     assert any(line.endswith(sentence) or sentence in line for line in told), told
 
 
+def test_histories_that_have_no_room_are_counted():
+    runs = [BaselineRun(tuple(map(build_episode_record, suite()))) for _ in range(2)]
+    assert left_out(page(*suite(), runs=runs)) == []
+    found = left_out(page(*suite(), runs=runs, caps=PageLimits(histories=1)))
+    assert found == ["2 scenarios are listed without the history"]
+
+
 def test_of_a_whole_page_nothing_is_said():
     assert left_out(page(*suite())) == []
 
@@ -235,7 +214,15 @@ def everywhere(text):
     return page(item, **apart), *(page(built=one, **apart) for one in built)
 
 
-PLAIN = tuple(map(elements, everywhere("plain")))
+def without_commands(text):
+    """Leave out the commands, which are offered only for names that a shell takes as they are."""
+    return re.sub("<h3>Commands</h3>.*?</pre>", "", text, flags=re.DOTALL)
+
+
+MARKUP = dict.fromkeys(map(ord, "<>&\"'`{}%"), "x")
+
+
+"""Characters of markup; the length of a text decides how many entries of a list fit."""
 
 
 @given(st.text(min_size=1, max_size=60).filter(str.strip))
@@ -246,174 +233,50 @@ PLAIN = tuple(map(elements, everywhere("plain")))
 @example("\u202e\u2066\x1b[31m\x00\u2028")
 def test_no_text_adds_an_element_or_an_attribute(text):
     pages = everywhere(text)
-    assert tuple(map(elements, pages)) == PLAIN
+    plain = everywhere(text.translate(MARKUP))
+    for found, expected in zip(pages, plain, strict=True):
+        assert elements(without_commands(found)) == elements(without_commands(expected))
     assert not re.search(
         "[\u202a-\u202e\u2066-\u2069\x1b\x00\u2028\u2029]", unescape("".join(pages))
     )
 
 
-def test_base_and_head_stand_side_by_side():
-    text = page(built=compared())
-    section = re.search(r'<section id="baseline".*?</section>', text, re.DOTALL)[0]
-    pairs = re.findall(r'<details class="pair"( open)?>(.*?)</details>', section, re.DOTALL)
-    names = [re.search("<strong><bdi>(.*?)</bdi>", pair)[1] for _, pair in pairs]
-    assert names[0] == "refund_over_limit"
-    assert {name for (opened, _), name in zip(pairs, names, strict=True) if opened} == {
-        "refund_over_limit", "small_talk", "loyalty_points", "escalation",
-    }  # fmt: skip
-    ways = re.findall(r"<ol>(.*?)</ol>", pairs[0][1], re.DOTALL)
-    assert [re.findall(r"<bdi>(\w+)", way) for way in ways] == [
-        ["lookup_order", "ask_manager", "issue_refund"], ["lookup_order", "issue_refund"],
+def list_causes(text):
+    """Return the words of each cause in the list of causes."""
+    found = re.search(r'<ol class="cause-list" role="list">(.*?)</ol>', text, re.DOTALL)[1]
+    lines = re.findall(r"<li>(.*?)</li>", found, re.DOTALL)
+    return [re.sub(r"<[^>]+>", "", unescape(line)) for line in lines]
+
+
+def test_the_first_screen_says_the_same_as_the_comment():
+    view = build_report_view(compared(), LINKS)
+    text = "".join(render_html(view, (), (), budgets=SuiteBudgets()))
+    comment = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", render_comment(view))
+    comment = re.sub(r"<[^>]+>|[`*]", "", unescape(comment))
+    lines = list_causes(text)
+    assert len(lines) == len(view.cards) > 3
+    for line in lines[:5]:
+        assert line.partition(": ")[2] in comment
+    changes = re.search(r'<dl class="changes">(.*?)</dl>', text, re.DOTALL)[1]
+    for head, words in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", changes):
+        assert f"{head}: {re.sub('<[^>]+>', '', unescape(words))}" in comment
+
+
+def test_names_of_scenarios_in_a_cause_lead_to_them():
+    items = [failing(f"a/b c&{n}", nodeid=f"t.py::t{n}") for n in (1, 2)]
+    text = page(*items)
+    names = re.search(r'<ul class="names">(.*?)</ul>', text, re.DOTALL)[1]
+    assert re.findall(r'href="(.*?)"', names) == [
+        "#scenario=a%2Fb%20c%261", "#scenario=a%2Fb%20c%262",
     ]  # fmt: skip
-    assert [re.search(r'class="parted">.*?<bdi>(\w+)', way)[1] for way in ways] == [
-        "ask_manager", "issue_refund",
-    ]  # fmt: skip
-    assert "half of the level of 5 % for 1 scenario with failures enough" in unescape(section)
-
-
-def scenario_data(text):
-    return json.loads(re.search(r'id="scenario-data">(.*?)</script>', text, re.DOTALL)[1])
-
-
-def test_what_regressed_is_trouble_although_it_reaches_its_rate():
-    rows = scenario_data(page(built=regressed()))
-    assert [row["id"] for row in rows[:4]] == ["greeting", "search", "small", "tone"]
-    assert [row.get("gated", False) for row in rows[:4]] == [False, True, True, True]
-    (against,) = rows[3]["against"]
-    assert (against["kind"], against["gates"]) == ("regression", True)
-    assert against["what"].startswith("regression, adjusted p")
-    assert against["what"].endswith("; passes 2 / 10 now, 10 / 10 before")
-    assert not any("gated" in row for row in rows if row["id"] == "refund")
-
-
-def chips(text, name):
-    section = re.search(r'<section id="baseline".*?</section>', text, re.DOTALL)[0]
-    summaries = re.findall(r"<summary>(.*?)</summary>", section, re.DOTALL)
-    (mine,) = [summary for summary in summaries if f"<bdi>{name}</bdi>" in summary]
-    return re.findall(r'class="chip (\w+)">([^<]*)<', mine)
-
-
-def test_the_chip_of_a_regression_that_gates_is_red_and_none_says_unchanged():
-    assert chips(page(built=regressed()), "tone") == [("failed", "regression")]
-    assert chips(page(built=regressed()), "small") == [("failed", "downgraded")]
-    assert chips(page(built=regressed()), "refund") == [("warning", "scenario increase")]
-    assert chips(page(built=regressed()), "exchange") == [("plain", "still passing")]
-    assert chips(page(built=regressed()), "search") == [
-        ("plain", "still passing"),
-        ("warning", "newly over budget"),
-    ]
-    assert chips(page(built=compared()), "refund_over_limit") == [
-        ("failed", "newly failing"),
-        ("failed", "regression"),
-    ]
-
-
-def test_an_argument_that_differs_stands_on_both_sides_of_the_page():
-    def refund(build, amount):
-        calls = [tool_call("lookup"), tool_call("refund", arguments={"amount": amount})]
-        return build(trajectory={"turns": [turn(tool_calls=calls)]})
-
-    built = report(refund(failing, 400), baseline=baseline([refund(episode, 40)]))
-    text = unescape(page(built=built))
-    found = "First divergence at tool call 2 of turn 1, argument amount, in the failing episodes."
-    assert found in text
-    assert '<h3 class="label">Before: 1 of 1 passing episode</h3>' in text
-    assert re.findall(r"<bdi>(refund\(.*?\))</bdi>", text) == [
-        "refund(amount=40)",
-        "refund(amount=400)",
-    ]
-
-
-def test_every_reason_against_a_scenario_stands_in_its_one_line():
-    text = unescape(page(built=compared()))
-    why = re.search(r'<ul class="reasons">(.*?)</ul>', text, re.DOTALL)[1]
-    lines = re.findall(r"<li>(.*?)</li>", why, re.DOTALL)
-    (refund,) = [line for line in lines if "refund_over_limit" in line]
-    assert "1 of 5 iterations pass, 100% required; regression: passes less often: 1 of 5" in refund
-    reasons = compared().verdict.reasons
-    assert len(lines) == len({reason.scenario_id for reason in reasons}) < len(reasons)
 
 
 def test_what_is_wrong_with_the_shards_is_the_first_reason_and_hides_what_follows():
     text = unescape(page(built=shards_broken()))
-    why = re.search(r'<ul class="reasons">(.*?)</ul>', text, re.DOTALL)[1]
-    lines = re.findall(r"<li>(.*?)</li>", why, re.DOTALL)
-    assert lines[0].startswith("shards: shard 3 of 7 left no results")
-    assert lines[1] == "12 findings that may follow from it"
-    assert "in one of two" not in why
+    lines = list_causes(text)
+    assert "shard 3 of 7 left no results" in lines[0]
+    assert not any("in one of two" in line for line in lines)
     assert "<summary>12 findings that may follow from it</summary>" in text
-
-
-def sampled(*episodes):
-    """What a baseline of these episodes lends to the page."""
-    samples = SampleCollector()
-    for item in episodes:
-        samples.keep(item.key, samples.put(item))
-    return samples.list_samples(None)
-
-
-def went(said, *names, **fields):
-    turns = [{"role": "user", "content": "hello"}, turn(said, tool_calls=[*map(tool_call, names)])]
-    return {"trajectory": {"turns": turns}, **fields}
-
-
-def beside(now, before, **options):
-    built = report(*now, baseline=baseline(before))
-    return data(page(*now, built=built, samples=sampled(*before), **options), "talk")
-
-
-def test_a_conversation_of_the_base_stands_beside_one_of_this_run():
-    before = [episode("refund", iteration=n, **went("Wait.", "ask")) for n in (1, 2)]
-    now = [
-        episode("other"),
-        episode("refund", iteration=1, **went("Wait.", "ask")),
-        failing("refund", iteration=2, **went("Paid.", "pay")),
-    ]
-    (pair,) = beside(now, before).values()
-    assert (pair["iteration"], pair["outcome"], pair["now"]) == (1, "passed", 3)
-    said = pair["turns"][1]
-    assert (said["text"], said["calls"][0]["name"]) == ("Wait.", "ask")
-    assert '"order_id": 1001' in said["calls"][0]["arguments"]
-
-
-def test_of_what_was_fixed_the_failing_side_is_that_of_the_base():
-    before = [
-        episode("refund", iteration=1, **went("Wait.", "ask")),
-        *(failing("refund", iteration=n, **went("Paid.", "pay")) for n in (2, 3)),
-    ]
-    now = [episode("refund", iteration=n, **went("Wait.", "ask")) for n in (1, 2, 3)]
-    (pair,) = beside(now, before).values()
-    assert (pair["iteration"], pair["outcome"], pair["now"]) == (2, "failed", 1)
-
-
-def test_the_conversations_are_those_of_the_ways_that_are_shown():
-    usual = [episode("refund", iteration=n, **went("Usual.", "ask", "pay")) for n in (2, 3)]
-    before = [episode("refund", iteration=1, **went("Odd.", "sing")), *usual]
-    now = [
-        failing("refund", iteration=1, **went("Odd.", "dance")),
-        *(failing("refund", iteration=n, **went("Paid.", "pay")) for n in (2, 3)),
-    ]
-    (pair,) = beside(now, before).values()
-    assert (pair["turns"][1]["text"], pair["now"]) == ("Usual.", 2)
-
-
-def test_a_scenario_that_did_not_change_has_no_conversation_of_the_base():
-    same = [episode("refund", **went("Wait.", "ask"))]
-    other = [episode("refund", **went("Wait.", "sing"))]
-    assert beside(same, other) == {}
-
-
-def test_a_conversation_that_has_no_room_is_said_to_be_left_out():
-    before, now = [episode("a"), episode("b")], [failing("a"), failing("b")]
-    pairs = beside(now, before, caps=PageLimits(baseline=10))
-    assert [("turns" in pair) for pair in pairs.values()] == [True, False]
-    text = page(*now, built=report(*now, baseline=baseline(before)), samples=sampled(*before),
-                caps=PageLimits(baseline=10))  # fmt: skip
-    assert "1 episode is listed without the conversation" in left_out(text)
-
-
-def test_no_baseline_is_said_on_the_page():
-    assert "No baseline: evals/base is not there" in page(built=no_baseline())
 
 
 def test_the_page_is_made_while_it_is_written():
@@ -458,7 +321,7 @@ def test_what_was_agreed_stands_on_the_page_with_owner_reason_and_day():
     text = unescape(page(built=agreed()))
     section = re.search(r'<section id="agreed".*?</section>', text, re.DOTALL)[0]
     assert "In quarantine, not gating: 3 scenarios (2 not passing); quarantine over" in section
-    rows = re.findall(r"<tr><th.*?</tr>", section, re.DOTALL)[1:]
+    rows = re.findall(r'<tr role="row"><th scope="row".*?</tr>', section, re.DOTALL)
     assert len(rows) == 4
     for told in ("payments", "the bank's sandbox is down", "2026-01-31, over: it gates again"):
         assert any(told in row for row in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci_agent_eval.contract.trajectory import ToolCall
 from tests.builders import calling
-from tests.unit.render.html.test_page import data, page
+from tests.unit.render.html.rendered_page import data, page
 
 
 def call_of(**fields):

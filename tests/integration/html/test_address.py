@@ -1,0 +1,112 @@
+"""The view in the address: links, copied addresses, and the browser's back and forward."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from tests.builders import episode, failing, turn
+from tests.integration.html.browser import page_of
+
+ODD = "refund & more/50% #1 + é\n=x"
+
+
+def suite():
+    return [
+        *(episode("parcel", iteration=n, model=f"model-{n % 2}") for n in range(1, 4)),
+        failing("refund", trajectory={"turns": [turn("It was paid.")]}),
+        episode("refund", iteration=2, trajectory={"turns": [turn("No.")]}),
+        failing(ODD, nodeid="t.py::odd"),
+    ]
+
+
+def fragment(opened):
+    return opened.page.evaluate("location.hash")
+
+
+def open_titles(opened):
+    """Return the titles of the episodes that are open."""
+    return opened.page.locator('.opener[aria-expanded="true"] .title').all_text_contents()
+
+
+def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(show):
+    opened = show(page_of(suite()), fragment="#scenario=refund")
+    assert opened.status() == "2 of 6 episodes"
+    assert "refund#1" in open_titles(opened)
+    assert opened.page.locator("#episode-list").get_by_text("It was paid.").is_visible()
+    assert opened.page.locator("tr.scenario").count() == 1
+    assert opened.page.evaluate("document.activeElement.id") == "episodes-title"
+    assert opened.seen.nothing(), opened.seen
+
+
+def test_a_scenario_of_any_name_is_found_by_its_quoted_id(show):
+    opened = show(page_of(suite()), fragment=f"#scenario={quote(ODD, safe='')}")
+    assert opened.status() == "1 of 6 episodes"
+    again = opened.page.locator("tr.detail").get_by_role("link", name="Show its 1 episode")
+    again.click()
+    assert opened.status() == "1 of 6 episodes"
+
+
+def test_a_scenario_that_is_not_there_is_said_so(show):
+    opened = show(page_of(suite()), fragment="#scenario=gone%zz&episode=99&order=none&x=1")
+    assert opened.status() == "0 of 6 episodes"
+    assert "not in this report" in opened.page.locator("#scenario-status").inner_text()
+    opened.page.get_by_role("link", name="show all").click()
+    assert opened.status() == "6 episodes"
+    assert opened.seen.nothing(), opened.seen
+
+
+def test_a_copied_address_shows_the_same_view(show):
+    page = page_of(suite())
+    opened = show(page)
+    opened.page.get_by_role("button", name="passed 4").click()
+    opened.page.locator("#filters").get_by_label("Model").select_option("model-1")
+    opened.page.get_by_role("searchbox").fill("parcel")
+    opened.page.get_by_label("Order").select_option("by scenario")
+    opened.page.wait_for_url("**&q=parcel*")
+    opened.page.locator(".episode .opener").nth(1).click()
+    address, listed = fragment(opened), opened.rows()
+    assert listed == ["parcel#1", "parcel#3"]
+    copied = show(page, fragment=address)
+    assert copied.rows() == listed
+    assert open_titles(copied)[-1] == "parcel#3"
+    assert copied.page.locator("#filters").get_by_label("Model").input_value() == "model-1"
+    assert copied.page.get_by_role("searchbox").input_value() == "parcel"
+    assert (
+        copied.page.get_by_role("button", name="passed 4").get_attribute("aria-pressed") == "true"
+    )
+
+
+def test_back_and_forward_move_between_views(show):
+    opened = show(page_of(suite()))
+    page = opened.page
+    page.get_by_role("button", name="failed 2").click()
+    page.locator(".episode .opener").nth(1).click()
+    assert open_titles(opened) == opened.rows()[1:2]
+    page.go_back()
+    assert open_titles(opened) == []
+    assert opened.status() == "2 of 6 episodes"
+    page.go_back()
+    assert opened.status() == "6 episodes"
+    assert fragment(opened) == ""
+    page.go_forward()
+    page.go_forward()
+    assert opened.status() == "2 of 6 episodes"
+    assert len(open_titles(opened)) == 1
+
+
+def test_what_is_typed_at_a_stretch_is_one_step_back(show):
+    opened = show(page_of(suite()))
+    field = opened.page.get_by_role("searchbox")
+    for text in ("ref", "refu"):
+        field.fill(text)
+        opened.page.wait_for_url(f"**#q={text}")
+    opened.page.go_back()
+    assert opened.status() == "6 episodes"
+    assert field.input_value() == ""
+
+
+def test_links_to_sections_keep_the_view(show):
+    opened = show(page_of(suite()), fragment="#outcome=failed")
+    opened.page.get_by_role("navigation").get_by_role("link", name="Files").click()
+    assert fragment(opened) == "#outcome=failed"
+    assert opened.page.evaluate("document.activeElement.id") == "files-title"
