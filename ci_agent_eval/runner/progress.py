@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_agent_eval.analysis.failure_causes import CauseKey, FailureCause, find_episode_cause
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_record
+from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
 from ci_agent_eval.storage.regular_file import open_regular
+
+_EpisodeKey = tuple[str, str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeInProgress:
+    """An episode that has started and not ended."""
+
+    scenario_id: str
+    iteration: int
+    iterations: int
+    elapsed_s: float
+    """Seconds since its start was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """A cause of failure with the scenario that first showed it."""
+
+    scenario_id: str
+    cause: FailureCause
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Counts of the episodes that have ended."""
+    """Counts of the episodes that have ended, and those that run."""
 
     finished: int = 0
     selected: int | None = None
@@ -22,29 +47,45 @@ class RunProgress:
     errors: int = 0
     violations: int = 0
     cost_usd: float = 0.0
+    failed_scenarios: int = 0
+    """Number of scenarios with a failed episode."""
+    running: tuple[EpisodeInProgress, ...] = ()
+    """The longest running first."""
+    causes: tuple[FirstFailure, ...] = ()
+    """The different causes of failures and errors so far, in the order of their first episode."""
 
 
 @dataclass(slots=True)
 class JournalTail:
-    """Reads the new lines of a report folder's journals on each call."""
+    """Reads the new lines of a report folder's journals on each call; `clock` returns seconds."""
 
     report_dir: Path
+    clock: Callable[[], float] = time.monotonic
     _offsets: dict[Path, int] = field(default_factory=dict)
-    _ended: dict[tuple[str, str, int, int], EpisodeRecord] = field(default_factory=dict)
+    _ended: dict[_EpisodeKey, EpisodeRecord] = field(default_factory=dict)
+    _started: dict[_EpisodeKey, tuple[Episode, float]] = field(default_factory=dict)
+    _causes: dict[CauseKey, FirstFailure] = field(default_factory=dict)
     _selected: int | None = None
 
     def progress(self) -> RunProgress:
         """Read new lines and return the current progress."""
         for journal in sorted((self.report_dir / JOURNAL_DIR).glob("*.jsonl")):
             self._read(journal)
-        episodes = self._ended.values()
+        episodes, now = self._ended.values(), self.clock()
+        failed = [episode for episode in episodes if episode.outcome == "failed"]
         return RunProgress(
             finished=len(episodes),
             selected=self._count_selected(),
-            failed=sum(1 for episode in episodes if episode.outcome == "failed"),
+            failed=len(failed),
             errors=sum(1 for episode in episodes if episode.outcome == "error"),
             violations=sum(len(episode.violations) for episode in episodes),
             cost_usd=math.fsum(_sum_cost(episode) for episode in episodes),
+            failed_scenarios=len({(one.scenario_id, one.agent) for one in failed}),
+            running=tuple(
+                EpisodeInProgress(one.scenario_id, one.iteration, one.iterations, now - since)
+                for one, since in self._started.values()
+            ),
+            causes=tuple(self._causes.values()),
         )
 
     def _read(self, journal: Path) -> None:
@@ -64,8 +105,15 @@ class JournalTail:
             line = JournalLine.model_validate_json(raw)
         except ValueError:
             return  # the loader reports it after the run
-        if line.event == "ended":
-            self._ended[line.episode.key] = build_episode_record(line.episode)
+        key = line.episode.key
+        if line.event == "started":
+            if key not in self._ended:
+                self._started.setdefault(key, (line.episode, self.clock()))
+            return
+        self._started.pop(line.started_key or key, None)
+        self._ended[key] = record = build_episode_record(line.episode)
+        if (cause := find_episode_cause(record)) is not None:
+            self._causes.setdefault(cause.key, FirstFailure(record.scenario_id, cause))
 
     def _count_selected(self) -> int | None:
         if self._selected is None:

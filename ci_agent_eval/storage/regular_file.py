@@ -14,6 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
+_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_FLAGS: int = sum(
+    getattr(os, name, 0) for name in ("O_RDONLY", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY")
+)
+"""Windows has only the first and the last one, and no flag against following links."""
+
 
 class NotRegularError(OSError):
     """The path is not a regular file; `strerror` says so."""
@@ -41,8 +47,9 @@ def open_regular_text(path: Path) -> IO[str]:
 
 def open_descriptor(path: Path, *, follow: bool = False) -> int:
     """Open a file without blocking, then check that it is a regular file."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
-    descriptor = os.open(path, flags)
+    if not (follow or _NO_FOLLOW) and path.is_symlink():
+        raise NotRegularError(path)
+    descriptor = os.open(path, _FLAGS if follow else _FLAGS | _NO_FOLLOW)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
@@ -63,7 +70,8 @@ def replace_file(path: Path) -> Iterator[IO[str]]:
             descriptor, "w", encoding="utf-8", errors="surrogateescape", newline=""
         ) as file:
             # mkstemp creates files that only their owner can read.
-            os.fchmod(descriptor, 0o644)
+            if hasattr(os, "fchmod"):  # Windows has it from Python 3.13 on
+                os.fchmod(descriptor, 0o644)
             yield file
         temporary.replace(path)
     finally:

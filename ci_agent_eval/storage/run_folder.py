@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +27,11 @@ from ci_agent_eval.contract.results import (
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
@@ -118,8 +122,11 @@ class ReportFolder:
         """Lock the existing folder against other runs. Raises InputError if another run holds it.
 
         The lock is on the folder itself; the system frees it when the process dies. A file system
-        without locks locks nothing.
+        without locks locks nothing, and neither does Windows.
         """
+        if fcntl is None:
+            yield
+            return
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with suppress(OSError):

@@ -1,11 +1,23 @@
-"""The progress line: rewritten on a terminal, sparse elsewhere, never in the way of the output."""
+"""The progress: rewritten on a terminal, sparse elsewhere, never in the way of the output."""
 
 from __future__ import annotations
 
 import io
 
-from ci_agent_eval.app.progress import PLAIN_SECONDS, ProgressLine, format_progress
-from ci_agent_eval.runner import RunProgress
+import pytest
+
+from ci_agent_eval.analysis.failure_causes import FailureCause
+from ci_agent_eval.app.progress import (
+    MOST_CAUSES,
+    MOST_RUNNING,
+    PLAIN_SECONDS,
+    ProgressLine,
+    format_first_failure,
+    format_progress,
+    format_running,
+    is_live,
+)
+from ci_agent_eval.runner.progress import EpisodeInProgress, FirstFailure, RunProgress
 
 
 class Terminal(io.StringIO):
@@ -20,35 +32,158 @@ class Clock:
         return self.now
 
 
-def test_the_line_counts_episodes_violations_and_cost():
-    progress = RunProgress(3, 12, failed=1, errors=1, violations=2, cost_usd=0.0123)
-    assert format_progress(progress) == (
-        "agent-eval: 3 of 12 episodes ended, failed: 1, errors: 1, budget violations: 2, $0.0123"
+class Screen:
+    """The lines that a terminal shows after it has read what was written."""
+
+    def __init__(self):
+        self.lines = [""]
+
+    def write(self, text):
+        text = text.replace("\x1b[?7l", "").replace("\x1b[?7h", "")
+        for number, part in enumerate(text.split("\x1b[1A\r\x1b[2K")):
+            if number:
+                self.lines[-2:] = [""]
+            first, *more = part.split("\n")
+            self.lines[-1] += first
+            self.lines += more
+
+    def flush(self):
+        pass
+
+
+def failure(number=1, **fields):
+    cause = {"kind": "check", "name": f"check {number}", "message": "no", **fields}
+    return FirstFailure(f"scenario {number}", FailureCause(**cause))
+
+
+def running(number=1, **fields):
+    return EpisodeInProgress(
+        **{
+            "scenario_id": f"s{number}",
+            "iteration": 1,
+            "iterations": 1,
+            "elapsed_s": 12.0,
+            **fields,
+        }
     )
-    assert format_progress(RunProgress()).startswith("agent-eval: 0 episodes ended")
-    assert format_progress(RunProgress(9, 3)).startswith("agent-eval: 9 episodes ended")
 
 
-def test_on_a_terminal_the_line_stays_below_what_the_suite_prints():
-    out, terminal = io.StringIO(), Terminal()
-    line = ProgressLine(out, terminal, Clock())
-    line.show(RunProgress(1, 2))
+def test_the_line_counts_failures_cost_running_episodes_and_time():
+    progress = RunProgress(
+        128,
+        200,
+        failed=3,
+        failed_scenarios=1,
+        errors=2,
+        violations=1,
+        cost_usd=0.52,
+        running=(running(1), running(2)),
+    )
+    assert format_progress(progress, 41.9, 5) == (
+        "128/200 episodes · 3 failed in 1 scenario · 2 errors · 1 budget violation · "
+        "$0.52 of $5.00 · 2 running · 0:41"
+    )
+
+
+def test_the_line_leaves_out_what_is_zero_or_unknown():
+    assert format_progress(RunProgress(), 0) == "0 episodes · 0:00"
+    # Adaptive iterations may be more than were selected.
+    assert format_progress(RunProgress(9, 3), 61) == "9 episodes · 1:01"
+    assert format_progress(RunProgress(0, 3), 0, 5) == "0/3 episodes · $0.00 of $5.00 · 0:00"
+
+
+def test_a_running_episode_has_its_iteration_and_seconds():
+    line = format_running(running(scenario_id="refund", iteration=4, iterations=10))
+    assert line.split() == ["refund", "4/10", "12", "s"]
+    assert "1/1" not in format_running(running())
+
+
+def test_on_a_terminal_the_lines_stay_below_what_the_suite_prints():
+    screen, clock = Screen(), Clock()
+    line = ProgressLine(screen, screen, live=True, clock=clock)
+    line.show(RunProgress(0, 2, running=(running(1), running(2))))
     line.echo("test_refunds.py .")
-    line.show(RunProgress(2, 2))
+    clock.now = 3
+    line.show(RunProgress(1, 2, running=(running(2),)))
+    assert screen.lines == [
+        "test_refunds.py .",
+        "1/2 episodes · 1 running · 0:03",
+        format_running(running(2)),
+        "",
+    ]
     line.end()
-    assert out.getvalue() == "test_refunds.py .\n"
-    shown = terminal.getvalue().split("\r\x1b[2K")
-    first, second = format_progress(RunProgress(1, 2)), format_progress(RunProgress(2, 2))
-    assert [part for part in shown if part] == [first, first, second]
-    assert shown[-1] == "", "nothing is left on the line"
+    assert screen.lines == ["test_refunds.py .", ""]
+    line.echo("1 passed")
+    assert screen.lines == ["test_refunds.py .", "1 passed", ""], "nothing is drawn after the end"
 
 
-def test_elsewhere_a_plain_line_comes_only_now_and_then():
+def test_on_a_terminal_few_running_episodes_are_shown():
+    screen = Screen()
+    many = tuple(running(number) for number in range(MOST_RUNNING + 3))
+    ProgressLine(screen, screen, live=True, clock=Clock()).show(RunProgress(running=many))
+    assert len(screen.lines) == 1 + MOST_RUNNING + 1 + 1
+    assert screen.lines[-2] == "  and 3 more"
+
+
+def test_elsewhere_a_plain_line_comes_every_half_minute():
     stream, clock = io.StringIO(), Clock()
-    line = ProgressLine(io.StringIO(), stream, clock)
+    line = ProgressLine(io.StringIO(), stream, clock=clock)
     line.show(RunProgress(1, 9))
     assert stream.getvalue() == ""
     clock.now = PLAIN_SECONDS
     line.show(RunProgress(2, 9))
     line.show(RunProgress(3, 9))
-    assert stream.getvalue() == format_progress(RunProgress(2, 9)) + "\n"
+    assert stream.getvalue() == "agent-eval: 2/9 episodes · 0:30\n"
+
+
+def test_elsewhere_each_new_cause_is_one_line():
+    stream = io.StringIO()
+    line = ProgressLine(io.StringIO(), stream, clock=Clock())
+    line.show(RunProgress(causes=(failure(1),)))
+    line.show(RunProgress(causes=(failure(1),)))
+    line.show(RunProgress(causes=(failure(1), failure(2))))
+    expected = [format_first_failure(failure(number)) for number in (1, 2)]
+    assert stream.getvalue().splitlines() == expected
+
+
+def test_a_suite_with_many_causes_does_not_fill_the_log():
+    stream = io.StringIO()
+    line = ProgressLine(io.StringIO(), stream, clock=Clock())
+    causes = tuple(failure(number) for number in range(MOST_CAUSES + 10))
+    for number in range(len(causes) + 1):
+        line.show(RunProgress(causes=causes[:number]))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == MOST_CAUSES + 1
+    assert lines[-1] == "agent-eval: there are more causes; the report names them"
+
+
+def test_the_line_of_a_cause_names_scenario_cause_and_place():
+    found = failure(file="tests/test_refunds.py", line=8)
+    assert format_first_failure(found) == (
+        "agent-eval: new failure in scenario 1: check 1: no (tests/test_refunds.py:8)"
+    )
+    found = failure(kind="error", name="", message="")
+    assert format_first_failure(found) == "agent-eval: new error in scenario 1: no reason given"
+
+
+def test_foreign_text_cannot_control_the_terminal_or_the_runner():
+    hostile = "x\x1b[2J\n::set-output name=a::b"
+    line = format_first_failure(failure(name=hostile, file=hostile))
+    shown = line + format_running(running(scenario_id="::error::" + hostile))
+    assert not set("\x1b\n") & set(shown)
+    assert "\n::" not in shown
+    assert not format_running(running(scenario_id="::error::x")).strip().startswith("::")
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "live"),
+    [
+        (Terminal(), {}, True),
+        (Terminal(), {"CI": "false"}, True),
+        (Terminal(), {"CI": "true"}, False),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (io.StringIO(), {}, False),
+    ],
+)
+def test_lines_are_rewritten_only_on_a_terminal_outside_of_ci(stream, environ, live):
+    assert is_live(stream, environ) is live

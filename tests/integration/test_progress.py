@@ -1,0 +1,91 @@
+"""Progress of a real run: on a pseudo-terminal, and in the log of a job."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.processes import run_agent_eval, started_on_terminal
+
+SUITE = """
+import pathlib
+
+import pytest
+
+@pytest.mark.episode("first")
+async def test_first(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+    assert episode.turns[0].content == "Bye"
+
+@pytest.mark.episode("second", iterations=2)
+async def test_second(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+    if pathlib.Path("wait").exists():  # a pipe, whose other end the test opens
+        pathlib.Path("wait").read_text()
+    import acme_crm
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    return tmp_path
+
+
+def test_on_a_terminal_the_running_episode_stands_below_the_counts(folder):
+    os.mkfifo(folder / "wait")
+    with started_on_terminal("-m", "ci_agent_eval", "run", ".", cwd=folder) as program:
+        program.read_until("1/3 episodes · 1 failed in 1 scenario · 1 running · ")
+        program.read_until("  second 1/2  ")
+        with (folder / "wait").open("w"):
+            (folder / "wait").unlink()
+        rest = program.read_rest()
+    assert program.process.returncode == 1
+    assert rest.endswith("Report: agent-eval-report/report.html    (agent-eval view)\n")
+    assert "new failure" not in program.output
+    assert "\x1b[31m" not in program.output, "NO_COLOR is set"
+
+
+@pytest.mark.parametrize(("color", "is_colored"), [("auto", True), ("no", False)])
+def test_on_a_terminal_pytest_and_progress_are_in_the_same_colours(folder, color, is_colored):
+    command = ("-m", "ci_agent_eval", "run", ".", "--", f"--color={color}")
+    with started_on_terminal(*command, cwd=folder, NO_COLOR="") as program:
+        program.read_rest()
+    shown = program.output
+    assert ("\x1b[31m3/3 episodes" in shown) is is_colored
+    assert ("\x1b[31mFAILED\x1b[0m test_suite.py" in shown) is is_colored
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["-v", "-q -n 2", "-q --episode-concurrency=3", "-p no:terminal", "-s"],
+)
+def test_in_a_job_each_cause_is_one_line(folder, arguments):
+    done = run_agent_eval("run", ".", "--", *arguments.split(), cwd=folder, CI="true")
+    assert done.returncode == 1
+    # A slow run also prints its counts every 30 seconds.
+    error, failure = sorted(line for line in done.stderr.splitlines() if ": new " in line)
+    missing = "ModuleNotFoundError: No module named 'acme_crm' (test_suite.py:18)"
+    assert error == f"agent-eval: new error in second: {missing}"
+    check = 'assert episode.turns[0].content == "Bye"'
+    assert failure.startswith(f"agent-eval: new failure in first: {check}: assert 'Hello' == 'Bye'")
+    assert failure.endswith(" (test_suite.py:10)")
+
+
+def test_a_suite_without_episodes_shows_no_causes(folder):
+    (folder / "test_suite.py").write_text("def test_plain(): assert 1 == 2\n")
+    done = run_agent_eval("run", ".", cwd=folder, CI="true")
+    assert (done.returncode, ": new " in done.stderr) == (1, False)
+
+
+def test_the_command_of_a_failure_can_be_copied_from_another_folder(folder):
+    done = run_agent_eval("run", folder.name, cwd=folder.parent, CI="true")
+    (command,) = [line for line in done.stdout.splitlines() if line.endswith("--scenario first")]
+    words = command.split()[1:]
+    again = run_agent_eval(*words[1:], cwd=folder.parent, CI="true")
+    assert again.returncode == 1, again.stdout
+    assert "1 episode: 1 failed" in again.stdout
