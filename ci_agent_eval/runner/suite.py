@@ -104,6 +104,8 @@ class SuiteCommand:
     """The rates by which adaptive iterations are decided."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
+    color: bool = False
+    """Whether pytest writes in colour, although its output is no terminal."""
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite in addition to the inherited ones."""
@@ -141,9 +143,9 @@ def run_suite(
 ) -> SuiteRun:
     """Run the suite and return its result; both callbacks run on the caller's thread.
 
-    `emit` gets every output line, with secrets redacted. `on_progress` gets each changed value,
-    about twice a second. Raises InputError if the interpreter cannot run the suite, or the report
-    folder contains foreign files with our names.
+    `emit` gets every output line, with secrets redacted. `on_progress` is called about twice a
+    second. Raises InputError if the interpreter cannot run the suite, or the report folder
+    contains foreign files with our names.
     """
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
@@ -303,6 +305,7 @@ def build_suite_command(
         ]
     if command.commit is not None:
         ours.append(f"--episode-commit={command.commit}")
+    ours += _list_color_options(command)
     return _build_pytest_command(
         command, plugin, before=_budget_options(command.budgets), after=ours
     )
@@ -343,6 +346,14 @@ def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:
         if kind.spent is not None and budget.hard:
             limit = math.floor(budget.limit) if kind.is_whole else budget.limit
             yield f"--{kind.name.replace('_', '-')}={limit}"
+
+
+def _list_color_options(command: SuiteCommand) -> Sequence[str]:
+    """Return the options for output in colour; pytest's terminal plugin defines them."""
+    if not command.color or any(arg.endswith("no:terminal") for arg in command.all_args):
+        return ()
+    # Highlighted code could cut a secret into pieces that are not redacted.
+    return "--color=yes", "--code-highlight=no"
 
 
 def _split_paths(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -389,11 +400,9 @@ def _watch_child(
     def update_progress() -> None:
         nonlocal latest, next_update
         next_update = time.monotonic() + PROGRESS_SECONDS
-        progress = tail.progress()
-        has_changed = progress != latest
-        latest = progress
-        if has_changed and on_progress is not None:
-            on_progress(progress)
+        latest = tail.progress()
+        if on_progress is not None:
+            on_progress(latest)
 
     def lines() -> Iterator[str]:
         for line in child.lines(PROGRESS_SECONDS):
