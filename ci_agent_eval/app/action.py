@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import datetime as dt
 import secrets
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -20,11 +21,13 @@ from ci_agent_eval.app.fork_handoff import (
     require_readable_files,
 )
 from ci_agent_eval.app.pipeline import Job, report_files
+from ci_agent_eval.app.report_folder import VERDICT_NAME, load_report, require_publishable
 from ci_agent_eval.app.report_publication import (
     build_links,
     create_github_connector,
     create_log,
     publish_report,
+    write_outputs,
 )
 from ci_agent_eval.app.suite_job import run_and_report
 from ci_agent_eval.config.inputs import ActionInputs, parse_inputs
@@ -77,37 +80,23 @@ def run_action(
     event = load_event(environ)
     log = create_log(echo, environ)
     job = _build_job(inputs, event, environ, log, today)
+    folder = Path(job.settings.report_dir)
     with ExitStack() as stack:
-        if inputs.mode == "publish":
+        if inputs.mode == "publish" and inputs.publishes:
             stack.enter_context(publish_unexpected_errors(inputs.token, event, job, log))
-            report = _report_handoff(inputs, event, job, log)
-        elif inputs.mode == "run":
-            with stop_workflow_commands(environ, echo):
-                _, report = run_and_report(
-                    job,
-                    paths=inputs.paths,
-                    pytest_args=inputs.pytest_args,
-                    shard=inputs.shard,
-                    python=find_suite_python(environ),
-                    install=inputs.install,
-                    echo=echo,
-                    on_progress=on_progress,
-                )
+        if inputs.mode == "publish" and event.source is None:
+            report = _load_written_report(job, event)
         else:
-            report = report_files(
-                replace(
-                    job,
-                    find_extra=lambda r: find_unexplained_failure("jobs", inputs.jobs_result, r),
-                ),
-                results=inputs.results or job.settings.results,
-                junit=inputs.junit or job.settings.junit,
-            )
-        echo(render_terminal(build_report_view(report), color=False, width=LOG_WIDTH))
+            report = _build_report(inputs, event, job, log=log, echo=echo, progress=on_progress)
+            echo(render_terminal(build_report_view(report), color=False, width=LOG_WIDTH))
+        if not inputs.publishes:
+            write_outputs(report, folder, environ)
+            return 0 if report.passed else 1
         result = publish_report(
             report,
             event,
-            job.settings,
-            folder=Path(job.settings.report_dir),
+            job.settings.model_copy(update={"suite": report.summary.suite}),
+            folder=folder,
             token=inputs.token,
             environ=environ,
             echo=echo,
@@ -115,14 +104,62 @@ def run_action(
     return compute_exit_code(report, result)
 
 
+def _build_report(
+    inputs: ActionInputs,
+    event: Event,
+    job: Job,
+    *,
+    log: Log,
+    echo: Echo,
+    progress: Callable[[RunProgress], None],
+) -> Report:
+    """Run the suite or read results, and write the report folder."""
+    if inputs.mode == "publish":
+        return _report_handoff(inputs, event, job, log)
+    if inputs.mode == "run":
+        with stop_workflow_commands(job.environ, echo):
+            _, report = run_and_report(
+                job,
+                paths=inputs.paths,
+                pytest_args=inputs.pytest_args,
+                shard=inputs.shard,
+                python=find_suite_python(job.environ),
+                install=inputs.install,
+                echo=echo,
+                on_progress=progress,
+            )
+        return report
+    return report_files(
+        replace(
+            job,
+            find_extra=lambda r: find_unexplained_failure("jobs", inputs.jobs_result, r),
+        ),
+        results=inputs.results or job.settings.results,
+        junit=inputs.junit or job.settings.junit,
+    )
+
+
+def _load_written_report(job: Job, event: Event) -> Report:
+    """Return the report that an earlier step of this job wrote. Raises InputError."""
+    if not (job.folder / VERDICT_NAME).exists():
+        raise InputError(
+            f"mode publish: no earlier step of this job wrote a report to {job.settings.report_dir}"
+            f", and this run was started by {event.name}; add a step with mode run before it, or "
+            "start it `on: workflow_run` to publish what another run left (docs/forks.md)"
+        )
+    report = load_report(job.folder)
+    require_publishable(report, event.head_sha, job.folder)
+    return report
+
+
 def keep_environment_private() -> None:
     """Prevent the suite from reading our environment, with the token, in /proc.
 
-    See prctl(2), PR_SET_DUMPABLE; without effect if the suite may trace any process.
+    See prctl(2), PR_SET_DUMPABLE; without effect if the suite may trace any process. Other systems
+    than Linux have no /proc.
     """
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "prctl"):
-        libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 @contextmanager
@@ -159,7 +196,7 @@ def _build_job(
         settings,
         root=root,
         environ=environ,
-        links=build_links(event),
+        links=build_links(event, settings),
         sources=sources,
         waivers=agreed,
         manifest=load_manifest(root, settings),
@@ -187,6 +224,8 @@ def _report_handoff(inputs: ActionInputs, event: Event, job: Job, log: Log) -> R
             report = report_files(handed, results=(".",), junit=(), root=folder)
             require_readable_files(report.summary.findings)
         except AgentEvalError as error:
+            if not inputs.publishes:
+                raise
             raise _publish_refusal(api, event, job, error, log) from None
     return report
 

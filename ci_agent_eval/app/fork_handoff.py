@@ -34,7 +34,7 @@ from ci_agent_eval.render.links import quote_url
 from ci_agent_eval.render.markdown.blocks import render_link
 from ci_agent_eval.render.markdown.report import render_marker
 from ci_agent_eval.render.sentences import describe_finding
-from ci_agent_eval.results.episodes import parse_json
+from ci_agent_eval.results.json_text import parse_json
 
 _LARGEST_SESSION = 16 * 1024 * 1024
 _TITLE = "The results were refused"

@@ -34,7 +34,8 @@ _OURS = {
     RESULTS_NAME: ('{"schema_version":',),
     VERDICT_NAME: ('{\n  "commit"', '{\n  "conclusion"'),
     COMMENT_NAME: ("<!-- agent-eval suite=",),
-    SUMMARY_NAME: ("### ✅ Agent evals", "### ❌ Agent evals"),
+    # The headings are of former versions, which wrote no mark.
+    SUMMARY_NAME: ("<!-- agent-eval suite=", "### ✅ Agent evals", "### ❌ Agent evals"),
     ANNOTATIONS_NAME: ("[\n", "[]"),
     PAGE_NAME: (PAGE_BEGINNING,),
     CTRF_NAME: (CTRF_BEGINNING,),
@@ -166,6 +167,26 @@ def clear_report_folder(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
+def require_publishable(report: Report, commit: str, folder: Path) -> None:
+    """Raise InputError if the folder's report cannot be published for a commit.
+
+    It is of another commit, or of a restricted run that no reason of the verdict names.
+    """
+    path = folder / VERDICT_NAME
+    if report.commit not in {None, commit}:
+        raise InputError(
+            f"{path}: is about commit {report.commit}, but this run is about "
+            f"{commit}; run `agent-eval report` anew"
+        )
+    is_judged = any(reason.kind == "partial" for reason in report.verdict.reasons)
+    if report.summary.restrictions and not is_judged:
+        arguments = ", ".join(report.summary.restrictions)
+        raise InputError(
+            f"{path}: is of a run that was restricted on purpose ({arguments}); a "
+            "required check is about the whole suite: run it without that"
+        )
+
+
 def load_report(folder: Path) -> Report:
     """Load a folder's report; raises InputError with the file and the problem."""
     path = folder / VERDICT_NAME
@@ -179,22 +200,3 @@ def load_report(folder: Path) -> Report:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 (byte {error.start}); write it anew") from None
     return parse_verdict(text, name=str(path))
-
-
-def require_commit(report: Report, commit: str, folder: Path) -> None:
-    """Raise InputError if the folder's report names another commit."""
-    if report.commit not in {None, commit}:
-        raise InputError(
-            f"{folder / VERDICT_NAME}: is about commit {report.commit}, but this run is about "
-            f"{commit}; run `agent-eval report` anew"
-        )
-
-
-def require_whole_suite(report: Report, folder: Path) -> None:
-    """Raise InputError if the folder's report is of a deliberately restricted run."""
-    if report.summary.restrictions:
-        arguments = ", ".join(report.summary.restrictions)
-        raise InputError(
-            f"{folder / VERDICT_NAME}: is of a run that was restricted on purpose ({arguments}); a "
-            "required check is about the whole suite: run it without that"
-        )

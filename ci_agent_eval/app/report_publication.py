@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from ci_agent_eval.config.settings import Settings
@@ -22,7 +23,7 @@ from ci_agent_eval.render.comment_state import compute_state, differs_from_basel
 from ci_agent_eval.render.formats.annotations import list_by_importance
 from ci_agent_eval.render.formats.workflow_commands import format_workflow_command
 from ci_agent_eval.render.headline import render_headline
-from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.links import DetailsPage, Links
 from ci_agent_eval.render.markdown.report import (
     describe_left_out_annotations,
     render_check_summary,
@@ -37,7 +38,7 @@ Echo = Callable[[str], None]
 """Writes one line to standard output."""
 
 
-def build_links(event: Event) -> Links:
+def build_links(event: Event, settings: Settings) -> Links:
     """Return the link targets of an event's report."""
     return Links(
         server_url=event.server_url,
@@ -45,6 +46,7 @@ def build_links(event: Event) -> Links:
         sha=event.head_sha,
         run_url=event.run_url,
         artifact_url=f"{event.run_url}#artifacts" if event.run_url else None,
+        report_url=settings.publish.report_url,
     )
 
 
@@ -53,12 +55,17 @@ def build_publication(
 ) -> Publication:
     """Render a report's content for GitHub."""
     view = build_report_view(report, links)
+
+    def render_with_details(page: DetailsPage) -> str:
+        return render_comment(build_report_view(report, replace(links, details=page)))
+
     found, limit = list_by_importance(view), settings.publish.max_annotations
     left_out = describe_left_out_annotations(len(found), limit)
     return Publication(
         headline=view.headline,
         marker=render_marker(view.suite),
         comment_body=render_comment(view),
+        render_with_details=None if links.report_url else render_with_details,
         fallback_body=render_headline_comment(view),
         comment_state=compute_state(view),
         differs=differs_from_baseline(view),
@@ -114,7 +121,7 @@ def publish_report(
     log = create_log(echo, environ)
     with raise_on_termination():
         result = publish_to_github(
-            build_publication(report, build_links(event), settings, folder),
+            build_publication(report, build_links(event, settings), settings, folder),
             event,
             _build_publish_options(report, settings, in_workflow=in_workflow and not dry_run),
             connect=_create_connector(event, token, log, echo, dry_run=dry_run),
@@ -128,6 +135,13 @@ def publish_report(
         log(level, part.sentence) if not part.is_published else echo(part.sentence)
     _write_addresses(result, files)
     return result
+
+
+def write_outputs(report: Report, folder: Path, environ: Mapping[str, str]) -> None:
+    """Set the action's outputs, for a report that a later step publishes."""
+    path = _find_runner_files(environ).outputs
+    if path is not None:
+        append_outputs(path, build_outputs(report, folder), _random_word)
 
 
 def _build_publish_options(

@@ -28,6 +28,8 @@ MAX_PACKED_BYTES = 256 * 1024 * 1024
 UNPACKED_LIMITS = ArchiveLimits()
 """Default limits for the unpacked artifacts of one run."""
 
+_ZIP_SIGNATURE = b"PK"
+
 IsWanted = Callable[[PurePosixPath], bool]
 
 
@@ -76,8 +78,9 @@ def fetch_artifacts(
     """Write the wanted files of a run's artifacts to `into`, an empty folder.
 
     Each of several artifacts gets its own numbered folder. `limits.total_bytes` applies to all of
-    them together. Raises InputError with one sentence if an artifact is refused; then none may be
-    used. Raises PublishError if one cannot be downloaded, and GoneError if it has expired.
+    them together; artifacts that are single files are skipped. Raises InputError with one sentence
+    if an artifact is refused; then none may be used. Raises PublishError if one cannot be
+    downloaded, and GoneError if it has expired.
     """
     packed, unpacked = MAX_PACKED_BYTES, limits.total_bytes
     for number, artifact in enumerate(artifacts, start=1):
@@ -111,7 +114,8 @@ def _fetch_one(
         try:
             folder.mkdir(exist_ok=True)
             api.download_artifact(artifact, archive, largest=MAX_PACKED_BYTES)
-            extract_archive(archive, folder, wanted=wanted, limits=limits)
+            if not _is_single_file(artifact, archive):
+                extract_archive(archive, folder, wanted=wanted, limits=limits)
         except ArchiveError as error:
             raise InputError(f"{_describe_artifact(artifact)}: {error.problem}") from None
         except InputError as error:
@@ -119,6 +123,16 @@ def _fetch_one(
         except OSError as error:
             problem = f"{_describe_artifact(artifact)}: cannot be kept here ({error.strerror})"
             raise InputError(problem) from None
+
+
+def _is_single_file(artifact: Artifact, content: Path) -> bool:
+    """Return whether an artifact is one file, uploaded with `archive: false`, such as report.html.
+
+    It has the file's name. Anything else that is no archive is broken.
+    """
+    with content.open("rb") as file:
+        is_archive = file.read(len(_ZIP_SIGNATURE)) == _ZIP_SIGNATURE
+    return not is_archive and bool(PurePosixPath(artifact.name).suffix)
 
 
 def _describe_artifact(artifact: Artifact) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from ci_agent_eval.errors import PublishError
@@ -54,14 +54,27 @@ class CheckRunContent:
         return _PREFIX + hashlib.sha256(content.encode()).hexdigest()[:40]
 
 
-def publish_check_run(api: Api, content: CheckRunContent, log: Log) -> PublishedPart:
+OnOpen = Callable[[str], None]
+"""Receives the address of the check run's page; empty: unknown."""
+
+
+def _do_nothing(_page: str) -> None:
+    """Ignore the page."""
+
+
+def publish_check_run(
+    api: Api, content: CheckRunContent, log: Log, on_open: OnOpen = _do_nothing
+) -> PublishedPart:
     """Ensure one completed check run with this content on the commit.
+
+    `on_open` is called before the annotations are sent, which may take minutes; never if no check
+    run was opened.
 
     Raises PublishError; NotAllowedError only if nothing was opened. Other exceptions, such as for a
     signal, are re-raised after an open check run of this content is completed.
     """
     try:
-        return _publish_content(api, content, log)
+        return _publish_content(api, content, log, on_open)
     except PublishError:
         raise
     except BaseException as error:
@@ -69,10 +82,13 @@ def publish_check_run(api: Api, content: CheckRunContent, log: Log) -> Published
         raise
 
 
-def _publish_content(api: Api, content: CheckRunContent, log: Log) -> PublishedPart:
+def _publish_content(
+    api: Api, content: CheckRunContent, log: Log, on_open: OnOpen
+) -> PublishedPart:
     found = _select_own(api.check_runs_of(content.head_sha, content.name))
     if found and _is_published(found[-1], content):
         sentence = "The check run already says this; it was not written again."
+        on_open(found[-1].url)
         supersede_older(api, found[-1], found, log)
         return PublishedPart("check run", "unchanged", sentence, found[-1].url or None)
     run = _find_unfinished(found, content)
@@ -80,6 +96,7 @@ def _publish_content(api: Api, content: CheckRunContent, log: Log) -> PublishedP
         if run is None:
             run = _open_check_run(api, content)
             _log_duplicates(api, run, found, content, log)
+        on_open(run.url)
         _send_annotations(api, run, content)
         conclude_check_run(api, run, content.conclusion, content.external_id, content.output)
     except PublishError as error:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ci_agent_eval.render.formats.annotations import Annotation
+from ci_agent_eval.render.links import DetailsPage
 
 Conclusion = Literal["success", "failure"]
 """GitHub passes a required check that is `neutral` or `skipped`, so these are never used."""
@@ -38,6 +39,8 @@ class Publication:
     check_title: str
     check_summary: str
     conclusion: Conclusion
+    render_with_details: Callable[[DetailsPage], str] | None = None
+    """Renders the comment with links to a page of details; None: it links to the conversations."""
     differs: bool | None = None
     """Whether any test fails or differs from the baseline; None without a baseline."""
     annotations: tuple[Annotation, ...] = ()

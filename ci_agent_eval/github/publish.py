@@ -1,13 +1,14 @@
 """Publish a report: files first, so that they exist even if the network fails.
 
-Then the comment, then the check run with its annotations, which may be many.
+Then the check run is opened, then the comment, which links to it, then the annotations, which may
+be many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.github.activity import (
@@ -19,7 +20,7 @@ from ci_agent_eval.github.activity import (
 )
 from ci_agent_eval.github.api import Api, Pull
 from ci_agent_eval.github.api_errors import IssuesDisabledError, NotAllowedError
-from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
+from ci_agent_eval.github.check_run import CheckRunContent, OnOpen, publish_check_run
 from ci_agent_eval.github.comment import upsert_comment
 from ci_agent_eval.github.event import Event
 from ci_agent_eval.github.publication import (
@@ -33,6 +34,7 @@ from ci_agent_eval.github.runner_files import RunnerFiles, append_outputs, appen
 from ci_agent_eval.github.writes import Json
 from ci_agent_eval.render.formats.annotations import Annotation
 from ci_agent_eval.render.formats.workflow_commands import render_commands
+from ci_agent_eval.render.links import DetailsPage, quote_url
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
 
 Connect = Callable[[], AbstractContextManager[Api]]
@@ -75,9 +77,7 @@ def publish_to_github(
     if connect is not None and activity.needs_network:
         with connect() as api:
             target = _Target(api, publication, event, settings, around)
-            # The comment first: annotations may take minutes.
-            comments = target.comments(activity)
-            check_run = target.check_run() if activity.check_run else None
+            check_run, comments = target.publish(activity)
             result = PublishResult(files, check_run, comments)
     published = result.check_run is not None and result.check_run.is_published
     use_commands = should_emit_commands(
@@ -123,6 +123,17 @@ def _write_files(publication: Publication, around: PublishEnvironment) -> tuple[
     return tuple(parts)
 
 
+def _add_details(publication: Publication, page: DetailsPage | None) -> Publication:
+    """Let the comment link to a page of details; one that links to conversations stays as it is."""
+    if page is None or publication.render_with_details is None:
+        return publication
+    return replace(
+        publication,
+        comment_body=publication.render_with_details(page),
+        link_prefixes=(*publication.link_prefixes, quote_url(page.url)),
+    )
+
+
 def _build_skipped_parts(activity: Activity) -> tuple[PublishedPart, ...]:
     return tuple(
         PublishedPart("publishing to GitHub", "skipped", notice) for notice in activity.notices
@@ -139,7 +150,30 @@ class _Target:
     settings: PublishOptions
     around: PublishEnvironment
 
-    def check_run(self) -> PublishedPart:
+    def publish(self, activity: Activity) -> tuple[PublishedPart | None, tuple[PublishedPart, ...]]:
+        """Publish the check run and the comments.
+
+        The comments follow when the check run is open: annotations may take minutes. If none could
+        be opened, they link to the run's page, which has the step summary.
+        """
+        comments: list[tuple[PublishedPart, ...]] = []
+
+        def publish_comments(page: DetailsPage | None) -> None:
+            linked = replace(self, publication=_add_details(self.publication, page))
+            comments.append(linked.comments(activity))
+
+        run = self.event.run_url
+        summary = DetailsPage("summary", run) if run else None
+        check_run = None
+        if activity.check_run:
+            check_run = self.check_run(
+                lambda url: publish_comments(DetailsPage("check run", url) if url else summary)
+            )
+        if not comments:
+            publish_comments(summary)
+        return check_run, comments[0]
+
+    def check_run(self, on_open: OnOpen) -> PublishedPart:
         """Publish the check run."""
         report = self.publication
         content = CheckRunContent(
@@ -154,7 +188,7 @@ class _Target:
             details_url=self.event.run_url,
         )
         log = self.around.log
-        return self._part("check run", lambda: publish_check_run(self.api, content, log))
+        return self._part("check run", lambda: publish_check_run(self.api, content, log, on_open))
 
     def comments(self, activity: Activity) -> tuple[PublishedPart, ...]:
         """Publish the comment on each of its pull requests."""

@@ -37,7 +37,10 @@ def load_event(environ: Mapping[str, str]) -> Event:
     name, path = environ.get("GITHUB_EVENT_NAME", ""), environ.get("GITHUB_EVENT_PATH", "")
     if not name or not path:
         missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
-        raise InputError(f"{missing} is not set. Publish from a GitHub workflow, or set it.")
+        raise InputError(
+            f"{missing} is not set. Publish from a GitHub workflow, or set it; the text of the "
+            "comment is in the report folder's comment.md."
+        )
     return parse_event(name, _load_json(Path(path)), environ, file=path)
 
 

@@ -2,7 +2,8 @@
 
 GitHub cancels a job with SIGINT, 7.5 s later with SIGTERM, and kills it 2.5 s after that; `docker
 stop` sends SIGTERM and kills after 10 s. In a container this program is process 1, which
-ignores SIGTERM without a handler.
+ignores SIGTERM without a handler. Windows has neither SIGHUP nor an alarm, so there a cleanup
+takes as long as the runner lets it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from types import FrameType
 GRACE_S = 5.0
 """Time for cleaning up after the first signal; shorter than the time until a kill."""
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_TIME_IS_UP = signal.SIGALRM
+_ENDING: tuple[signal.Signals, ...] = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+_TIME_IS_UP: signal.Signals | None = getattr(signal, "SIGALRM", None)
 
 
 class Terminated(BaseException):
@@ -48,11 +51,12 @@ def raise_on_termination(*, grace_s: float = GRACE_S) -> Iterator[None]:
         yield
         return
     handle = _build_handler(grace_s)
-    with _install_handlers(dict.fromkeys((*_ENDING, _TIME_IS_UP), handle)):
+    alarms = () if _TIME_IS_UP is None else (_TIME_IS_UP,)
+    with _install_handlers(dict.fromkeys((*_ENDING, *alarms), handle)):
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            _set_alarm(0)
 
 
 _Handler = Callable[[int, FrameType | None], None]
@@ -67,10 +71,16 @@ def _build_handler(grace_s: float) -> _Handler:
             return
         if not first:
             first.append(number)
-            signal.setitimer(signal.ITIMER_REAL, grace_s)
+            _set_alarm(grace_s)
         raise Terminated(first[0])
 
     return handle
+
+
+def _set_alarm(seconds: float) -> None:
+    """Send `_TIME_IS_UP` in some seconds, 0 for never."""
+    if _TIME_IS_UP is not None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 @contextmanager

@@ -147,7 +147,7 @@ def test_a_known_scenario_that_did_not_run_fails_the_check_by_name(workspace, gi
     assert run.conclusion == "failure"
     found = [(a["path"], a["start_line"], a["message"]) for a in run.annotations]
     assert ("agent-eval-scenarios.toml", 3, "did not run") in found
-    assert "| `voucher` | did not run |" in github.comments("octo/shop", 7)[0].body
+    assert "❌ <code>voucher</code>: did not run" in github.comments("octo/shop", 7)[0].body
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_partial_run_is_never_the_evidence_of_the_check(workspace, github, inp
     assert done.returncode == 1
     assert "a partial run is no evidence" in workspace.outputs["headline"]
     assert [run.conclusion for run in github.check_runs("octo/shop")] == ["failure"]
-    assert f"restricted by `{restriction}`" in github.comments("octo/shop", 7)[0].body
+    assert f"restricted by <code>{restriction}</code>" in github.comments("octo/shop", 7)[0].body
 
 
 def test_a_report_of_a_partial_run_is_no_evidence_either(workspace, github):
@@ -185,7 +185,7 @@ def test_report_mode_takes_what_earlier_steps_left(workspace, github):
     )
     done = workspace.action(mode="report", junit="*.xml")
     assert done.returncode == 1
-    assert "1 of 1 test failed" in github.comments("octo/shop", 7)[0].body
+    assert "Tests failed: 1 of 1" in github.comments("octo/shop", 7)[0].body
 
 
 @pytest.mark.parametrize(("commit", "passes"), [(HEAD, True), ("0" * 40, False)])

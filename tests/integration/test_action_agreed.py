@@ -32,13 +32,13 @@ def test_shards_publish_nothing_and_the_report_on_them_does(workspace):  # noqa:
         )
         assert f"shard {index} of 2" in done.stdout
         assert "::error file=" not in done.stdout
-        assert workspace.summary.startswith("\n### ")
+        assert workspace.summary.startswith("\n<!-- agent-eval suite=default -->\n### ")
     assert (comments(fake), fake.check_runs("octo/shop")) == ([], [])
 
     done = workspace.action(mode="report", results="shards/*")
     assert done.returncode == 1, done.stdout
     (comment,) = comments(fake)
-    assert "1 of 3 required scenarios fails, 1 budget exceeded" in comment
+    assert "1 of 3 scenarios fails, 1 over budget" in comment
     (run,) = fake.check_runs("octo/shop")
     assert (run.conclusion, run.head_sha) == ("failure", HEAD)
 
@@ -79,7 +79,7 @@ def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
     config.write_text(QUARANTINE.format(until=soon))
     done = workspace.action(paths="examples/refund_desk", comment="on-failure")
     assert done.returncode == 0, done.stdout
-    assert "1 scenario in quarantine does not pass" in done.stdout
+    assert "1 quarantined" in done.stdout
     assert "No comment on #7: the gate passed" in done.stdout
     assert comments(workspace.github) == []
     assert len(verdict(workspace)["lists"]["quarantined"]) == 3

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click import Context
 
 from ci_agent_eval.app.cli import cli
 from tests.processes import run_agent_eval, run_python
@@ -142,7 +143,7 @@ def test_what_a_new_interpreter_would_see_starts_one(tmp_path):
         assert not is_forked(tmp_path, **environ), environ
 
 
-@pytest.mark.parametrize("command", sorted(cli.commands))
+@pytest.mark.parametrize("command", cli.list_commands(Context(cli)))
 def test_each_command_answers_the_same_in_a_new_interpreter(command, tmp_path):
     forked, cold = (
         run_agent_eval(command, "--help", cwd=tmp_path, **environ)

@@ -170,6 +170,25 @@ def test_none_is_left(rig: Rig):
     assert "cannot be read as a zip archive" in found.findings[0].message
 
 
+def test_report_that_was_uploaded_as_a_single_file_is_skipped(rig: Rig):
+    run = base_run(rig)
+    rig.fake.add_artifact(REPO, run, "agent-eval-report.html", data=b"<!doctype html>")
+
+    found = find(rig, on_main(rig), name="agent-eval-*")
+
+    assert ids(found) == [f"run {run}"]
+    assert found.findings == ()
+
+
+def test_broken_archive_beside_a_good_one_is_refused(rig: Rig):
+    run = base_run(rig)
+    rig.fake.add_artifact(REPO, run, "agent-eval-shard-2", data=b"<!doctype html>")
+
+    found = find(rig, on_main(rig), name="agent-eval-*")
+
+    assert "cannot be read as a zip archive" in found.findings[0].message
+
+
 def test_only_data_is_taken_out_of_an_artifact(rig: Rig):
     base_run(rig, data=zipped({**report_files(), "conftest.py": "raise SystemExit", "x.zip": ""}))
     assert len(ids(find(rig, on_main(rig)))) == 1
@@ -178,7 +197,7 @@ def test_only_data_is_taken_out_of_an_artifact(rig: Rig):
 
 def test_reasons_for_none(rig: Rig):
     assert why_none(find(rig, on_main(rig))) == (
-        "no run of this workflow on main has come to its end yet"
+        "no run of this workflow on main has come to its end yet; the first one becomes the baseline"
     )
     run = rig.fake.add_workflow_run(REPO)
     assert "none left an artifact agent-eval-report; upload" in why_none(find(rig, on_main(rig)))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from tests import processes
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode, failing, junit_case, junit_xml
@@ -157,7 +158,10 @@ def test_end_to_end(flow, passes, conclusion):
     assert flow.check_runs == [(HEAD, conclusion)]
     (body,) = flow.comments
     assert ("Agent evals passed" in body) is (passes == "True")
-    assert "![x](http" not in body
+    # A failing answer is shown, as code alone.
+    assert ("@octocat ![x](http" in body) is (passes == "False")
+    ours = (f"https://github.com/{REPO}/", f"{flow.github.url}/{REPO}/runs/")
+    assert find_foreign_elements(body, ours) == ()
     assert TOKEN not in done.stdout + done.stderr
     session = json.loads((flow.folder / "fork/agent-eval-report/session.json").read_text())
     assert session["commit"] == HEAD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -148,3 +149,12 @@ class Rig:
     def everything_said(self) -> str:
         sentences = [part.sentence for result in self.results for part in result.parts]
         return "\n".join([*(text for _, text in self.said), *self.emitted, *sentences])
+
+
+def open_rig(folder: Path) -> Iterator[Rig]:
+    """Yield a rig whose publishing breaks no rule of GitHub's description and says no token."""
+    with FakeGitHub() as fake:
+        rig = Rig(fake, folder)
+        yield rig
+        assert fake.violations == []
+        assert TOKEN not in rig.everything_said()

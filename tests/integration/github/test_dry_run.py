@@ -68,7 +68,7 @@ def test_with_github_a_dry_run_reads_and_does_not_write(rig: Rig):
         dry(rig, shown, inner=inner)
 
     assert rig.fake.writes == []
-    assert parsed(shown[0])[:2] == ("PATCH", f"/repos/{REPO}/issues/comments/{ours.id}")
+    assert parsed(shown[1])[:2] == ("PATCH", f"/repos/{REPO}/issues/comments/{ours.id}")
     assert ours.body == f"{MARKER}\nolder"
 
 
@@ -80,7 +80,7 @@ def test_a_dry_run_shows_that_a_duplicate_would_be_deleted(rig: Rig):
     with rig.connect(Connection(REPO, TOKEN, rig.fake.url)) as inner:
         dry(rig, shown, inner=inner)
 
-    assert shown[1] == f"DELETE /repos/{REPO}/issues/comments/{rig.ours[1].id}"
+    assert shown[2] == f"DELETE /repos/{REPO}/issues/comments/{rig.ours[1].id}"
     assert len(rig.ours) == 2
 
 

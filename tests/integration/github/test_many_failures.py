@@ -1,4 +1,4 @@
-"""However much failed: the comment comes first, and few requests carry the rest."""
+"""However much failed: the comment comes early, and few requests carry the rest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def scenarios_that_failed(number: int) -> Report:
     [(lambda: scenarios_that_failed(3000), "2,800"), (lambda: plain_failures(100_000), "99,800")],
     ids=["3000", "100000"],
 )
-def test_the_comment_comes_first_and_200_annotations_follow(
+def test_the_comment_comes_before_the_200_annotations(
     rig: Rig, of: Callable[[], Report], left_out: str
 ):
     result = rig.publish(shown(of()))
@@ -54,7 +54,7 @@ def test_the_comment_comes_first_and_200_annotations_follow(
     assert not result.has_failures
     sent = [f"{one.method} {one.path.rpartition('/')[2]}" for one in rig.fake.writes]
     (run,) = rig.check_runs
-    assert sent == ["POST comments", "POST check-runs", *[f"PATCH {run.id}"] * 5]
+    assert sent == ["POST check-runs", "POST comments", *[f"PATCH {run.id}"] * 5]
     assert rig.naps == []
     assert len(run.annotations) == 200
     assert LEFT_OUT.format(left_out, 200) in run.summary
