@@ -17,6 +17,7 @@ from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.results.file_search import ResultFile
 from ci_agent_eval.results.junit.declared_counts import CaseCounts, CountDifference
+from ci_agent_eval.results.junit.failure_places import locate_failures
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -41,12 +42,16 @@ class JUnitTests:
     complete: bool = True
     """Whether every file could be read to its end."""
 
-    def build_plain_tests(self, unclaimed: Sequence[JUnitCase]) -> PlainTests:
-        """Return the plain tests, including the joined cases that match no episode."""
+    def build_plain_tests(self, unclaimed: Sequence[JUnitCase], repository: Path) -> PlainTests:
+        """Return the plain tests, including the joined cases that match no episode.
+
+        The folder `repository` holds the sources that failures may name.
+        """
         unclaimed = [_judge_retry(case, self.passed_on_retry) for case in unclaimed]
         failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]
         flaky = [*self.flaky, *(case.title for case in unclaimed if case.flaky)]
         tally = self.tally + tally_outcomes(case.outcome for case in unclaimed)
+        failing = locate_failures(failing, repository)
         return PlainTests(tally, tuple(sorted(failing, key=_case_sort_key)), tuple(sorted(flaky)))
 
 
@@ -56,6 +61,7 @@ def read_junit_tests(
     run_files: Container[Path] = (),
     shard_files: Container[Path] = (),
     *,
+    imported: Mapping[str, Sequence[JUnitCase]] | None = None,
     passed_on_retry: PassedOnRetry = "flaky",
 ) -> JUnitTests:
     """Read the files one after the other; memory grows with the failures, not with the files.
@@ -63,7 +69,7 @@ def read_junit_tests(
     `episode_addresses` are the addresses of a run's episodes, by its JUnit file: in any other
     file the same address is another test's. `run_files` are the files that pytest wrote next to
     our session. Every file in `shard_files` repeats the collection errors of the whole suite,
-    which count once.
+    which count once. `imported` are tests of other formats, by the name of their file.
     """
     tests = JUnitTests(passed_on_retry)
     reported: set[JUnitCase] = set()
@@ -81,7 +87,18 @@ def read_junit_tests(
             tests.findings.append(Finding("unreadable_file", file.where, problem))
             tests.sources.append(SourceFile(file.where, "junit", readable=False))
             tests.complete = False
+    for where, cases in sorted((imported or {}).items()):
+        _add_file(tests, where, _build_file(cases))
     return tests
+
+
+def _build_file(cases: Sequence[JUnitCase]) -> JUnitFile:
+    tally = tally_outcomes(case.outcome for case in cases)
+    return JUnitFile(
+        CaseCounts(tally.passed, tally.failed, tally.error, tally.skipped),
+        failing=[case for case in cases if _is_bad(case)],
+        flaky=[case for case in cases if case.flaky],
+    )
 
 
 def _drop_repeated_collection_cases(file: JUnitFile, reported: set[JUnitCase]) -> None:

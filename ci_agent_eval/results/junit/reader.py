@@ -25,6 +25,7 @@ from ci_agent_eval.results.junit.declared_counts import (
     compare_counts,
     parse_total,
 )
+from ci_agent_eval.results.junit.failure_messages import find_message
 from ci_agent_eval.results.junit.producers import Producer, detect_producer, is_gotestsum
 from ci_agent_eval.results.junit.retries import GoReruns, MergedRetries, PytestReruns
 from ci_agent_eval.results.junit.sanitize import Readable
@@ -56,7 +57,6 @@ _COLLECTION_MESSAGES = ("collection failure", "collection skipped")
 _MAX_SUITE_DEPTH = 200
 _MAX_CHILDREN = 1000
 _MAX_TEXT = 8000
-_MAX_MESSAGE = 1000
 _MAX_DIFFERENCES = 3
 
 
@@ -239,6 +239,14 @@ class _JUnitListener:
         """Whether lines are 0-based, as in pytest's file (`_pytest/junitxml.py`)."""
         return self._suites[-1].producer == "pytest"
 
+    def _complete_from_suite(self, case: JUnitCase) -> JUnitCase:
+        """Add the suite's name and file to a case without them; pytest's cases need neither."""
+        suite = self._suites[-1]
+        if suite.producer == "pytest":
+            return case
+        name, file = suite.attributes.get("name", "").strip(), suite.attributes.get("file")
+        return case._replace(classname=case.classname or name, file=case.file or file or None)
+
     def _start_in_case(self, tag: str, attributes: dict[str, str]) -> None:
         if self._children is None:
             self._children = _CaseBuilder(self._case or {})
@@ -332,6 +340,8 @@ class _JUnitListener:
 
     def _keep_plain(self, case: JUnitCase) -> None:
         is_bad = case.outcome in ("failed", "error")
+        if is_bad:
+            case = self._complete_from_suite(case)
         if is_bad:
             self.file.failing.append(case)
         elif case.flaky:
@@ -462,21 +472,13 @@ def _build_case(
         classname=attributes.get("classname", ""),
         name=attributes.get("name", ""),
         outcome=outcome,
-        message=_find_first_line(message) or _find_first_line(text),
+        message=find_message(attributes.get("name", ""), message, text),
         detail=_cut_text(text),
         file=attributes.get("file") or None,
         line=_parse_line(attributes.get("line", ""), zero_based=zero_based),
         flaky=flaky,
         nodeid=nodeid,
     )
-
-
-def _find_first_line(text: str | None) -> str | None:
-    """Return the first line that is not blank, cut to the limit, or None."""
-    for line in (text or "").splitlines():
-        if line.strip():
-            return line.strip()[:_MAX_MESSAGE]
-    return None
 
 
 def _cut_text(text: str | None) -> str | None:
