@@ -7,20 +7,23 @@ as a whole.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from jiter import from_json
 from pydantic import ValidationError
 
+from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.results import JournalLine, Results
 from ci_agent_eval.contract.validation_errors import describe_validation_error
+from ci_agent_eval.results.json_text import MalformedError, ReadProblem, limit_length, parse_json
 
 if TYPE_CHECKING:
+    from ci_agent_eval.contract.result_mapping import ResultMapping
+    from ci_agent_eval.contract.score_thresholds import ScoreThreshold
     from ci_agent_eval.results.importers.protocol import Importer
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -31,11 +34,9 @@ LIST_END = b"]}"
 
 _Model = TypeVar("_Model", Episode, JournalLine, Results)
 _Item = TypeVar("_Item")
-_MAX_PROBLEM = 300
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
-_POSITION = re.compile(r" at line (\d+) column (\d+)$")
-_DUPLICATE = ("it is not JSON: Detected duplicate key", "it has the duplicate key")
-_BOM = b"\xef\xbb\xbf"
+_TABLE_SUFFIX = ".csv"
+BOM = b"\xef\xbb\xbf"
 
 
 class LineFile(Protocol):
@@ -80,28 +81,10 @@ def identify_episode(parsed: ParsedEpisode) -> EpisodeIdentity:
     return EpisodeIdentity(parsed.episode.key, parsed.event, parsed.started_key, parsed.suite)
 
 
-class ReadProblem(NamedTuple):
-    """A problem of a file; reading continues after it if possible."""
-
-    message: str
-    line: int = 0
-    cut: bool = False
-    """Whether it is an incomplete last line: its writer was killed."""
-    kind: FindingKind = "unreadable_file"
-
-
 INCOMPLETE = ReadProblem(
     "it says that it is not complete: its run did not finish, or its files were not whole", 1
 )
 _TOO_LONG = ReadProblem("its episode is longer than 64 MiB")
-
-
-class MalformedError(ValueError):
-    """A text that is not an episode, with the reason and its line (0: unknown)."""
-
-    def __init__(self, reason: str, line: int = 0) -> None:
-        super().__init__(reason)
-        self.line = line
 
 
 class LineBlock(NamedTuple, Generic[_Item]):
@@ -126,11 +109,30 @@ class BlockReader(Protocol[_Item]):
         ...
 
 
+@dataclass(slots=True)
+class ImportRules:
+    """The rules for results of other tools, and the names of the scores that were read by them."""
+
+    thresholds: Mapping[str, ScoreThreshold] = field(default_factory=dict)
+    mappings: Sequence[ResultMapping] = ()
+    score_names: set[str] = field(default_factory=set)
+    files: int = 0
+    """Number of files of other tools that were read."""
+
+    def find_mapping(self, name: str) -> ResultMapping | None:
+        """Return the first mapping whose glob matches the end of a file's path."""
+        path = PurePosixPath(name)
+        return next((mapping for mapping in self.mappings if path.match(mapping.files)), None)
+
+
 def read_episodes(
-    file: LineFile, name: str, read_block: BlockReader[_Item] = _read_no_block
-) -> Iterator[ParsedEpisode | ReadProblem | _Item]:
+    file: LineFile,
+    name: str,
+    read_block: BlockReader[_Item] = _read_no_block,
+    rules: ImportRules | None = None,
+) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem | _Item]:
     """Read every episode of a file; its first line and its name determine the layout."""
-    first = file.readline(MAX_LINE_BYTES).removeprefix(_BOM)
+    first = file.readline(MAX_LINE_BYTES).removeprefix(BOM)
     if not first.strip():
         rest = file.read(1)
         if not rest:
@@ -139,10 +141,10 @@ def read_episodes(
         first += rest
     if first.rstrip().endswith(HEADER_END.encode()):
         yield from _read_canonical(first, file, read_block)
-    elif name.lower().endswith(_LINES_SUFFIXES):
+    elif name.lower().endswith(_LINES_SUFFIXES) and not _is_foreign_line(first, name):
         yield from _read_lines(first, file, read_block)
     else:
-        yield from _read_whole(first, file)
+        yield from _read_whole(first, file, name, rules or ImportRules())
 
 
 def _read_canonical(
@@ -215,7 +217,22 @@ def iterate_lines(file: LineFile, start: int) -> Iterator[tuple[int, bytes | Non
         number += 1
 
 
-def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | ReadProblem]:
+def _is_foreign_line(line: bytes, name: str) -> bool:
+    """Return whether a file's first line is a record of another tool."""
+    try:
+        value = parse_json(line)
+    except MalformedError:
+        return False
+    if not isinstance(value, dict) or "scenario_id" in value or "episode" in value:
+        return False
+    from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - as below
+
+    return find_importer([value], name) is not None
+
+
+def _read_whole(
+    first: bytes, file: LineFile, name: str, rules: ImportRules
+) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     data = first + file.read(MAX_LINE_BYTES + 1 - len(first))
     if len(data) > MAX_LINE_BYTES:
         yield ReadProblem(
@@ -226,15 +243,17 @@ def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | ReadPr
     # The importers are not worth their start-up time to a file in our own layout.
     from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - see above
 
+    problems: list[ReadProblem] = []
     try:
-        value = parse_json(data)
-        importer = find_importer(value)
-        items = _find_items(value) if importer is None else []
+        value = parse_document(data, name, problems)
+        found = find_importer(value, name)
+        items = _find_items(value, name) if found is None else []
     except MalformedError as error:
-        yield ReadProblem(str(error), error.line)
+        yield from (*problems, ReadProblem(str(error), error.line))
         return
-    if importer is not None:
-        yield from import_episodes(importer, value)
+    yield from problems
+    if found is not None:
+        yield from import_episodes(*found, rules)
         return
     if isinstance(value, dict) and value.get("complete") is False:
         yield INCOMPLETE
@@ -246,18 +265,42 @@ def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | ReadPr
             yield ReadProblem(f"{place}{error}")
 
 
+def parse_document(data: bytes, name: str, problems: list[ReadProblem]) -> Any:
+    """Parse JSON, JSON lines of another tool, or CSV; add the problems of single lines.
+
+    Raises MalformedError.
+    """
+    suffix = name.lower()
+    if not suffix.endswith((*_LINES_SUFFIXES, _TABLE_SUFFIX)):
+        return parse_json(data)
+    from ci_agent_eval.results.importers.records import parse_csv, parse_json_lines  # noqa: PLC0415 - as above
+
+    is_table = suffix.endswith(_TABLE_SUFFIX)
+    items = list(parse_csv(data) if is_table else parse_json_lines(data))
+    problems += [item for item in items if isinstance(item, ReadProblem)]
+    return [item for item in items if not isinstance(item, ReadProblem)]
+
+
 def import_episodes(
-    importer: Importer, document: dict[str, Any]
-) -> Iterator[ParsedEpisode | ReadProblem]:
+    importer: Importer, document: dict[str, Any], rules: ImportRules
+) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     """Read the results of another tool; a file without any is a problem."""
     from ci_agent_eval.results.importers.protocol import ImportProblem  # noqa: PLC0415 - as above
+    from ci_agent_eval.results.importers.score_verdicts import judge_scores  # noqa: PLC0415 - as above
 
     found = False
-    for number, item in enumerate(importer.iterate_episodes(document)):
+    rules.files += 1
+    items = importer.iterate_episodes(document)
+    if importer.score_rule != "none":
+        items = judge_scores(items, importer.score_rule, rules.thresholds, rules.score_names)
+    for number, item in enumerate(items):
         found = True
         if isinstance(item, ImportProblem):
             message = f"it is a file of {importer.tool} and {item.message}"
-            yield ReadProblem(_limit_length(message), kind=item.kind)
+            yield ReadProblem(limit_length(message), kind=item.kind)
+            continue
+        if isinstance(item, JUnitCase):
+            yield item
             continue
         try:
             yield ParsedEpisode(_validate_model(Episode, item))
@@ -268,8 +311,10 @@ def import_episodes(
         yield ReadProblem(message, kind="no_results")
 
 
-def _find_items(value: Any) -> list[tuple[str, Any]]:
+def _find_items(value: Any, name: str) -> list[tuple[str, Any]]:
     """Find the episodes in a document, each with its path for error messages."""
+    if name.lower().endswith(_TABLE_SUFFIX):
+        raise MalformedError("it is a table of no known tool (ragas is read), or has no row")
     if isinstance(value, dict) and "episodes" in value:
         _validate_model(Results, {**value, "episodes": ()})
         value, prefix = value["episodes"], "episodes"
@@ -305,23 +350,6 @@ def _build_parsed_episode(value: Any, line: int = 0) -> ParsedEpisode:
     return ParsedEpisode(episode, line, is_unnumbered=unnumbered)
 
 
-def parse_json(text: bytes) -> Any:
-    """Parse JSON without duplicate keys.
-
-    Raises MalformedError with the column, and the line where there are several.
-    """
-    try:
-        return from_json(text, catch_duplicate_keys=True)
-    except ValueError as error:
-        position = _POSITION.search(str(error))
-        reason = f"it is not JSON: {_POSITION.sub('', str(error))}".replace(*_DUPLICATE)
-        if position is None:
-            raise MalformedError(_limit_length(reason)) from error
-        line, column = int(position[1]), position[2]
-        sentence = _limit_length(f"{reason} at column {column}")
-        raise MalformedError(sentence, line) from error
-
-
 def _validate_model(kind: type[_Model], value: Any) -> _Model:
     try:
         return kind.model_validate(value)
@@ -329,8 +357,4 @@ def _validate_model(kind: type[_Model], value: Any) -> _Model:
         sentence = describe_validation_error(error).removeprefix("episode.")
         more = error.error_count() - 1
         rest = f" (and {more} more in this episode)" if more else ""
-        raise MalformedError(_limit_length(sentence) + rest) from error
-
-
-def _limit_length(text: str) -> str:
-    return text if len(text) <= _MAX_PROBLEM else f"{text[:_MAX_PROBLEM]}…"
+        raise MalformedError(limit_length(sentence) + rest) from error

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import (
@@ -19,12 +20,17 @@ from ci_agent_eval.contract.results import (
     SESSION_NAME,
 )
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.storage.regular_file import open_regular
 
 MAX_FILE_BYTES = 2 * 1024**3
 """Maximum file size; a larger file is a finding."""
 
 _VERDICT_NAME = "verdict.json"
 _MAX_DEPTH = 20
+_MAX_FOREIGN_FILES = 1000
+_MAX_HEADER_BYTES = 4096
+_RESULT_SUFFIXES = frozenset({".csv", ".eval", ".json", ".jsonl", ".ndjson", ".xml"})
+"""Suffixes of other tools' results; other files of a folder are not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +176,37 @@ class _FileSearch:
         self.findings.append(Finding("no_results", _make_printable(pattern), f"{sentence}; {hint}"))
 
     def _find_no_run(self, folder: Path, pattern: str) -> None:
-        names = f"neither {RESULTS_NAME}, {JOURNAL_DIR}/*.jsonl nor {JUNIT_NAME}"
+        names = f"no {RESULTS_NAME}, {JOURNAL_DIR}/*.jsonl, {JUNIT_NAME} or other result file"
         self._find_nothing(pattern, f"the folder {self._name_path(folder)} holds {names}")
 
     def _add_folder(self, folder: Path, pattern: str) -> None:
         runs = [path for path in self._iterate_folders(folder) if _is_run_folder(path)]
-        if not runs:
+        before = len(self.findings)
+        files = [] if any(map(_has_own_episodes, runs)) else self._list_foreign_files(folder)
+        if not runs and not files and len(self.findings) == before:
             self._find_no_run(folder, pattern)
+        for path in files:
+            self._add_result_file(path)
         self.run_folders.update(runs)
         self.junit_wanted.update(runs)
+
+    def _list_foreign_files(self, folder: Path) -> list[Path]:
+        """List the files that other tools may have written; too many are a finding."""
+        found = [
+            path
+            for path in self._iterate_files(folder)
+            if path.suffix.lower() in _RESULT_SUFFIXES
+            and not path.name.startswith(".")
+            and path.name != JUNIT_NAME
+        ]
+        if len(found) <= _MAX_FOREIGN_FILES:
+            return found
+        message = (
+            f"it holds {len(found)} files that may be results, more than {_MAX_FOREIGN_FILES}; "
+            "name them by a pattern, such as 'evals/*.json'"
+        )
+        self.findings.append(Finding("unreadable_file", self._name_path(folder), message))
+        return []
 
     def _add_result_file(self, path: Path) -> None:
         """Add a named file to its run, to the JUnit files or to the other episode files."""
@@ -286,6 +314,17 @@ def _is_run_folder(folder: Path) -> bool:
     )
 
 
+def _has_own_episodes(folder: Path) -> bool:
+    """Return whether a folder holds episodes that our plugin or a report wrote."""
+    if (folder / SESSION_NAME).exists() or any((folder / JOURNAL_DIR).glob("*.jsonl")):
+        return True
+    try:
+        with open_regular(folder / RESULTS_NAME, follow=True) as opened:
+            return opened.readline(_MAX_HEADER_BYTES).rstrip().endswith(HEADER_END.encode())
+    except OSError:
+        return False
+
+
 def _normalize_path(path: Path) -> Path:
     """Make a path absolute and remove dots, without following symbolic links."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
@@ -305,7 +344,7 @@ def _find_base_folder(pattern: str, root: Path) -> str:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _path_sort_key(path: Path) -> bytes:

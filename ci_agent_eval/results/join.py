@@ -10,6 +10,7 @@ from typing import Literal
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase
 from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.redaction.secret_forms import escape_invalid_xml
 
 MAX_LISTED = 100
 """Maximum number of disagreements listed; one finding counts the rest."""
@@ -42,7 +43,7 @@ def build_pytest_address(nodeid: str) -> tuple[str, str]:
     names, bracket, params = tail.partition("[")
     parts = [re.sub(r"\.py$", "", path.replace("/", ".")), *names.split("::")]
     params = f"[{params.removesuffix(']')}]" if bracket else ""
-    return ".".join(parts[:-1]), _escape_text(parts[-1] + params)
+    return ".".join(parts[:-1]), escape_invalid_xml(parts[-1] + params)
 
 
 def join_cases(
@@ -98,7 +99,7 @@ def _assign_cases(
     names = sorted(by_nodeid, reverse=True)
     addresses = {build_pytest_address(nodeid): nodeid for nodeid in names}
     # pytest writes a property with its control characters escaped, as it does a name.
-    written = {_escape_text(nodeid): nodeid for nodeid in names}
+    written = {escape_invalid_xml(nodeid): nodeid for nodeid in names}
     claims: dict[str, list[JUnitCase]] = defaultdict(list)
     plain = []
     for case in cases:
@@ -106,7 +107,7 @@ def _assign_cases(
         if not nodeid:
             nodeid = addresses.get((case.classname, case.name))
         elif nodeid not in by_nodeid:
-            nodeid = written.get(_escape_text(nodeid))
+            nodeid = written.get(escape_invalid_xml(nodeid))
         if nodeid is not None:
             claims[nodeid].append(case)
         else:
@@ -220,16 +221,3 @@ def _cap_findings(findings: list[Finding]) -> tuple[Finding, ...]:
     rest = len(findings) - MAX_LISTED
     more = Finding("disagreement", "", f"and {rest} more disagreements of JSON and JUnit")
     return (*findings[:MAX_LISTED], more)
-
-
-_FORBIDDEN_IN_XML = re.compile(
-    "[^\\u0009\\u000a\\u000d\\u0020-\\u007e\\u0080-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
-)
-
-
-def _escape_text(text: str) -> str:
-    return _FORBIDDEN_IN_XML.sub(lambda match: _format_code(ord(match.group())), text)
-
-
-def _format_code(number: int) -> str:
-    return f"#x{number:02X}" if number <= 0xFF else f"#x{number:04X}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.analysis.loaded_results import (
     ConfirmationRuns,
     EpisodeRecord,
+    JUnitCase,
     LoadedResults,
     PlainTests,
 )
@@ -16,12 +18,12 @@ from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.confirmation import read_confirmation
 from ci_agent_eval.results.consistency import (
     find_shared_scenarios,
     find_unexplained_failures,
     find_unproven_runs,
 )
+from ci_agent_eval.results.episodes import ImportRules
 from ci_agent_eval.results.file_search import ResultFile, RunFolder, find_result_files
 from ci_agent_eval.results.join import build_pytest_address, join_cases
 from ci_agent_eval.results.loaded_redaction import Redact, redact_results
@@ -44,38 +46,49 @@ from ci_agent_eval.results.shards import (
 )
 from ci_agent_eval.results.spool import EpisodeKey, EpisodeSink
 
+if TYPE_CHECKING:
+    from ci_agent_eval.contract.result_mapping import ImportPolicy
+
+_MAX_NAMES = 10
+"""Maximum number of scores that a finding names."""
+
 
 def load_results(
     results: Sequence[str],
     junit: Sequence[str],
     *,
     root: Path,
+    repository: Path | None = None,
     runs: Sequence[Path] = (),
     spool: EpisodeSink | None = None,
     redact: Redact | None = None,
     passed_on_retry: PassedOnRetry = "flaky",
+    imports: ImportPolicy | None = None,
 ) -> LoadedResults:
     """Load every file that matches the patterns, relative to `root`.
 
     Each of `runs` is the folder of a run that has just finished, with its JUnit file; no
-    folder below it is read.
+    folder below it is read. `repository` holds the sources, if it is not `root`.
 
     Problems with files are findings. Raises InputError only for invalid patterns. With a
     spool, the merged episodes can be written again; `redact` removes secrets from every
-    text. `passed_on_retry` is the outcome of JUnit tests that passed on a retry.
+    text. `passed_on_retry` is the outcome of JUnit tests that passed on a retry, `imports`
+    is about results of other tools.
     """
     if not results and not junit and not runs:
         raise InputError("no result files were named; give --results, --junit, or both")
     sources = find_result_files(results, junit, root, runs)
-    loading = _ResultsLoader(passed_on_retry)
+    loading = _ResultsLoader(passed_on_retry, repository or root)
     loading.findings += sources.findings
-    replaced = loading.add_runs(sources.runs, [read_run(run, spool) for run in sources.runs])
+    rules = ImportRules() if imports is None else ImportRules(imports.thresholds, imports.mappings)
+    replaced = loading.add_runs(sources.runs, [read_run(run, spool, rules) for run in sources.runs])
     loading.is_part = bool(runs)
     if not loading.is_part:
         loading.findings += check_shards(loading.runs)
     junit_files = [file for file in sources.junit if file.path not in replaced]
     for number, file in enumerate(sources.episodes, len(sources.runs)):
-        loading.add(read_loose_file(file, spool), number)
+        loading.add(read_loose_file(file, spool, rules), number)
+    loading.findings += _find_unused_thresholds(rules)
     loading.add_junit(junit_files, with_json=bool(results or runs))
     if spool is not None:
         loading.keep_in(spool)
@@ -91,11 +104,14 @@ class _ResultsLoader:
     """Collects the files read so far."""
 
     passed_on_retry: PassedOnRetry
+    repository: Path
     entries: dict[EpisodeKey, tuple[int, LoadedEpisode]] = field(default_factory=dict)
     runs: dict[int, LoadedRun] = field(default_factory=dict)
     """The runs of our plugin, by number."""
     is_part: bool = False
     """Whether this is one run that has just finished, which may be a shard."""
+    imported_tests: dict[str, list[JUnitCase]] = field(default_factory=dict)
+    """Tests in files of other formats than JUnit XML, by file."""
     junit_of: dict[int, Path] = field(default_factory=dict)
     """JUnit file of each run, if it has one."""
     tests: PlainTests = field(default_factory=PlainTests)
@@ -129,6 +145,8 @@ class _ResultsLoader:
         self, file: ResultFile, results: ResultFile | None, loaded: LoadedRun
     ) -> None:
         """Add a run's confirmation; one that does not count is a finding."""
+        from ci_agent_eval.results.confirmation import read_confirmation  # noqa: PLC0415 - rare
+
         path = None if results is None else results.path
         found = read_confirmation(file.path, path, loaded.session)
         if isinstance(found, str):
@@ -148,6 +166,7 @@ class _ResultsLoader:
         self.sources += loaded.sources
         self.suites |= loaded.suites - {UNNAMED_SUITE}
         self.findings += loaded.findings
+        self.imported_tests |= loaded.tests
         if loaded.session is not None:
             self.sessions.append(loaded.session)
 
@@ -156,7 +175,7 @@ class _ResultsLoader:
 
         Disagreements are findings only if JSON files were requested.
         """
-        if not files:
+        if not files and not self.imported_tests:
             self._judge_runs({})
             return
         # Importing junitparser takes time, so do it only if there is a JUnit file.
@@ -170,15 +189,16 @@ class _ResultsLoader:
             self._collect_addresses(),
             run_files,
             shard_files,
+            imported=self.imported_tests,
             passed_on_retry=self.passed_on_retry,
         )
         cut_short = {number for number, loaded in self.runs.items() if loaded.was_cut_short}
         joined = join_cases(
             self.list_episodes(), tests.joined, complete=tests.complete, cut_short=cut_short
         )
-        by_path = {file.path: source for file, source in zip(files, tests.sources, strict=True)}
+        by_path = {file.path: source for file, source in zip(files, tests.sources, strict=False)}
         self._judge_runs(by_path)
-        self.tests = tests.build_plain_tests(joined.plain)
+        self.tests = tests.build_plain_tests(joined.plain, self.repository)
         self.sources += tests.sources
         self.findings += (*tests.findings, *(joined.findings if with_json else ()))
 
@@ -241,6 +261,20 @@ class _ResultsLoader:
 
 def _get_key(item: tuple[EpisodeKey, tuple[int, LoadedEpisode]]) -> EpisodeKey:
     return item[0]
+
+
+def _find_unused_thresholds(rules: ImportRules) -> Iterator[Finding]:
+    """Yield a finding for each threshold that judged no score of other tools' results."""
+    if rules.files and rules.thresholds:
+        from ci_agent_eval.contract.score_thresholds import ANY_SCORE  # noqa: PLC0415 - rarely needed
+
+        known = ", ".join(map(repr, sorted(rules.score_names)[:_MAX_NAMES])) or "none"
+        for name in sorted(rules.thresholds.keys() - rules.score_names - {ANY_SCORE}):
+            message = (
+                f"no result has the score {name!r} of this threshold (found: {known}); correct "
+                "its name, or run the evaluation again if the score is missing"
+            )
+            yield Finding("no_results", "score_thresholds", message)
 
 
 def _build_nothing_finding(sources: Sequence[SourceFile]) -> Finding:

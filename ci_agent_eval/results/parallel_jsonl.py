@@ -21,12 +21,12 @@ from ci_agent_eval.results.episodes import (
     EpisodeIdentity,
     LineBlock,
     ParsedEpisode,
-    ReadProblem,
     identify_episode,
     iterate_lines,
     parse_line,
     parse_list_line,
 )
+from ci_agent_eval.results.json_text import ReadProblem
 from ci_agent_eval.results.parallel import MIN_ITEMS, count_processors, map_parallel
 from ci_agent_eval.results.spool import EpisodeSink, EpisodeWriter, SpoolPosition
 

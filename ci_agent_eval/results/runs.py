@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_record
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase, build_episode_record
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
@@ -16,13 +16,13 @@ from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
     EpisodeIdentity,
+    ImportRules,
     ParsedEpisode,
-    ReadProblem,
     identify_episode,
-    parse_json,
     read_episodes,
 )
 from ci_agent_eval.results.file_search import ResultFile, RunFolder
+from ci_agent_eval.results.json_text import ReadProblem, parse_json
 from ci_agent_eval.results.parallel_jsonl import ParallelLineReader, ParsedLine
 from ci_agent_eval.results.spool import EpisodeKey, EpisodeSink, SpoolPosition
 from ci_agent_eval.storage.regular_file import open_regular
@@ -99,6 +99,8 @@ class LoadedRun:
     """Path of the run's JUnit file, if pytest got far enough to write it."""
     suites: set[str] = field(default_factory=set)
     """Suite names in its files."""
+    tests: dict[str, list[JUnitCase]] = field(default_factory=dict)
+    """Tests of other runners in its files, by file."""
 
     @property
     def was_cut_short(self) -> bool:
@@ -111,7 +113,9 @@ class LoadedRun:
         return session.state != "finished" or at_limit
 
 
-def read_run(run: RunFolder, spool: EpisodeSink | None) -> LoadedRun:
+def read_run(
+    run: RunFolder, spool: EpisodeSink | None, rules: ImportRules | None = None
+) -> LoadedRun:
     """Read a run: `results.json` of a finished run, else the journal."""
     loaded = LoadedRun()
     if run.session is not None:
@@ -125,7 +129,7 @@ def read_run(run: RunFolder, spool: EpisodeSink | None) -> LoadedRun:
     else:
         files = run.journal
     for file in files:
-        _read_file(file, loaded, spool, is_journal=file is not run.results)
+        _read_file(file, loaded, spool, rules, is_journal=file is not run.results)
     _check_completeness(run, loaded)
     if loaded.session is not None:
         loaded.findings += check_exit_status(loaded.session)
@@ -166,10 +170,12 @@ def _build_missing_junit(where: str) -> Finding:
     return Finding("no_results", where, message)
 
 
-def read_loose_file(file: ResultFile, spool: EpisodeSink | None) -> LoadedRun:
+def read_loose_file(
+    file: ResultFile, spool: EpisodeSink | None, rules: ImportRules | None = None
+) -> LoadedRun:
     """Read an episode file that belongs to no run of our plugin."""
     loaded = LoadedRun()
-    _read_file(file, loaded, spool, is_journal=False)
+    _read_file(file, loaded, spool, rules, is_journal=False)
     started = sum(1 for entry in loaded.entries.values() if not entry.is_over)
     if started:
         message = f"{started} of its {len(loaded.entries)} episodes started and never ended"
@@ -199,17 +205,24 @@ def _read_session(file: ResultFile, loaded: LoadedRun) -> Session | None:
 
 
 def _read_file(
-    file: ResultFile, loaded: LoadedRun, spool: EpisodeSink | None, *, is_journal: bool
+    file: ResultFile,
+    loaded: LoadedRun,
+    spool: EpisodeSink | None,
+    rules: ImportRules | None,
+    *,
+    is_journal: bool,
 ) -> None:
     problems: list[ReadProblem] = []
     merging = _EpisodeMerger(file, loaded, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
-            for found in _read_records(opened, file.path, spool):
+            for found in _read_records(opened, file, spool, rules or ImportRules()):
                 if isinstance(found, ParsedEpisode):
                     merging.add(found)
                 elif isinstance(found, ParsedLine):
                     merging.add_line(found)
+                elif isinstance(found, JUnitCase):
+                    loaded.tests.setdefault(file.where, []).append(found)
                 elif not _is_reported_elsewhere(found, loaded.session, is_journal=is_journal):
                     problems.append(found)
     except OSError as error:
@@ -218,15 +231,20 @@ def _read_file(
 
 
 def _read_records(
-    opened: BinaryIO, path: Path, spool: EpisodeSink | None
-) -> Iterator[ParsedEpisode | ParsedLine | ReadProblem]:
+    opened: BinaryIO, file: ResultFile, spool: EpisodeSink | None, rules: ImportRules
+) -> Iterator[ParsedEpisode | ParsedLine | JUnitCase | ReadProblem]:
+    path, mapping = file.path, rules.find_mapping(file.where)
+    if mapping is not None:
+        from ci_agent_eval.results.importers.mapped import read_mapped_file  # noqa: PLC0415 - rarely needed
+
+        return read_mapped_file(opened, path.name, mapping, rules)
     is_archive = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     opened.seek(0)
     if is_archive:
         from ci_agent_eval.results.importers.eval_archive import read_eval_archive  # noqa: PLC0415 - rarely needed
 
-        return read_eval_archive(path)
-    return read_episodes(opened, path.name, ParallelLineReader(opened, spool))
+        return read_eval_archive(path, rules)
+    return read_episodes(opened, path.name, ParallelLineReader(opened, spool), rules)
 
 
 def _is_reported_elsewhere(
@@ -387,6 +405,9 @@ def _count_sources(files: Iterable[ResultFile], loaded: LoadedRun) -> None:
     outcomes: dict[str, list[Outcome]] = {file.where: [] for file in files}
     for entry in loaded.entries.values():
         outcomes[entry.source.where].append(entry.record.outcome)
+    for where in loaded.tests:
+        if not outcomes[where]:
+            del outcomes[where]
     for where, found in outcomes.items():
         is_bad = any(place == where or place.startswith(f"{where}:") for place in unread)
         loaded.sources.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -25,6 +26,10 @@ NAMED = {
     "pydantic-evals.json": "pydantic_evals/once.json",
     "experiment.json": "opik/experiment.json",
     "aitest.json": "pytest_skill_engineering/once.json",
+    "results.json": "lm_eval/results.json",
+    "log.jsonl": "openai_evals/log.jsonl",
+    "ragas.json": "ragas/records.json",
+    "ctrf-report.json": "ctrf/jest.json",
 }
 
 
@@ -34,7 +39,7 @@ def run(folder, *command):
 
 def test_every_tool_has_its_section_and_command():
     assert len(COMMANDS) == len(NAMED) + 1
-    tools = {importer.tool.partition(" ")[0] for importer in IMPORTERS.values()}
+    tools = {importer.tool.partition(" (")[0] for importer in IMPORTERS.values()}
     assert {tool for tool in tools if f"\n### {tool}\n" not in PAGE} == set()
 
 
@@ -42,15 +47,16 @@ def test_every_tool_has_its_section_and_command():
 def test_a_command_reads_what_its_tool_writes(name, tmp_path):
     (command,) = [given for given in COMMANDS if f" {name}" in f" {given}"]
     shutil.copy(FILES / NAMED[name], tmp_path / name)
-    done = run(tmp_path, "-m", "ci_agent_eval", *command.split())
-    assert done.returncode == 1, done.stderr
+    done = run(tmp_path, "-m", "ci_agent_eval", *shlex.split(command))
+    assert done.returncode == (0 if name == "results.json" else 1), done.stderr
     verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
     assert verdict["counts"]["findings"] == 0
-    assert verdict["counts"]["episodes"]["passed"] > 0
+    kind = "tests" if name == "ctrf-report.json" else "episodes"
+    assert verdict["counts"][kind]["passed"] > 0
 
 
 def test_the_python_of_the_page_writes_a_file_that_passes(tmp_path):
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    code, _ = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "evaluate.py").write_text(code)
     assert run(tmp_path, "evaluate.py").returncode == 0
     done = run(tmp_path, "-m", "ci_agent_eval", "report", "--results", "pydantic-evals.json")
@@ -60,7 +66,7 @@ def test_the_python_of_the_page_writes_a_file_that_passes(tmp_path):
 def test_the_command_that_writes_formats(tmp_path):
     (command,) = [given for given in COMMANDS if "--formats" in given]
     write_run(tmp_path / "agent-eval-report", episode(), junit=None)
-    run(tmp_path, "-m", "ci_agent_eval", *command.split())
+    run(tmp_path, "-m", "ci_agent_eval", *shlex.split(command))
     folder = tmp_path / "agent-eval-report"
     assert (folder / "ctrf.json").is_file()
     assert (folder / "agent-eval.sarif").is_file()

@@ -93,7 +93,8 @@ def load_artifact_baseline(
     candidates = [run for run in listed if _is_candidate(run, branch, event)]
     if not candidates:
         return build_missing_baseline(
-            f"no run of this workflow on {branch} has come to its end yet"
+            f"no run of this workflow on {branch} has come to its end yet; the first one becomes "
+            "the baseline"
         )
     tries = _read_all(api, candidates, request, name, into)
     return _build_baseline(tries, branch, name)

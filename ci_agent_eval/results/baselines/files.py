@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.contract.results import JOURNAL_DIR, RESULTS_NAME, SESSION_NAME, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.baselines.request import (
@@ -42,13 +42,14 @@ def load_from_files(request: BaselineRequest) -> FoundBaseline:
         return build_missing_baseline(f"no file or folder is at {request.name}")
     if not runs:
         return build_missing_baseline(f"{request.name} holds no {RESULTS_NAME} of a run")
-    ordered = sorted(runs, key=lambda run: _natural_sort_key(run.label), reverse=True)
+    ordered = sorted(runs, key=lambda run: build_natural_key(run.label), reverse=True)
     return load_baseline_runs(
         request.name,
         ordered[: request.runs],
         root=request.root,
         redact=request.redact,
         suite=request.suite,
+        imports=request.imports,
     )
 
 
@@ -118,9 +119,3 @@ def _is_shard(folder: Path) -> bool:
 
 def _label_path(path: Path, root: Path) -> str:
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
-
-
-def _natural_sort_key(name: str) -> list[tuple[int, str]]:
-    """Return the sort key of natural order: digits are compared as numbers."""
-    parts = re.split(r"(\d+)", name)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]

@@ -98,7 +98,12 @@ def _load_blob(data: bytes, label: str, request: BaselineRequest) -> FoundBaseli
         file.write_bytes(data)
         runs = [RunFiles((file.name,), label)]
         found = load_baseline_runs(
-            label, runs, root=Path(folder), redact=request.redact, suite=request.suite
+            label,
+            runs,
+            root=Path(folder),
+            redact=request.redact,
+            suite=request.suite,
+            imports=request.imports,
         )
     # Findings must name the file in git, not the temporary one.
     findings = tuple(replace(finding, where=request.name) for finding in found.findings)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.contract.result_mapping import ImportPolicy
 from ci_agent_eval.results.loaded_redaction import Redact
 
 
@@ -29,6 +30,8 @@ class BaselineRequest:
     """The suite of the runs; None: any."""
     own: Path | None = None
     """The report folder of the compared run, which is never its own baseline."""
+    imports: ImportPolicy | None = None
+    """How results of other tools are read and judged; None: no thresholds and mappings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.findings import Finding, FindingKind
+from ci_agent_eval.contract.result_mapping import ImportPolicy
 from ci_agent_eval.results.baselines.request import FoundBaseline, build_missing_baseline
 from ci_agent_eval.results.consistency import describe_other_suite
 from ci_agent_eval.results.load import load_results
@@ -51,6 +52,7 @@ def load_baseline_runs(
     redact: Redact | None = None,
     suite: str | None = None,
     require_complete: bool = False,
+    imports: ImportPolicy | None = None,
 ) -> FoundBaseline:
     """Load runs, given latest first; runs without episodes are left out.
 
@@ -60,7 +62,7 @@ def load_baseline_runs(
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
-    read = partial(_read_run, root=root, redact=redact)
+    read = partial(_read_run, root=root, redact=redact, imports=imports)
     # Reports show conversations of the latest run only.
     requests = [(files, number == 0) for number, files in enumerate(runs)]
     results = map_parallel(read, requests, processes=count_processors())
@@ -81,12 +83,18 @@ def load_baseline_runs(
 
 
 def _read_run(
-    request: tuple[RunFiles, bool], *, root: Path, redact: Redact | None
+    request: tuple[RunFiles, bool],
+    *,
+    root: Path,
+    redact: Redact | None,
+    imports: ImportPolicy | None,
 ) -> tuple[LoadedResults, tuple[ConversationSample, ...]]:
     """Load a run and, if requested, samples of its conversations."""
     files, with_samples = request
     samples = SampleCollector() if with_samples else None
-    loaded = load_results(files.patterns, (), root=root, spool=samples, redact=redact)
+    loaded = load_results(
+        files.patterns, (), root=root, spool=samples, redact=redact, imports=imports
+    )
     return loaded, () if samples is None else samples.list_samples(redact)
 
 

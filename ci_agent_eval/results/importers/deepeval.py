@@ -10,7 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem, ToolDocument
+from ci_agent_eval.results.importers.protocol import (
+    EpisodeData,
+    ImportProblem,
+    ScoreRule,
+    ToolDocument,
+)
 from ci_agent_eval.results.importers.values import (
     as_amount,
     as_count,
@@ -31,6 +36,7 @@ class DeepEvalImporter:
     """Imports the full test run that DeepEval writes."""
 
     tool = "DeepEval"
+    score_rule: ScoreRule = "thresholds"
 
     def can_import(self, document: ToolDocument) -> bool:
         """Return whether the document has both lists of test cases."""

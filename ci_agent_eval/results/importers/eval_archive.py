@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.episodes import (
     MAX_LINE_BYTES,
+    ImportRules,
     ParsedEpisode,
-    ReadProblem,
     import_episodes,
-    parse_json,
 )
 from ci_agent_eval.results.importers.inspect_ai import InspectAIImporter, drop_unread_keys
+from ci_agent_eval.results.json_text import ReadProblem, parse_json
 from ci_agent_eval.storage.archives import ArchiveLimits, extract_archive
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -28,7 +29,9 @@ _SAMPLES = "samples"
 _LIMITS = ArchiveLimits(members=100_000, member_bytes=MAX_LINE_BYTES)
 
 
-def read_eval_archive(path: Path) -> Iterator[ParsedEpisode | ReadProblem]:
+def read_eval_archive(
+    path: Path, rules: ImportRules
+) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     """Read the episodes of an `.eval` log, and the problems of the archive."""
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -38,7 +41,7 @@ def read_eval_archive(path: Path) -> Iterator[ParsedEpisode | ReadProblem]:
             advice = "write it as JSON (inspect log convert --to json)"
             yield ReadProblem(f"{error}; {advice}")
             return
-    yield from import_episodes(InspectAIImporter(), document)
+    yield from import_episodes(InspectAIImporter(), document, rules)
 
 
 def _is_wanted(path: PurePosixPath) -> bool:

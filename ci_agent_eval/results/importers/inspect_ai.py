@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem, ToolDocument
+from ci_agent_eval.results.importers.protocol import (
+    EpisodeData,
+    ImportProblem,
+    ScoreRule,
+    ToolDocument,
+)
 from ci_agent_eval.results.importers.score_verdicts import (
-    CaseScore,
-    build_judged_fields,
+    build_score,
     build_stop_fields,
-    find_verdict_names,
-    parse_case_score,
 )
 from ci_agent_eval.results.importers.values import (
     as_amount,
@@ -67,6 +69,7 @@ class InspectAIImporter:
     """Imports an evaluation log."""
 
     tool = "inspect_ai"
+    score_rule: ScoreRule = "binary"
 
     def can_import(self, document: ToolDocument) -> bool:
         """Return whether the document has a log's specification of its task."""
@@ -80,16 +83,12 @@ class InspectAIImporter:
             yield ImportProblem(f"is of version {shown_version!r}; version {VERSION} is read")
             return
         samples = sorted(as_objects(document.get("samples")), key=_sample_sort_key)
-        scores = [list(_iterate_scores(sample)) for sample in samples]
-        ended = [s for s, sample in zip(scores, samples, strict=True) if not sample.get("error")]
-        verdicts = find_verdict_names(ended)
         agent_fields = _build_agent(as_mapping(document.get("eval")))
-        for sample, found in zip(samples, scores, strict=True):
-            fields = build_judged_fields(found, verdicts)
+        for sample in samples:
             yield {
                 **agent_fields,
                 **_build_identity(sample, document),
-                **fields,
+                "scores": list(_iterate_scores(sample)),
                 **_build_outcome(sample),
                 **_build_conversation(sample),
             }
@@ -127,7 +126,7 @@ def _build_identity(sample: InspectSample, document: ToolDocument) -> EpisodeDat
     }
 
 
-def _iterate_scores(sample: InspectSample) -> Iterator[CaseScore]:
+def _iterate_scores(sample: InspectSample) -> Iterator[EpisodeData]:
     """Yield the scores of every scorer, one for each value."""
     for scorer, found in sorted(as_mapping(sample.get("scores")).items()):
         score = as_mapping(found)
@@ -135,8 +134,7 @@ def _iterate_scores(sample: InspectSample) -> Iterator[CaseScore]:
         parts = {f"{scorer}/{name}": part for name, part in sorted(as_mapping(value).items())}
         for name, part in (parts or {scorer: value}).items():
             graded = _GRADES.get(part, part) if isinstance(part, str) else part
-            if (one := parse_case_score(name, graded, reason)) is not None:
-                yield one
+            yield build_score(name, graded, reason)
 
 
 def _build_outcome(sample: InspectSample) -> EpisodeData:
@@ -147,7 +145,7 @@ def _build_outcome(sample: InspectSample) -> EpisodeData:
     if error:
         # Scores of an incomplete conversation are no verdict.
         reason = as_text(error.get("message")) or "it ended in an error"
-        fields |= {"outcome": "error", "reason": reason, "assertions": []}
+        fields |= {"outcome": "error", "reason": reason}
     return fields
 
 

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem, ToolDocument
-from ci_agent_eval.results.importers.score_verdicts import (
-    CaseScore,
-    build_judged_fields,
-    find_verdict_names,
-    parse_case_score,
+from ci_agent_eval.results.importers.protocol import (
+    EpisodeData,
+    ImportProblem,
+    ScoreRule,
+    ToolDocument,
 )
+from ci_agent_eval.results.importers.score_verdicts import build_score
 from ci_agent_eval.results.importers.values import (
     as_count,
     as_mapping,
@@ -36,6 +36,7 @@ ExperimentItem = Mapping[str, Any]
 class OpikExperimentImporter:
     """Imports an exported experiment."""
 
+    score_rule: ScoreRule = "binary"
     tool = "Opik (`opik export … experiment`)"
 
     def can_import(self, document: ToolDocument) -> bool:
@@ -45,17 +46,15 @@ class OpikExperimentImporter:
     def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each trial of each item of the data set."""
         items = sorted(as_objects(document.get("items")), key=_item_sort_key)
-        scores = [list(_iterate_scores(item)) for item in items]
-        verdicts = find_verdict_names(scores)
         seen: dict[str, int] = defaultdict(int)
-        for item, found in zip(items, scores, strict=True):
+        for item in items:
             scenario = _name_scenario(item)
             seen[scenario] += 1
             yield {
                 "scenario_id": scenario,
                 "iteration": seen[scenario],
                 "thread_id": as_text(item.get("trace_id")),
-                **build_judged_fields(found, verdicts),
+                "scores": list(_iterate_scores(item)),
                 "trajectory": {"turns": list(_iterate_turns(item))},
             }
 
@@ -70,16 +69,13 @@ def _name_scenario(item: ExperimentItem) -> str:
     return as_name(named or data.get("input") or item.get("dataset_item_id") or "(no name)")
 
 
-def _iterate_scores(item: ExperimentItem) -> Iterator[CaseScore]:
+def _iterate_scores(item: ExperimentItem) -> Iterator[EpisodeData]:
     for result in as_objects(item.get("assertion_results")):
         name = as_text(result.get("value")) or "(no name)"
-        yield CaseScore(name, float(result.get("passed") is True), as_text(result.get("reason")))
+        yield build_score(name, result.get("passed") is True, as_text(result.get("reason")))
     for score in as_objects(item.get("feedback_scores")):
         name = as_text(score.get("name")) or "(no name)"
-        if (
-            one := parse_case_score(name, score.get("value"), as_text(score.get("reason")))
-        ) is not None:
-            yield one
+        yield build_score(name, score.get("value"), as_text(score.get("reason")))
 
 
 def _iterate_turns(item: ExperimentItem) -> Iterator[EpisodeData]:
@@ -94,6 +90,7 @@ def _iterate_turns(item: ExperimentItem) -> Iterator[EpisodeData]:
 class OpikArtifactImporter:
     """Imports the episodes of a session in one file, in the layout of Opik's pull request."""
 
+    score_rule: ScoreRule = "none"
     tool = "Opik (the episode artifact of its pytest plugin)"
 
     def can_import(self, document: ToolDocument) -> bool:

@@ -1,4 +1,4 @@
-"""Import promptfoo results (`promptfoo eval -o results.json`), version 3.
+"""Import promptfoo results (`promptfoo eval -o results.json` or `.jsonl`), version 3.
 
 https://www.promptfoo.dev/docs/configuration/reference/ (EvaluateResult, EvaluateSummaryV3,
 ResultFailureReason). Each result is an episode: the test is its scenario, the provider its agent.
@@ -7,11 +7,18 @@ ResultFailureReason). Each result is an episode: the test is its scenario, the p
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem, ToolDocument
+from ci_agent_eval.results.importers.protocol import (
+    EpisodeData,
+    ImportProblem,
+    ScoreRule,
+    ToolDocument,
+)
+from ci_agent_eval.results.importers.records import get_records
+from ci_agent_eval.results.importers.score_verdicts import build_score
 from ci_agent_eval.results.importers.values import (
     as_amount,
     as_count,
@@ -28,6 +35,8 @@ _VERSION = 3
 _ERROR = 2
 """`ResultFailureReason.ERROR`: the provider or an assertion broke."""
 
+_RESULT_KEYS = frozenset({"promptIdx", "testIdx", "testCase", "success", "gradingResult"})
+
 PromptfooResult = Mapping[str, Any]
 
 
@@ -35,6 +44,7 @@ class PromptfooImporter:
     """Imports the output of `promptfoo eval -o results.json`."""
 
     tool = "promptfoo"
+    score_rule: ScoreRule = "thresholds"
 
     def can_import(self, document: ToolDocument) -> bool:
         """Return whether the document has a summary with statistics."""
@@ -51,6 +61,41 @@ class PromptfooImporter:
         results = sorted(as_objects(summary.get("results")), key=_result_sort_key)
         yield from _build_episodes(results)
         yield from _check_counts(as_mapping(summary.get("stats")), len(results))
+
+
+class PromptfooLinesImporter:
+    """Imports the output of `promptfoo eval -o results.jsonl`: a result on each line."""
+
+    tool = "promptfoo (`.jsonl`)"
+    score_rule: ScoreRule = "thresholds"
+
+    def can_import(self, document: ToolDocument) -> bool:
+        """Return whether the first record is a result."""
+        records = get_records(document)
+        return bool(records) and records[0].keys() >= _RESULT_KEYS
+
+    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+        """Yield an episode for each result, by test, prompt and scenario."""
+        records = get_records(document)
+        results = [record for record in records if record.keys() >= _RESULT_KEYS]
+        yield from _build_episodes(sorted(results, key=_result_sort_key))
+        if len(results) < len(records):
+            yield ImportProblem("has a line that is no result; write the file again")
+        yield from _check_grid(results)
+
+
+def _check_grid(results: Sequence[PromptfooResult]) -> Iterator[ImportProblem]:
+    """Yield a problem unless every prompt of the file has every test: no total is in the file."""
+    pairs = Counter(_result_sort_key(result)[:2] for result in results)
+    tests, prompts = {test for test, _ in pairs}, {prompt for _, prompt in pairs}
+    if any(count > 1 for count in pairs.values()):
+        yield ImportProblem("has a result twice; remove lines of older runs", "duplicate")
+    if len(pairs) < len(tests) * len(prompts) or tests != set(range(len(tests))):
+        yield ImportProblem(
+            "lacks results of some tests; run promptfoo again, or write .json, which says how many "
+            "there are",
+            "declared_counts_differ",
+        )
 
 
 def _result_sort_key(result: PromptfooResult) -> tuple[int, int, str]:
@@ -143,9 +188,8 @@ def _build_outcome(result: PromptfooResult) -> EpisodeData:
             for number, part in enumerate(as_objects(grading.get("componentResults")), start=1)
         ],
         "scores": [
-            {"name": name, "value": value}
-            for name, given in sorted(as_mapping(result.get("namedScores")).items())
-            if (value := as_amount(given)) is not None
+            build_score(name, value)
+            for name, value in sorted(as_mapping(result.get("namedScores")).items())
         ],
     }
 

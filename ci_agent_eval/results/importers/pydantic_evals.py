@@ -10,13 +10,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem, ToolDocument
+from ci_agent_eval.results.importers.protocol import (
+    EpisodeData,
+    ImportProblem,
+    ScoreRule,
+    ToolDocument,
+)
+from ci_agent_eval.results.importers.score_verdicts import build_score
 from ci_agent_eval.results.importers.values import (
     as_amount,
     as_mapping,
     as_milliseconds,
     as_name,
-    as_number,
     as_objects,
     as_text,
     build_usage,
@@ -30,6 +35,7 @@ class PydanticEvalsImporter:
     """Imports the JSON of an `EvaluationReport`."""
 
     tool = "pydantic-evals"
+    score_rule: ScoreRule = "thresholds"
 
     def can_import(self, document: ToolDocument) -> bool:
         """Return whether the document has the lists of cases and failures."""
@@ -78,7 +84,6 @@ def _build_case_fields(case: ReportCase) -> EpisodeData:
         for failure in as_objects(case.get("evaluator_failures"))
     ]
     fields: EpisodeData = {
-        "outcome": "passed",
         "assertions": assertions,
         "scores": list(_iterate_scores(case)),
         "duration_ms": as_milliseconds(case.get("task_duration")),
@@ -86,9 +91,6 @@ def _build_case_fields(case: ReportCase) -> EpisodeData:
     }
     if broken:
         return fields | {"outcome": "error", "reason": "; ".join(broken)}
-    if not assertions:
-        reason = "it was not judged: no evaluator of it says true or false"
-        return fields | {"outcome": "error", "reason": reason}
     return fields
 
 
@@ -113,8 +115,7 @@ def _iterate_assertions(case: ReportCase) -> Iterator[EpisodeData]:
 def _iterate_scores(case: ReportCase) -> Iterator[EpisodeData]:
     for name, found in sorted(as_mapping(case.get("scores")).items()):
         result = as_mapping(found)
-        if (value := as_number(result.get("value"))) is not None:
-            yield {"name": name, "value": value, "reason": as_text(result.get("reason"))}
+        yield build_score(name, result.get("value"), as_text(result.get("reason")))
 
 
 def _iterate_user_turns(case: ReportCase) -> Iterator[EpisodeData]:

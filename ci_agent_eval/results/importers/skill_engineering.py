@@ -11,7 +11,12 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem, ToolDocument
+from ci_agent_eval.results.importers.protocol import (
+    EpisodeData,
+    ImportProblem,
+    ScoreRule,
+    ToolDocument,
+)
 from ci_agent_eval.results.importers.score_verdicts import build_stop_fields
 from ci_agent_eval.results.importers.values import (
     as_amount,
@@ -48,6 +53,7 @@ class SkillEngineeringImporter:
     """Imports the results of a session."""
 
     tool = "pytest-skill-engineering (--aitest-json)"
+    score_rule: ScoreRule = "thresholds"
 
     def can_import(self, document: ToolDocument) -> bool:
         """Return whether the document has the session's list of prices, or a run's outcome."""

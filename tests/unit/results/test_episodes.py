@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import episodes as module
-from ci_agent_eval.results.episodes import ParsedEpisode, ReadProblem, read_episodes
+from ci_agent_eval.results.episodes import ParsedEpisode, read_episodes
+from ci_agent_eval.results.json_text import ReadProblem
 from ci_agent_eval.results.load import load_results
 from tests.builders import episode, failing, journal_line
 

@@ -86,6 +86,43 @@ def test_a_folder_without_results_is_a_finding(tmp_path: Path) -> None:
     assert [f.kind for f in find_result_files([], ["empty"], tmp_path).findings] == ["no_results"]
 
 
+def test_a_folder_without_a_run_holds_files_of_other_tools(tmp_path: Path) -> None:
+    names = ("b.json", "sub/a.jsonl", "c.csv", "log.EVAL", "junit/t.xml")
+    touch(tmp_path, *(f"out/{name}" for name in names), "out/notes.md", "out/.hidden.json")
+    found = find_result_files(["out"], [], tmp_path)
+    assert [file.where for file in found.episodes] == [
+        "out/b.json",
+        "out/c.csv",
+        "out/log.EVAL",
+        "out/sub/a.jsonl",
+    ]
+    assert junit_names(found) == ["out/junit/t.xml"]
+    assert found.findings == ()
+
+
+def test_a_folder_with_a_run_holds_nothing_else(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/run", episode())
+    touch(tmp_path, "out/other.json", "out/run/ctrf.json")
+    found = find_result_files(["out"], [], tmp_path)
+    assert ([run.folder for run in found.runs], found.episodes) == (["out/run"], ())
+
+
+@pytest.mark.parametrize("name", ["results.json", "junit.xml"])
+def test_a_file_of_another_tool_with_our_name_hides_no_others(name: str, tmp_path: Path) -> None:
+    touch(tmp_path, f"out/{name}", "out/scores.csv")
+    found = find_result_files(["out"], [], tmp_path)
+    assert [file.where for file in found.episodes] == ["out/scores.csv"]
+    assert [run.folder for run in found.runs] == ["out"]
+
+
+def test_too_many_files_are_named_by_a_pattern(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"out/{number}.json" for number in range(1001)))
+    found = find_result_files(["out"], [], tmp_path)
+    (finding,) = found.findings
+    assert "1001 files" in finding.message
+    assert found.episodes == ()
+
+
 @pytest.mark.parametrize("pattern", ["", "  ", "a\0b"])
 def test_a_pattern_without_meaning_is_a_usage_error(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="give a file, a folder, or a pattern"):

@@ -142,6 +142,7 @@ def test_the_value_above_leaves_no_text_unset():
         "stop_reason",  # one of the contract's words
         "duration_ms",
         "turns",
+        "reasoning",
     }
     assert set(nones_in(LOADED)) == figures
 

@@ -14,12 +14,8 @@ from hypothesis import strategies as st
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import parallel_jsonl as module
-from ci_agent_eval.results.episodes import (
-    ParsedEpisode,
-    ReadProblem,
-    identify_episode,
-    read_episodes,
-)
+from ci_agent_eval.results.episodes import ParsedEpisode, identify_episode, read_episodes
+from ci_agent_eval.results.json_text import ReadProblem
 from ci_agent_eval.results.parallel_jsonl import ParallelLineReader, ParsedLine
 from ci_agent_eval.results.samples import SampleCollector
 from ci_agent_eval.results.spool import EpisodeSpool

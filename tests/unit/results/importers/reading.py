@@ -6,13 +6,14 @@ import io
 import json
 from pathlib import Path
 
-from ci_agent_eval.results.episodes import ReadProblem, read_episodes
+from ci_agent_eval.results.episodes import read_episodes
+from ci_agent_eval.results.json_text import ReadProblem
 
 FILES = Path(__file__).parents[3] / "fixtures/interchange"
 
 
 def read(name):
-    found = read_document(json.loads((FILES / name).read_text()))
+    found = read_document(loaded(name))
     assert not any(isinstance(item, ReadProblem) for item in found)
     return {(e.scenario_id, e.agent, e.iteration): e for e in (r.episode for r in found)}
 
@@ -30,4 +31,8 @@ def problems(document):
 
 
 def loaded(name):
-    return json.loads((FILES / name).read_text())
+    """A file's document; of JSON lines the list of records."""
+    text = (FILES / name).read_text()
+    if name.endswith(".jsonl"):
+        return [json.loads(line) for line in text.splitlines()]
+    return json.loads(text)

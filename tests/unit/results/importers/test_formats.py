@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ci_agent_eval.results.episodes import ParsedEpisode, ReadProblem, read_episodes
+from ci_agent_eval.results.episodes import ParsedEpisode, read_episodes
+from ci_agent_eval.results.importers.records import build_document
 from ci_agent_eval.results.importers.registry import IMPORTERS
+from ci_agent_eval.results.json_text import ReadProblem
 from tests.unit.results.importers.reading import FILES, loaded, read_document
 
 EXAMPLES = {
@@ -18,7 +23,17 @@ EXAMPLES = {
     "opik-experiment": "opik/experiment.json",
     "opik-artifact": "opik/artifact.json",
     "pytest-skill-engineering": "pytest_skill_engineering/once.json",
+    "promptfoo-lines": "promptfoo/lines.jsonl",
+    "lm-eval-results": "lm_eval/results.json",
+    "lm-eval-samples": "lm_eval/samples.jsonl",
+    "openai-evals": "openai_evals/log.jsonl",
+    "ragas": "ragas/records.json",
+    "ctrf": "ctrf/jest.json",
 }
+
+
+NO_TOTALS = {"promptfoo-lines", "lm-eval-samples"}
+"""Lines that do not say how many there are."""
 
 
 def test_every_format_has_a_file_of_its_own_tool():
@@ -27,7 +42,7 @@ def test_every_format_has_a_file_of_its_own_tool():
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_file_is_recognised_by_one_reader_alone(name):
-    document = loaded(EXAMPLES[name])
+    document = build_document(loaded(EXAMPLES[name]), "any.json")
     assert [key for key, reader in IMPORTERS.items() if reader.can_import(document)] == [name]
 
 
@@ -43,10 +58,13 @@ EMPTIED = {
         "tests": [],
         "models_without_pricing": [],
     },
+    "lm-eval-results": {"results": {}, "configs": {}, "versions": {}},
+    "ragas": {"user_input": {}, "response": {}},
+    "ctrf": {"results": {"tool": {}, "summary": {}, "tests": []}},
 }
 
 
-@pytest.mark.parametrize("name", IMPORTERS)
+@pytest.mark.parametrize("name", EMPTIED)
 def test_a_file_without_results_proves_nothing(name):
     (problem,) = read_document(EMPTIED[name])
     assert problem.kind == "no_results"
@@ -76,9 +94,19 @@ def test_an_unknown_document_says_what_is_read():
 @pytest.mark.parametrize("name", EXAMPLES.values())
 def test_a_file_that_is_cut_off_is_unreadable(name):
     data = (FILES / name).read_bytes()
-    (problem,) = read_episodes(io.BytesIO(data[: len(data) // 2]), "cut.json")
-    assert isinstance(problem, ReadProblem)
-    assert "not JSON" in problem.message
+    found = read_episodes(io.BytesIO(data[: len(data) // 2]), f"cut{Path(name).suffix}")
+    problems = [item.message for item in found if isinstance(item, ReadProblem)]
+    assert any("not JSON" in problem or "cut off" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("name", sorted({*EXAMPLES} - NO_TOTALS))
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_a_file_that_is_cut_off_anywhere_is_noticed(name, data):
+    content = (FILES / EXAMPLES[name]).read_bytes().rstrip()
+    cut = data.draw(st.integers(1, len(content) - 1))
+    found = read_episodes(io.BytesIO(content[:cut]), f"cut{Path(EXAMPLES[name]).suffix}")
+    assert any(isinstance(item, ReadProblem) for item in found)
 
 
 def test_one_broken_result_does_not_lose_the_others():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,12 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.results.episodes import ParsedEpisode, read_episodes
+from ci_agent_eval.contract.result_mapping import ResultMapping
+from ci_agent_eval.results.episodes import ImportRules, ParsedEpisode, ReadProblem, read_episodes
+from ci_agent_eval.results.importers.mapped import read_mapped_file
 from ci_agent_eval.results.importers.registry import IMPORTERS
+from tests.unit.results.importers.reading import loaded
 
-FILES = Path(__file__).parents[3] / "fixtures/interchange"
 DOCUMENTS = {
     "promptfoo": "promptfoo/once.json",
     "inspect-ai": "inspect_ai/once.json",
@@ -26,6 +27,12 @@ DOCUMENTS = {
     "opik-experiment": "opik/experiment.json",
     "opik-artifact": "opik/artifact.json",
     "pytest-skill-engineering": "pytest_skill_engineering/once.json",
+    "promptfoo-lines": "promptfoo/lines.jsonl",
+    "lm-eval-results": "lm_eval/results.json",
+    "lm-eval-samples": "lm_eval/samples.jsonl",
+    "openai-evals": "openai_evals/log.jsonl",
+    "ragas": "ragas/columns.json",
+    "ctrf": "ctrf/jest.json",
 }
 ANY_LEAF = st.one_of(
     st.none(),
@@ -54,8 +61,10 @@ def read(document: Any) -> None:
         if isinstance(item, ParsedEpisode):
             build_episode_record(item.episode)
             canonical_json(item.episode)
-        else:
+        elif isinstance(item, ReadProblem):
             assert item.message
+        else:
+            assert item.title
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -87,7 +96,7 @@ def smaller(document: Any) -> Any:
     return document
 
 
-SMALL = {name: smaller(json.loads((FILES / file).read_text())) for name, file in DOCUMENTS.items()}
+SMALL = {name: smaller(loaded(file)) for name, file in DOCUMENTS.items()}
 PLACES = {name: places(document) for name, document in SMALL.items()}
 
 
@@ -104,8 +113,35 @@ def test_any_value_at_any_place_raises_nothing(name, data):
 @given(document=st.dictionaries(st.text(max_size=12), ANY_JSON, max_size=4))
 def test_any_object_is_read_by_any_reader_without_raising(name, document):
     importer = IMPORTERS[name]
-    importer.can_import(document)
-    list(importer.iterate_episodes(document))
+    if importer.can_import(document):
+        list(importer.iterate_episodes(document))
+
+
+MAPPING = ResultMapping(
+    files="*",
+    id="id",
+    outcome="a",
+    outcomes={"ok": "passed"},
+    scores={"b": "b.0"},
+    cost_usd="c",
+    input_tokens="d",
+    output_tokens="d",
+    error="e",
+)
+
+
+@QUIET
+@given(
+    records=st.lists(
+        st.dictionaries(st.sampled_from(["id", "a", "b", "c", "d", "e"]), ANY_JSON) | ANY_JSON
+    )
+)
+def test_any_record_passes_by_its_mapping_only(records):
+    content = json.dumps(records).encode()
+    found = read_mapped_file(io.BytesIO(content), "a.json", MAPPING, ImportRules())
+    passing = [r for r in records if isinstance(r, dict) and r.get("a") == "ok"]
+    episodes = [item.episode for item in found if isinstance(item, ParsedEpisode)]
+    assert sum(episode.outcome == "passed" for episode in episodes) <= len(passing)
 
 
 @pytest.mark.parametrize("name", IMPORTERS)

@@ -107,6 +107,11 @@ ALL = (
     "opik/experiment.json",
     "opik/artifact.json",
     "pytest_skill_engineering/repeated.json",
+    "lm_eval/results.json",
+    "lm_eval/samples.jsonl",
+    "openai_evals/log.jsonl",
+    "ragas/table.csv",
+    "ctrf/jest.json",
 )
 
 
@@ -129,3 +134,22 @@ def test_secrets_are_taken_out(folder):
         text = "".join(spool.iterate_lines())
     assert "***" in text
     assert "weather" not in text
+
+
+def test_a_folder_is_read_as_its_files_are(folder):
+    root = folder(*ALL)
+    (root / "notes.md").write_text("no result")
+    found = load_results(["."], [], root=root)
+    named = load_results([name.replace("/", "-") for name in ALL], [], root=root)
+    assert not found.findings
+    assert (found.episodes, found.tests) == (named.episodes, named.tests)
+
+
+def test_a_file_of_a_folder_that_is_no_result_is_a_finding(folder):
+    root = folder("promptfoo/once.json")
+    (root / "package.json").write_text("{}")
+    found = load_results(["."], [], root=root)
+    assert [(one.kind, one.where) for one in found.findings] == [
+        ("unreadable_file", "package.json")
+    ]
+    assert len(found.episodes) == 10

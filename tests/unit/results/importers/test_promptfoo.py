@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from tests.unit.results.importers.reading import loaded, problems, read, read_document
 
@@ -106,3 +108,25 @@ class TestPromptfoo:
         before = read_document(document)
         document["results"]["results"].reverse()
         assert [r.episode for r in read_document(document)] == [r.episode for r in before]
+
+
+class TestLines:
+    def test_lines_hold_the_same_as_the_whole_file(self):
+        found, whole = read("promptfoo/lines.jsonl"), read("promptfoo/once.json")
+        assert {key: (e.outcome, e.assertions) for key, e in found.items()} == {
+            key: (e.outcome, e.assertions) for key, e in whole.items()
+        }
+
+    @pytest.mark.parametrize("number", range(10))
+    def test_a_lost_line_is_noticed(self, number):
+        records = loaded("promptfoo/lines.jsonl")
+        del records[number]
+        assert [problem.kind for problem in problems(records)] == ["declared_counts_differ"]
+
+    def test_a_repeated_line_is_noticed(self):
+        records = loaded("promptfoo/lines.jsonl")
+        assert [problem.kind for problem in problems([*records, records[0]])] == ["duplicate"]
+
+    def test_a_line_of_something_else_is_noticed(self):
+        (problem,) = problems([*loaded("promptfoo/lines.jsonl"), {"a": 1}])
+        assert "no result" in problem.message
