@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from ci_agent_eval.app.report_folder import PAGE_NAME
+from ci_agent_eval.config.options import DEFAULT_ARTIFACT
+from scripts.reference import build_example_workflows
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = {
     path.stem: path.read_text() for path in sorted((ROOT / "docs/workflows").glob("*.yml"))
@@ -27,6 +31,10 @@ def uses(name, action):
     return next(step for step in steps(name) if step.get("uses", "").startswith(action))
 
 
+def test_the_files_are_those_that_init_writes():
+    assert {f"{name}.yml": text for name, text in WORKFLOWS.items()} == build_example_workflows()
+
+
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_page_shows_it_word_for_word(name):
     assert f"```yaml\n{WORKFLOWS[name]}```" in PAGES
@@ -36,7 +44,7 @@ def test_a_page_shows_it_word_for_word(name):
 def test_it_gives_inputs_that_the_action_has(name):
     known = parsed((ROOT / "action.yml").read_text())["inputs"]
     given = [step["with"] for step in steps(name) if "agent-eval-action" in step.get("uses", "")]
-    assert given
+    assert given or name == "no-docker"
     assert all(set(inputs) <= set(known) for inputs in given)
 
 
@@ -83,24 +91,58 @@ def test_shards_are_reported_by_one_job_whatever_became_of_them():
     assert shard["strategy"]["fail-fast"] is False
     assert shard["permissions"] == {"contents": "read"}
     assert (report["needs"], report["if"]) == ("shard", "always()")
-    uploaded = uses("shards", "actions/upload-artifact")
+    uploaded = next(s for s in shard["steps"] if "upload-artifact" in s.get("uses", ""))
     fetched = uses("shards", "actions/download-artifact")["with"]
     assert (uploaded["if"], uploaded["with"]["overwrite"]) == ("always()", True)
     name = uploaded["with"]["name"]
     assert fetched["pattern"] == name.replace("${{ matrix.shard }}", "*")
-    (reporting,) = (s["with"] for s in report["steps"] if "agent-eval-action" in s["uses"])
+    reporting = next(s["with"] for s in report["steps"] if "agent-eval-action" in s["uses"])
     assert reporting == {
         "mode": "report",
         "results": f"{fetched['path']}/*",
         "jobs-result": "${{ needs.shard.result }}",
+        "publish": "false",
     }
+
+
+def find_publishing_job(name):
+    (job,) = (
+        job
+        for job in parsed(WORKFLOWS[name])["jobs"].values()
+        if any(step.get("id") == "page" for step in job["steps"])
+    )
+    return job["steps"]
+
+
+@pytest.mark.parametrize("name", sorted(WORKFLOWS.keys() - {"fork-run"}))
+def test_the_page_is_uploaded_before_the_report_is_published(name):
+    shown = find_publishing_job(name)
+    at = next(number for number, step in enumerate(shown) if step.get("id") == "page")
+    before, page, after = shown[at - 1], shown[at], shown[at + 1]
+    address = "${{ steps.page.outputs.artifact-url }}"
+    assert page["with"]["path"] == f"agent-eval-report/{PAGE_NAME}"
+    assert (page["with"]["archive"], page["with"]["overwrite"]) == (False, True)
+    assert page["if"] == "always()"
+    assert after["if"] == f"always() && steps.{before['id']}.outcome != 'skipped'"
+    if name == "no-docker":
+        assert after["run"] == "agent-eval publish"
+        assert after["env"]["AGENT_EVAL_REPORT_URL"] == address
+    else:
+        assert before["with"]["publish"] == "false"
+        assert (after["with"]["mode"], after["with"]["report-url"]) == ("publish", address)
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_artifacts_of_a_workflow_have_different_names(name):
+    uploads = [s["with"] for s in steps(name) if "upload-artifact" in s.get("uses", "")]
+    names = [given.get("name", Path(given["path"]).name) for given in uploads]
+    assert len(set(names)) == len(names)
+    assert all("matrix.shard" in name for name in names if "shard" in name)
 
 
 @pytest.mark.parametrize("name", ["fork-run", "baseline"])
 def test_what_is_uploaded_is_what_is_looked_for(name):
-    from ci_agent_eval.config.options import DEFAULT_ARTIFACT
-
-    given = uses(name, "actions/upload-artifact")
-    assert given["with"]["name"] == DEFAULT_ARTIFACT
+    (given,) = (s for s in steps(name) if s.get("with", {}).get("name") == DEFAULT_ARTIFACT)
+    assert given["with"]["path"] == "agent-eval-report/"
     assert given["if"] == "always()"
     assert "push" in parsed(WORKFLOWS[name])["on"]

@@ -1,0 +1,206 @@
+"""The facts of a repository that its first files depend on, read from the disk."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ci_agent_eval.app.setup.frameworks import (
+    DefinedAgent,
+    KnownFramework,
+    find_agent,
+    find_required_framework,
+)
+from ci_agent_eval.errors import InputError
+
+MAX_SOURCES = 2_000
+"""Python files that are searched for an agent."""
+MAX_SOURCE_BYTES = 1_000_000
+
+_SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
+_TEST_GROUPS = ("test", "tests", "testing", "dev")
+_KEYS: Mapping[str, str] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google-adk": "GOOGLE_API_KEY",
+    "google-genai": "GOOGLE_API_KEY",
+}
+_USES_US = re.compile(r"uses:\s*\S*/agent-eval-action\b|\bagent-eval run\b")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAgent:
+    """An agent in the project's code."""
+
+    file: str
+    module: str
+    agent: DefinedAgent
+
+
+@dataclass(frozen=True)
+class ProjectRepository:
+    """A git repository, and the folder in it whose agent is tested."""
+
+    root: Path
+    folder: Path
+
+    @classmethod
+    def find(cls, start: Path) -> ProjectRepository:
+        """Return the repository that contains a folder. Raises InputError outside of one."""
+        for root in (start, *start.parents):
+            if (root / ".git").exists():
+                return cls(root, start)
+        raise InputError(f"{start}: is in no git repository; go to one, or run `git init` first")
+
+    @property
+    def prefix(self) -> str:
+        """The folder's path in the repository with a final slash; empty for the root."""
+        relative = self.folder.relative_to(self.root).as_posix()
+        return "" if relative == "." else f"{relative}/"
+
+    @cached_property
+    def default_branch(self) -> str:
+        """The branch of `origin/HEAD`, else the current one, else `main`."""
+        for name in ("refs/remotes/origin/HEAD", "HEAD"):
+            text = _read_text(self.root / ".git" / name)
+            found = re.fullmatch(r"ref: refs/(?:remotes/origin|heads)/([\w./-]+)\s*", text)
+            if found:
+                return found[1]
+        return "main"
+
+    @cached_property
+    def _pyproject(self) -> Mapping[str, Any]:
+        try:
+            return tomllib.loads(_read_text(self.folder / "pyproject.toml"))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{self.prefix}pyproject.toml: it cannot be read: {error}") from error
+
+    @property
+    def test_folder(self) -> str:
+        """The folder of the suite in the repository: below the project's own tests."""
+        options = _get_table(self._pyproject, "tool", "pytest", "ini_options")
+        paths = options.get("testpaths")
+        first = paths.split()[0] if isinstance(paths, str) and paths.split() else None
+        if isinstance(paths, list) and paths and isinstance(paths[0], str):
+            first = paths[0]
+        if first is None:
+            names = ("tests", "test")
+            first = next((name for name in names if (self.folder / name).is_dir()), "tests")
+        return f"{self.prefix}{first.strip('/')}/episodes"
+
+    @property
+    def install_commands(self) -> tuple[str, ...]:
+        """The commands that install the project and what its tests need."""
+        if (self.folder / "requirements.txt").is_file():
+            return (f"pip install -r {self.prefix}requirements.txt",)
+        if not (self.folder / "pyproject.toml").is_file():
+            return ()
+        place = f"./{self.prefix.rstrip('/')}" if self.prefix else "."
+        extras = _get_table(self._pyproject, "project", "optional-dependencies")
+        groups = _get_table(self._pyproject, "dependency-groups")
+        for name in _TEST_GROUPS:
+            if name in extras:
+                return (f"pip install '{place}[{name}]'",)
+            if name in groups:
+                return (f"pip install {place} --group {self.prefix}pyproject.toml:{name}",)
+        return (f"pip install {place}",)
+
+    @property
+    def framework(self) -> KnownFramework | None:
+        """The agent framework among the dependencies, or that the code imports."""
+        return find_required_framework(iter(self._requirements)) or (
+            self.agent.agent.framework if self.agent else None
+        )
+
+    @property
+    def key(self) -> str | None:
+        """The environment variable with the key of the agent's model; None without an agent."""
+        if self.framework is None:
+            return None
+        text = "\n".join(self._requirements).lower()
+        return next((key for name, key in _KEYS.items() if name in text), "OPENAI_API_KEY")
+
+    @cached_property
+    def agent(self) -> FoundAgent | None:
+        """An agent that the project's code defines, in the file that most likely starts it."""
+        sources = itertools.islice(self._iterate_sources(), MAX_SOURCES)
+        found = [
+            FoundAgent(path.as_posix(), _name_module(path), agent)
+            for path in sources
+            if (agent := find_agent(_read_text(self.folder / path, MAX_SOURCE_BYTES))) is not None
+        ]
+        return min(found, key=_rate_agent, default=None)
+
+    @property
+    def own_workflow(self) -> str | None:
+        """A workflow that uses agent-eval already."""
+        folder = self.root / ".github/workflows"
+        for path in sorted(folder.glob("*.y*ml")):
+            if _USES_US.search(_read_text(path)):
+                return path.relative_to(self.root).as_posix()
+        return None
+
+    @cached_property
+    def _requirements(self) -> tuple[str, ...]:
+        files = sorted(self.folder.glob("requirements*.txt"))
+        lines = [line for path in files for line in _read_text(path).splitlines()]
+        project = _get_table(self._pyproject, "project")
+        lists = [project.get("dependencies")]
+        lists += _get_table(project, "optional-dependencies").values()
+        lists += _get_table(self._pyproject, "dependency-groups").values()
+        for entries in lists:
+            if isinstance(entries, list):
+                lines += [entry for entry in entries if isinstance(entry, str)]
+        return (*lines, *_get_table(self._pyproject, "tool", "poetry", "dependencies"))
+
+    def _iterate_sources(self) -> Iterator[Path]:
+        """Yield the Python files of the project without its tests, relative to its folder."""
+        for folder, folders, names in os.walk(self.folder):
+            folders[:] = sorted(
+                name
+                for name in folders
+                if not name.startswith((".", "test")) and name not in _SKIPPED
+            )
+            relative = Path(folder).relative_to(self.folder)
+            for name in sorted(names):
+                if name.endswith(".py") and not name.startswith(("test_", "conftest")):
+                    yield relative / name
+
+
+_LIKELY_NAMES = ("agent", "agents", "main", "app", "graph", "__init__")
+
+
+def _rate_agent(found: FoundAgent) -> tuple[int, int, str]:
+    stem = Path(found.file).stem
+    rank = _LIKELY_NAMES.index(stem) if stem in _LIKELY_NAMES else len(_LIKELY_NAMES)
+    return (rank, found.file.count("/"), found.file)
+
+
+def _name_module(path: Path) -> str:
+    parts = list(path.with_suffix("").parts)
+    if parts[0] == "src" and len(parts) > 1:
+        parts = parts[1:]
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts.pop()
+    return ".".join(parts)
+
+
+def _read_text(path: Path, limit: int = 10_000_000) -> str:
+    """Return a file's text; empty if it cannot be read, or is too long."""
+    try:
+        return path.read_text("utf-8") if path.stat().st_size <= limit else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _get_table(data: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    for name in names:
+        value = data.get(name)
+        data = value if isinstance(value, dict) else {}
+    return data
