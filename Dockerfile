@@ -3,6 +3,8 @@
 #   /opt/suite        the suite: pytest and pydantic; the `install` input installs here. The
 #                     package is not installed in it: the runner lends it the plugin's source, so
 #                     pip in there never asks for the reporter's pins.
+# The last stage starts from nothing: a layer that removes files of the base would not make the
+# image smaller (docs/decisions/0062-image-from-scratch.md).
 ARG BASE=python:3.13-slim-trixie
 
 FROM ${BASE} AS build
@@ -10,25 +12,27 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=igno
 WORKDIR /src
 COPY requirements/ requirements/
 # PyGithub signs what GitHub Apps send with cryptography: nobody does here, and its import alone
-# takes a sixth of PyGithub's time. So it goes, as NumPy's tests do.
+# takes a sixth of PyGithub's time. So it goes, with all of NumPy that only its developers use.
 RUN python3 -m venv /build \
     && /build/bin/pip install --quiet --require-hashes --requirement requirements/build.txt \
     && python3 -m venv --without-pip /opt/agent-eval \
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --require-hashes --requirement requirements/action.txt \
-    && find /opt/agent-eval/lib/python3*/site-packages/numpy -type d -name tests -prune -exec rm -r {} + \
+    && find /opt/agent-eval/lib/python3*/site-packages/numpy \( -type d \( -name tests -o -name f2py -o -name include \) -prune -o -name '*.pyi' \) -exec rm -r {} + \
     && /build/bin/pip --python /opt/agent-eval/bin/python uninstall --quiet --yes cryptography \
     && python3 -m venv /opt/suite \
     && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement requirements/suite.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY ci_agent_eval/ ci_agent_eval/
 # Bytecode that is never checked against its source starts fastest, and nothing here changes. The
-# page's template is compiled, too.
+# page's template is compiled, too. Pygments' 600 lexers and styles are left as they are: pytest
+# uses one of each. Both environments hold pydantic: its equal files are stored once, and pip
+# replaces a file rather than write into it.
 # The build backend comes from /build, so that it is not in the image.
 RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir dist . \
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
-    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt \
-    && find /opt/agent-eval/lib/python3*/site-packages/ci_agent_eval/render/html/assets -maxdepth 0 -execdir mkdir assets/compiled ';' \
-    && /opt/agent-eval/bin/python -I -c 'from ci_agent_eval.render.html import assets; assets.load_template()'
+    && python3 -m compileall -q -j 0 -x 'pygments/(lexers|styles)/' --invalidation-mode unchecked-hash /opt \
+    && /opt/agent-eval/bin/python -I -c 'from ci_agent_eval.render.html import assets; assets.load_template()' \
+    && hardlink --quiet --ignore-time /opt
 
 # A baseline may be in the history (git:REF:PATH), and `install` may clone what the suite needs.
 # Debian's package of git brings Perl with it, a hundred megabytes in all: this takes what those
@@ -52,17 +56,31 @@ RUN mkdir /git \
         cp --dereference "$library" "$place"; \
     done
 
-FROM ${BASE}
+# The base without the files that Debian's slim images leave out, and without its pip: the suite's
+# environment has one. Official slim images carry no bytecode of the standard library: the import
+# leaves what we use.
+FROM ${BASE} AS base
+COPY --from=build /opt /opt
+RUN find /usr/share/doc -type f ! -name copyright -delete \
+    && find /usr/share/doc -mindepth 1 -type d -empty -delete \
+    && find /var/lib/apt/lists /var/cache /var/log -type f -delete \
+    && rm -rf /usr/share/man /usr/share/info /usr/share/lintian /usr/share/locale \
+    && find /usr \( -path '*/python3*/*-packages/pip*' -o -path '*/bin/pip*' \) -prune -exec rm -r {} + \
+    && /opt/agent-eval/bin/python -c 'import asyncio, sqlite3, ci_agent_eval.app.cli, ci_agent_eval.app.action, ci_agent_eval.github.client' \
+    && rm -r /opt/agent-eval /opt/suite
+
+FROM scratch
 LABEL org.opencontainers.image.title="agent-eval" \
       org.opencontainers.image.description="Agent tests as a required status check" \
       org.opencontainers.image.licenses="MIT"
+# hadolint ignore=DL3067
+COPY --from=base / /
 COPY --from=git /git /
 COPY --from=build /opt /opt
-# Official slim images carry no bytecode of the standard library: this import leaves what we use.
-RUN ["/opt/agent-eval/bin/python", "-c", "import asyncio, sqlite3, ci_agent_eval.app.cli, ci_agent_eval.app.action, ci_agent_eval.github.client"]
 # A suite run as root leaves no root-owned bytecode in the user's workspace, progress is printed
 # at once, and the user's `install` command needs no cache and no advice.
-ENV AGENT_EVAL_PYTHON=/opt/suite/bin/python \
+ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+    AGENT_EVAL_PYTHON=/opt/suite/bin/python \
     PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 # Actions run as root (the workspace is root's), so there is no USER.

@@ -38,6 +38,9 @@ def image(engine: None) -> str:
     return name
 
 
+ACT = "v0.2.89"
+
+
 @dataclass(frozen=True)
 class Fake:
     """GitHub's fake in its own process."""
@@ -106,6 +109,40 @@ def pull_request_event() -> dict[str, Any]:
         "pull_request": {"number": 7, "head": head, "base": base},
         "repository": repository,
     }
+
+
+def install_go_program(source: str) -> Path:
+    """Return the program of a pinned Go package, built once and kept in the user's cache."""
+    package, _, version = source.partition("@")
+    name = package.rpartition("/")[2]
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    program = cache / "ci-agent-eval" / f"{name}-{version}" / name
+    if not program.exists():
+        if shutil.which("go") is None:
+            pytest.skip(f"{name}: no Go toolchain here to build it with")
+        built = run(["go", "install", source], timeout=600, GOBIN=str(program.parent))
+        if built.returncode != 0:
+            pytest.skip(f"{name}: `go install {source}` failed: {built.stdout[-400:]}")
+    return program
+
+
+@pytest.fixture(scope="session")
+def act() -> Path:
+    """act, a runner that others wrote."""
+    return install_go_program(f"github.com/nektos/act@{ACT}")
+
+
+def commit_as_shop(folder: Path) -> None:
+    """Commit a folder in a new repository that act takes for octo/shop."""
+    author = ["-c", "user.name=octocat", "-c", "user.email=octocat@example.com"]
+    for command in (
+        ["init", "--quiet", "--initial-branch", "main"],
+        ["remote", "add", "origin", "https://github.com/octo/shop"],
+        ["add", "--all"],
+        [*author, "commit", "--quiet", "--message", "start"],
+    ):
+        done = run(["git", "-C", folder, *command])
+        assert done.returncode == 0, done.stdout
 
 
 @pytest.fixture

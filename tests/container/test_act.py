@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
-from tests.container.conftest import HEAD, pull_request_event
+from tests.container.conftest import HEAD, commit_as_shop, pull_request_event
 from tests.container.engine import BASE, ROOT, run
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(1200)]
-
-ACT = "v0.2.89"
-
-
-@pytest.fixture(scope="session")
-def act() -> Path:
-    """The pinned act, built once by the Go toolchain and kept in the user's cache."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    program = cache / "ci-agent-eval" / f"act-{ACT}" / "act"
-    if not program.exists():
-        if shutil.which("go") is None:
-            pytest.skip("act: no Go toolchain here to build it with")
-        source = f"github.com/nektos/act@{ACT}"
-        built = run(["go", "install", source], timeout=600, GOBIN=str(program.parent))
-        if built.returncode != 0:
-            pytest.skip(f"act: `go install {source}` failed: {built.stdout[-400:]}")
-    return program
 
 
 def own_workflow() -> dict:
@@ -55,15 +37,7 @@ def checkout(tmp_path: Path) -> Path:
     workflow = folder / ".github" / "workflows" / "agent-eval.yml"
     workflow.parent.mkdir(parents=True)
     YAML().dump(own_workflow(), workflow)
-    author = ["-c", "user.name=octocat", "-c", "user.email=octocat@example.com"]
-    for command in (
-        ["init", "--quiet", "--initial-branch", "main"],
-        ["remote", "add", "origin", "https://github.com/octo/shop"],
-        ["add", "--all"],
-        [*author, "commit", "--quiet", "--message", "start"],
-    ):
-        done = run(["git", "-C", folder, *command])
-        assert done.returncode == 0, done.stdout
+    commit_as_shop(folder)
     return folder
 
 

@@ -92,7 +92,8 @@ def test_report_mode_says_of_a_run_what_run_mode_said(github, runner):
     ran = job.step(mode="report", results="earlier")
 
     assert ran.status == 1, ran.log
-    moved = the_one_comment(second)["body"].replace("`earlier/", "`agent-eval-report/")
+    body = the_one_comment(second)["body"].replace(second.url, first.url)
+    moved = body.replace("`earlier/", "`agent-eval-report/")
     assert moved == the_one_comment(first)["body"]
     told = ("conclusion", "title", "annotations")
     assert [the_one_check_run(second)[key] for key in told] == [
@@ -228,5 +229,6 @@ def test_a_baseline_in_the_history_is_read_by_the_image_s_git(github, runner):
 
     assert ran.status == 1, ran.log
     body = the_one_comment(fake)["body"]
-    assert "1 scenario vanished" in body
-    assert "half for the suite as a whole" in body
+    commit = run([*git, "rev-parse", "--short=7", "HEAD"]).stdout.strip()
+    assert f"compared with 1 run of `HEAD@{commit}`" in body
+    assert "1 vanished scenario: `before`" in body

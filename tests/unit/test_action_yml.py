@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from ci_agent_eval.app.report_publication import build_outputs
-from ci_agent_eval.config.inputs import ACTION_INPUTS
+from ci_agent_eval.config.inputs import ACTION_INPUTS, RUN_INPUTS
 from ci_agent_eval.config.options import OPTIONS
 from scripts import reference
 from tests.builders import episode, evaluated, report
 
-ROOT = Path(__file__).parents[2]
 ADDRESSES = {"comment-url", "check-run-url"}
 
 
-def section(name):
-    """Return the entries of a top-level mapping of action.yml with their descriptions."""
-    text = (ROOT / "action.yml").read_text()
+def section(name, path=reference.ACTION):
+    """Return the entries of a top-level mapping of an action with their descriptions."""
+    text = path.read_text("utf-8")
     body = re.search(rf"^{name}:\n(.*?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)[1]
     entries = re.findall(r"^  ([\w-]+):\n((?:    .*\n|\n)+)", body, re.MULTILINE)
     return {entry: describe(block) for entry, block in entries}
@@ -40,9 +38,18 @@ def test_the_outputs_are_those_the_code_sets(tmp_path):
 
 
 def test_action_yml_and_the_reference_page_are_generated_from_the_tables():
-    action, page = reference.ACTION.read_text("utf-8"), reference.PAGE.read_text("utf-8")
+    action = reference.ACTION.read_text("utf-8")
     assert reference.render_action(action) == action, "run `make reference`"
-    assert reference.render_page(page, action) == page, "run `make reference`"
+    for path in reference.PAGES:
+        page = path.read_text("utf-8")
+        assert reference.render_page(page, action) == page, "run `make reference`"
+
+
+def test_the_action_without_docker_is_generated_from_the_same_tables():
+    action, text = reference.ACTION.read_text("utf-8"), reference.REPORT_ACTION.read_text("utf-8")
+    assert reference.render_report_action(text, action) == text, "run `make reference`"
+    assert set(section("inputs", reference.REPORT_ACTION)) == set(section("inputs")) - RUN_INPUTS
+    assert set(section("outputs", reference.REPORT_ACTION)) == set(section("outputs"))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,29 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
-APART = {"compat-oldest", "bench-deepeval"}
-"""The first holds the oldest versions that we support; DeepEval pins what it needs of others."""
+FRAMEWORKS = (
+    "agno",
+    "autogen",
+    "crewai",
+    "google-adk",
+    "langgraph",
+    "llama-index",
+    "node",
+    "openai-agents",
+    "pydantic-ai",
+    "sdks",
+    "smolagents",
+    "strands",
+)
+EXAMPLES = ("langgraph", "openai-agents", "pydantic-ai")
+"""Environments with public example agents."""
+APART = {
+    "compat-oldest",
+    "bench-deepeval",
+    *(f"frameworks-{name}" for name in FRAMEWORKS),
+    *(f"examples-{name}" for name in EXAMPLES),
+}
+"""The first holds the oldest versions that we support; the others pin what they need of others."""
 
 
 def pins(lock: Path) -> dict[str, str]:
@@ -36,6 +57,8 @@ def test_the_locks_are_there():
         "compat-newest",
         "compat-oldest",
         "dev",
+        *(f"examples-{name}" for name in EXAMPLES),
+        *(f"frameworks-{name}" for name in FRAMEWORKS),
         "lint",
         "lock",
         "suite",

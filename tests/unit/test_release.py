@@ -1,4 +1,7 @@
-"""A release points the action at the bytes that were built."""
+"""A release points the action at the bytes that were built, and shows its part of the changelog.
+
+tests/container/test_release.py runs the scripts of a release.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,21 @@ ROOT = Path(__file__).parents[2]
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 
-@pytest.fixture(scope="module")
-def pin_action():
-    spec = importlib.util.spec_from_file_location("pin_action", ROOT / "scripts/pin_action.py")
+def load_script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def pin_action():
+    return load_script("pin_action")
+
+
+@pytest.fixture(scope="module")
+def release_notes():
+    return load_script("release_notes")
 
 
 def test_the_action_runs_the_image_by_its_digest(pin_action, tmp_path):
@@ -61,3 +73,70 @@ def test_the_release_checks_the_version_that_the_package_says():
     workflow = (ROOT / ".github/workflows/release.yml").read_text()
     assert '__version__ = \\"$VERSION\\"' in workflow
     assert '__version__ = "' in (ROOT / "ci_agent_eval/__init__.py").read_text()
+
+
+CHANGELOG = """# Changelog
+
+## [Unreleased]
+
+- Next.
+
+## [1.2.0] - 2026-11-23
+
+### Added
+
+- Something.
+
+## [1.1.0] - 2026-10-01
+
+- Older.
+
+## [1.0.0] - 2026-09-01
+
+## [0.9.0] - soon
+
+- Undated.
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "notes"),
+    [("1.2.0", "### Added\n\n- Something.\n"), ("1.1.0", "- Older.\n")],
+)
+def test_the_notes_are_the_section_of_the_version(release_notes, tmp_path, capsys, version, notes):
+    path = tmp_path / "CHANGELOG.md"
+    path.write_text(CHANGELOG)
+    assert release_notes.main([version, str(path)]) == 0
+    assert capsys.readouterr().out == notes
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ("1.0.0", "the section of 1.0.0 is empty"),
+        ("0.9.0", "no heading '## [0.9.0] - YYYY-MM-DD'"),
+        ("1.2", "no heading '## [1.2] - YYYY-MM-DD'"),
+        ("1.2.1", "no heading"),
+        ("1.2.0.*", "no heading"),
+    ],
+)
+def test_a_version_without_notes_is_refused(release_notes, tmp_path, capsys, version, problem):
+    path = tmp_path / "CHANGELOG.md"
+    path.write_text(CHANGELOG)
+    assert release_notes.main([version, str(path)]) == 2
+    shown = capsys.readouterr()
+    assert problem in shown.err
+    assert shown.out == ""
+
+
+def test_the_changelog_becomes_notes_once_its_section_is_headed(release_notes):
+    text = (ROOT / "CHANGELOG.md").read_text()
+    headed = text.replace("## [Unreleased]", "## [1.0.0] - 2026-11-23", 1)
+    assert release_notes.find_notes(headed, "1.0.0").startswith("### ")
+
+
+def test_the_workflow_runs_the_scripts_that_the_dry_run_runs():
+    workflow = (ROOT / ".github/workflows/release.yml").read_text()
+    dry_run = (ROOT / "scripts/release/dry_run").read_text()
+    scripts = ["scripts/release_notes.py", "push_image", "join_images", "scripts/release/tag"]
+    assert [name for name in scripts if name not in workflow or name not in dry_run] == []
