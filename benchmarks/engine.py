@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Self
 
-from measure import ROOT, machine
+from measure import ROOT, machine, serve_model
 from pydantic_ai import Agent as Loop
 from pydantic_ai.mcp import MCPToolset, StdioTransport
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
@@ -108,21 +106,6 @@ async def alternate(sides: Sequence[Side], episodes: int, at_once: int, rounds: 
     for number in range(rounds):
         for side in sides[:: 1 if number % 2 else -1]:
             await side.round(episodes, at_once)
-
-
-@contextmanager
-def model_server(folder: Path) -> Iterator[str]:
-    """Serve the script from a process of its own; yields its address."""
-    script = folder / "script.json"
-    script.write_text(json.dumps(SCRIPT))
-    command = [sys.executable, "-m", "tests.model_server", str(script)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield json.loads(process.stdout.readline())["base_url"]
-    finally:
-        process.terminate()
-        process.wait()
 
 
 class InProcess:
@@ -354,7 +337,7 @@ def page(rows: Sequence[str], load: float) -> str:
 
 async def measure_all(folder: Path) -> list[str]:
     """Measure everything; return the rows."""
-    with model_server(folder) as url:
+    with serve_model(SCRIPT) as url:
         rows = await model_calls(url)
         rows += await shared_server(url)
         return rows + await replay(url, folder / "cassettes")

@@ -55,6 +55,21 @@ class Figure:
     """Seconds of all its processes; a busy machine changes them less than the wall time."""
 
 
+@contextmanager
+def serve_model(script: Sequence[object]) -> Iterator[str]:
+    """Serve a scripted model (`tests/model_server`) from a process apart; yield its base URL."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(script, file)
+        file.flush()
+        command = [sys.executable, "-m", "tests.model_server", file.name]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                yield json.loads(process.stdout.readline())["base_url"]
+            finally:
+                process.terminate()
+
+
 def run(command: list[str], cwd: Path, env: dict[str, str], allowed: tuple[int, ...]) -> Figure:
     """Run a command to its end and measure it."""
     started = perf_counter()
@@ -204,10 +219,7 @@ def start_lines(start: Start) -> Iterator[str]:
         return
     layers = ", ".join(f"{name} {size:.0f} MB" for name, size in found.layers)
     yield f"| `docker run` to the first request | {found.seconds:.2f} s | the image was there |"
-    yield (
-        f"| size of the image | {found.megabytes:.0f} MB | {found.of_base:.0f} MB of them are "
-        f"the base's; {layers} |"
-    )
+    yield f"| size of the image | {found.megabytes:.0f} MB | {layers} |"
 
 
 def measure_all(folder: Path) -> list[tuple[str, Figure, str]]:
@@ -296,7 +308,9 @@ def table(rows: list[tuple[str, Figure, str]], start: Start) -> str:
             "Many episodes at once, beside the peers, and what an episode costs in runs of 20,000:",
             "[PEERS.md](PEERS.md). The engine: [ENGINE.md](ENGINE.md). Comparing:",
             "[COMPARISON.md](COMPARISON.md). Steering: [STEERING.md](STEERING.md) and",
-            "[STEERING_HOOK.md](STEERING_HOOK.md).",
+            "[STEERING_HOOK.md](STEERING_HOOK.md). Watching the model traffic:",
+            "[MODEL_TRAFFIC.md](MODEL_TRAFFIC.md); of other processes: [GATEWAY.md](GATEWAY.md).",
+            "Agents of frameworks beside bare asyncio: [FRAMEWORKS.md](FRAMEWORKS.md).",
             "",
             "| what | wall time | peak memory | remark |",
             "|---|---:|---:|---|",

@@ -114,9 +114,8 @@ class Image:
     """The action's image."""
 
     megabytes: float
-    of_base: float
     layers: tuple[tuple[str, float], ...]
-    """What we add: each layer's instruction, and its megabytes."""
+    """Each layer's instruction, and its megabytes."""
     seconds: float
     """From `docker run` to the first request."""
 
@@ -130,9 +129,8 @@ def image(folder: Path, environ: Callable[[str], Mapping[str, str]]) -> Image | 
         return reason
     name = f"{_CONTAINER}:{engine.content_tag()}"
     engine.build(name)
-    whole, base = _size(name), _size(engine.BASE)
     seconds = statistics.median(_container_start(name, folder, environ) for _ in range(RUNS))
-    return Image(whole, base, tuple(_layers(name)), seconds)
+    return Image(_size(name), tuple(_layers(name)), seconds)
 
 
 def _size(name: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 
@@ -33,12 +34,15 @@ def missing_package_error(user: str, package: str, extra: str) -> InputError:
 
 
 def create_lazy_getattr(
-    package: str, modules: Mapping[str, str], extra: str | None = None
+    package: str,
+    modules: Mapping[str, str],
+    extra: str | None = None,
+    extras: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[str], Any]:
     """Return a package's `__getattr__` that imports a name's module on first use.
 
     `modules` maps each name to its module below `ci_agent_eval`. With `extra`, a missing library
-    becomes an InputError that names this extra.
+    becomes an InputError that names this extra, or that of the name in `extras`.
     """
 
     def export(name: str) -> Any:
@@ -47,8 +51,9 @@ def create_lazy_getattr(
         try:
             return getattr(import_module(f"ci_agent_eval.{modules[name]}"), name)
         except ModuleNotFoundError as error:
-            if extra is None:
+            needed = extras.get(name, extra)
+            if needed is None:
                 raise
-            raise missing_package_error(name, str(error.name), extra) from error
+            raise missing_package_error(name, str(error.name), needed) from error
 
     return export

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ci_agent_eval.analysis.agent_names import assign_agents
-from ci_agent_eval.analysis.comparison.model import Baseline, ConversationSample, NoBaseline
+from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.waivers import ReportWaivers
+from ci_agent_eval.app.behaviour import find_pairs
 from ci_agent_eval.app.report_folder import (
     write_evaluation,
     write_formats,
     write_page,
     write_report_folder,
 )
-from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.config.settings import Settings, load_import_policy
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
@@ -89,9 +90,11 @@ def report_files(
                 results,
                 junit,
                 root=root or job.root,
+                repository=job.root,
                 spool=spool,
                 redact=redact,
                 passed_on_retry=job.settings.gate.passed_on_retry,
+                imports=load_import_policy(job.root, job.settings),
             ),
         )
 
@@ -106,7 +109,8 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
     if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
         raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
     redact = Redactor.from_environ(job.environ).text
-    loaded = load_results(results, (), root=job.root, redact=redact)
+    imports = load_import_policy(job.root, job.settings)
+    loaded = load_results(results, (), root=job.root, redact=redact, imports=imports)
     named = loaded.suites or _list_suites(found)
     for other in _list_suites(found) if named else ():
         if other != named[0]:
@@ -148,6 +152,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
         # `compare` takes two sets of results of any suite, not of the configured one.
         suite=job.settings.suite if is_own else None,
         own=job.folder if is_own else None,
+        imports=load_import_policy(job.root, job.settings),
     )
     return load_baseline(request, job.sources)
 
@@ -198,7 +203,7 @@ def write_report(
     redactor = Redactor.from_environ(job.environ)
     with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
-        report = report_loaded(job, loaded, spool.iterate_lines(), base)
+        report = report_loaded(job, loaded, spool.iterate_lines, base)
         _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):
             complete = not any(
@@ -218,19 +223,52 @@ def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> 
 
 
 def report_loaded(
-    job: Job, loaded: LoadedResults, lines: Iterable[str] = (), base: FoundBaseline | None = None
+    job: Job,
+    loaded: LoadedResults,
+    read_lines: Callable[[], Iterable[str]] = tuple,
+    base: FoundBaseline | None = None,
 ) -> Report:
     """Judge loaded results and write the report folder.
 
-    `lines` are the canonical JSON of the loaded episodes, in their order.
+    `read_lines` returns the canonical JSON of the loaded episodes, in their order.
     """
     loaded = _with_foreign_commits(loaded, job.links.sha)
-    report = replace(_judge_results(job, loaded, base), commit=job.links.sha)
+    report = _build_report(job, loaded, read_lines(), base)
     view = build_report_view(report, job.links)
     write_report_folder(report, view, job.folder)
     write_formats(view, job.folder, job.settings.formats)
-    _write_page(job, view, loaded, lines, _get_samples(base))
+    write_page(job.folder, _render_page(job, view, loaded, read_lines(), _get_runs(base)))
     return report
+
+
+def render_run_page(job: Job) -> Iterator[str]:
+    """Yield the page of the episodes in the report folder's journals; writes nothing.
+
+    The run may not have ended. Raises InputError.
+    """
+    redactor = Redactor.from_environ(job.environ)
+    with EpisodeSpool(redactor.text) as spool:
+        loaded = load_results(
+            (),
+            (),
+            root=job.root,
+            runs=(job.folder,),
+            spool=spool,
+            redact=redactor.text,
+            passed_on_retry=job.settings.gate.passed_on_retry,
+        )
+        report = _build_report(job, loaded, spool.iterate_lines())
+        view = build_report_view(report, job.links)
+        yield from _render_page(job, view, loaded, spool.iterate_lines())
+
+
+def _build_report(
+    job: Job, loaded: LoadedResults, lines: Iterable[str], base: FoundBaseline | None = None
+) -> Report:
+    report = _judge_results(job, loaded, base)
+    runs = _get_runs(base)
+    pairs = find_pairs(report, loaded.episodes, lines, runs[0].samples if runs else ())
+    return replace(report, commit=job.links.sha, title=job.settings.title, pairs=pairs)
 
 
 def _with_foreign_commits(loaded: LoadedResults, commit: str | None) -> LoadedResults:
@@ -254,26 +292,25 @@ def _with_foreign_suites(loaded: LoadedResults, suite: str) -> LoadedResults:
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
-def _get_samples(base: FoundBaseline | None) -> Sequence[ConversationSample]:
-    """Return the baseline's latest conversations for the page."""
+def _get_runs(base: FoundBaseline | None) -> Sequence[BaselineRun]:
+    """Return the baseline's runs, latest first; only the latest has conversations."""
     found = None if base is None else base.baseline
-    return found.runs[0].samples if isinstance(found, Baseline) and found.runs else ()
+    return found.runs if isinstance(found, Baseline) else ()
 
 
-def _write_page(
+def _render_page(
     job: Job,
     view: ReportView,
     loaded: LoadedResults,
     lines: Iterable[str],
-    samples: Sequence[ConversationSample],
-) -> None:
+    runs: Sequence[BaselineRun] = (),
+) -> Iterator[str]:
     # Jinja2 is not worth its start-up time to a command that writes no page.
     from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - see above
 
     episodes = tuple(assign_agents(loaded.episodes))
     budgets = _settings_for(job, loaded).budgets
-    page = render_html(view, episodes, lines, budgets=budgets, samples=samples)
-    write_page(job.folder, page)
+    return render_html(view, episodes, lines, budgets=budgets, runs=runs)
 
 
 def _has_own_results(folder: Path) -> bool:

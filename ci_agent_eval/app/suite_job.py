@@ -37,13 +37,14 @@ def run_and_report(
     python: str,
     shard: str | None = None,
     install: Sequence[Sequence[str]] = (),
+    color: bool = False,
     echo: Echo,
     on_progress: Callable[[RunProgress], None],
 ) -> tuple[SuiteRun, Report]:
     """Install and run the suite, then report its results. Raises InputError.
 
     `install` are commands for the suite's environment; a failed one is reported like other
-    failures.
+    failures. `color`: pytest writes in colour.
     """
     command = SuiteCommand(
         report_dir=job.folder,
@@ -56,6 +57,7 @@ def run_and_report(
         suite=job.settings.suite,
         commit=job.links.sha,
         budgets=job.settings.budgets,
+        color=color,
         cwd=job.root,
     )
     folder = ReportFolder(job.folder)
@@ -131,7 +133,7 @@ class _SuiteJob:
         run = run_suite(command, environ=environ, emit=self.echo, on_progress=self.on_progress)
         if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
             missing = LoadedResults(findings=(_describe_missing_session(run),))
-            return run, report_loaded(job, missing, (), base)
+            return run, report_loaded(job, missing, base=base)
         report = self._report(base)
         if checkout is None or run.interrupted_by is not None:
             return run, report

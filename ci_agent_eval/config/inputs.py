@@ -27,9 +27,15 @@ ACTION_INPUTS = (
     ActionInput(
         "mode",
         'Task of the job: "run" runs the suite and reports; "report" reports on the result '
-        'files of earlier steps; "publish" reports on the artifact of the workflow run that '
-        "triggered a workflow_run event.",
+        'files of earlier steps; "publish" publishes the report folder of an earlier step or, '
+        "started by workflow_run, reports on the artifact of the workflow run that triggered it.",
         default="run",
+    ),
+    ActionInput(
+        "publish",
+        'Whether to publish comment, check run and step summary; "false" leaves that to a later '
+        'step with mode "publish", which can link to the report uploaded in between.',
+        default='"true"',
     ),
     ActionInput(
         "install",
@@ -69,11 +75,26 @@ ACTION_INPUTS = (
 )
 
 
+REPORT_MODE = ActionInput(
+    "mode",
+    'Task of the step: "report" reports on the result files of earlier steps; "publish" publishes '
+    "the report folder of an earlier step or, started by workflow_run, reports on the artifact of "
+    "the workflow run that triggered it.",
+    default="report",
+)
+"""The input of the action without Docker, which cannot run a suite."""
+
+RUN_INPUTS = frozenset({"install", "paths", "pytest-args", "shard", "confirm", "confirm-base"})
+"""Names of inputs that only mode "run" reads."""
+
+
 @dataclass(frozen=True, slots=True)
 class ActionInputs:
     """The action's parsed inputs. Lists are given as lines or words, quoted as in a shell."""
 
     mode: Mode = "run"
+    publishes: bool = True
+    """False: a later step publishes the report."""
     install: tuple[tuple[str, ...], ...] = ()
     """Install commands, one per line, split into words; they run without a shell."""
     paths: tuple[str, ...] = ()
@@ -100,6 +121,7 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     mode = _parse_mode(_get_input(environ, "mode") or "run")
     return ActionInputs(
         mode=mode,
+        publishes=_parse_publish(environ),
         install=split_commands("input install", _get_input(environ, "install") or ""),
         paths=_split_input(environ, "paths"),
         pytest_args=_split_input(environ, "pytest-args"),
@@ -123,6 +145,13 @@ def _parse_mode(text: str) -> Mode:
         if text == mode:
             return mode  # type: ignore[no-any-return]  # an item of the Literal
     raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
+
+
+def _parse_publish(environ: Mapping[str, str]) -> bool:
+    text = _get_input(environ, "publish") or "true"
+    if text.lower() not in {"true", "false"}:
+        raise InputError(f"input publish: {text!r} is neither true nor false")
+    return text.lower() == "true"
 
 
 def _parse_shard(environ: Mapping[str, str], mode: Mode) -> str | None:

@@ -41,6 +41,13 @@ OPTIONS: tuple[Option, ...] = (
         "Name of the suite. Each suite has its own comment and check run.",
     ),
     Option(
+        "title",
+        ("title",),
+        "text",
+        "First words of the headline, at most 40 characters. Default: Agent evals; Tests, if there "
+        "are no episodes.",
+    ),
+    Option(
         "report-dir",
         ("report_dir",),
         "text",
@@ -97,6 +104,21 @@ OPTIONS: tuple[Option, ...] = (
         ("gate", "eval_min_score"),
         "number",
         "Minimum average score of the evaluations, 0 to 1. Unset: they do not gate.",
+    ),
+    Option(
+        "score-thresholds",
+        ("gate", "score_thresholds"),
+        "text",
+        "Thresholds of the scores in other tools' results, such as "
+        "'faithfulness>=0.8 noise<=0.2'; '*' is every score without its own. A result with scores "
+        "alone needs one to pass.",
+    ),
+    Option(
+        "mapping",
+        ("mapping",),
+        "text",
+        "File that describes results of other formats: where their records have id, outcome and "
+        "scores.",
     ),
     Option(
         "total-cost-usd",
@@ -175,7 +197,7 @@ OPTIONS: tuple[Option, ...] = (
         "confirm-base",
         ("compare", "confirm_base"),
         "text",
-        "Branch or commit whose merge base with HEAD is the base of confirm. Default: the pull "
+        "Branch or commit; its merge base with HEAD is the base of confirm. Default: the pull "
         "request's base branch, else the branch or commit of the baseline.",
     ),
     Option(
@@ -265,5 +287,13 @@ OPTIONS: tuple[Option, ...] = (
         ("publish", "check_name"),
         "text",
         "Name of the check run. Select it as the required check in branch protection.",
+    ),
+    Option(
+        "report-url",
+        ("publish", "report_url"),
+        "text",
+        "Address of the uploaded report.html, such as the output artifact-url of "
+        "actions/upload-artifact. Comment and check run link each failure to its conversation "
+        "there. https only, without #.",
     ),
 )

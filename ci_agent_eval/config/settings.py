@@ -7,16 +7,16 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator
 
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ComparePolicy
 from ci_agent_eval.analysis.waivers import ReportWaivers, evaluate_waivers
 from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
 from ci_agent_eval.config.toml_lines import find_line
 from ci_agent_eval.contract.attempts import PassedOnRetry
-from ci_agent_eval.contract.base import KnownKeysModel, Rate, describe_unknown_key
+from ci_agent_eval.contract.base import KnownKeysModel, Rate, ReportTitle, describe_unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.scenario_manifest import (
     MANIFEST_NAME,
@@ -34,6 +34,9 @@ from ci_agent_eval.contract.waivers import (
 )
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
+
+if TYPE_CHECKING:
+    from ci_agent_eval.contract.result_mapping import ImportPolicy
 
 CONFIG_NAME = "agent-eval.toml"
 ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
@@ -61,6 +64,16 @@ class GateSettings(KnownKeysModel):
     passed_on_retry: PassedOnRetry = "flaky"
     eval_min_pass_rate: Rate | None = None
     eval_min_score: Rate | None = None
+    score_thresholds: dict[str, Any] = Field(default_factory=dict)
+    """A `ScoreThreshold` for each name."""
+
+    @field_validator("score_thresholds", mode="before")
+    @classmethod
+    def _parse_thresholds(cls, value: Any) -> Any:
+        # Few reports have scores, and each has its start-up time.
+        from ci_agent_eval.contract.score_thresholds import parse_score_thresholds  # noqa: PLC0415 - see above
+
+        return parse_score_thresholds(value)
 
 
 ReportFormat = Literal["ctrf", "sarif"]
@@ -110,6 +123,24 @@ class CompareSettings(KnownKeysModel):
         )
 
 
+MAX_PAGE_ADDRESS = 2_000
+_PAGE_ADDRESS = re.compile(r"https://[A-Za-z0-9.:\[\]-]+(?:[/?][!-\"$-~]*)?")
+_REPORT_URL = ("publish", "report_url")
+
+
+def _check_page_address(value: str) -> str:
+    if len(value) > MAX_PAGE_ADDRESS or not _PAGE_ADDRESS.fullmatch(value):
+        raise ValueError(
+            "must be an https address without user name, password, # and blanks, at most 2,000 "
+            "characters"
+        )
+    return value
+
+
+PageAddress = Annotated[str, AfterValidator(_check_page_address)]
+"""The https address of a page, which is published."""
+
+
 class PublishSettings(KnownKeysModel):
     """`[publish]`: comment, check run and annotations on GitHub."""
 
@@ -118,6 +149,7 @@ class PublishSettings(KnownKeysModel):
     check_run: bool = True
     max_annotations: int = Field(default=200, ge=0, le=5000)
     check_name: str = Field(default="agent-eval", min_length=1)
+    report_url: PageAddress | None = None
 
 
 class Settings(KnownKeysModel):
@@ -125,6 +157,8 @@ class Settings(KnownKeysModel):
 
     suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}$")
     """Matrices over models name suites after the model, such as `anthropic/claude-x`."""
+    title: ReportTitle | None = None
+    """Letters, digits, blanks and `.,()/&+-`, at most 40 characters."""
     report_dir: str = Field(default="agent-eval-report", min_length=1)
     formats: tuple[ReportFormat, ...] = Field(default=(), description="additional report formats")
     paths: tuple[str, ...] = Field(default=(), description="pytest paths of `run`")
@@ -135,6 +169,7 @@ class Settings(KnownKeysModel):
     budgets: SuiteBudgets = Field(default_factory=SuiteBudgets)
     compare: CompareSettings = Field(default_factory=CompareSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
+    mapping: str | None = Field(default=None, min_length=1)
     quarantine: tuple[QuarantineEntry, ...] = ()
     quarantine_file: str | None = Field(default=None, min_length=1)
     acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
@@ -251,12 +286,40 @@ def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[Acknowledg
     if name == ACKNOWLEDGED_NAME and not (root / name).exists():
         return ()
     text = _read_file(root / name, name=name, advice="check the setting acknowledged")
+    return parse_acknowledged(text, name, today)
+
+
+def parse_acknowledged(text: str, name: str, today: dt.date) -> tuple[AcknowledgedEntry, ...]:
+    """Parse the text of the file of acknowledged regressions.
+
+    Raises InputError with the place.
+    """
     try:
         accepted = AcknowledgedFile.model_validate(_parse_toml(name, text)).acknowledged
     except ValidationError as error:
         raise InputError(_describe_first_error(error, name, text, {})) from None
     _refuse_long_terms("acknowledged", accepted, today, name, text)
     return accepted
+
+
+def load_import_policy(root: Path, settings: Settings) -> ImportPolicy | None:
+    """Return how results of other tools are read and judged; None: nothing is set.
+
+    Raises InputError with the place in the file of mappings.
+    """
+    name, thresholds = settings.mapping, settings.gate.score_thresholds
+    if name is None and not thresholds:
+        return None
+    from ci_agent_eval.contract.result_mapping import ImportPolicy, MappingFile  # noqa: PLC0415 - rarely needed
+
+    if name is None:
+        return ImportPolicy(thresholds)
+    text = _read_file(root / name, name=name, advice="check the setting mapping")
+    try:
+        mappings = MappingFile.model_validate(_parse_toml(name, text)).mapping
+    except ValidationError as error:
+        raise InputError(_describe_first_error(error, name, text, {})) from None
+    return ImportPolicy(thresholds, mappings)
 
 
 def load_manifest(root: Path, settings: Settings) -> ScenarioManifest | None:
@@ -384,7 +447,9 @@ def _describe_first_error(
     key = ".".join(location)
     for option_key, origin in origins.items():
         if location[: len(option_key)] == option_key:
-            return f"{origin}: {message} (given: {first['input']!r})"
+            # An address may hold a password.
+            given = "" if location == _REPORT_URL else f" (given: {first['input']!r})"
+            return f"{origin}: {message}{given}"
     line = find_line(text, location, find_unknown_key(first))
     where = f"{path}:{line}" if line else path
     return f"{where}: {f'{key}: ' if key else ''}{message}"

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ci_agent_eval import __version__
-from ci_agent_eval.app.cli.experiments import experiments
-from ci_agent_eval.app.cli.power import power
-from ci_agent_eval.app.cli.scenarios import update_scenarios
 from ci_agent_eval.app.cli.settings_options import add_settings_options
-from ci_agent_eval.app.cli.steer import steer
-from ci_agent_eval.app.progress import ProgressLine
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.github.signals import Terminated
 
 if TYPE_CHECKING:
     from ci_agent_eval.app.pipeline import Job
+    from ci_agent_eval.app.progress import ProgressLine
     from ci_agent_eval.config.settings import Settings
     from ci_agent_eval.gate.report import Report
     from ci_agent_eval.render.links import Links
@@ -44,7 +42,37 @@ Exit codes:
 """
 
 
-@click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+_MODULES = {
+    "acknowledge": ("acknowledge", "acknowledge"),
+    "brief": ("brief", "brief"),
+    "doctor": ("setup", "doctor"),
+    "experiments": ("experiments", "experiments"),
+    "init": ("setup", "init"),
+    "power": ("power", "power"),
+    "scenarios": ("scenarios", "update_scenarios"),
+    "steer": ("steer", "steer"),
+    "view": ("view", "view"),
+}
+"""The module of each command that is not in this one, and its function there."""
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a command's module when the command is listed or run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *_MODULES})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MODULES:
+            return super().get_command(ctx, cmd_name)
+        module, function = _MODULES[cmd_name]
+        command: click.Command = getattr(import_module(f"ci_agent_eval.app.cli.{module}"), function)
+        return command
+
+
+@click.group(
+    cls=_LazyGroup, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="agent-eval")
 def cli() -> None:
     """Agent tests as a required status check.
@@ -65,7 +93,8 @@ def _get_today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
-def _build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
+def build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
+    """Return the job of the settings; `flags` are options by their names."""
     from ci_agent_eval.app.pipeline import Job
     from ci_agent_eval.config.settings import load_manifest, load_waivers
 
@@ -76,13 +105,13 @@ def _build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
         settings,
         root=root,
         environ=os.environ,
-        links=_build_links(),
+        links=_build_links(settings),
         waivers=agreed,
         manifest=manifest,
     )
 
 
-def _build_links() -> Links:
+def _build_links(settings: Settings) -> Links:
     """Return the link targets: the repository inside a workflow, none on a laptop."""
     from ci_agent_eval.render.links import Links
 
@@ -91,7 +120,7 @@ def _build_links() -> Links:
     from ci_agent_eval.app.report_publication import build_links
     from ci_agent_eval.github.runner_files import load_event
 
-    return build_links(load_event(os.environ))
+    return build_links(load_event(os.environ), settings)
 
 
 @cli.command(epilog=EXIT_CODES)
@@ -100,6 +129,14 @@ def _build_links() -> Links:
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
 @click.option(
     "--shard", help="Run one shard of the suite, such as 2/4; report on all of them later."
+)
+@click.option(
+    "--scenario", "scenarios", multiple=True, help="Run only this scenario. Can be repeated."
+)
+@click.option(
+    "--iterations",
+    type=click.IntRange(1, 1_000),
+    help="Run each episode this often, whatever it says itself.",
 )
 @click.option(
     "--install",
@@ -116,6 +153,8 @@ def run(
     config: Path | None,
     python: str | None,
     shard: str | None,
+    scenarios: tuple[str, ...],
+    iterations: int | None,
     install: tuple[str, ...],
     **flags: object,
 ) -> int:
@@ -123,27 +162,38 @@ def run(
 
     \b
     agent-eval run tests/episodes
+    agent-eval run tests/episodes --scenario refund --iterations 5
     agent-eval run tests/episodes -- -k refund -n 4
 
     Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.action import stop_workflow_commands
+    from ci_agent_eval.app.report_folder import PAGE_NAME
     from ci_agent_eval.app.suite_job import run_and_report
     from ci_agent_eval.config.inputs import split_commands
     from ci_agent_eval.errors import InputError
     from ci_agent_eval.steering.suite_collection import find_suite_python
     from ci_agent_eval.storage.sharding import normalize_shard
 
-    job = _build_job(config, flags)
-    progress = ProgressLine(sys.stdout, sys.stderr)
+    if {"--pdb", "--trace"}.intersection(pytest_args):
+        raise click.UsageError(
+            "pytest has no terminal below `agent-eval run`; debug with `pytest --pdb PATHS`"
+        )
+    job = build_job(config, flags)
+    color = _wants_color(pytest_args)
+    max_cost = job.settings.budgets.total_cost_usd
+    progress = _build_progress(
+        color=color, max_cost_usd=None if max_cost is None else max_cost.limit
+    )
     with stop_workflow_commands(os.environ, progress.echo):
         suite, built = run_and_report(
             job,
             paths=paths,
-            pytest_args=pytest_args,
+            pytest_args=(*_build_selection(scenarios, iterations), *pytest_args),
             shard=normalize_shard(shard, "option --shard"),
             python=python or find_suite_python(os.environ),
             install=split_commands("option --install", "\n".join(install)),
+            color=color,
             echo=progress.echo,
             on_progress=progress.show,
         )
@@ -152,10 +202,32 @@ def run(
         raise InputError(
             f"pytest: {suite.usage_error}; correct the paths or the arguments after --"
         )
-    _print_report(built, "text", job.links)
+    _print_report(built, "text", job.links, color=color)
+    _print_page_path(job.folder / PAGE_NAME)
     if suite.interrupted_by is not None:
         return 128 + suite.interrupted_by
     return 0 if built.passed else 1
+
+
+def _print_page_path(page: Path) -> None:
+    """Print the page's path; on a terminal also the command that shows it."""
+    folder = os.path.relpath(page.parent)
+    words = ("agent-eval", "view", *(() if folder == "agent-eval-report" else (folder,)))
+    hint = f"    ({shlex.join(words)})" if sys.stdout.isatty() else ""
+    click.echo(f"Report: {os.path.relpath(page)}{hint}")
+
+
+def _build_progress(*, color: bool, max_cost_usd: float | None = None) -> ProgressLine:
+    from ci_agent_eval.app.progress import ProgressLine, is_live
+
+    live = is_live(sys.stderr, os.environ)
+    return ProgressLine(sys.stdout, sys.stderr, live=live, color=color, max_cost_usd=max_cost_usd)
+
+
+def _build_selection(scenarios: tuple[str, ...], iterations: int | None) -> tuple[str, ...]:
+    """Return the plugin's options for some scenarios, and for the number of iterations."""
+    chosen = tuple(f"--episode-scenario={scenario}" for scenario in scenarios)
+    return chosen if iterations is None else (*chosen, f"--episode-iterations={iterations}")
 
 
 @cli.command(epilog=EXIT_CODES)
@@ -188,7 +260,7 @@ def report(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.pipeline import report_files
 
-    job = _build_job(config, flags)
+    job = build_job(config, flags)
     built = report_files(
         job, results=results or job.settings.results, junit=junit or job.settings.junit
     )
@@ -227,7 +299,7 @@ def compare(base: str, results: str, format_: str, config: Path | None, **flags:
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.pipeline import compare_files
 
-    job = _build_job(config, flags)
+    job = build_job(config, flags)
     built = compare_files(job, base=base, results=(results,))
     _print_report(built, format_, job.links)
     return 0 if built.passed else 1
@@ -241,7 +313,8 @@ def _print_page(job: Job) -> None:
         shutil.copyfileobj(page, sys.stdout.buffer)
 
 
-def _print_report(built: Report, format_: str, links: Links) -> None:
+def _print_report(built: Report, format_: str, links: Links, *, color: bool | None = None) -> None:
+    """Print the report; `color` None: in colour on a terminal."""
     from ci_agent_eval.render.report_view import build_report_view
 
     if format_ == "json":
@@ -258,12 +331,17 @@ def _print_report(built: Report, format_: str, links: Links) -> None:
         from ci_agent_eval.render.terminal.report import render_terminal
 
         width = shutil.get_terminal_size((100, 24)).columns
-        text = render_terminal(build_report_view(built), color=_wants_color(), width=width)
+        color = _wants_color() if color is None else color
+        text = render_terminal(build_report_view(built), color=color, width=width)
     click.echo(text, nl=False)
 
 
-def _wants_color() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+def _wants_color(pytest_args: Sequence[str] = ()) -> bool:
+    """Return whether output is in colour: as pytest's `--color` says, by default on a terminal."""
+    chosen = [arg.partition("=")[2] for arg in pytest_args if arg.startswith("--color=")]
+    if chosen and chosen[-1] in {"yes", "no"}:
+        return chosen[-1] == "yes"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 @cli.command(epilog=EXIT_CODES)
@@ -277,15 +355,14 @@ def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: ob
     code is the gate's, or 3 if publishing failed.
     """
     from ci_agent_eval.app.action import compute_exit_code
-    from ci_agent_eval.app.report_folder import load_report, require_commit, require_whole_suite
+    from ci_agent_eval.app.report_folder import load_report, require_publishable
     from ci_agent_eval.app.report_publication import publish_report
     from ci_agent_eval.github.runner_files import load_event
 
     settings = _load_settings(config, flags)
     built = load_report(report_dir)
     event = load_event(os.environ)
-    require_commit(built, event.head_sha, report_dir)
-    require_whole_suite(built, report_dir)
+    require_publishable(built, event.head_sha, report_dir)
     result = publish_report(
         built,
         event,
@@ -308,40 +385,18 @@ def schema() -> int:
     return 0
 
 
-@cli.command()
-def init() -> int:
-    """Write a workflow and a first episode test into the current repository."""
-    from ci_agent_eval.app.init import write_first_files
-
-    for path in write_first_files(Path.cwd()):
-        click.echo(f"wrote {path}")
-    click.echo(
-        "Next: run `agent-eval run tests/episodes`, put your agent in the place of `answer`,"
-    )
-    click.echo(
-        "and in the workflow replace org/agent-eval-action by where you got this action from."
-    )
-    return 0
-
-
 @cli.command(epilog=EXIT_CODES)
 def action() -> int:
     """Run the GitHub Action: read its inputs from the environment and do the whole job."""
     from ci_agent_eval.app.action import run_action
 
-    progress = ProgressLine(sys.stdout, sys.stderr)
+    progress = _build_progress(color=False)
     return run_action(
         os.environ,
         today=_get_today(),
         echo=progress.echo,
         on_progress=progress.show,
     )
-
-
-cli.add_command(experiments)
-cli.add_command(power)
-cli.add_command(update_scenarios)
-cli.add_command(steer)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -76,7 +76,7 @@ def update_scenarios(
     root, flags = Path.cwd(), {"scenario-manifest": scenario_manifest}
     settings = load_settings(root=root, environ=os.environ, flags=flags, config=config)
     found = (
-        _load_from_results(results, root, os.environ)
+        _load_from_results(results, root, os.environ, settings)
         if results
         else _collect_scenarios(settings, paths, pytest_args, python)
     )
@@ -103,14 +103,16 @@ def _format_update(update: ManifestUpdate) -> tuple[str, ...]:
 
 
 def _load_from_results(
-    results: tuple[str, ...], root: Path, environ: Mapping[str, str]
+    results: tuple[str, ...], root: Path, environ: Mapping[str, str], settings: Settings
 ) -> FoundScenarios:
     from ci_agent_eval.app.scenario_update import find_result_scenarios
+    from ci_agent_eval.config.settings import load_import_policy
     from ci_agent_eval.redaction import Redactor
     from ci_agent_eval.results.load import load_results
 
-    redact = Redactor.from_environ(environ).text
-    return find_result_scenarios(load_results(results, (), root=root, redact=redact))
+    redact, imports = Redactor.from_environ(environ).text, load_import_policy(root, settings)
+    loaded = load_results(results, (), root=root, redact=redact, imports=imports)
+    return find_result_scenarios(loaded)
 
 
 def _collect_scenarios(

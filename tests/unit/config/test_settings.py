@@ -89,6 +89,37 @@ def test_a_wrong_variable_and_a_wrong_flag_are_named(load):
         load(comment="maybe")
 
 
+PAGE = "https://github.com/o/r/actions/runs/1/artifacts/2"
+
+
+@pytest.mark.parametrize("address", [PAGE, "https://h:8443", "https://e.example/?a=1&b=@%20"])
+def test_the_address_of_the_page_is_https(load, address):
+    assert load(environ={"AGENT_EVAL_REPORT_URL": address}).publish.report_url == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("http://e.example/", "javascript:alert(1)", "https://", "//e.example", "e.example"),
+        *("https://me:secret@e.example/", "https://secret@e.example", f"{PAGE}#scenario=a"),
+        *(
+            "https://e.example/a b",
+            "https://e.example/\n",
+            "https://e.example/\u202e",
+            "https:///a",
+        ),
+        "https://e.example/" + "a" * 2_000,
+    ],
+)
+def test_another_address_is_refused_without_being_shown(load, address):
+    with pytest.raises(InputError) as caught:
+        load(report_url=address)
+    assert str(caught.value) == (
+        "option --report-url: must be an https address without user name, password, # and blanks, "
+        "at most 2,000 characters"
+    )
+
+
 def test_a_misspelt_variable_or_table_is_an_error(load, tmp_path):
     with pytest.raises(InputError, match="did you mean 'AGENT_EVAL_MIN_PASS_RATE'"):
         load_settings(root=tmp_path, environ={"AGENT_EVAL_MIN_PAS_RATE": "0.1"}, flags={})
@@ -111,11 +142,19 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 def test_every_option_reaches_the_key_it_names(option, tmp_path):
     given = {"number": "0.25", "count": "3", "flag": "false", "text": "some-text"}
     value = option.choices[-1] if option.kind == "choice" else given[option.kind]
-    value = {"compare-across": "model", "formats": "sarif"}.get(option.name, value)
+    special = {
+        "compare-across": "model",
+        "formats": "sarif",
+        "score-thresholds": "*>=0.25",
+        "report-url": "https://e.example/1",
+    }
+    value = special.get(option.name, value)
     settings = load_settings(root=tmp_path, environ={option.variable: value}, flags={})
     read = settings
     for name in option.key:
         read = getattr(read, name)
+    if option.name == "score-thresholds":
+        read, value = read["*"].limit, "0.25"
     read = read[0] if isinstance(read, tuple) else getattr(read, "limit", read)
     assert str(read).lower().removesuffix(".0") == value
 

@@ -1,0 +1,95 @@
+"""The imports of a small report, and templates that are compiled once: what start-up time is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.builders import junit_case, junit_xml
+from tests.processes import run_agent_eval, run_python
+
+MOST_MODULES = 154
+"""Modules of this package that a report on one JUnit file imports; lower it when they get fewer."""
+
+UNUSED = (
+    "numpy",
+    "github",
+    "requests",
+    "markdown_it",
+    "lxml",
+    "difflib",
+    "ci_agent_eval.engine",
+    "ci_agent_eval.model_traffic",
+    "ci_agent_eval.analysis.adaptive_iterations",
+    "ci_agent_eval.analysis.comparison.compare",
+    "ci_agent_eval.app.cli.power",
+    "ci_agent_eval.app.cli.steer",
+    "ci_agent_eval.app.confirmation",
+    "ci_agent_eval.gate.comparison_reasons",
+    "ci_agent_eval.render.compared_figures",
+    "ci_agent_eval.render.formats.ctrf",
+    "ci_agent_eval.render.formats.sarif",
+    "ci_agent_eval.render.html.charts",
+    "ci_agent_eval.render.html.comparison",
+    "ci_agent_eval.results.baselines",
+    "ci_agent_eval.results.confirmation",
+)
+"""Needed by a baseline, episodes, other formats, other commands, or to publish."""
+
+_REPORT = """
+import json, sys
+sys.argv = ["agent-eval", "report", "--junit", "junit.xml", "--format", "json"]
+from ci_agent_eval.__main__ import main
+status = main()
+print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "junit.xml").write_text(junit_xml(junit_case()))
+    return tmp_path
+
+
+def test_a_small_report_imports_only_its_own_part(folder):
+    done = run_python("-c", _REPORT, cwd=folder, COLD_CHILDREN="1")
+    status, modules = json.loads(done.stderr)
+    assert status == 0, done.stdout
+    assert sorted(set(UNUSED) & set(modules)) == []
+    ours = [name for name in modules if name.partition(".")[0] == "ci_agent_eval"]
+    assert len(ours) <= MOST_MODULES, ours
+
+
+def _list_templates(folder):
+    return sorted(folder.rglob("assets.*.pyc.*"))
+
+
+def _write_page(folder, *, may_write=True):
+    """Write the report's page in a new interpreter, with bytecode in a folder of the test."""
+    environ = {"PYTHONDONTWRITEBYTECODE": "" if may_write else "1", "COLD_CHILDREN": "1"}
+    environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+    done = run_agent_eval("report", "--junit", "junit.xml", cwd=folder, **environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    return (folder / "agent-eval-report/report.html").read_bytes()
+
+
+def test_templates_are_compiled_once_where_python_writes_bytecode(folder):
+    first = _write_page(folder)
+    compiled = [(file.name, file.stat().st_ino) for file in _list_templates(folder)]
+    assert len(compiled) == 2
+    assert _write_page(folder) == first
+    assert [(file.name, file.stat().st_ino) for file in _list_templates(folder)] == compiled
+
+
+def test_templates_are_not_stored_where_python_writes_no_bytecode(folder):
+    first = _write_page(folder)
+    for file in _list_templates(folder):
+        file.unlink()
+    assert _write_page(folder, may_write=False) == first
+    assert _list_templates(folder) == []
+
+
+def test_a_page_needs_no_folder_for_bytecode(folder):
+    (folder / "bytecode").write_text("a file in its place")
+    assert _write_page(folder)
