@@ -1,4 +1,4 @@
-"""`make reference`: write the inputs of action.yml and docs/reference.md from the option tables."""
+"""`make reference`: write both actions' inputs, the tables of docs and docs/workflows anew."""
 
 from __future__ import annotations
 
@@ -8,30 +8,55 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from ci_agent_eval.config.inputs import ACTION_INPUTS, ActionInput
+import click
+
+from ci_agent_eval.app.cli import EXIT_CODES, cli
+from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
+from ci_agent_eval.config.inputs import ACTION_INPUTS, REPORT_MODE, RUN_INPUTS, ActionInput
 from ci_agent_eval.config.options import OPTIONS, Option
 
 ROOT = Path(__file__).parents[1]
 ACTION = ROOT / "action.yml"
-PAGE = ROOT / "docs/reference.md"
+REPORT_ACTION = ROOT / "report/action.yml"
+PAGES = (ROOT / "docs/reference.md", ROOT / "docs/command-line.md")
+WORKFLOWS = ROOT / "docs/workflows"
 
 
 def render_action(text: str) -> str:
     """Return action.yml with its inputs written anew."""
-    entries = [_input(i.name, i.help, i.default) for i in (*ACTION_INPUTS, *_as_inputs())]
+    return _replace_section(text, "inputs", _inputs(_list_inputs()))
+
+
+def render_report_action(text: str, action: str) -> str:
+    """Return report/action.yml with its inputs, and the outputs of action.yml."""
+    kept = (given for given in _list_inputs() if given.name not in {"mode", *RUN_INPUTS})
+    text = _replace_section(text, "inputs", _inputs((REPORT_MODE, *kept)))
+    outputs = "".join(
+        f"  {name}:\n    description: {description}\n"
+        f"    value: ${{{{ steps.report.outputs.{name} }}}}\n"
+        for name, description in _read_outputs(action)
+    )
+    return _replace_section(text, "outputs", outputs)
+
+
+def _read_outputs(action: str) -> list[tuple[str, str]]:
+    """Return the names and descriptions of action.yml's outputs, quoted as they are there."""
+    return re.findall(
+        r"^  ([\w-]+):\n    description: (.*)$", action.partition("\noutputs:\n")[2], re.MULTILINE
+    )
+
+
+def _replace_section(text: str, name: str, entries: str) -> str:
     return re.sub(
-        r"^inputs:\n.*?(?=^outputs:)",
-        lambda _: "inputs:\n" + "".join(entries) + "\n",
+        rf"^{name}:\n.*?(?=^\w)",
+        lambda _: f"{name}:\n{entries}\n",
         text,
         flags=re.MULTILINE | re.DOTALL,
     )
 
 
 def render_page(page: str, action: str) -> str:
-    """Return the reference page with its tables written anew."""
-    outputs = re.findall(
-        r"^  ([\w-]+):\n    description: (.*)$", action.partition("\noutputs:\n")[2], re.MULTILINE
-    )
+    """Return a reference page with its tables written anew."""
     tables = {
         "inputs": _table(
             ("input", "description"), ((f"`{i.name}`", i.help) for i in ACTION_INPUTS)
@@ -41,7 +66,12 @@ def render_page(page: str, action: str) -> str:
             map(_row, OPTIONS),
         ),
         "outputs": _table(
-            ("output", "description"), ((f"`{name}`", text.strip("'")) for name, text in outputs)
+            ("output", "description"),
+            ((f"`{name}`", text.strip("'")) for name, text in _read_outputs(action)),
+        ),
+        "commands": _table(("command", "description"), _list_commands()),
+        "exit-codes": _table(
+            ("exit code", "meaning"), re.findall(r"^  (\d+) +(.+)$", EXIT_CODES, re.MULTILINE)
         ),
     }
     for name, table in tables.items():
@@ -50,14 +80,39 @@ def render_page(page: str, action: str) -> str:
     return page
 
 
-def _as_inputs() -> Iterable[ActionInput]:
-    return (ActionInput(option.name, option.help) for option in OPTIONS)
+def build_example_workflows() -> dict[str, str]:
+    """Return the files of docs/workflows by their names, as `agent-eval init` writes them."""
+    forks = build_workflows(WorkflowPlan(forks=True))
+    plans = {
+        "baseline.yml": WorkflowPlan(),
+        "no-docker.yml": WorkflowPlan(docker=False, baseline=False),
+        "shards.yml": WorkflowPlan(shards=4, baseline=False),
+    }
+    single = {name: build_workflows(plan)["agent-eval.yml"] for name, plan in plans.items()}
+    publish = forks["agent-eval-publish.yml"]
+    return {**single, "fork-run.yml": forks["agent-eval.yml"], "fork-publish.yml": publish}
 
 
-def _input(name: str, description: str, default: str) -> str:
-    folded = textwrap.indent(textwrap.fill(description, 88, break_on_hyphens=False), " " * 6)
-    written = default or '""'
-    return f"  {name}:\n    description: >-\n{folded}\n    default: {written}\n"
+def _list_commands() -> Iterable[tuple[str, str]]:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        if command is not None:
+            yield f"`agent-eval {name}`", command.get_short_help_str(limit=1_000)
+
+
+def _list_inputs() -> tuple[ActionInput, ...]:
+    return (*ACTION_INPUTS, *(ActionInput(option.name, option.help) for option in OPTIONS))
+
+
+def _inputs(inputs: Iterable[ActionInput]) -> str:
+    return "".join(map(_input, inputs))
+
+
+def _input(given: ActionInput) -> str:
+    folded = textwrap.indent(textwrap.fill(given.help, 88, break_on_hyphens=False), " " * 6)
+    written = given.default or '""'
+    return f"  {given.name}:\n    description: >-\n{folded}\n    default: {written}\n"
 
 
 def _row(option: Option) -> tuple[str, ...]:
@@ -73,5 +128,10 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 if __name__ == "__main__":
     action = render_action(ACTION.read_text("utf-8"))
     ACTION.write_text(action, encoding="utf-8")
-    PAGE.write_text(render_page(PAGE.read_text("utf-8"), action), encoding="utf-8")
-    sys.stdout.write("action.yml and docs/reference.md are up to date\n")
+    report_action = render_report_action(REPORT_ACTION.read_text("utf-8"), action)
+    REPORT_ACTION.write_text(report_action, encoding="utf-8")
+    for path in PAGES:
+        path.write_text(render_page(path.read_text("utf-8"), action), encoding="utf-8")
+    for name, text in build_example_workflows().items():
+        (WORKFLOWS / name).write_text(text, encoding="utf-8")
+    sys.stdout.write("action.yml, docs/workflows and the reference pages are up to date\n")

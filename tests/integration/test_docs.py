@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from click import Context
+from ruamel.yaml import YAML
 
+from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
 from ci_agent_eval.config.settings import Settings, load_settings
 from ci_agent_eval.contract.stops import StopReason
 from tests.processes import clean_environ, run_agent_eval, run_python
@@ -35,13 +38,27 @@ def blocks(language, text=README):
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(len(blocks("python"))))
-def test_python_of_the_readme_runs(number, tmp_path):
+EPISODES = (ROOT / "docs/episodes.md").read_text()
+PYTHON = blocks("python", EPISODES) + blocks("python", (ROOT / "docs/iterations.md").read_text())
+
+
+@pytest.mark.parametrize("number", range(len(PYTHON)))
+def test_python_of_the_pages_about_episodes_runs(number, tmp_path):
     (tmp_path / "conftest.py").write_text(STUB_AGENT)
-    (tmp_path / "test_readme.py").write_text(blocks("python")[number])
-    done = run_agent_eval("run", "test_readme.py", "--", "-W", "error", cwd=tmp_path)
+    (tmp_path / "test_page.py").write_text(PYTHON[number])
+    done = run_agent_eval("run", "test_page.py", "--", "-W", "error", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    assert "1 of 1 required scenario" in done.stdout
+    assert "1 of 1 scenario" in done.stdout
+
+
+def test_the_readme_is_a_front_page():
+    assert len(README.splitlines()) <= 150
+    missing = [
+        page.name
+        for page in (ROOT / "docs").glob("*.md")
+        if f"](docs/{page.name})" not in README and page.name != "release.md"
+    ]
+    assert missing == []
 
 
 def test_python_of_the_engine_s_page_declares_what_there_is(tmp_path):
@@ -57,28 +74,34 @@ def test_every_way_to_end_is_on_the_engine_s_page():
     assert all(f"`{reason}`" in page for reason in get_args(StopReason))
 
 
-def test_the_configuration_of_the_readme_is_read_and_names_every_key(tmp_path):
-    (text,) = blocks("toml")
+def test_the_configuration_of_its_page_is_read_and_names_every_key(tmp_path):
+    (text,) = blocks("toml", (ROOT / "docs/configuration.md").read_text())
     (tmp_path / "agent-eval.toml").write_text(text)
     settings = load_settings(root=tmp_path, environ={}, flags={})
     assert settings.budgets.total_wall_time_s.hard is False
-    shown = tomllib.loads(text.replace("# comment_author", "comment_author"))
+    shown = tomllib.loads(
+        re.sub(r"^# (comment_author|report_url) ", r"\1 ", text, flags=re.MULTILINE)
+    )
     assert set(shown) == set(Settings.model_fields)
     for table in ("gate", "budgets", "publish"):
         assert set(shown[table]) == set(type(getattr(settings, table)).model_fields), table
 
 
-def test_the_workflow_of_the_readme_is_the_one_that_init_writes():
-    (shown,) = blocks("yaml")
-    written = (ROOT / "ci_agent_eval/app/templates/agent-eval.yml").read_text()
+def test_the_workflow_of_the_readme_is_the_one_that_init_writes_with_one_step():
+    """There the action also publishes; links to the uploaded page need two more steps."""
+    shown, written = (
+        YAML(typ="safe").load(text)
+        for text in (*blocks("yaml"), build_workflows(WorkflowPlan())["agent-eval.yml"])
+    )
+    steps = written["jobs"]["episodes"]["steps"]
+    checkout, run, page, publish, upload = steps
+    assert (page["id"], publish["with"]["mode"]) == ("page", "publish")
+    del run["id"], run["with"]["publish"]
+    steps[:] = [checkout, run, upload]
+    assert shown == written
 
-    def lines(text):
-        return [line for line in text.splitlines() if line.strip() and "#" not in line]
 
-    assert lines(shown) == lines(written)
-
-
-def test_the_comment_in_the_readme_is_what_the_demo_leaves(tmp_path):
+def test_the_comment_on_the_page_about_episodes_is_written_by_the_demo(tmp_path):
     (tmp_path / "examples").mkdir()
     shutil.copytree(ROOT / "examples/refund_desk", tmp_path / "examples/refund_desk")
     (tmp_path / ".git").mkdir()
@@ -92,18 +115,15 @@ def test_the_comment_in_the_readme_is_what_the_demo_leaves(tmp_path):
     )
     comment = (tmp_path / "agent-eval-report/comment.md").read_text()
     quoted = "\n".join(f"> {line}".rstrip() for line in comment.splitlines()[2:])
-    assert quoted in README
+    assert quoted in EPISODES
 
 
-def test_every_command_and_exit_code_is_in_the_readme():
-    from ci_agent_eval.app.cli import EXIT_CODES, cli
+def test_every_command_has_an_example():
+    from ci_agent_eval.app.cli import cli
 
-    for command in set(cli.commands) - {"action"}:
-        assert f"$ agent-eval {command}" in README
-    codes = re.findall(r"^  (\d+) +(.+)$", EXIT_CODES, re.MULTILINE)
-    assert [code for code, _ in codes] == ["0", "1", "2", "3", "130", "143"]
-    for code, meaning in codes:
-        assert f"| {code} | {meaning} |" in README
+    page = (ROOT / "docs/command-line.md").read_text()
+    for command in set(cli.list_commands(Context(cli))) - {"action"}:
+        assert f"$ agent-eval {command}" in page
 
 
 CONVERSATIONS = (ROOT / "docs/conversations.md").read_text()
