@@ -38,8 +38,8 @@ def test_half_of_fifty_scenarios_fall_without_a_required_rate(compared):
     code, verdict, text = compared(head, *bases, min_pass_rate=0.0)
     assert code == 1
     assert kinds(verdict) == ["suite_drop"]
-    assert "the suite's pass rate fell from 90.0 % to 44.0 %" in text.splitlines()[2]
-    assert "| 90.0 % | −46.0 pp (−60.3 to −31.7) |" in text
+    assert "the suite passes less often, 90 % → 44 %" in text.splitlines()[2]
+    assert "| −46.0 pp (−60.3 to −31.7), certain |" in text
 
 
 def test_forty_scenarios_fall_a_little_each(compared):
@@ -58,9 +58,13 @@ def test_two_hundred_evaluations_fall_and_newly_failing_ones_stand_first(compare
     code, verdict, text = compared(head, base)
     assert code == 0
     assert {"suite_drop"} == set(kinds(verdict, "warnings")) - {"evaluation"}
-    assert "the evaluations' pass rate fell from 94.5 % to 85.5 %" in text.splitlines()[2]
-    assert "| evaluation conversations passed | 171 / 200 | 94.5 % | −9.0 pp (" in text
-    assert "Since the baseline: 27 newly failing, 9 fixed" in text
+    assert "⚠️ whole suite 94.5 % → 85.5 % · the evaluations' pass rate fell over" in text
+    assert "| evaluation conversations passed | 94.5 % | 171 / 200 | −9.0 pp (" in text
+    assert (
+        "**Worse:** the evaluations' pass rate 94.5 % → 85.5 % · the evaluations' average" in text
+    )
+    assert "**Better:** 9 scenarios pass again: " in text
+    assert text.count("0/1 passed, newly failing, ") == 27
 
 
 def test_with_a_threshold_the_evaluations_gate(compared):
@@ -102,5 +106,5 @@ def test_a_model_upgrade_is_compared_and_said(compared):
     head, base = strict([7], 8, model="gpt-5.2"), strict([0], 8, model="gpt-5")
     code, verdict, text = compared(head, base, min_pass_rate=0.1)
     assert (code, kinds(verdict)) == (1, ["regression"])
-    said = "Compared across: model `gpt-5` → `gpt-5.2` in 1 of 1 compared scenario."
+    said = "- 🔵 **Different:** model `gpt-5` → `gpt-5.2` in 1 scenario; the answer in `s000`"
     assert said in text.splitlines()[:6]

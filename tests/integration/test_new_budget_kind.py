@@ -93,7 +93,7 @@ def test_it_fails_the_gate_in_the_terminal(ran):
     assert "size of replies (hard)  1,234, limit 9" in ran.stdout
     assert "time for replies, mean (soft)" in ran.stdout
     assert "total turns (hard)" in ran.stdout
-    assert "1 budget exceeded, 1 suite budget exceeded" in ran.stdout
+    assert "1 of 2 scenarios over budget, over the suite's budget" in ran.stdout
 
 
 def test_it_is_in_the_results(project, ran):
@@ -119,9 +119,9 @@ def test_it_is_in_the_verdict(project, ran):
 def test_it_is_in_the_comment(project, ran):
     report = ("report", "--results", "agent-eval-report", "--report-dir", "again")
     comment = agent_eval(project, *report, "--format", "markdown")
-    assert "| the whole suite | total turns (hard) | 2 | 3 |" in comment.stdout
-    assert "| `tells` | size of replies (hard) | 9 | 1,234 |" in comment.stdout
-    assert "time for replies, mean (soft) | 2 ms | 7 ms |" in comment.stdout
+    assert "whole suite, total turns 3 (limit 2)" in comment.stdout
+    assert "`tells` size of replies 1,234 (limit 9)" in comment.stdout
+    assert "`says` time for replies, mean 7 ms (soft limit 2 ms)" in comment.stdout
 
 
 def test_it_is_in_the_annotations(project, ran):

@@ -137,7 +137,7 @@ def test_a_required_scenario_that_disappears_is_red_by_name(suite, file, text, t
     assert told in flat(done.stdout)
     assert "1 known scenario did not run" in flat(done.stdout)
     assert suite.reasons == [("missing_scenario", "refund")]
-    assert "| `refund` | did not run" in suite.comment
+    assert "<code>refund</code>: did not run" in suite.comment
 
 
 def test_an_ini_file_does_not_restrict_on_purpose(suite):
@@ -168,7 +168,7 @@ def test_skipped_iterations_are_red(suite):
     assert done.returncode == 1
     assert "five 4 of 5 iterations not judged enough" in flat(done.stdout)
     assert suite.reasons == [("incomplete", "five")]
-    assert "| `five` | 4 of 5 iterations not judged: `enough` |" in suite.comment
+    assert "❌ `five` 4 of 5 iterations not judged · `enough`" in suite.comment
 
     allowed = suite.agent_eval("run", "suite", "--allow-skipped")
     assert allowed.returncode == 0
@@ -190,7 +190,7 @@ def test_a_run_restricted_on_purpose_is_partial(suite, arguments, restriction):
     done = suite.agent_eval("run", *arguments)
     assert done.returncode == 0, done.stdout
     assert f"restricted by {restriction} (does not gate)" in flat(done.stdout)
-    assert done.stdout.endswith("a partial run\n")
+    assert "a partial run\n" in done.stdout
     assert suite.verdict["summary"]["restrictions"] == [restriction]
 
 
@@ -251,6 +251,14 @@ def test_a_manifest_that_is_named_has_to_be_there(suite):
         "agent-eval: other.toml: cannot be read (No such file or directory); check the setting "
         "scenario_manifest, or write the file with `agent-eval scenarios --write`\n"
     )
+
+
+def test_text_of_a_scenario_does_not_control_the_terminal(suite):
+    suite.write("test_new.py", MONEY.replace('"refund"', r'"new\u202e\x9b2J\x1b[2J"'))
+    shown = suite.agent_eval("scenarios", "suite")
+    assert shown.returncode == 1
+    assert '+ [required] "new' in shown.stdout
+    assert not set(shown.stdout) & {"\u202e", "\x9b", "\x1b"}
 
 
 def test_scenarios_shows_the_difference_and_writes_it(suite):

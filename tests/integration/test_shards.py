@@ -226,11 +226,11 @@ def test_an_empty_shard_is_no_failure_of_its_job(tmp_path):
 
     other = run_shard(tmp_path, 1, 2)
     assert other.returncode == 0, other.stdout
-    assert "Agent evals passed: shard 1 of 2, 1 of 1 required scenario" in other.stdout
+    assert "Agent evals passed: shard 1 of 2, 1 of 1 scenario" in other.stdout
     # What is required of the whole suite is judged where the whole suite is.
     done = run_agent_eval("report", "--results", "shards/*", cwd=tmp_path)
     assert done.returncode == 1
-    assert "no evaluation conversation was judged" in done.stdout
+    assert "no evaluation conversation was judged" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("given", ["3/2", "0/2", "x", "1/2/3"])

@@ -101,7 +101,7 @@ def test_the_page_states_the_figures(which, what):
     assert line.endswith(f" | {stated(rows(), which)}")
 
 
-def test_the_page_states_what_becomes_of_the_unclear():
+def test_the_page_states_the_number_of_flagged_unclear_calls():
     flagged, unclear = counts(rows(), "unclear")
     page = (ROOT / "docs/checks.md").read_text(encoding="utf-8")
-    assert f"{flagged} of the {unclear} that the labels call unclear" in " ".join(page.split())
+    assert f"flags {flagged} of the {unclear} unclear calls" in " ".join(page.split())
