@@ -20,6 +20,15 @@ compat = $(VENV)-compat-$(1)/.stamp-$(call content,requirements/compat-$(1).txt 
 bench = $(VENV)-bench-$(1)/.stamp-$(call content,requirements/bench-$(1).txt)
 BENCHES := pytest inspect deepeval junit
 BENCH_NODE := benchmarks/peers/node
+FRAMEWORK_NODE := tests/frameworks/node
+# $(call framework,NAME): the stamp of the environment that requirements/frameworks-NAME.txt describes,
+# with the public example agents of requirements/examples-NAME.txt, if there are any.
+framework = $(VENV)-frameworks-$(1)/.stamp-$(call content,requirements/frameworks-$(1).txt $(call examples,$(1)) pyproject.toml)
+examples = $(wildcard requirements/examples-$(1).txt)
+FRAMEWORKS := agno autogen crewai google-adk langgraph llama-index node openai-agents pydantic-ai sdks smolagents strands
+EXAMPLES := langgraph openai-agents pydantic-ai
+# Those of `make frameworks NAME="..."`; a variable of the shell that is called NAME does not count.
+SELECTED := $(if $(filter command,$(firstword $(origin NAME))),$(NAME),$(FRAMEWORKS))
 WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)
 
 .PHONY: help
@@ -51,6 +60,13 @@ compat-oldest compat-newest:
 	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-$@/bin/python -m pytest -c tests/compat/pytest.ini \
 		-p xdist -n auto $(ARGS) tests/compat
 
+.PHONY: frameworks
+frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name))) ## Run real frameworks and SDKs (NAME="agno strands" narrows, UPDATE_GOLDEN=1 writes the table)
+	@failed=; for name in $(SELECTED); do echo "== $$name"; \
+		FRAMEWORK=$$name $(VENV)-frameworks-$$name/bin/python -m pytest -c tests/frameworks/pytest.ini -q $(ARGS) tests/frameworks \
+		|| failed="$$failed $$name"; done; \
+		if [ -n "$(UPDATE_GOLDEN)" ]; then $(BIN)/python -m tests.frameworks.page; fi; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
 .PHONY: golden
 golden: $(STAMP) ## Write the golden files anew; read the diff before you commit it
 	@UPDATE_GOLDEN=1 $(PYTEST) -n auto $(ARGS)
@@ -64,10 +80,14 @@ coverage: $(STAMP) ## Say which lines and branches no test reaches
 	@$(BIN)/coverage report
 
 .PHONY: bench
-bench: $(STAMP) ## Measure what the pages in benchmarks/ record
+bench: $(STAMP) $(call framework,openai-agents) ## Measure what the pages in benchmarks/ record
 	@$(BIN)/python benchmarks/measure.py $(ARGS)
 	@$(BIN)/python benchmarks/comparison.py
 	@$(BIN)/python benchmarks/engine.py
+	@$(BIN)/python benchmarks/model_traffic.py
+	@$(BIN)/python benchmarks/frameworks.py
+	@$(BIN)/python benchmarks/gateway.py
+	@$(BIN)/python benchmarks/replay.py
 	@$(BIN)/python benchmarks/steering.py
 	@$(BIN)/python benchmarks/steering_hook.py
 	@$(MAKE) --no-print-directory bench-peers
@@ -84,6 +104,10 @@ architecture: ## Write the generated parts of docs/architecture.md anew
 reference: $(STAMP) ## Write action.yml's inputs and docs/reference.md from the option tables
 	@$(BIN)/python -m scripts.reference
 
+.PHONY: comment-pictures
+comment-pictures: $(STAMP) ## Make the pictures of the golden comments anew (needs Chromium)
+	@$(BIN)/python scripts/comment_pictures.py
+
 .PHONY: pictures
 pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)
 	@$(BIN)/python scripts/pictures.py
@@ -93,8 +117,8 @@ fix: $(STAMP) ## Format, and repair what ruff can repair
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-.PHONY: lint ruff format types imports workflows schemas dockerfile actionlint mermaid
-lint: ruff format types imports workflows schemas dockerfile actionlint mermaid ## All lints (make -k lint goes on after one fails)
+.PHONY: lint ruff format types typed-suite imports workflows schemas dockerfile actionlint mermaid
+lint: ruff format types typed-suite imports workflows schemas dockerfile actionlint mermaid ## All lints (make -k lint goes on after one fails)
 
 ruff: $(STAMP)
 	$(BIN)/ruff check .
@@ -105,14 +129,20 @@ format: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# A suite as authors write it, in the strict modes of both type checkers.
+typed-suite: $(STAMP)
+	cd tests/typed_suite && $(abspath $(BIN))/mypy --strict --explicit-package-bases --warn-unused-ignores \
+		--cache-dir=../../.mypy_cache/typed_suite .
+	bash scripts/pyright/run $(abspath $(BIN))/python -p tests/typed_suite
+
 imports: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
 workflows: $(LINT_STAMP)
-	$(BIN)/zizmor --offline --no-progress --persona pedantic action.yml $(WORKFLOWS)
+	$(BIN)/zizmor --offline --no-progress --persona pedantic action.yml report/action.yml $(WORKFLOWS)
 
 schemas: $(LINT_STAMP)
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml report/action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
 
 dockerfile: $(LINT_STAMP)
@@ -122,7 +152,7 @@ actionlint:
 	bash scripts/actionlint/run $(WORKFLOWS)
 
 mermaid:
-	bash scripts/mermaid/run tests/golden/render/*.md docs/architecture.md
+	bash scripts/mermaid/run tests/golden/render/*.md tests/golden/comments/*.md docs/architecture.md
 
 .PHONY: lock
 lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
@@ -136,17 +166,19 @@ lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that
 	$(call compile,compat-oldest,--group compat-oldest --resolution lowest-direct)
 	$(call compile,bench-pytest,requirements/bench-pytest.in -c requirements/dev.txt)
 	$(foreach name,$(filter-out pytest,$(BENCHES)),$(call compile,bench-$(name),requirements/bench-$(name).in -c requirements/bench-pytest.txt) && ) true
+	$(foreach name,$(FRAMEWORKS),$(call compile,frameworks-$(name),pyproject.toml --extra pytest --extra traffic requirements/frameworks-common.in requirements/frameworks-$(name).in) && ) true
+	$(foreach name,$(EXAMPLES),$(call compile,examples-$(name),requirements/examples-$(name).in --no-deps -c requirements/frameworks-$(name).txt) && ) true
 
 # $(call compile,NAME,SOURCES): one lock, with hashes and without the name of any index. All but
 # the first are held to the versions of the first, so that they agree wherever they meet; the
-# oldest that we support are old on purpose.
+# oldest that we support are old on purpose, and each framework has versions of its own.
 compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade) \
 	$(2) --output-file requirements/$(1).txt
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) $(VENV)-compat-* $(VENV)-bench-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules
+	rm -rf $(VENV) $(VENV)-compat-* $(VENV)-bench-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules $(FRAMEWORK_NODE)/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements/dev.txt
@@ -171,6 +203,27 @@ $(call compat,oldest) $(call compat,newest):
 	@rm -f $(@D)/.stamp-*
 	@touch $@
 
+# The frameworks bring hundreds of packages, which uv installs in a tenth of pip's time.
+define framework_rule
+$(call framework,$(1)): requirements/frameworks-$(1).txt | $(LOCK_STAMP)
+	@echo 'Installing the pinned dependencies into $$(@D)'
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $$(@D)
+	@$(BIN)/uv pip install --quiet --python $$(@D) --require-hashes --requirement $$<
+	@$(BIN)/uv pip install --quiet --python $$(@D) --no-deps --no-build-isolation --no-index --editable .
+	@$(if $(filter $(1),$(EXAMPLES)),$(call install_examples,$(1),$$(@D)))
+	@rm -f $$(@D)/.stamp-*
+	@touch $$@
+
+endef
+# $(call install_examples,NAME,DIR): packages of examples without their own pins, which are others than
+# the environment's. Those of the OpenAI Agents SDK are in its sources only.
+install_examples = $(if $(filter openai-agents,$(1)),\
+	$(PIP) download --no-deps --no-binary :all: --require-hashes --dest $(2)/examples --requirement $(examples),\
+	$(BIN)/uv pip install --quiet --python $(2) --no-deps --require-hashes --requirement $(examples))
+$(foreach name,$(FRAMEWORKS),$(eval $(call framework_rule,$(name))))
+
+$(call framework,node): $(FRAMEWORK_NODE)/node_modules/.package-lock.json
+
 # One rule for each environment of peers; they do without this package.
 define bench_rule
 $(call bench,$(1)): requirements/bench-$(1).txt
@@ -182,9 +235,18 @@ endef
 $(foreach name,$(BENCHES),$(eval $(call bench_rule,$(name))))
 
 $(BENCH_NODE)/node_modules/.package-lock.json: $(BENCH_NODE)/package-lock.json
-	@echo 'Installing the pinned npm packages into $(BENCH_NODE)'
-	@npm ci --prefix $(BENCH_NODE) --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error
-	@touch $@
+	$(call npm_ci,$(BENCH_NODE) --omit=optional)
+
+# With its optional packages: Codex is one for each platform.
+$(FRAMEWORK_NODE)/node_modules/.package-lock.json: $(FRAMEWORK_NODE)/package-lock.json
+	$(call npm_ci,$(FRAMEWORK_NODE))
+
+# $(call npm_ci,DIR OPTIONS): the packages that a folder's lock names, without their scripts.
+define npm_ci
+@echo 'Installing the pinned npm packages into $(firstword $(1))'
+@npm ci --prefix $(1) --ignore-scripts --no-audit --no-fund --loglevel=error
+@touch $(firstword $(1))/node_modules/.package-lock.json
+endef
 
 # $(call venv,DIR,LOCK): an environment with what the lock names and this package. Hashes are
 # checked; the lock is whole, so nothing is sought beside it. The package itself is installed

@@ -57,7 +57,10 @@ class _Problem:
 
 
 def list_annotations(view: ReportView) -> tuple[Annotation, ...]:
-    """Return the annotations that have a file: failures first, the new ones before others."""
+    """Return the annotations that have a file: failures first, the new ones before others.
+
+    With the uploaded page in the view's links, messages end with the conversation's address.
+    """
     return tuple(annotation for _, annotation in _list_sorted(view) if annotation.path)
 
 
@@ -91,7 +94,7 @@ def count_unplaced(view: ReportView) -> int:
 
 
 def _list_sorted(view: ReportView) -> Sequence[tuple[_Problem, Annotation]]:
-    found = ((problem, _build_annotation(problem)) for problem in _list_problems(view))
+    found = ((problem, _build_annotation(problem, view)) for problem in _list_problems(view))
     return sorted(found, key=lambda pair: _sort_key(*pair))
 
 
@@ -107,22 +110,24 @@ def _sort_key(problem: _Problem, annotation: Annotation) -> tuple[Any, ...]:
     )
 
 
-def _build_annotation(problem: _Problem) -> Annotation:
+def _build_annotation(problem: _Problem, view: ReportView) -> Annotation:
     line = problem.place.line or 1
+    page = view.links.conversation(problem.key[0]) if problem.key else None
+    ending = f"\nConversation: {page}" if page else ""
     return Annotation(
         path=problem.place.path or "",
         start_line=line,
         end_line=line,
         level=problem.level,
         title=cut_bytes(visible_line(problem.title, TITLE_BYTES), TITLE_BYTES),
-        message=_format_message(problem.message),
+        message=_format_message(problem.message, MESSAGE_BYTES - len(ending)) + ending,
         raw_details=_format_message(problem.details) if problem.details else None,
     )
 
 
-def _format_message(text: str) -> str:
-    shown = visible_lines(text, MESSAGE_BYTES).strip()
-    return cut_bytes(shown, MESSAGE_BYTES) or NO_REASON
+def _format_message(text: str, limit: int = MESSAGE_BYTES) -> str:
+    shown = visible_lines(text, limit).strip()
+    return cut_bytes(shown, limit) or NO_REASON
 
 
 def _list_problems(view: ReportView) -> Iterator[_Problem]:

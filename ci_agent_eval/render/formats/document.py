@@ -16,10 +16,11 @@ from typing import Annotated, Any, get_args
 from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
+from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
 from ci_agent_eval.analysis.comparison.findings import list_comparison_findings
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, SuiteChange
 from ci_agent_eval.analysis.summary import Summary
-from ci_agent_eval.contract.base import SchemaVersion
+from ci_agent_eval.contract.base import ReportTitle, SchemaVersion
 from ci_agent_eval.contract.findings import Finding, FindingData
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import Reason, ReasonData, ScenarioStatus, Verdict, VerdictConclusion
@@ -56,6 +57,8 @@ class _VerdictDocument:
     lists: dict[str, JsonValue] = field(default_factory=dict)
     comparison: Comparison | NoBaseline | None = None
     commit: _Commit | None = None
+    title: ReportTitle | None = None
+    pairs: tuple[BehaviourPair, ...] = ()
 
 
 def render_verdict(report: Report) -> str:
@@ -145,6 +148,8 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
         document.schema_version,
         document.comparison,
         document.commit,
+        document.title,
+        document.pairs,
     )
     if document.conclusion != report.verdict.conclusion:
         raise InputError(_add_advice(f"{name}: conclusion differs from the verdict's"))
