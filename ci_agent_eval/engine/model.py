@@ -18,6 +18,7 @@ from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.declarations import Provider
+from ci_agent_eval.engine.own_requests import observe_request
 from ci_agent_eval.errors import InputError
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -65,7 +66,8 @@ class ObservedModel(WrapperModel):
     ) -> ModelResponse:
         """Send the request and observe the response."""
         started = self._clock()
-        response = await super().request(messages, model_settings, model_request_parameters)
+        request = super().request(messages, model_settings, model_request_parameters)
+        response = await observe_request(request, self._clock)
         self._observe(response, convert_to_ms(self._clock() - started))
         return response
 

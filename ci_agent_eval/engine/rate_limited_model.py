@@ -21,9 +21,9 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.measurement import convert_to_ms
+from ci_agent_eval.engine.own_requests import observe_request
 from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, compute_backoff_s
 from ci_agent_eval.engine.response_stamp import stamp_response
-from ci_agent_eval.model_traffic.attribution import suspend_recording
 
 MAX_RATE_LIMIT_RETRIES = 8
 """Retries of a request after status 429."""
@@ -69,8 +69,8 @@ class RateLimitedModel(WrapperModel):
         async with limiter.hold(self._estimate_tokens(messages, settings), self.tally) as entry:
             started = limiter.clock()
             try:
-                with suspend_recording():  # the engine measures its own requests
-                    response = await self.wrapped.request(messages, settings, parameters)
+                request = self.wrapped.request(messages, settings, parameters)
+                response = await observe_request(request, limiter.clock)
             except ModelRateLimitError as error:
                 self.tally.rate_limited += 1
                 limiter.back_off(started, compute_backoff_s(1, _cap_retry_after(error.retry_after)))

@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 )
 
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
-from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
+from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn, sum_tokens
 from ci_agent_eval.engine import response_stamp
 
 CallKey = tuple[int, str]
@@ -126,6 +126,7 @@ def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> 
     calls = [part for part in response.parts if isinstance(part, BaseToolCallPart)]
     outputs = [part for part in calls if part.tool_name in notes.output_tools]
     output_text = "\n".join(part.args_as_json_str() for part in outputs)
+    traffic = response_stamp.get_traffic(response)
     return Turn(
         role="assistant",
         content=clean_text(output_text or _get_response_text(response)),
@@ -134,7 +135,13 @@ def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> 
         tokens=_sum_tokens(responses),
         cost_usd=_sum_cost(responses),
         source=response_stamp.get_source(response),
-        finish_reason=_get_finish_reason(response),
+        finish_reason=_get_finish_reason(response) or traffic.finish_reason,
+        requested_model=traffic.requested_model,
+        response_model=traffic.response_model,
+        first_byte_ms=traffic.first_byte_ms,
+        settings=traffic.settings,
+        typed_output=traffic.typed_output,
+        error=traffic.error,
     )
 
 
@@ -143,10 +150,14 @@ def _sum_tokens(responses: Sequence[ModelResponse]) -> TokenUsage | None:
     usages = [response.usage for response in responses]
     if any(usage.unmeasured_requests for usage in usages):
         return None
-    return TokenUsage(
-        input=sum(usage.input_tokens for usage in usages),
-        output=sum(usage.output_tokens for usage in usages),
-        cached=sum(usage.cache_read_tokens for usage in usages),
+    return sum_tokens(
+        TokenUsage(
+            input=response.usage.input_tokens,
+            output=response.usage.output_tokens,
+            cached=response.usage.cache_read_tokens,
+            reasoning=response_stamp.get_traffic(response).reasoning_tokens,
+        )
+        for response in responses
     )
 
 

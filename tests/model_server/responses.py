@@ -84,6 +84,6 @@ def _usage(usage: Mapping[str, int]) -> dict[str, Any]:
         "input_tokens": taken,
         "input_tokens_details": {"cached_tokens": usage.get("cached", 0)},
         "output_tokens": given,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.get("reasoning", 0)},
         "total_tokens": taken + given,
     }

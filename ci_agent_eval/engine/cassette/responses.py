@@ -31,6 +31,9 @@ _KEPT_FIELDS = ("model_name", "provider_name", "finish_reason")
 """Recorded fields besides parts and usage. Ids and times are not recorded, nor the
 provider's address, which may name an account."""
 
+_STAMPED_FIELDS = frozenset({"latency_ms", "traffic"})
+"""Recorded fields that are ours."""
+
 _OVERFLOW = "context_window_exceeded"
 """Key of a recorded refusal, which has no other fields."""
 
@@ -50,6 +53,7 @@ def record_response(response: ModelResponse, request: CanonicalRequest, redact: 
     if plain["state"] != "complete":
         kept["state"] = plain["state"]
     kept["latency_ms"] = response_stamp.get_latency_ms(response)
+    kept["traffic"] = response_stamp.get_traffic(response).dump()
     return redact({name: value for name, value in kept.items() if value not in (None, {}, [])})  # type: ignore[no-any-return]
 
 
@@ -96,7 +100,7 @@ def replay_response(recording: Json, request: CanonicalRequest) -> ModelResponse
     """
     if _OVERFLOW in recording:
         raise _Overflow.model_validate(recording[_OVERFLOW]).build_error()
-    plain = {k: v for k, v in recording.items() if k != "latency_ms"}
+    plain = {k: v for k, v in recording.items() if k not in _STAMPED_FIELDS}
     (response,) = ModelMessagesTypeAdapter.validate_python(
         [{"parts": [], **plain, "kind": "response"}]
     )
@@ -106,7 +110,10 @@ def replay_response(recording: Json, request: CanonicalRequest) -> ModelResponse
         if isinstance(part, BaseToolCallPart | BaseToolReturnPart):
             part.tool_call_id = _choose_call_id(part.tool_call_id, original_ids, request.ids)
     response_stamp.stamp_response(
-        response, latency_ms=recording.get("latency_ms"), source="replayed"
+        response,
+        latency_ms=recording.get("latency_ms"),
+        source="replayed",
+        traffic=response_stamp.ResponseTraffic.model_validate(recording.get("traffic") or {}),
     )
     return response
 
