@@ -20,6 +20,7 @@ from typing import IO
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
 from ci_agent_eval.steering.hook.event_answer import answer_event
+from ci_agent_eval.steering.policy.message import Advice, Adviser
 from ci_agent_eval.steering.policy.model import Decision, SuiteCounter
 
 ENABLE = "--enable-pytest-full-suite-steering"
@@ -122,7 +123,8 @@ def _review_request(
     if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
     store = options.store or get_default_store_path(environ, Path.home())
-    return build_reviewer(settings, store, time.time, _build_counter)(request, agent, event)
+    review = build_reviewer(settings, store, time.time, _build_counter, _build_adviser)
+    return review(request, agent, event)
 
 
 def _find_root(environ: Mapping[str, str]) -> Path:
@@ -137,3 +139,12 @@ def _build_counter(folder: Path) -> SuiteCounter:
     from ci_agent_eval.steering.suite_collection import build_suite_counter
 
     return build_suite_counter(folder, os.environ)
+
+
+def _build_adviser(folder: Path) -> Adviser:
+    def advise(command: str | None) -> Advice:
+        from ci_agent_eval.steering.affected.advice import find_advice
+
+        return find_advice(folder, os.environ, command)
+
+    return advise

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
+from ci_agent_eval.steering.policy.message import Adviser
 from ci_agent_eval.steering.policy.model import Decision, SuiteCounter
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
@@ -17,8 +18,9 @@ def build_reviewer(
     store: Path,
     clock: Callable[[], float],
     build_counter: Callable[[Path], SuiteCounter],
+    build_adviser: Callable[[Path], Adviser],
 ) -> Callable[[HookRequest, CodingAgent, HookEvent], Decision]:
-    """Return a function that decides on requests; `build_counter` gets the suite's folder.
+    """Return a function that decides on requests; both builders get the command's folder.
 
     `clock` returns seconds of a clock shared by all processes.
     """
@@ -26,9 +28,11 @@ def build_reviewer(
     def review(request: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
         memory = SqliteWarnedCommands(store, ttl=settings.ttl)
         needs_count = settings.enabled and settings.rules.max_collected is not None
-        count = build_counter(_get_folder(event)) if needs_count else None
+        folder = _get_folder(event)
+        count = build_counter(folder) if needs_count else None
         session = f"{agent.name}\n{request.session}" if request.session else None
-        return build_reactor(settings, memory, count=count).review(request.call, session, clock())
+        reactor = build_reactor(settings, memory, count=count, advise=build_adviser(folder))
+        return reactor.review(request.call, session, clock())
 
     return review
 

@@ -15,8 +15,9 @@ from ci_agent_eval.steering.policy.command_extraction import (
     runs_commands,
 )
 from ci_agent_eval.steering.policy.dangerous import find_danger
+from ci_agent_eval.steering.policy.message import Adviser, compose_message, give_no_advice
 from ci_agent_eval.steering.policy.model import Rules, ShellTools, Steer, ToolCallRequest
-from ci_agent_eval.steering.policy.settings import DANGEROUS_PRIORITY, RESEND, GeneralRule
+from ci_agent_eval.steering.policy.settings import DANGEROUS_PRIORITY, GeneralRule
 from ci_agent_eval.steering.policy.warned_commands import WarnedCommands
 
 FULL_SUITE = "pytest-full-suite"
@@ -31,6 +32,7 @@ class FullSuiteHandler:
     priority: int
     rules: Rules
     memory: WarnedCommands
+    advise: Adviser = give_no_advice
     name: str = FULL_SUITE
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
@@ -40,7 +42,8 @@ class FullSuiteHandler:
             return None
         if not _is_first_time(self.memory, session, f"{self.name}\n{result.normal_form}", now):
             return None
-        message = self.message if session is not None else self.message.replace(RESEND, "")
+        advice = self.advise(result.command)
+        message = compose_message(self.message, advice, has_session=session is not None)
         return Steer(message, _explain_steering(result.reason, session), self.name, result.command)
 
 

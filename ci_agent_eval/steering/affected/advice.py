@@ -1,0 +1,116 @@
+"""Advice for a held full run: one command that runs the tests of the changed files."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from ci_agent_eval.steering.affected.deadline import Deadline
+from ci_agent_eval.steering.affected.import_graph import find_affected_tests, is_test_file
+from ci_agent_eval.steering.affected.testmon_data import load_dependent_tests
+from ci_agent_eval.steering.affected.working_tree import (
+    ChangedFile,
+    Repository,
+    find_repository,
+)
+from ci_agent_eval.steering.policy.message import NO_ADVICE, Advice
+
+TIME_LIMIT_S = 2.0
+"""Seconds that the search may take; afterwards the message has no command."""
+
+MAX_TEST_FILES = 20
+"""Maximum number of test files in the command; more are no selection worth naming."""
+
+_RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
+"""Programs whose `run` starts pytest in the project's environment."""
+
+
+def find_advice(folder: Path, environ: Mapping[str, str], command: str | None) -> Advice:
+    """Return the advice for a full run of `command` in `folder`; empty if in doubt. Never raises.
+
+    Takes at most about TIME_LIMIT_S.
+    """
+    prefix = _get_pytest_prefix(command)
+    if prefix is None:
+        return NO_ADVICE
+    try:
+        deadline = Deadline(TIME_LIMIT_S)
+        repository = find_repository(folder, environ, deadline)
+        tests = _find_tests(repository)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return NO_ADVICE
+    paths = [os.path.relpath(repository.top / path, folder.resolve()) for path in tests]
+    return Advice(_build_command(prefix, paths))
+
+
+def _find_tests(repository: Repository) -> Collection[str]:
+    """Return the affected test files, from the first source that knows them.
+
+    The sources, best first. Recorded dependencies of episodes belong before the others.
+    """
+    changes = [change for change in repository.list_changes() if change.path.endswith(".py")]
+    if not changes:
+        return ()
+    recorded = _find_recorded_tests(repository, changes)
+    if recorded is not None:
+        return recorded
+    files = repository.list_python_files()
+    present = [path for path in files if (repository.top / path).is_file()]
+    changed = [change.path for change in changes]
+    return find_affected_tests(repository.top, present, changed, repository.deadline)
+
+
+def _find_recorded_tests(
+    repository: Repository, changes: Sequence[ChangedFile]
+) -> Collection[str] | None:
+    """Return the tests that pytest-testmon recorded, and the changed tests; None if unknown."""
+    changed_tests = {change.path for change in changes if is_test_file(change.path)}
+    others = [change for change in changes if change.path not in changed_tests]
+    recorded = load_dependent_tests(repository.top, others, repository.deadline)
+    if recorded is None:
+        return None
+    tests = recorded | changed_tests
+    return sorted(path for path in tests if (repository.top / path).is_file())
+
+
+def _get_pytest_prefix(command: str | None) -> list[str] | None:
+    """Return the words that start pytest in a command, such as `uv run pytest`.
+
+    Only `pytest` if anything else is before it; None if the command does not name pytest.
+    """
+    try:
+        words = shlex.split(command or "")
+    except ValueError:
+        return None
+    names = [PurePosixPath(word).name for word in words]
+    at = next((at for at, name in enumerate(names) if name in ("pytest", "py.test")), None)
+    if at is None:
+        return None
+    before = names[:at]
+    if before[:1] and before[0] in _RUNNERS and before[1:2] == ["run"]:
+        before = before[2:]
+    is_plain = not before or (len(before) == 2 and _is_python_module(before))
+    return words[: at + 1] if is_plain else ["pytest"]
+
+
+def _is_python_module(names: Sequence[str]) -> bool:
+    return names[0].startswith("python") and names[1] == "-m"
+
+
+def _build_command(prefix: Sequence[str], paths: Sequence[str]) -> str | None:
+    """Return the command; None for no path, too many, or one that pytest would misread."""
+    if not 0 < len(paths) <= MAX_TEST_FILES or not all(map(_is_plain_path, paths)):
+        return None
+    words = [f"./{path}" if path.startswith("-") else path for path in paths]
+    return shlex.join([*prefix, *words])
+
+
+def _is_plain_path(path: str) -> bool:
+    """Return whether a path is printable, and no node id or pattern for pytest.
+
+    The names come from the working tree: nothing in them may look like an instruction.
+    """
+    return path.isprintable() and not any(part in path for part in ("::", "[", "`", "{", "\ufffd"))
