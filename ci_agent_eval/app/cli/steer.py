@@ -85,12 +85,17 @@ def check_command(command: str | None, shell: Any, config: Path | None, *, jsonl
     require_packages("steering", "steering", "tree_sitter", "tree_sitter_bash")
     if command is None:
         return _answer_lines(rules)
+    from ci_agent_eval.steering.affected.advice import find_advice
     from ci_agent_eval.steering.policy.detection import detect_in_text
     from ci_agent_eval.steering.steer_check import render_detection
 
     finding = detect_in_text(command, shell=shell, rules=rules)
-    click.echo(render_detection(finding), nl=False)
-    return 1 if finding.full_suite else 0
+    if not finding.full_suite:
+        click.echo(render_detection(finding), nl=False)
+        return 0
+    advice = find_advice(Path.cwd(), os.environ, finding.command)
+    click.echo(render_detection(finding, advice), nl=False)
+    return 1
 
 
 def _answer_lines(rules: Rules) -> int:

@@ -13,8 +13,8 @@ from ci_agent_eval.steering.affected.import_graph import find_affected_tests, is
 from ci_agent_eval.steering.affected.testmon_data import load_dependent_tests
 from ci_agent_eval.steering.affected.working_tree import (
     ChangedFile,
-    Repository,
-    find_repository,
+    GitWorkingTree,
+    find_working_tree,
 )
 from ci_agent_eval.steering.policy.message import NO_ADVICE, Advice
 
@@ -38,42 +38,42 @@ def find_advice(folder: Path, environ: Mapping[str, str], command: str | None) -
         return NO_ADVICE
     try:
         deadline = Deadline(TIME_LIMIT_S)
-        repository = find_repository(folder, environ, deadline)
-        tests = _find_tests(repository)
+        tree = find_working_tree(folder, environ, deadline)
+        tests = _find_tests(tree)
     except (OSError, subprocess.SubprocessError, ValueError):
         return NO_ADVICE
-    paths = [os.path.relpath(repository.top / path, folder.resolve()) for path in tests]
+    paths = [os.path.relpath(tree.top / path, folder.resolve()) for path in tests]
     return Advice(_build_command(prefix, paths))
 
 
-def _find_tests(repository: Repository) -> Collection[str]:
+def _find_tests(tree: GitWorkingTree) -> Collection[str]:
     """Return the affected test files, from the first source that knows them.
 
     The sources, best first. Recorded dependencies of episodes belong before the others.
     """
-    changes = [change for change in repository.list_changes() if change.path.endswith(".py")]
+    changes = [change for change in tree.list_changes() if change.path.endswith(".py")]
     if not changes:
         return ()
-    recorded = _find_recorded_tests(repository, changes)
+    recorded = _find_recorded_tests(tree, changes)
     if recorded is not None:
         return recorded
-    files = repository.list_python_files()
-    present = [path for path in files if (repository.top / path).is_file()]
+    files = tree.list_python_files()
+    present = [path for path in files if (tree.top / path).is_file()]
     changed = [change.path for change in changes]
-    return find_affected_tests(repository.top, present, changed, repository.deadline)
+    return find_affected_tests(tree.top, present, changed, tree.deadline)
 
 
 def _find_recorded_tests(
-    repository: Repository, changes: Sequence[ChangedFile]
+    tree: GitWorkingTree, changes: Sequence[ChangedFile]
 ) -> Collection[str] | None:
     """Return the tests that pytest-testmon recorded, and the changed tests; None if unknown."""
     changed_tests = {change.path for change in changes if is_test_file(change.path)}
     others = [change for change in changes if change.path not in changed_tests]
-    recorded = load_dependent_tests(repository.top, others, repository.deadline)
+    recorded = load_dependent_tests(tree.top, others, tree.deadline)
     if recorded is None:
         return None
     tests = recorded | changed_tests
-    return sorted(path for path in tests if (repository.top / path).is_file())
+    return sorted(path for path in tests if (tree.top / path).is_file())
 
 
 def _get_pytest_prefix(command: str | None) -> list[str] | None:

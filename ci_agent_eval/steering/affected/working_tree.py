@@ -18,13 +18,13 @@ class ChangedFile:
     """A file that differs from the compared commit."""
 
     path: str
-    """Relative to the repository, with `/`."""
+    """Relative to the tree, with `/`."""
     old_blob: str | None = None
     """The blob's id in the compared commit; None for a new file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class GitWorkingTree:
     """A git working tree; every command of git ends by the deadline."""
 
     top: Path
@@ -70,14 +70,16 @@ class Repository:
         yield from map(ChangedFile, _split_paths(output))
 
 
-def find_repository(folder: Path, environ: Mapping[str, str], deadline: Deadline) -> Repository:
+def find_working_tree(
+    folder: Path, environ: Mapping[str, str], deadline: Deadline
+) -> GitWorkingTree:
     """Return the repository that contains a folder.
 
     Raises OSError or subprocess.SubprocessError if there is none.
     """
     top = _run_git(folder, environ, deadline, "rev-parse", "--show-toplevel")
     path = Path(top.removesuffix(b"\n").decode("utf-8", "surrogateescape"))
-    return Repository(path, environ, deadline)
+    return GitWorkingTree(path, environ, deadline)
 
 
 def _run_git(folder: Path, environ: Mapping[str, str], deadline: Deadline, *words: str) -> bytes:
