@@ -176,8 +176,8 @@ def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
     reason = deciding.reason
     if is_truncated:
         reason += "; the call holds more than is looked at"
-    normal_form = "\n".join(result.normal_form for result in results)
-    return replace(deciding, reason=reason, normal_form=normal_form)
+    intents = dict.fromkeys(intent for result in results for intent in result.intents)
+    return replace(deciding, reason=reason, intents=tuple(intents))
 
 
 def _explain_no_command(call: ToolCallRequest) -> str:

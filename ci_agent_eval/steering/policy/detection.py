@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 
 from ci_agent_eval.steering.policy.model import DetectionResult, Rules, Shell
-from ci_agent_eval.steering.policy.normalization import normalize_command
 from ci_agent_eval.steering.policy.option_parser import Layer
 from ci_agent_eval.steering.policy.pytest_runs import PytestRun, find_pytest_runs
 from ci_agent_eval.steering.policy.words import (
@@ -44,13 +42,10 @@ def detect_in_text(
     plain = drop_invalid_characters(text)
     is_long = len(plain) > MAX_TEXT_CHARACTERS
     if is_long and (shell != "bash" or not _is_mostly_heredocs(plain)):
-        return _build_unread_result(plain)
-    normal_form = " ".join(plain.split()) if is_long else normalize_command(plain, shell)
+        return _build_unread_result()
     if not _may_run_pytest(plain, rules):
-        return DetectionResult(False, False, _NOT_NAMED, normal_form=normal_form)
-    return _detect_in_layers(
-        [ShellScript(plain, shell)], normal_form, rules, names_pytest=_names_pytest(plain)
-    )
+        return DetectionResult(False, False, _NOT_NAMED)
+    return _detect_in_layers([ShellScript(plain, shell)], plain, rules)
 
 
 def detect_in_argv(words: Sequence[str], *, rules: Rules = _NO_RULES) -> DetectionResult:
@@ -59,11 +54,8 @@ def detect_in_argv(words: Sequence[str], *, rules: Rules = _NO_RULES) -> Detecti
         return detect_in_text(words[0], rules=rules)
     plain = [drop_invalid_characters(word) for word in words]
     if sum(map(len, plain)) > MAX_TEXT_CHARACTERS:
-        return _build_unread_result(" ".join(plain))
-    names_pytest = _names_pytest(" ".join(plain))
-    return _detect_in_layers(
-        [ShellCommand(make_words(*plain))], shlex.join(plain), rules, names_pytest=names_pytest
-    )
+        return _build_unread_result()
+    return _detect_in_layers([ShellCommand(make_words(*plain))], " ".join(plain), rules)
 
 
 def drop_invalid_characters(text: str) -> str:
@@ -78,11 +70,11 @@ def _is_mostly_heredocs(text: str) -> bool:
     return len(extract_heredocs(text)[0]) <= MAX_TEXT_CHARACTERS
 
 
-def _build_unread_result(text: str) -> DetectionResult:
+def _build_unread_result() -> DetectionResult:
     reason = (
         f"it is longer than {MAX_TEXT_CHARACTERS} characters and was not read, so it is let through"
     )
-    return DetectionResult(False, False, reason, normal_form=" ".join(text.split()))
+    return DetectionResult(False, False, reason)
 
 
 def _may_run_pytest(text: str, rules: Rules) -> bool:
@@ -97,26 +89,27 @@ def _names_pytest(text: str) -> bool:
     return any(name in text.translate(_QUOTING).casefold() for name in ("pytest", "py.test"))
 
 
-def _detect_in_layers(
-    layers: Iterable[Layer], normal_form: str, rules: Rules, *, names_pytest: bool
-) -> DetectionResult:
-    scope = ShellScope(ReadingLimits(characters=_EXTRA_CHARACTERS + len(normal_form)))
+def _detect_in_layers(layers: Iterable[Layer], text: str, rules: Rules) -> DetectionResult:
+    """Detect full runs in the layers of a text."""
+    scope = ShellScope(ReadingLimits(characters=_EXTRA_CHARACTERS + len(text)))
     runs = list(find_pytest_runs(layers, scope, rules))
     for reach in ("full", "targeted", "nothing"):
         for run in runs:
             if run.selection.reach == reach:
-                return _build_result(run, normal_form)
-    reason = "it names pytest, but no command in it runs it" if names_pytest else _NOT_NAMED
+                return _build_result(run, runs)
+    reason = "it names pytest, but no command in it runs it" if _names_pytest(text) else _NOT_NAMED
     if scope.limits.is_spent:
         reason = "it is too long or too deep to be followed to its end, so it is let through"
-    return DetectionResult(False, False, reason, normal_form=normal_form)
+    return DetectionResult(False, False, reason)
 
 
-def _build_result(run: PytestRun, normal_form: str) -> DetectionResult:
+def _build_result(run: PytestRun, runs: Iterable[PytestRun]) -> DetectionResult:
     return DetectionResult(
         pytest=True,
         full_suite=run.selection.reach == "full",
         reason=run.selection.reason,
         command=run.command,
-        normal_form=normal_form,
+        intents=tuple(
+            dict.fromkeys(each.intent for each in runs if each.selection.reach == "full")
+        ),
     )

@@ -37,7 +37,7 @@ def classify_alias(
             selection = classify_pytest_arguments(arguments, directory, rules)
             if selection.reach != "full":
                 return selection
-        return SuiteSelection("full", f"{alias} counts as a full run here")
+        return SuiteSelection("full", f"{alias} counts as a full run here", runner=alias)
     return None
 
 

@@ -16,7 +16,13 @@ from ci_agent_eval.steering.policy.command_extraction import (
 )
 from ci_agent_eval.steering.policy.dangerous import find_danger
 from ci_agent_eval.steering.policy.message import Adviser, compose_message, give_no_advice
-from ci_agent_eval.steering.policy.model import Rules, ShellTools, Steer, ToolCallRequest
+from ci_agent_eval.steering.policy.model import (
+    Rules,
+    RunIntent,
+    ShellTools,
+    Steer,
+    ToolCallRequest,
+)
 from ci_agent_eval.steering.policy.settings import DANGEROUS_PRIORITY, GeneralRule
 from ci_agent_eval.steering.policy.warned_commands import WarnedCommands
 
@@ -26,7 +32,7 @@ DANGEROUS_COMMANDS = "dangerous-commands"
 
 @dataclass(frozen=True, slots=True)
 class FullSuiteHandler:
-    """Steers each full-suite run once per session."""
+    """Steers each intent of a full-suite run once per session, however it is spelled."""
 
     message: str
     priority: int
@@ -36,15 +42,20 @@ class FullSuiteHandler:
     name: str = FULL_SUITE
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
-        """Steer the first full run of a command in a session; each one without a session."""
+        """Steer the first full run of an intent in a session; each one without a session."""
         result = detect_full_suite(call, self.rules)
         if not result.full_suite:
             return None
-        if not _is_first_time(self.memory, session, f"{self.name}\n{result.normal_form}", now):
+        is_new = [self._is_new(intent, session, now) for intent in result.intents]
+        if not any(is_new):
             return None
         advice = self.advise(result.command)
         message = compose_message(self.message, advice, has_session=session is not None)
         return Steer(message, _explain_steering(result.reason, session), self.name, result.command)
+
+    def _is_new(self, intent: RunIntent, session: str | None, now: float) -> bool:
+        parts = (self.name, intent.runner, intent.folder, *intent.selection)
+        return _is_first_time(self.memory, session, json.dumps(parts), now)
 
 
 @dataclass(frozen=True, slots=True)

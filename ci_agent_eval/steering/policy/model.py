@@ -29,19 +29,33 @@ class ToolCallRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RunIntent:
+    """The tests that a command would run, whatever its spelling.
+
+    `runner` is `pytest` or an alias. `folder` is the working folder, relative to the initial one
+    unless it is absolute; None if unknown. `selection` has the sorted arguments that select tests;
+    it is empty for a run of all tests. Options that select nothing (`-q`, `-n 4`) have no effect.
+    """
+
+    runner: str
+    folder: str | None
+    selection: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DetectionResult:
     """Whether a command runs pytest and the full suite, with the reason.
 
     `full_suite` implies `pytest`. `command` is the deciding command as parsed (words joined by
-    single blanks, quoted where needed); None if there is none. `normal_form` identifies the
-    call's text regardless of spacing and quoting, to recognize a repeated call.
+    single blanks, quoted where needed); None if there is none. `intents` are those of all full
+    runs, in the order they start.
     """
 
     pytest: bool
     full_suite: bool
     reason: str
     command: str | None = None
-    normal_form: str = ""
+    intents: tuple[RunIntent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

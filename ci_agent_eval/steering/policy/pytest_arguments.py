@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ci_agent_eval.steering.policy.model import Rules
@@ -15,6 +15,8 @@ from ci_agent_eval.steering.policy.pytest_options import (
     EXPRESSION_OPTIONS,
     INFO_OPTIONS,
     NARROWING_OPTIONS,
+    SELECTING_INI_KEYS,
+    SELECTING_OPTIONS,
     UNNARROWED_VALUES,
 )
 from ci_agent_eval.steering.policy.words import Word
@@ -29,18 +31,30 @@ _DRIVE = re.compile(r"^[A-Za-z]:(?=/)")
 
 @dataclass(frozen=True, slots=True)
 class SuiteSelection:
-    """The extent of a run, with the reason for this classification."""
+    """The extent of a run, with the reason for this classification.
+
+    `arguments` are the sorted arguments of a full run that select tests all the same, such as
+    `--ignore=tests/slow`; see `RunIntent.selection`.
+    """
 
     reach: Reach
     reason: str
+    runner: str = "pytest"
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _ParsedArguments:
     """Pytest's options and targets."""
 
-    options: dict[str, Word | None] = field(default_factory=dict)
+    values: list[tuple[str, Word | None]] = field(default_factory=list)
+    """The options with their values, in order."""
     targets: list[Word] = field(default_factory=list)
+
+    @property
+    def options(self) -> dict[str, Word | None]:
+        """The last value of each option."""
+        return dict(self.values)
 
 
 def classify_pytest_arguments(
@@ -51,15 +65,20 @@ def classify_pytest_arguments(
     info_option = next((name for name in arguments.options if name in INFO_OPTIONS), None)
     if info_option:
         return SuiteSelection("nothing", f"{info_option} runs no test")
-    reason = _explain_narrowing(arguments)
-    if reason:
-        return _apply_collect_limit(SuiteSelection("targeted", reason), words, rules)
-    return _classify_targets(arguments, words, directory, rules)
+    selection = _classify_selection(arguments, directory, rules)
+    if selection.reach == "targeted":
+        selection = _apply_collect_limit(selection, words, rules)
+    if selection.reach == "full":
+        return replace(selection, arguments=_list_selecting(arguments, directory))
+    return selection
 
 
-def _classify_targets(
-    arguments: _ParsedArguments, words: Sequence[Word], directory: str | None, rules: Rules
+def _classify_selection(
+    arguments: _ParsedArguments, directory: str | None, rules: Rules
 ) -> SuiteSelection:
+    narrowing = _find_narrowing(arguments)
+    if narrowing:
+        return SuiteSelection("targeted", _explain_narrowing(*narrowing[0]))
     root = next((word for word in arguments.targets if _is_root(word, directory)), None)
     if root is not None:
         reason = f"{root.source_text} is the whole project, so every test runs"
@@ -73,8 +92,7 @@ def _classify_targets(
         return SuiteSelection("full", reason)
     target = next((word for word in arguments.targets if word.known), arguments.targets[0])
     suffix = "names what to run" if target.known else "is taken to name what to run"
-    selection = SuiteSelection("targeted", f"{target.source_text} {suffix}")
-    return _apply_collect_limit(selection, words, rules)
+    return SuiteSelection("targeted", f"{target.source_text} {suffix}")
 
 
 def _apply_collect_limit(
@@ -85,24 +103,54 @@ def _apply_collect_limit(
     collected = rules.count(tuple(word.text for word in words))
     if collected is None or collected <= rules.max_collected:
         return selection
-    return SuiteSelection("full", f"it collects {collected} tests, more than {rules.max_collected}")
+    return replace(
+        selection,
+        reach="full",
+        reason=f"it collects {collected} tests, more than {rules.max_collected}",
+    )
 
 
-def _explain_narrowing(arguments: _ParsedArguments) -> str | None:
-    """Return the reason for a narrowed run; None if no option narrows it."""
+def _find_narrowing(arguments: _ParsedArguments) -> list[tuple[str, Word | None]]:
+    """Return the options that narrow the run, expressions first."""
     options = arguments.options
-    for name in sorted(EXPRESSION_OPTIONS & options.keys()):
-        value = options[name]
-        if value is not None and (value.text.strip() if name == "-k" else value.text):
-            return f"{name} {value.source_text} selects tests"
+    expressions = [
+        (name, value)
+        for name in sorted(EXPRESSION_OPTIONS & options.keys())
+        if (value := options[name]) and (value.text.strip() if name == "-k" else value.text)
+    ]
     cancelled = {CANCELLED_BY[name] for name in options if name in CANCELLED_BY}
     cancelled |= {
         name
         for name, value in options.items()
         if value and value.text == UNNARROWED_VALUES.get(name)
     }
-    parts = [name for name in options if name in NARROWING_OPTIONS and name not in cancelled]
-    return f"{parts[0]} runs a part of the tests" if parts else None
+    parts = [each for each in options.items() if each[0] in NARROWING_OPTIONS - cancelled]
+    return [*expressions, *parts]
+
+
+def _explain_narrowing(name: str, value: Word | None) -> str:
+    if name in EXPRESSION_OPTIONS and value is not None:
+        return f"{name} {value.source_text} selects tests"
+    return f"{name} runs a part of the tests"
+
+
+def _list_selecting(arguments: _ParsedArguments, directory: str | None) -> tuple[str, ...]:
+    """Return the sorted arguments that select tests; those of an unknown option count.
+
+    Unknown options are mostly the project's own, and those mostly select: `--run-slow`.
+    """
+    options = [*_find_narrowing(arguments), *filter(_selects_tests, arguments.values)]
+    selecting = {name if value is None else f"{name}={value.text}" for name, value in options}
+    if not any(_is_root(word, directory) for word in arguments.targets):
+        selecting |= {_normalize_path(word.text) for word in arguments.targets}
+    return tuple(sorted(selecting))
+
+
+def _selects_tests(option: tuple[str, Word | None]) -> bool:
+    name, value = option
+    if name in {"-o", "--override-ini"} and value is not None:
+        return value.text.partition("=")[0] in SELECTING_INI_KEYS
+    return name in SELECTING_OPTIONS or (name.startswith("--") and name not in ARITY)
 
 
 def _parse_arguments(words: Sequence[Word]) -> _ParsedArguments:
@@ -126,7 +174,8 @@ def _take_option(arguments: _ParsedArguments, words: Sequence[Word], at: int) ->
     word = words[at - 1]
     name, equals, value = word.text.partition("=")
     if name in ARITY or name.startswith("--"):
-        arguments.options[name] = Word(value, word.known) if equals else None
+        if equals:
+            arguments.values.append((name, Word(value, word.known)))
         return at if equals else _take_values(arguments, name, words, at)
     return _take_cluster(arguments, words, at)
 
@@ -137,9 +186,9 @@ def _take_cluster(arguments: _ParsedArguments, words: Sequence[Word], at: int) -
     for index, letter in enumerate(word.text[1:], 2):
         name, rest = f"-{letter}", word.text[index:]
         if ARITY.get(name, "0") == "0":
-            arguments.options.setdefault(name, None)
+            arguments.values.append((name, None))
         elif rest:
-            arguments.options[name] = Word(rest.removeprefix("="), word.known)
+            arguments.values.append((name, Word(rest.removeprefix("="), word.known)))
             break
         else:
             return _take_values(arguments, name, words, at)
@@ -153,7 +202,7 @@ def _take_values(arguments: _ParsedArguments, name: str, words: Sequence[Word], 
         if name not in ARITY and not _is_foreign_value(words[end]):
             break
         end += 1
-    arguments.options[name] = words[at] if end > at else None
+    arguments.values.append((name, words[at] if end > at else None))
     return end
 
 
@@ -170,11 +219,15 @@ def _is_root(word: Word, directory: str | None) -> bool:
     """Return whether a target contains the working directory of pytest."""
     if not word.known or "::" in word.text or word.text.startswith("@"):
         return False
-    text = _DRIVE.sub("", word.text.replace("\\", "/"))
-    target = posixpath.normpath(text) if text else "."
+    target = _normalize_path(word.text)
     if set(target.split("/")) <= {"*", "**", "."} or set(target.split("/")) == {".."}:
         return True
     return target == "/" or (directory is not None and _is_above(target, directory))
+
+
+def _normalize_path(text: str) -> str:
+    path = _DRIVE.sub("", text.replace("\\", "/"))
+    return posixpath.normpath(path) if path else "."
 
 
 def _is_above(target: str, directory: str) -> bool:

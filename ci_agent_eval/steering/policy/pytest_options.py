@@ -205,6 +205,27 @@ NARROWING_OPTIONS = frozenset(
 )
 """Options that select a part of the suite."""
 
+SELECTING_OPTIONS = frozenset(
+    {
+        "--deselect",
+        "--ignore",
+        "--ignore-glob",
+        "--doctest-modules",
+        "--doctest-glob",
+        "--config-file",
+        "-c",
+        "--rootdir",
+        "--group",
+        "--shard-id",
+    }
+)
+"""Options that change which tests a run of the whole suite collects."""
+
+SELECTING_INI_KEYS = frozenset(
+    {"norecursedirs", "python_classes", "python_files", "python_functions", "testpaths"}
+)
+"""Keys of pytest's configuration that change which tests a run collects."""
+
 CANCELLED_BY = {
     "--testmon-noselect": "--testmon",
     "--no-testmon": "--testmon",

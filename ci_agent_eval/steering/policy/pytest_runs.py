@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ci_agent_eval.steering.policy.full_run_aliases import classify_alias
-from ci_agent_eval.steering.policy.model import Rules
+from ci_agent_eval.steering.policy.model import Rules, RunIntent
 from ci_agent_eval.steering.policy.option_parser import Layer
 from ci_agent_eval.steering.policy.pytest_arguments import SuiteSelection, classify_pytest_arguments
 from ci_agent_eval.steering.policy.unwrap import unwrap_command
@@ -34,10 +34,16 @@ _CD_COMMANDS = frozenset({"cd", "pushd", "chdir", "set-location", "sl", "push-lo
 
 @dataclass(frozen=True, slots=True)
 class PytestRun:
-    """A command that runs pytest or counts as a run."""
+    """A command that runs pytest or counts as a run, in `folder`, which is None if unknown."""
 
     command: str
     selection: SuiteSelection
+    folder: str | None
+
+    @property
+    def intent(self) -> RunIntent:
+        """The tests that it would run."""
+        return RunIntent(self.selection.runner, self.folder, self.selection.arguments)
 
 
 def find_pytest_runs(
@@ -77,7 +83,7 @@ def _find_in_command(command: ShellCommand, scope: ShellScope, rules: Rules) -> 
     for _ in range(_MAX_LAYERS):
         selection = _classify_command(command, scope, rules)
         if selection is not None:
-            yield PytestRun(outermost.command_line, selection)
+            yield PytestRun(outermost.command_line, selection, scope.directory)
             return
         layers = unwrap_command(command, scope)
         if layers is None:

@@ -181,13 +181,13 @@ def is_denied(done):
     return decided(done) != ""
 
 
-def test_sessions_are_told_apart_and_commands_remembered_across_processes(hook):
+def test_sessions_are_told_apart_and_intents_remembered_across_processes(hook):
     other = {**CLAUDE, "session_id": "other"}
 
     assert is_denied(hook(CLAUDE, ENABLE))
-    assert is_denied(hook(renamed(CLAUDE, "pytest -q"), ENABLE))
+    assert is_denied(hook(renamed(CLAUDE, "cd web && pytest -q"), ENABLE))
     assert is_denied(hook(other, ENABLE))
-    assert not is_denied(hook(renamed(CLAUDE, "  pytest  '-q'"), ENABLE))
+    assert not is_denied(hook(renamed(CLAUDE, "cd web/;  python -m pytest | tail"), ENABLE))
     assert not is_denied(hook(CLAUDE, ENABLE))
 
 

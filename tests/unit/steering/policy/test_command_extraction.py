@@ -15,7 +15,7 @@ from ci_agent_eval.steering.policy.command_extraction import (
     detect_full_suite,
     extract_commands,
 )
-from ci_agent_eval.steering.policy.model import Rules, ToolCallRequest
+from ci_agent_eval.steering.policy.model import Rules, RunIntent, ToolCallRequest
 
 # The list of the document, as it stands there.
 DOCUMENTED_TOOLS = [
@@ -205,16 +205,11 @@ def test_of_several_commands_one_full_run_is_enough_and_is_the_one_named():
     assert found.command == "pytest -q"
 
 
-@pytest.mark.parametrize("other", ["pytest   -q", "'pytest' \"-q\"", ["pytest", "-q"]], ids=repr)
-def test_the_same_command_is_the_same_whatever_its_spacing_quoting_and_form(other):
-    normal = detect_full_suite(ToolCallRequest("bash", "pytest -q"), Rules()).normal_form
+def test_a_call_has_the_intents_of_all_its_commands_each_once():
+    commands = ["cd a && pytest -q", "pytest tests/test_a.py", "pytest", "python -m pytest"]
+    found = detect_full_suite(ToolCallRequest("bash", {"commands": commands}), Rules())
 
-    assert normal
-    assert (
-        detect_full_suite(ToolCallRequest("shell", {"command": other}), Rules()).normal_form
-        == normal
-    )
-    assert detect_full_suite(ToolCallRequest("bash", "pytest -x"), Rules()).normal_form != normal
+    assert found.intents == (RunIntent("pytest", "a"), RunIntent("pytest", "."))
 
 
 def test_what_is_nested_without_end_is_given_up():

@@ -55,12 +55,14 @@ def test_the_second_attempt_goes_through_and_so_do_all_after_it():
     assert Chat().steers("pytest", "pytest", "pytest") == [True, False, False]
 
 
-def test_a_command_of_other_spacing_or_quoting_is_the_same():
-    assert Chat().steers("pytest  -q", "'pytest' -q", 'pytest "-q"') == [True, False, False]
+def test_all_intents_of_a_session_are_remembered_not_only_the_last():
+    assert Chat().steers("pytest", "cd a && pytest", "pytest") == [True, True, False]
 
 
-def test_all_commands_of_a_session_are_remembered_not_only_the_last():
-    assert Chat().steers("pytest", "pytest -q", "pytest") == [True, True, False]
+def test_a_call_with_one_new_intent_is_held_back_and_all_its_intents_are_remembered():
+    both = "pytest; cd a && pytest"
+
+    assert Chat().steers("pytest", both, both, "cd a && pytest -x") == [True, True, False, False]
 
 
 def test_another_session_is_told_for_itself():

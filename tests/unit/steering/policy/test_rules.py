@@ -149,7 +149,6 @@ def test_words_need_no_quotes():
         full_suite=False,
         reason="-k 'a and b' selects tests",
         command="pytest -k 'a and b'",
-        normal_form="pytest -k 'a and b'",
     )
     assert not detect_in_argv(["echo", "x; pytest"]).pytest
     assert not detect_in_argv([]).pytest

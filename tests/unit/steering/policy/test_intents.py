@@ -1,0 +1,107 @@
+"""Once is once per intent: which tests would run, not how the command is spelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.steering.policy.detection import detect_in_text
+from ci_agent_eval.steering.policy.model import Rules, RunIntent
+from tests.unit.steering.policy.test_reactor import Chat
+
+WHOLE_SUITE = RunIntent("pytest", ".")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest",
+        "pytest -q",
+        "'pytest'  \"-q\"",
+        "python -m pytest",
+        "python3.12 -m pytest -v --tb=short",
+        "uv run pytest -x",
+        "poetry run pytest -n auto --maxfail=1",
+        "pytest -q 2>&1 | tail -5",
+        "timeout 600 pytest > out.txt; tail out.txt",
+        ".venv/bin/pytest .",
+        "pytest ./",
+        "pytest . tests",
+        "pytest -k '' -m ''",
+        "pytest --cov=src --cov-report=term-missing --junitxml=out.xml",
+        "pytest --ff --sw -p no:cacheprovider -o addopts=",
+        "bash -lc 'pytest -ra'",
+        "PYTHONPATH=src pytest --randomly-seed=1",
+        "git status && pytest && git push",
+        "cd . && pytest",
+        "cd src && cd .. && pytest",
+    ],
+)
+def test_spellings_of_the_whole_suite_are_one_intent(command):
+    assert detect_in_text(command).intents == (WHOLE_SUITE,)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("cd backend && pytest", RunIntent("pytest", "backend")),
+        ("cd backend/ && python -m pytest -x", RunIntent("pytest", "backend")),
+        ("cd /repo && pytest", RunIntent("pytest", "/repo")),
+        ("cd $DIR && pytest", RunIntent("pytest", None)),
+        ("pytest --ignore tests/slow", RunIntent("pytest", ".", ("--ignore=tests/slow",))),
+        (
+            "pytest --ignore=b --deselect=c --ignore=a",
+            RunIntent("pytest", ".", ("--deselect=c", "--ignore=a", "--ignore=b")),
+        ),
+        ("pytest --doctest-modules", RunIntent("pytest", ".", ("--doctest-modules",))),
+        ("pytest --run-slow -q", RunIntent("pytest", ".", ("--run-slow",))),
+        ("pytest -o testpaths=other", RunIntent("pytest", ".", ("-o=testpaths=other",))),
+        ("pytest -c other.ini", RunIntent("pytest", ".", ("-c=other.ini",))),
+        ("PYTEST_ADDOPTS=--ignore=x pytest", RunIntent("pytest", ".", ("--ignore=x",))),
+    ],
+)
+def test_another_folder_and_other_tests_are_another_intent(command, expected):
+    assert detect_in_text(command).intents == (expected,)
+
+
+@pytest.mark.parametrize(
+    "command", ["pytest tests/test_a.py", "pytest -k a", "pytest --lf", "pytest --co", "ls"]
+)
+def test_only_full_runs_have_an_intent(command):
+    assert detect_in_text(command).intents == ()
+
+
+def test_directories_and_large_runs_are_known_by_what_they_select():
+    bare = Rules(bare_directory_is_full=True)
+    spellings = ["pytest tests docs", "pytest -q ./docs/ tests/", "pytest tests docs --tb=no"]
+    large = Rules(max_collected=10, count=lambda _: 11)
+
+    assert {detect_in_text(text, rules=bare).intents for text in spellings} == {
+        (RunIntent("pytest", ".", ("docs", "tests")),)
+    }
+    assert detect_in_text("pytest -x tests/a.py -k b", rules=large).intents == (
+        RunIntent("pytest", ".", ("-k=b", "tests/a.py")),
+    )
+
+
+def test_an_alias_is_a_runner_of_its_own():
+    rules = Rules(aliases=("make test", "tox"))
+
+    assert detect_in_text("make -s test | tail", rules=rules).intents == (
+        RunIntent("make test", "."),
+    )
+    assert detect_in_text("pytest; tox", rules=rules).intents == (
+        WHOLE_SUITE,
+        RunIntent("tox", "."),
+    )
+
+
+def test_five_spellings_of_one_intent_are_held_back_once():
+    commands = ["pytest -q", "pytest", "python -m pytest", "uv run pytest -x", "pytest | tail -5"]
+
+    assert Chat().steers(*commands) == [True, False, False, False, False]
+
+
+def test_another_project_and_other_tests_are_held_back_for_themselves():
+    commands = ["pytest", "cd web && pytest", "pytest --ignore=a", "pytest --run-slow"]
+
+    assert Chat().steers(*commands, *commands) == [True] * 4 + [False] * 4
