@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import unquote
@@ -68,6 +69,7 @@ class ModelServer:
         self._socket.bind(("127.0.0.1", port))
         self._socket.listen(512)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._clients = ExitStack()
         config = uvicorn.Config(self.app(), log_level="critical", lifespan="off", ws="none")
         self._server = _Uvicorn(config)
         self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
@@ -109,8 +111,22 @@ class ModelServer:
     def __exit__(self, *_: object) -> None:
         self.release()
         self._on_loop(self._server.stop.set)
-        self._thread.join(10)
+        self._thread.join()
         self._socket.close()
+        self._clients.close()
+
+    def openai_client(self, **options: Any) -> Any:
+        """A client for this server, closed with it: the collector would close it in another test."""
+        from openai import OpenAI
+
+        client = OpenAI(base_url=self.base_url, api_key="k", **options)
+        return self._clients.enter_context(client)
+
+    def anthropic_client(self) -> Any:
+        """A client for this server, closed with it."""
+        from anthropic import Anthropic
+
+        return self._clients.enter_context(Anthropic(base_url=self.root_url, api_key="k"))
 
     def serve(self) -> None:
         """Serve in this thread until a signal."""

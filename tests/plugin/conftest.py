@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +18,7 @@ import ci_agent_eval.pytest_plugin.session
 import ci_agent_eval.recording.active_episode  # noqa: F401 - see above
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, Results, Session
+from tests.garbage import collect_garbage
 
 SCRIPTED_CLOCK = """
 import itertools
@@ -179,11 +178,6 @@ def workers(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def collected_clients() -> Iterator[None]:
-    """Close the connections that a suite's SDK clients leave open, before the next test.
-
-    Otherwise the collector closes them in some later test, which may treat warnings as errors.
-    """
+    """Close the connections that a suite's SDK clients leave open, before the module's next test."""
     yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    collect_garbage()

@@ -7,7 +7,6 @@ import json
 import time
 from contextlib import nullcontext
 
-import openai
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -39,7 +38,7 @@ class TracedAgent:
     """An agent of the openai SDK with one tool, which writes OpenInference spans."""
 
     def __init__(self, server, tracer, link="current", name="teller", tool=lambda **_: "$1,500"):
-        self.client = openai.OpenAI(base_url=server.base_url, api_key="k")
+        self.client = server.openai_client()
         self.tracer, self.link, self.name, self.tool = tracer, link, name, tool
 
     def __call__(self, prompt):

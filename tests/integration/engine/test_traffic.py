@@ -8,7 +8,6 @@ import json
 import threading
 import time
 
-import anthropic
 import openai
 import pytest
 
@@ -41,7 +40,7 @@ class Loop:
     """An agent of the openai SDK with one tool, written by hand."""
 
     def __init__(self, server, tool=lambda **_: "in Rome", **options):
-        self.client = openai.OpenAI(base_url=server.base_url, api_key="k", **options)
+        self.client = server.openai_client(**options)
         self.tool = tool
 
     def __call__(self, prompt):
@@ -170,10 +169,10 @@ def test_an_error_that_the_agent_turns_into_a_text_is_still_one(serve):
 
 
 def test_a_connection_that_fails_is_an_infrastructure_error():
-    client = openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key="k", max_retries=0)
-
     def agent(prompt):
-        return client.responses.create(model="gpt-5-mini", input=prompt).output_text
+        url = "http://127.0.0.1:9/v1"
+        with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
+            return client.responses.create(model="gpt-5-mini", input=prompt).output_text
 
     result = go(agent)
     assert (result.stop_reason, result.outcome) == ("model_error", "error")
@@ -305,7 +304,7 @@ def test_a_broken_off_stream_keeps_the_part_that_arrived(serve):
 
 def test_anthropic_is_recorded_and_stopped_too(serve):
     server = serve([LOOKUP] * 9)
-    client = anthropic.Anthropic(base_url=server.base_url.removesuffix("/v1"), api_key="k")
+    client = server.anthropic_client()
 
     def agent(prompt):
         messages = [{"role": "user", "content": prompt}]
