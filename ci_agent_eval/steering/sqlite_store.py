@@ -28,21 +28,35 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x41475354
 """`AGST`, stored in the header of the SQLite file."""
 
-VERSION = 1
-"""Version of the tables, stored as SQLite's `user_version`."""
-
 BUSY_S = 5.0
 """Seconds that a process waits for the lock."""
 
 _TABLES = (
-    "CREATE TABLE sessions (id TEXT PRIMARY KEY, used REAL NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE commands (
-        number INTEGER PRIMARY KEY,
-        session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-        command TEXT NOT NULL,
-        UNIQUE (session, command)
-    )""",
+    (
+        "CREATE TABLE sessions (id TEXT PRIMARY KEY, used REAL NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE commands (
+            number INTEGER PRIMARY KEY,
+            session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+            command TEXT NOT NULL,
+            UNIQUE (session, command)
+        )""",
+    ),
+    (
+        """CREATE TABLE calls (
+            number INTEGER PRIMARY KEY,
+            session TEXT NOT NULL,
+            call TEXT NOT NULL,
+            kind TEXT NOT NULL CHECK (kind IN ('held', 'insisted', 'targeted')),
+            started REAL NOT NULL,
+            seconds REAL
+        )""",
+        "CREATE INDEX calls_of_session ON calls (session, number)",
+    ),
 )
+"""The statements that lead from each version of the tables to the next."""
+
+VERSION = len(_TABLES)
+"""Version of the tables, stored as SQLite's `user_version`."""
 
 
 def get_default_store_path(environ: Mapping[str, str], home: Path) -> Path:
@@ -70,36 +84,9 @@ class SqliteWarnedCommands:
 
         Raises InputError if the file is unusable.
         """
-        import sqlite3
-
-        try:
-            with self._open_for_writing() as connection:
-                self._prune(connection, now)
-                return self._remember(connection, hash_text(session), hash_text(command), now)
-        except (OSError, sqlite3.Error) as error:
-            raise InputError(
-                f"{self._path}: cannot be used to remember sessions ({error}); "
-                "delete it, or name another one with --store"
-            ) from None
-
-    @contextmanager
-    def _open_for_writing(self) -> Iterator[sqlite3.Connection]:
-        """Open the file in an exclusive write transaction."""
-        import sqlite3
-
-        _make_private(self._path)
-        with closing(
-            sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
-        ) as connection:
-            connection.execute("PRAGMA foreign_keys = ON")
-            # A crash of a process leaves the file intact. Only a power cut can lose the data,
-            # which is acceptable here; syncing would take most of a hook's time.
-            connection.execute("PRAGMA synchronous = OFF")
-            connection.execute("BEGIN IMMEDIATE")
-            _require_own_file(connection, self._path)
-            yield connection
-            # Without a commit, closing rolls back.
-            connection.execute("COMMIT")
+        with open_store(self._path) as connection:
+            self._prune(connection, now)
+            return self._remember(connection, hash_text(session), hash_text(command), now)
 
     def _prune(self, connection: sqlite3.Connection, now: float) -> None:
         connection.execute("DELETE FROM sessions WHERE abs(? - used) > ?", (now, self._ttl))
@@ -131,30 +118,57 @@ class SqliteWarnedCommands:
         )
 
 
+@contextmanager
+def open_store(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file in an exclusive write transaction; create or update its tables.
+
+    Raises InputError if the file is unusable.
+    """
+    import sqlite3
+
+    try:
+        _make_private(path)
+        with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
+            connection.execute("PRAGMA foreign_keys = ON")
+            # A crash of a process leaves the file intact. Only a power cut can lose the data,
+            # which is acceptable here; syncing would take most of a hook's time.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("BEGIN IMMEDIATE")
+            _update_tables(connection, path)
+            yield connection
+            # Without a commit, closing rolls back.
+            connection.execute("COMMIT")
+    except (OSError, sqlite3.Error) as error:
+        raise InputError(
+            f"{path}: cannot be used to remember sessions ({error}); "
+            "delete it, or name another one with --store"
+        ) from None
+
+
 def _make_private(path: Path) -> None:
     """Create an empty file for its owner only, if none exists; SQLite accepts an empty file."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
 
 
-def _require_own_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the tables in an empty file. Raises InputError for other files."""
-    file_type = (
-        _read_pragma(connection, "application_id"),
-        _read_pragma(connection, "user_version"),
-    )
-    if file_type == (APPLICATION_ID, VERSION):
-        return
-    if (
-        file_type != (0, 0)
-        or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    ):
+def _update_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the tables that the file lacks. Raises InputError for other files."""
+    version = _read_pragma(connection, "user_version")
+    if _read_pragma(connection, "application_id") == APPLICATION_ID:
+        is_known = 0 < version <= VERSION
+    else:
+        is_empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        is_known = is_empty and version == _read_pragma(connection, "application_id") == 0
+    if not is_known:
         raise InputError(
             f"{path}: is no memory of this version of steering and stays as it is; "
             "delete it, or name another one with --store"
         )
-    for statement in _TABLES:
-        connection.execute(statement)
+    if version == VERSION:
+        return
+    for statements in _TABLES[version:]:
+        for statement in statements:
+            connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -211,6 +211,36 @@ def uninstall_from_settings(agent: str, *, project: bool) -> int:  # noqa: ARG00
     return 0
 
 
+@steer.command("stats")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of sessions; default: that of the hook.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Output format.",
+)
+def show_stats(store: Path | None, format_: str) -> int:
+    """Print how many full runs the hook held back, what followed, and the measured times."""
+    from ci_agent_eval.steering.sqlite_ledger import SqliteCallLedger
+    from ci_agent_eval.steering.sqlite_store import get_default_store_path
+    from ci_agent_eval.steering.steer_stats import (
+        render_stats_json,
+        render_stats_text,
+        summarize_calls,
+    )
+
+    path = store or get_default_store_path(os.environ, Path.home())
+    stats = summarize_calls(SqliteCallLedger(path).load_calls())
+    render = render_stats_json if format_ == "json" else render_stats_text
+    click.echo(render(stats), nl=False)
+    return 0
+
+
 def _own_program() -> str:
     program = Path(sys.executable).with_name("agent-eval")
     return str(program) if program.exists() else "agent-eval"

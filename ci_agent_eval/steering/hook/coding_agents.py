@@ -32,6 +32,10 @@ class HookRequest:
     call: ToolCallRequest
     session: str | None
     """None if the event names no session."""
+    ended: bool = False
+    """Whether the call has already run."""
+    seconds: float | None = None
+    """Duration of an ended call, as the agent measured it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from ci_agent_eval.steering.hook.coding_agents import (
     HookRequest,
     recognize_agent,
 )
+from ci_agent_eval.steering.hook.ended_calls import read_ended_call
 from ci_agent_eval.steering.policy.model import Decision
 
 ReviewRequest = Callable[[HookRequest, CodingAgent, HookEvent], Decision]
@@ -38,9 +39,9 @@ def answer_event(stdin: IO[bytes], agent: str | None, review: ReviewRequest) -> 
 
 
 def _review_event(event: HookEvent, agent: CodingAgent, review: ReviewRequest) -> tuple[str, str]:
-    request = agent.read_event(event)
+    request = agent.read_event(event) or read_ended_call(event)
     if request is None:
-        raise InputError(f"the event is none that {agent.name} sends before a tool runs")
+        raise InputError(f"the event is none that {agent.name} sends before or after a tool")
     return agent.answer(review(request, agent, event)), ""
 
 

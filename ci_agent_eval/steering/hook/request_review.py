@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
 from ci_agent_eval.steering.policy.message import Adviser
-from ci_agent_eval.steering.policy.model import Decision, SuiteCounter
+from ci_agent_eval.steering.policy.model import Allow, Decision, SuiteCounter
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
+from ci_agent_eval.steering.sqlite_ledger import SqliteCallLedger
 from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 
 
@@ -26,12 +27,18 @@ def build_reviewer(
     """
 
     def review(request: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
-        memory = SqliteWarnedCommands(store, ttl=settings.ttl)
+        memory, ledger = SqliteWarnedCommands(store, ttl=settings.ttl), SqliteCallLedger(store)
+        session = f"{agent.name}\n{request.session}" if request.session else None
+        if request.ended:
+            if session is not None and request.seconds is not None:
+                ledger.record_duration(session, request.call, request.seconds)
+            return Allow("the call has ended")
         needs_count = settings.enabled and settings.rules.max_collected is not None
         folder = _get_folder(event)
         count = build_counter(folder) if needs_count else None
-        session = f"{agent.name}\n{request.session}" if request.session else None
-        reactor = build_reactor(settings, memory, count=count, advise=build_adviser(folder))
+        reactor = build_reactor(
+            settings, memory, count=count, advise=build_adviser(folder), ledger=ledger
+        )
         return reactor.review(request.call, session, clock())
 
     return review

@@ -109,6 +109,7 @@ def _build_result(run: PytestRun, runs: Iterable[PytestRun]) -> DetectionResult:
         full_suite=run.selection.reach == "full",
         reason=run.selection.reason,
         command=run.command,
+        targeted=run.selection.reach == "targeted",
         intents=tuple(
             dict.fromkeys(each.intent for each in runs if each.selection.reach == "full")
         ),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ci_agent_eval.steering.policy.call_ledger import NO_LEDGER, CallKind, CallLedger
 from ci_agent_eval.steering.policy.command_extraction import (
     detect_full_suite,
     extract_commands,
@@ -39,19 +40,30 @@ class FullSuiteHandler:
     rules: Rules
     memory: WarnedCommands
     advise: Adviser = give_no_advice
+    ledger: CallLedger = NO_LEDGER
     name: str = FULL_SUITE
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
         """Steer the first full run of an intent in a session; each one without a session."""
         result = detect_full_suite(call, self.rules)
         if not result.full_suite:
+            if result.targeted:
+                self._record(session, call, "targeted", now)
             return None
         is_new = [self._is_new(intent, session, now) for intent in result.intents]
         if not any(is_new):
+            self._record(session, call, "insisted", now)
             return None
+        self._record(session, call, "held", now)
         advice = self.advise(result.command)
         message = compose_message(self.message, advice, has_session=session is not None)
         return Steer(message, _explain_steering(result.reason, session), self.name, result.command)
+
+    def _record(
+        self, session: str | None, call: ToolCallRequest, kind: CallKind, now: float
+    ) -> None:
+        if session is not None:
+            self.ledger.record_call(session, call, kind, now)
 
     def _is_new(self, intent: RunIntent, session: str | None, now: float) -> bool:
         parts = (self.name, intent.runner, intent.folder, *intent.selection)

@@ -46,9 +46,9 @@ class RunIntent:
 class DetectionResult:
     """Whether a command runs pytest and the full suite, with the reason.
 
-    `full_suite` implies `pytest`. `command` is the deciding command as parsed (words joined by
-    single blanks, quoted where needed); None if there is none. `intents` are those of all full
-    runs, in the order they start.
+    `full_suite` implies `pytest`; `targeted` means that a part of the tests runs. `command` is the
+    deciding command as parsed (words joined by single blanks, quoted where needed); None if there
+    is none. `intents` are those of all full runs, in the order they start.
     """
 
     pytest: bool
@@ -56,6 +56,7 @@ class DetectionResult:
     reason: str
     command: str | None = None
     intents: tuple[RunIntent, ...] = ()
+    targeted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

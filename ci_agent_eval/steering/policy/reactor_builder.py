@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ci_agent_eval.steering.policy.call_ledger import NO_LEDGER, CallLedger
 from ci_agent_eval.steering.policy.handlers import (
     DangerousCommandHandler,
     FullSuiteHandler,
@@ -24,23 +25,27 @@ def build_reactor(
     *,
     count: SuiteCounter | None = None,
     advise: Adviser = give_no_advice,
+    ledger: CallLedger = NO_LEDGER,
 ) -> Reactor:
     """Build the chain of handlers that the settings enable.
 
     `count` returns the number of tests of a targeted run; without it `max_collected` has no effect.
-    `advise` returns what an agent may run instead of the whole suite.
+    `advise` returns what an agent may run instead of the whole suite; `ledger` records test runs.
     """
-    return Reactor(_build_handlers(settings, memory, count, advise))
+    rules = replace(settings.rules, count=count) if count else settings.rules
+    full_suite = FullSuiteHandler(
+        settings.message, settings.priority, rules, memory, advise, ledger
+    )
+    return Reactor(_build_handlers(settings, memory, full_suite))
 
 
 def _build_handlers(
-    settings: SteeringSettings, memory: WarnedCommands, count: SuiteCounter | None, advise: Adviser
+    settings: SteeringSettings, memory: WarnedCommands, full_suite: FullSuiteHandler
 ) -> Iterator[Handler]:
     tools = settings.rules.shell_tools
     if settings.dangerous:
         yield DangerousCommandHandler(settings.dangerous, tools)
     if settings.enabled:
-        rules = replace(settings.rules, count=count) if count else settings.rules
-        yield FullSuiteHandler(settings.message, settings.priority, rules, memory, advise)
+        yield full_suite
     for rule in settings.general:
         yield RuleHandler(rule, re.compile(rule.pattern), memory, tools)
