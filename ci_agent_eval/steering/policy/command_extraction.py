@@ -20,6 +20,7 @@ from ci_agent_eval.steering.policy.model import (
     ShellTools,
     ToolCallRequest,
 )
+from ci_agent_eval.steering.policy.shell_inference import infer_shell
 
 SHELL_TOOLS = frozenset(
     {
@@ -27,12 +28,17 @@ SHELL_TOOLS = frozenset(
         "run_command", "run_shell_command", "run_terminal_cmd", "powershell", "pwsh",
         "executepwsh", "python", "terminal", "local_shell", "container.exec",
         "bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command",
+        "execute_bash", "mcp__*__run",
     }
 )  # fmt: skip
-"""The tools that run commands, in lower case; a tool called `pytest` is handled separately.
+"""The tools that run commands, in lower case; those that run only pytest are handled separately.
 
-From the feature's specification; the last line lists tools of other agents.
+From the feature's specification; the last two lines list tools of other agents. `mcp__*__run` is
+any MCP server's tool `run`.
 """
+
+PYTEST_TOOLS = frozenset({"pytest", "run_pytest"})
+"""The tools that run pytest with the given arguments, in lower case."""
 
 MAX_DEPTH = 12
 """Maximum nesting depth of objects, lists and JSON strings."""
@@ -48,8 +54,21 @@ _SHELLS: Mapping[str, Shell] = {
     "pwsh": "powershell",
     "executepwsh": "powershell",
     "cmd": "cmd",
+    "bash": "bash",
+    "bash_tool": "bash",
+    "execute_bash": "bash",
+    "sh": "bash",
 }
-_COMMAND_KEYS = ("command", "cmd", "commandline", "command_line", "commands", "script")
+"""Shells by tools and languages of code; that of other tools is inferred from the command."""
+_COMMAND_KEYS = (
+    "command", "cmd", "commandline", "command_line", "cmdline", "commands", "script", "code",
+    "program", "executable",
+)  # fmt: skip
+_PROGRAM_KEYS = ("program", "executable")
+_FOLDER_KEYS = ("cwd", "workdir", "working_directory", "workingdirectory", "directory", "dir_path")
+_PYTEST_TARGET_KEYS = ("path", "test_path", "target")
+_PYTEST_NEUTRAL_KEYS = frozenset({"verbose", "quiet", "timeout", *_FOLDER_KEYS})
+"""Arguments of pytest's tools that select no tests."""
 _NESTING_KEYS = (
     "input", "body", "data", "action", "arguments", "parameters", "params", "tool_input", "payload",
 )  # fmt: skip
@@ -85,7 +104,7 @@ def extract_commands(
 
 def runs_commands(tool: object, shell_tools: ShellTools) -> bool:
     """Return whether a tool of this name runs commands."""
-    if normalize_tool_name(tool) in SHELL_TOOLS:
+    if _identify_shell_tool(tool) in SHELL_TOOLS:
         return True
     return _find_argument_names(tool, shell_tools) is not None
 
@@ -116,14 +135,14 @@ def _find_argument_names(tool: object, shell_tools: ShellTools) -> tuple[str, ..
 
 def _extract_limited(call: ToolCallRequest) -> tuple[tuple[ExtractedCommand, ...], bool]:
     """Return the commands in a call, and whether the limits cut them off."""
-    tool = normalize_tool_name(call.tool)
-    if tool == "pytest":
+    tool = _identify_shell_tool(call.tool)
+    if tool in PYTEST_TOOLS:
         return _limit_commands(_read_pytest_call(call.arguments))
     if tool not in SHELL_TOOLS:
         return (), False
     if tool == "python" and (code := _get_python_code(call.arguments)) is not None:
         return (Argv(("python", "-c", code)),), False
-    commands = _ArgumentReader(_SHELLS.get(tool, "bash")).read(call.arguments, 0)
+    commands = _ArgumentReader(_SHELLS.get(tool)).read(call.arguments, 0)
     return _limit_commands(map(_prepend_python, commands) if tool == "python" else commands)
 
 
@@ -147,9 +166,15 @@ def normalize_tool_name(name: object) -> str:
     """
     short_name = str(name).strip().lower().rpartition("__")[2]
     last_part = short_name.rpartition(".")[2]
-    if short_name not in SHELL_TOOLS and last_part in {*SHELL_TOOLS, "pytest"}:
+    if short_name not in SHELL_TOOLS and last_part in SHELL_TOOLS | PYTEST_TOOLS:
         return last_part
     return short_name
+
+
+def _identify_shell_tool(name: object) -> str:
+    """Return the entry of `SHELL_TOOLS` for a tool, or its name without its namespace."""
+    is_mcp_run = re.fullmatch(r"mcp__.+__run", str(name).strip().lower())
+    return "mcp__*__run" if is_mcp_run else normalize_tool_name(name)
 
 
 def render_command(command: ExtractedCommand) -> str:
@@ -166,10 +191,11 @@ def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
     commands, is_truncated = _extract_limited(call)
     if not commands:
         return DetectionResult(pytest=False, full_suite=False, reason=_explain_no_command(call))
+    folder = _find_folder(call.arguments)
     results = [
-        detect_in_text(command.text, shell=command.shell, rules=rules)
+        detect_in_text(command.text, shell=command.shell, rules=rules, folder=folder)
         if isinstance(command, CommandLine)
-        else detect_in_argv(command.words, rules=rules)
+        else detect_in_argv(command.words, rules=rules, folder=folder)
         for command in commands
     ]
     deciding = max(results, key=lambda result: (result.full_suite, result.pytest))
@@ -181,17 +207,31 @@ def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
 
 
 def _explain_no_command(call: ToolCallRequest) -> str:
-    tool = normalize_tool_name(call.tool)
-    if tool in SHELL_TOOLS or tool == "pytest":
+    if _identify_shell_tool(call.tool) in SHELL_TOOLS | PYTEST_TOOLS:
         return "no command is in the arguments"
     return "the tool runs no commands"
 
 
-class _ArgumentReader:
-    """Reads the commands from a tool's arguments."""
+def _find_folder(arguments: object) -> str:
+    """Return the working folder that a call's arguments name; `.` if they name none."""
+    value = _parse_json(arguments) if isinstance(arguments, str) else arguments
+    if not isinstance(value, Mapping):
+        return "."
+    fields = _lower_keys(value)
+    inner = (fields[key] for key in _NESTING_KEYS if isinstance(fields.get(key), Mapping))
+    for table in (fields, *map(_lower_keys, inner)):
+        for key in _FOLDER_KEYS:
+            folder = table.get(key)
+            if isinstance(folder, str) and folder:
+                return folder
+    return "."
 
-    def __init__(self, shell: Shell) -> None:
-        self.shell: Shell = shell
+
+class _ArgumentReader:
+    """Reads the commands from a tool's arguments, in a shell that is None if unknown."""
+
+    def __init__(self, shell: Shell | None) -> None:
+        self.shell = shell
 
     def read(self, value: object, depth: int) -> Iterator[ExtractedCommand]:
         """Yield the commands in any value."""
@@ -209,7 +249,7 @@ class _ArgumentReader:
         if inner is not None:
             yield from self.read(inner, depth + 1)
         elif text.strip():
-            yield CommandLine(text, self.shell)
+            yield CommandLine(text, self.shell or infer_shell(text))
 
     def _read_list(self, items: Sequence[object], depth: int) -> Iterator[ExtractedCommand]:
         words = _convert_words(items)
@@ -234,12 +274,33 @@ class _ArgumentReader:
         self, key: str, fields: Mapping[str, object], depth: int
     ) -> Iterator[ExtractedCommand]:
         command, args = fields[key], fields.get("args")
+        if key in _PROGRAM_KEYS:
+            yield from _read_program(command, args or fields.get("arguments"))
+            return
+        if key == "code" and isinstance(command, str) and "language" in fields:
+            yield from _read_code(command, str(fields["language"]).lower())
+            return
         if key == "commands" and isinstance(command, list | tuple):
             for each in command:
                 yield from self.read(each, depth + 1)
             return
         commands = tuple(self.read(command, depth + 1))
         yield from (_append_args(command, args) for command in commands) if args else commands
+
+
+def _read_program(program: object, args: object) -> Iterator[ExtractedCommand]:
+    if not isinstance(program, str):
+        return
+    words = _convert_words(args) if isinstance(args, list | tuple) else None
+    yield Argv((program, *(words or _split_words(args))))
+
+
+def _read_code(code: str, language: str) -> Iterator[ExtractedCommand]:
+    """Yield the command that runs code of a language; nothing for unknown languages."""
+    if language.startswith("py"):
+        yield Argv(("python", "-c", code))
+    elif language in _SHELLS or language == "shell":
+        yield CommandLine(code, _SHELLS.get(language) or infer_shell(code))
 
 
 def _append_args(command: ExtractedCommand, args: object) -> ExtractedCommand:
@@ -275,7 +336,12 @@ def _read_pytest_call(arguments: object) -> Iterable[ExtractedCommand]:
         arguments = inner
     if not arguments or (isinstance(arguments, Mapping) and not any(arguments.values())):
         return (Argv(("pytest",)),)
-    return map(_prepend_pytest, _ArgumentReader("bash").read(arguments, 0))
+    if isinstance(arguments, Mapping):
+        fields = {key: value for key, value in _lower_keys(arguments).items() if value}
+        targets = [fields.pop(key) for key in _PYTEST_TARGET_KEYS if key in fields]
+        if fields.keys() <= _PYTEST_NEUTRAL_KEYS:
+            return (Argv(("pytest", *(each for each in targets if isinstance(each, str)))),)
+    return map(_prepend_pytest, _ArgumentReader(None).read(arguments, 0))
 
 
 def _prepend_pytest(command: ExtractedCommand) -> ExtractedCommand:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ci_agent_eval.steering.policy.model import DetectionResult, Rules, Shell
 from ci_agent_eval.steering.policy.option_parser import Layer
+from ci_agent_eval.steering.policy.pytest_arguments import normalize_path
 from ci_agent_eval.steering.policy.pytest_runs import PytestRun, find_pytest_runs
 from ci_agent_eval.steering.policy.words import (
     ReadingLimits,
@@ -33,9 +34,9 @@ _NAMES = ("pytest", "py.test", "ptw", "hatch", "rye")
 
 
 def detect_in_text(
-    text: str, *, shell: Shell = "bash", rules: Rules = _NO_RULES
+    text: str, *, shell: Shell = "bash", rules: Rules = _NO_RULES, folder: str = "."
 ) -> DetectionResult:
-    """Detect whether a shell text runs the full suite. Never raises.
+    """Detect whether a shell text in a working folder runs the full suite. Never raises.
 
     Steering is no security boundary: a text that exceeds the limits counts as no full run.
     """
@@ -45,17 +46,19 @@ def detect_in_text(
         return _build_unread_result()
     if not _may_run_pytest(plain, rules):
         return DetectionResult(False, False, _NOT_NAMED)
-    return _detect_in_layers([ShellScript(plain, shell)], plain, rules)
+    return _detect_in_layers([ShellScript(plain, shell)], plain, rules, folder)
 
 
-def detect_in_argv(words: Sequence[str], *, rules: Rules = _NO_RULES) -> DetectionResult:
+def detect_in_argv(
+    words: Sequence[str], *, rules: Rules = _NO_RULES, folder: str = "."
+) -> DetectionResult:
     """Detect whether a program and its arguments run the full suite. Never raises."""
     if len(words) == 1 and " " in words[0].strip():
-        return detect_in_text(words[0], rules=rules)
+        return detect_in_text(words[0], rules=rules, folder=folder)
     plain = [drop_invalid_characters(word) for word in words]
     if sum(map(len, plain)) > MAX_TEXT_CHARACTERS:
         return _build_unread_result()
-    return _detect_in_layers([ShellCommand(make_words(*plain))], " ".join(plain), rules)
+    return _detect_in_layers([ShellCommand(make_words(*plain))], " ".join(plain), rules, folder)
 
 
 def drop_invalid_characters(text: str) -> str:
@@ -89,9 +92,12 @@ def _names_pytest(text: str) -> bool:
     return any(name in text.translate(_QUOTING).casefold() for name in ("pytest", "py.test"))
 
 
-def _detect_in_layers(layers: Iterable[Layer], text: str, rules: Rules) -> DetectionResult:
+def _detect_in_layers(
+    layers: Iterable[Layer], text: str, rules: Rules, folder: str
+) -> DetectionResult:
     """Detect full runs in the layers of a text."""
-    scope = ShellScope(ReadingLimits(characters=_EXTRA_CHARACTERS + len(text)))
+    limits = ReadingLimits(characters=_EXTRA_CHARACTERS + len(text))
+    scope = ShellScope(limits, directory=normalize_path(folder))
     runs = list(find_pytest_runs(layers, scope, rules))
     for reach in ("full", "targeted", "nothing"):
         for run in runs:

@@ -142,7 +142,7 @@ def _list_selecting(arguments: _ParsedArguments, directory: str | None) -> tuple
     options = [*_find_narrowing(arguments), *filter(_selects_tests, arguments.values)]
     selecting = {name if value is None else f"{name}={value.text}" for name, value in options}
     if not any(_is_root(word, directory) for word in arguments.targets):
-        selecting |= {_normalize_path(word.text) for word in arguments.targets}
+        selecting |= {normalize_path(word.text) for word in arguments.targets}
     return tuple(sorted(selecting))
 
 
@@ -219,13 +219,14 @@ def _is_root(word: Word, directory: str | None) -> bool:
     """Return whether a target contains the working directory of pytest."""
     if not word.known or "::" in word.text or word.text.startswith("@"):
         return False
-    target = _normalize_path(word.text)
+    target = normalize_path(word.text)
     if set(target.split("/")) <= {"*", "**", "."} or set(target.split("/")) == {".."}:
         return True
     return target == "/" or (directory is not None and _is_above(target, directory))
 
 
-def _normalize_path(text: str) -> str:
+def normalize_path(text: str) -> str:
+    """Return a path with `/` and without a drive, `.` and `..` where possible."""
     path = _DRIVE.sub("", text.replace("\\", "/"))
     return posixpath.normpath(path) if path else "."
 

@@ -24,7 +24,7 @@ from ci_agent_eval.steering.shells import get_command_parser
 
 _MAX_LAYERS = 40
 """Maximum number of nested wrappers."""
-_PYTEST = re.compile(r"^(pytest|py\.test)(-?\d[\d.]*)?([@=~<>!\[].*)?$")
+_PYTEST = re.compile(r"^(pytest|py\.test)(-?\d[\d.]*|\.__main__)?([@=~<>!\[].*)?$")
 _PYTEST_VARIABLE = re.compile(
     r"^(pytest|py\.test)$|^\$\{?(\w+_)?pytest(_(cmd|bin|exe|command|path))?\}?$"
 )

@@ -270,16 +270,16 @@ def test_no_arguments_raise(tool, arguments):
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ("execute_bash", {"command": "pytest"}),
-        ("mcp__desk__Execute_Bash", {"command": ["pytest", "-q"]}),
-        ("functions.execute_bash", '{"command": "pytest"}'),
+        ("shell_exec", {"command": "pytest"}),
+        ("mcp__desk__Shell_Exec", {"command": ["pytest", "-q"]}),
+        ("functions.shell_exec", '{"command": "pytest"}'),
         ("do_it", {"Line": "pytest"}),
         ("do_it", {"line": "", "code": "pytest"}),
         ("do_it", "pytest"),
     ],
 )
 def test_the_user_s_shell_tools_are_looked_at(tool, arguments):
-    named = {"Execute_bash": (), "do_it": ("line", "code")}
+    named = {"Shell_Exec": (), "do_it": ("line", "code")}
     assert detect_full_suite(ToolCallRequest(tool, arguments), Rules(shell_tools=named)).full_suite
     assert not is_full(tool, arguments)
 
