@@ -218,8 +218,8 @@ def _find_folder(arguments: object) -> str:
     if not isinstance(value, Mapping):
         return "."
     fields = _lower_keys(value)
-    inner = (fields[key] for key in _NESTING_KEYS if isinstance(fields.get(key), Mapping))
-    for table in (fields, *map(_lower_keys, inner)):
+    inner = (fields.get(key) for key in _NESTING_KEYS)
+    for table in (fields, *(_lower_keys(each) for each in inner if isinstance(each, Mapping))):
         for key in _FOLDER_KEYS:
             folder = table.get(key)
             if isinstance(folder, str) and folder:

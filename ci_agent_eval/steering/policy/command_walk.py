@@ -11,6 +11,7 @@ from ci_agent_eval.steering.policy.command_extraction import (
 )
 from ci_agent_eval.steering.policy.detection import MAX_TEXT_CHARACTERS, drop_invalid_characters
 from ci_agent_eval.steering.policy.option_parser import Layer
+from ci_agent_eval.steering.policy.scope_changes import update_scope
 from ci_agent_eval.steering.policy.unwrap import unwrap_command
 from ci_agent_eval.steering.policy.words import (
     PythonCode,
@@ -24,8 +25,11 @@ from ci_agent_eval.steering.shells import get_command_parser
 _MAX_LAYERS = 40
 
 
-def walk_commands(extracted: ExtractedCommand) -> Iterator[ShellCommand]:
-    """Yield the commands in order, each wrapper before its inner command."""
+def walk_commands(extracted: ExtractedCommand) -> Iterator[tuple[ShellCommand, str | None]]:
+    """Yield the commands in order, each wrapper before its inner command, with their folders.
+
+    A folder is relative to the initial one unless it is absolute; None if unknown.
+    """
     if len(render_command(extracted)) > MAX_TEXT_CHARACTERS:
         return
     layer: Layer
@@ -37,16 +41,24 @@ def walk_commands(extracted: ExtractedCommand) -> Iterator[ShellCommand]:
     yield from _walk_layers([layer], ShellScope(), _MAX_LAYERS)
 
 
-def _walk_layers(layers: Iterable[Layer], scope: ShellScope, depth: int) -> Iterator[ShellCommand]:
+def _walk_layers(
+    layers: Iterable[Layer], scope: ShellScope, depth: int
+) -> Iterator[tuple[ShellCommand, str | None]]:
     for layer in layers if depth else ():
         if isinstance(layer, ShellScript):
             yield from _walk_script(layer, scope, depth)
         elif not isinstance(layer, PythonCode) and layer.words:
-            yield layer
-            yield from _walk_layers(unwrap_command(layer, scope) or (), scope, depth - 1)
+            yield layer, scope.directory
+            inner = unwrap_command(layer, scope)
+            if inner is None:
+                update_scope(layer, scope)
+            else:
+                yield from _walk_layers(inner, scope, depth - 1)
 
 
-def _walk_script(script: ShellScript, scope: ShellScope, depth: int) -> Iterator[ShellCommand]:
+def _walk_script(
+    script: ShellScript, scope: ShellScope, depth: int
+) -> Iterator[tuple[ShellCommand, str | None]]:
     if not scope.limits.spend(script.text):
         return
     inner = scope if script.same_shell else scope.create_child(script)

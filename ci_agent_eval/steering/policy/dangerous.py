@@ -5,6 +5,7 @@ This prevents accidents of an agent. It is no sandbox and easy to evade.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ _NAMES = re.compile(
 )
 """A fast filter: texts without these names, nearly all, are not parsed."""
 _DISK = re.compile(r"(?:^|/)(?:dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*)$")
+_WHOLE_TREE = frozenset({".", "./", "*", ":/", ":/.", ":/*"})
+"""Pathspecs of git for all files."""
 _ROOTS = re.compile(
     r"(?:/|~|\$HOME|\$\{HOME\}|/\w+|[A-Za-z]:|%SystemDrive%|\.\.)[\\/]?\*?", re.IGNORECASE
 )
@@ -39,10 +42,10 @@ def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCo
     from ci_agent_eval.steering.policy.command_walk import walk_commands  # noqa: PLC0415 - the grammar
 
     enabled_sets = [(name, DANGEROUS_SETS[name]) for name in sets if name in DANGEROUS_SETS]
-    for command in walk_commands(extracted):
+    for command, folder in walk_commands(extracted):
         words = tuple(word.text for word in command.words)
         for name, (is_dangerous, advice) in enabled_sets:
-            if words and is_dangerous(words):
+            if words and is_dangerous(words, folder):
                 return _describe_danger(command.command_line, name, advice)
     return None
 
@@ -65,7 +68,8 @@ def _has_flag(words: Sequence[str], letters: str, *names: str) -> bool:
     )
 
 
-def _deletes_root(words: Sequence[str]) -> bool:
+def _list_deleted_folders(words: Sequence[str]) -> Sequence[str]:
+    """Return the targets of a command that deletes folders with their content."""
     program = _get_program(words)
     if program == "rm":
         recursive = _has_flag(words, "rR", "--recursive")
@@ -74,8 +78,21 @@ def _deletes_root(words: Sequence[str]) -> bool:
     elif program in {"remove-item", "ri"}:
         recursive = _has_flag(words, "", "-recurse", "-r")
     else:
-        return False
-    return recursive and any(_ROOTS.fullmatch(word) for word in words[1:] if word.lower() != "/s")
+        return ()
+    options = {"/s", "/q"}
+    return [word for word in words[1:] if recursive and word.lower() not in options]
+
+
+def _join_path(folder: str, target: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, target.replace("\\", "/")))
+
+
+def _deletes_root(words: Sequence[str], folder: str | None) -> bool:
+    targets = _list_deleted_folders(words)
+    return any(
+        _ROOTS.fullmatch(target) or (folder and _ROOTS.fullmatch(_join_path(folder, target)))
+        for target in targets
+    )
 
 
 def _get_git_arguments(words: Sequence[str], command: str) -> Sequence[str] | None:
@@ -92,7 +109,7 @@ def _get_git_arguments(words: Sequence[str], command: str) -> Sequence[str] | No
     return arguments if arguments[:1] == [command] else None
 
 
-def _forces_push(words: Sequence[str]) -> bool:
+def _forces_push(words: Sequence[str], _folder: str | None) -> bool:
     arguments = _get_git_arguments(words, "push")
     if arguments is None:
         return False
@@ -101,15 +118,47 @@ def _forces_push(words: Sequence[str]) -> bool:
     )
 
 
-def _discards_work(words: Sequence[str]) -> bool:
-    reset, clean = _get_git_arguments(words, "reset"), _get_git_arguments(words, "clean")
-    if reset is not None:
+def _discards_work(words: Sequence[str], folder: str | None) -> bool:
+    return _discards_changes(words) or any(
+        _is_project(target, folder) for target in _list_deleted_folders(words)
+    )
+
+
+def _discards_changes(words: Sequence[str]) -> bool:
+    """Return whether a command of git discards changes that are not committed."""
+    if reset := _get_git_arguments(words, "reset"):
         return "--hard" in reset
-    is_dry_run = clean is not None and _has_flag(clean, "n", "--dry-run")
-    return clean is not None and not is_dry_run and _has_flag(clean, "f", "--force")
+    if clean := _get_git_arguments(words, "clean"):
+        return _has_flag(clean, "f", "--force") and not _has_flag(clean, "n", "--dry-run")
+    if stash := _get_git_arguments(words, "stash"):
+        return stash[1:2] in (["drop"], ["clear"])
+    restore = _get_git_arguments(words, "restore")
+    if (
+        restore
+        and _has_flag(restore, "S", "--staged")
+        and not _has_flag(restore, "W", "--worktree")
+    ):
+        return False
+    overwrite = restore or _get_git_arguments(words, "checkout")
+    if not overwrite or _has_flag(overwrite, "p", "--patch"):
+        return False
+    return any(word in _WHOLE_TREE for word in overwrite[1:])
 
 
-def _writes_disk(words: Sequence[str]) -> bool:
+def _is_project(target: str, folder: str | None) -> bool:
+    """Return whether a deleted target is the initial folder, a root entered before, or `.git`.
+
+    The repository in another relative folder is mostly a template that the agent cloned.
+    """
+    if folder is None or _ROOTS.fullmatch(target):
+        return False
+    path = _join_path(folder, target)
+    if path.startswith("/") and path.endswith("/.git"):
+        return not path.startswith("/tmp/")  # noqa: S108 - no file is written
+    return path in {".", ".git", ".git/*"} or _ROOTS.fullmatch(path) is not None
+
+
+def _writes_disk(words: Sequence[str], _folder: str | None) -> bool:
     program = _get_program(words)
     if program == "dd":
         return any(word.startswith("of=") and _DISK.search(word) for word in words[1:])
@@ -120,7 +169,8 @@ def _writes_disk(words: Sequence[str]) -> bool:
     return program == "format" and any(re.fullmatch(r"[A-Za-z]:", word) for word in words[1:])
 
 
-Predicate = Callable[[Sequence[str]], bool]
+Predicate = Callable[[Sequence[str], str | None], bool]
+"""Returns whether a command's words are dangerous in a folder, which is None if unknown."""
 
 _DELETES_ROOT = (
     "it deletes a whole file system, a home folder or a folder at the root. "

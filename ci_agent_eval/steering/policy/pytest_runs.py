@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from ci_agent_eval.steering.policy.full_run_aliases import classify_alias
 from ci_agent_eval.steering.policy.model import Rules, RunIntent
 from ci_agent_eval.steering.policy.option_parser import Layer
 from ci_agent_eval.steering.policy.pytest_arguments import SuiteSelection, classify_pytest_arguments
+from ci_agent_eval.steering.policy.scope_changes import update_scope
 from ci_agent_eval.steering.policy.unwrap import unwrap_command
 from ci_agent_eval.steering.policy.words import (
     PythonCode,
@@ -29,7 +29,6 @@ _PYTEST_VARIABLE = re.compile(
     r"^(pytest|py\.test)$|^\$\{?(\w+_)?pytest(_(cmd|bin|exe|command|path))?\}?$"
 )
 """Unexpanded programs that are pytest by their name: `$VENV/bin/pytest`, `$PYTEST`."""
-_CD_COMMANDS = frozenset({"cd", "pushd", "chdir", "set-location", "sl", "push-location"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _find_in_command(command: ShellCommand, scope: ShellScope, rules: Rules) -> 
             return
         layers = unwrap_command(command, scope)
         if layers is None:
-            _update_scope(command, scope)
+            update_scope(command, scope)
             return
         if len(layers) != 1 or not isinstance(layers[0], ShellCommand):
             yield from find_pytest_runs(layers, scope, rules)
@@ -141,36 +140,3 @@ def _find_in_alias_text(
     text = scope.aliases.pop(name)
     yield from find_pytest_runs([layer], scope, rules)
     scope.aliases.setdefault(name, text)
-
-
-def _update_scope(command: ShellCommand, scope: ShellScope) -> None:
-    """Apply a command that changes the scope of later commands."""
-    name = get_program_name(command.words[0])
-    if name in _CD_COMMANDS:
-        _change_directory(command, scope)
-    elif name == "popd":
-        scope.directory = None
-    elif name in {"alias", "set-alias", "new-alias"}:
-        _define_alias(command, scope)
-    elif name == "set" and "--" in [word.text for word in command.words]:
-        start = [word.text for word in command.words].index("--")
-        scope.parameters = command.words[start + 1 :]
-
-
-def _define_alias(command: ShellCommand, scope: ShellScope) -> None:
-    words = [word for word in command.words[1:] if not word.text.startswith("-")]
-    if "=" not in "".join(word.text for word in words) and len(words) == 2:
-        scope.aliases[words[0].text] = words[1].text
-    for word in words:
-        name, equals, text = word.text.partition("=")
-        if equals and word.known:
-            scope.aliases[name] = text
-
-
-def _change_directory(command: ShellCommand, scope: ShellScope) -> None:
-    targets = [word for word in command.words[1:] if not word.text.startswith(("-", "/d"))]
-    if not targets or not targets[-1].known or scope.directory is None:
-        scope.directory = None
-        return
-    target = targets[-1].text.replace("\\", "/")
-    scope.directory = posixpath.normpath(posixpath.join(scope.directory, target))

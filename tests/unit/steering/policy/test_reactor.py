@@ -241,6 +241,26 @@ def test_a_rule_may_be_about_all_tools():
         ("wipefs -a /dev/nvme0n1", "disk-write"),
         ("git reset --hard HEAD~3", "discard-work"),
         ("git clean -fdx", "discard-work"),
+        ("git clean -xfd", "discard-work"),
+        ("git checkout .", "discard-work"),
+        ("git checkout -- .", "discard-work"),
+        ("git checkout HEAD~1 -- ./", "discard-work"),
+        ("git -C repo checkout -f .", "discard-work"),
+        ("git restore .", "discard-work"),
+        ("git restore :/", "discard-work"),
+        ("git restore --staged --worktree .", "discard-work"),
+        ("git restore -s HEAD~1 -SW .", "discard-work"),
+        ("git stash drop", "discard-work"),
+        ("git stash drop stash@{1}", "discard-work"),
+        ("git stash clear", "discard-work"),
+        ("rm -rf .git", "discard-work"),
+        ("sudo rm -r ./.git/", "discard-work"),
+        ("rm -rf .git/*", "discard-work"),
+        ("rm -rf /repo/.git", "discard-work"),
+        ("cd src && cd .. && rm -rf .git", "discard-work"),
+        ("rm -rf .", "discard-work"),
+        ("rm -fr ./", "discard-work"),
+        ("bash -c 'rm -rf .'", "discard-work"),
     ],
 )
 def test_dangerous_commands_are_held_back_however_often_they_come(command, name):
@@ -271,6 +291,32 @@ def test_dangerous_commands_are_held_back_however_often_they_come(command, name)
         "git reset HEAD~1",
         "git reset --soft HEAD~1",
         "git checkout -f",
+        "git checkout branch",
+        "git checkout -b .x",
+        "git checkout -- src/a.py",
+        "git checkout -p .",
+        "git restore src/a.py",
+        "git restore --staged .",
+        "git restore -S .",
+        "git stash",
+        "git stash pop",
+        "git stash list",
+        "git stash push -m drop",
+        "git clean --dry-run -fdx",
+        "rm -rf ./build",
+        "rm -rf .github/cache",
+        "rm -rf .gitignore",
+        "rm .git/index.lock",
+        "rm -rf template/.git",
+        "cd template && rm -rf .git",
+        "cd /tmp/clone && rm -rf .git",
+        "rm -rf /tmp/clone/.git",
+        "cd build && rm -rf * && cmake ..",
+        "cd $BUILD && rm -rf .",
+        "cd /tmp/x && rm -rf *",
+        "cd / && rm -rf tmp/x",
+        "rm -rf *.pyc",
+        "echo cd / && echo rm -rf .",
         "# rm -rf /",
         "ruff format .",
         "git log --format=x",
@@ -278,6 +324,15 @@ def test_dangerous_commands_are_held_back_however_often_they_come(command, name)
 )
 def test_what_only_looks_dangerous_goes_through(command):
     assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS_SETS))).steers(command) == [False]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cd / && rm -rf *", "cd /; rm -rf .", "cd /usr && sudo rm -r ./*", "(cd ~ && rm -rf *)"],
+)
+@pytest.mark.parametrize("name", ["delete-root", "discard-work"])
+def test_deleting_a_root_that_was_entered_before_is_both_dangers(command, name):
+    assert Chat(SteeringSettings(dangerous=(name,))).steers(command, command) == [True, True]
 
 
 DANGEROUS_WORDS = st.sampled_from(
@@ -323,7 +378,15 @@ def test_the_work_for_a_call_of_a_megabyte_is_bounded(arguments):
 
 
 @pytest.mark.parametrize(
-    "command", ["Remove-Item -Recurse -Force C:\\", "rd /s /q C:\\", "Format-Volume -DriveLetter D"]
+    "command",
+    [
+        "Remove-Item -Recurse -Force C:\\",
+        "Remove-Item -Recurse -Force .git",
+        "Remove-Item .\\ -Recurse",
+        "rd /s /q C:\\",
+        "rd /s /q .git",
+        "Format-Volume -DriveLetter D",
+    ],
 )
 def test_windows_has_dangers_of_its_own(command):
     tool = "cmd" if command.startswith("rd") else "powershell"

@@ -173,7 +173,11 @@ def rule(*tools):
     ("settings", "names", "others"),
     [
         (SteeringSettings(), [], ["bash", "read"]),
-        (SteeringSettings(enabled=True), ["bash", "Bash", "mcp__x__bash", "pytest"], ["read", ""]),
+        (
+            SteeringSettings(enabled=True),
+            ["bash", "Bash", "mcp__x__bash", "mcp__x__run", "pytest", "run_pytest"],
+            ["read", "run", ""],
+        ),
         (SteeringSettings(dangerous=("disk",)), ["bash"], ["read"]),
         (SteeringSettings(general=(rule(),)), ["bash"], ["read", "pytest"]),
         (SteeringSettings(general=(rule("Read"),)), ["read", "READ"], ["bash"]),
