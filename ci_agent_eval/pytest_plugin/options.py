@@ -12,6 +12,7 @@ import pytest
 
 from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterations_text
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.settings_loader import CONFIG_NAME
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette.rules import ReplaceRule
@@ -249,6 +250,12 @@ def _add_steering_options(group: pytest.OptionGroup) -> None:
         default=None,
         help="let it run, whatever the environment and the file say",
     )
+
+
+def may_steer(config: pytest.Config) -> bool:
+    """Return whether steering may be enabled: by the option, or by a settings file."""
+    requested: bool | None = config.option.pytest_full_suite_steering
+    return (config.rootpath / CONFIG_NAME).is_file() if requested is None else requested
 
 
 def parse_whole_number(text: str) -> int:

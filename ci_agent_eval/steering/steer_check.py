@@ -22,6 +22,8 @@ def render_detection(result: DetectionResult, advice: Advice = NO_ADVICE) -> str
     lines = [effect, f"reason:  {result.reason}"]
     if result.command is not None:
         lines.append(f"command: {result.command}")
+    if advice.passed is not None:
+        lines.append(f"passed:  {advice.passed}")
     if advice.command is not None:
         lines.append(f"instead: {advice.command}")
     # A command may contain control characters, which must not reach the terminal.

@@ -93,7 +93,7 @@ def check_command(command: str | None, shell: Any, config: Path | None, *, jsonl
     if not finding.full_suite:
         click.echo(render_detection(finding), nl=False)
         return 0
-    advice = find_advice(Path.cwd(), os.environ, finding.command)
+    advice = find_advice(Path.cwd(), os.environ, finding)
     click.echo(render_detection(finding, advice), nl=False)
     return 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -16,7 +17,9 @@ from ci_agent_eval.steering.affected.working_tree import (
     GitWorkingTree,
     find_working_tree,
 )
+from ci_agent_eval.steering.passed_run import load_passed_run
 from ci_agent_eval.steering.policy.message import NO_ADVICE, Advice
+from ci_agent_eval.steering.policy.model import DetectionResult
 
 TIME_LIMIT_S = 2.0
 """Seconds that the search may take; afterwards the message has no command."""
@@ -28,21 +31,35 @@ _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 """Programs whose `run` starts pytest in the project's environment."""
 
 
-def find_advice(folder: Path, environ: Mapping[str, str], command: str | None) -> Advice:
-    """Return the advice for a full run of `command` in `folder`; empty if in doubt. Never raises.
+def find_advice(folder: Path, environ: Mapping[str, str], run: DetectionResult) -> Advice:
+    """Return the advice for a full run that starts in `folder`; empty if in doubt. Never raises.
 
     Takes at most about TIME_LIMIT_S.
     """
-    prefix = _get_pytest_prefix(command)
-    if prefix is None:
-        return NO_ADVICE
     try:
-        deadline = Deadline(TIME_LIMIT_S)
-        tree = find_working_tree(folder, environ, deadline)
-        tests = _find_tests(tree)
+        tree = find_working_tree(folder, environ, Deadline(TIME_LIMIT_S))
+        passed = _find_passed_run(folder, tree, run)
+        return Advice(passed=passed) if passed else _find_command(folder, tree, run)
     except (OSError, subprocess.SubprocessError, ValueError):
         return NO_ADVICE
-    paths = [os.path.relpath(tree.top / path, folder.resolve()) for path in tests]
+
+
+def _find_passed_run(folder: Path, tree: GitWorkingTree, run: DetectionResult) -> str | None:
+    """Return a sentence if the same tests passed on the same files."""
+    if len(run.intents) != 1 or run.intents[0].runner != "pytest":
+        return None
+    (intent,) = run.intents
+    record = None if intent.folder is None else load_passed_run(folder / intent.folder)
+    if record is None:
+        return None
+    return record.describe(intent.selection, tree.compute_digest(), time.time())
+
+
+def _find_command(folder: Path, tree: GitWorkingTree, run: DetectionResult) -> Advice:
+    prefix = _get_pytest_prefix(run.command)
+    if prefix is None:
+        return NO_ADVICE
+    paths = [os.path.relpath(tree.top / path, folder.resolve()) for path in _find_tests(tree)]
     return Advice(_build_command(prefix, paths))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha1, sha256
 from pathlib import Path
 
 from ci_agent_eval.steering.affected.deadline import Deadline
@@ -36,7 +38,7 @@ class GitWorkingTree:
 
         Raises OSError or subprocess.SubprocessError if git fails or is too slow.
         """
-        changes = (*self._list_differences("HEAD"), *self._list_new_files())
+        changes = (*self._list_differences("HEAD"), *map(ChangedFile, self._list_new_paths()))
         if changes:
             return changes
         try:
@@ -52,6 +54,24 @@ class GitWorkingTree:
         )
         return tuple(sorted(set(_split_paths(output))))
 
+    def compute_digest(self) -> str:
+        """Return a hash of the names and contents of all tracked and new files.
+
+        Staging and committing do not change it. Raises as above.
+        """
+        blobs = dict(self._list_index())
+        changed = _split_paths(self.run_git("diff", "--name-only", "-z", "--no-ext-diff"))
+        for path in (*changed, *self._list_new_paths()):
+            self.deadline.require_time()
+            blobs[path] = _compute_blob(self.top / path)
+        listing = "\0".join(f"{path}\0{blob}" for path, blob in sorted(blobs.items()) if blob)
+        return sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def _list_index(self) -> Iterator[tuple[str, str]]:
+        for entry in _split_paths(self.run_git("ls-files", "--stage", "-z")):
+            status, _, path = entry.partition("\t")
+            yield path, status.split(" ")[1]
+
     def run_git(self, *words: str) -> bytes:
         """Return the output of a git command in the repository's top folder. Raises as above."""
         return _run_git(self.top, self.environ, self.deadline, *words)
@@ -65,9 +85,12 @@ class GitWorkingTree:
             _, _, old_blob, _, _ = entry.split(" ")
             yield ChangedFile(path, old_blob if old_blob.strip("0") else None)
 
-    def _list_new_files(self) -> Iterator[ChangedFile]:
-        output = self.run_git("ls-files", "-z", "--others", "--exclude-standard")
-        yield from map(ChangedFile, _split_paths(output))
+    def _list_new_paths(self) -> list[str]:
+        return _split_paths(
+            self.run_git(
+                "ls-files", "-z", "--others", "--exclude-standard", "--exclude=__pycache__"
+            )
+        )
 
 
 def find_working_tree(
@@ -98,6 +121,17 @@ def _run_git(folder: Path, environ: Mapping[str, str], deadline: Deadline, *word
         ).stdout
     except subprocess.TimeoutExpired:
         raise TimeoutError("git did not answer within the time limit") from None
+
+
+def _compute_blob(path: Path) -> str:
+    """Return git's id of a file's content; empty if there is no such file."""
+    if path.is_symlink():
+        content = os.fsencode(path.readlink())
+    elif path.is_file():
+        content = path.read_bytes()
+    else:
+        return ""
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def _split_paths(output: bytes) -> list[str]:

@@ -21,7 +21,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
 from ci_agent_eval.steering.hook.event_answer import answer_event
 from ci_agent_eval.steering.policy.message import Advice, Adviser
-from ci_agent_eval.steering.policy.model import Decision, SuiteCounter
+from ci_agent_eval.steering.policy.model import Decision, DetectionResult, SuiteCounter
 
 ENABLE = "--enable-pytest-full-suite-steering"
 DISABLE = "--disable-pytest-full-suite-steering"
@@ -142,9 +142,9 @@ def _build_counter(folder: Path) -> SuiteCounter:
 
 
 def _build_adviser(folder: Path) -> Adviser:
-    def advise(command: str | None) -> Advice:
+    def advise(run: DetectionResult) -> Advice:
         from ci_agent_eval.steering.affected.advice import find_advice
 
-        return find_advice(folder, os.environ, command)
+        return find_advice(folder, os.environ, run)
 
     return advise

@@ -55,7 +55,7 @@ class FullSuiteHandler:
             self._record(session, call, "insisted", now)
             return None
         self._record(session, call, "held", now)
-        advice = self.advise(result.command)
+        advice = self.advise(result)
         message = compose_message(self.message, advice, has_session=session is not None)
         return Steer(message, _explain_steering(result.reason, session), self.name, result.command)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ci_agent_eval.steering.policy.model import DetectionResult
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
 
 PLACEHOLDER = "{command}"
@@ -31,11 +32,11 @@ class Advice:
 
 NO_ADVICE = Advice()
 
-Adviser = Callable[[str | None], Advice]
-"""Returns the advice for a full run's command; must not raise."""
+Adviser = Callable[[DetectionResult], Advice]
+"""Returns the advice for a full run; must not raise."""
 
 
-def give_no_advice(command: str | None) -> Advice:  # noqa: ARG001 - an Adviser
+def give_no_advice(run: DetectionResult) -> Advice:  # noqa: ARG001 - an Adviser
     """Return empty advice: nobody knows where the command would run."""
     return NO_ADVICE
 

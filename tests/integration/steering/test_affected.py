@@ -12,6 +12,7 @@ import pytest
 
 from ci_agent_eval.steering.affected import advice
 from ci_agent_eval.steering.affected.advice import find_advice
+from ci_agent_eval.steering.policy.model import DetectionResult
 
 # The limit of two seconds must not decide on a busy machine.
 PATIENT_MAIN = """
@@ -21,6 +22,11 @@ advice.TIME_LIMIT_S = 60.0
 raise SystemExit(main())
 """
 PROGRAM = [sys.executable, "-c", PATIENT_MAIN, "steer"]
+
+
+def find_command(folder, environ, command="pytest"):
+    run = DetectionResult(True, True, "it is full", command)
+    return find_advice(folder, environ, run).command
 
 
 class GitProject:
@@ -55,7 +61,7 @@ class GitProject:
         (self.folder / path).write_text(text)
 
     def advise(self, command="pytest", folder="."):
-        return find_advice(self.folder / folder, self.environ, command).command
+        return find_command(self.folder / folder, self.environ, command)
 
     def run(self, *words, given=b""):
         return subprocess.run(
@@ -212,9 +218,9 @@ def test_a_search_that_takes_too_long_gives_no_advice(changed, monkeypatch):
 def test_outside_of_a_repository_there_is_no_advice(tmp_path):
     environ = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
 
-    assert find_advice(tmp_path, environ, "pytest").command is None
-    assert find_advice(tmp_path / "gone", environ, "pytest").command is None
+    assert find_command(tmp_path, environ) is None
+    assert find_command(tmp_path / "gone", environ) is None
 
 
 def test_without_git_there_is_no_advice(changed):
-    assert find_advice(changed.folder, {"PATH": "/nowhere"}, "pytest").command is None
+    assert find_command(changed.folder, {"PATH": "/nowhere"}) is None

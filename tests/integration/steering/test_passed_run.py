@@ -1,0 +1,159 @@
+"""The result of an earlier full run: recorded by the plugin, offered by the steering message."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ci_agent_eval.steering.affected import advice
+from ci_agent_eval.steering.affected.advice import find_advice
+from ci_agent_eval.steering.passed_run import CACHE_FILE, PassedRun, load_passed_run
+from ci_agent_eval.steering.policy.detection import detect_in_text
+
+RUN = PassedRun("t", (), 2, 12.34, 1000.0)
+
+
+class PytestProject:
+    """A committed project with two tests and steering switched on."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environ = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
+            **{f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+            "GIT_CONFIG_GLOBAL": os.devnull,
+        }  # fmt: skip
+        (folder / "app").mkdir()
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        (folder / "prices.py").write_text("PRICE = 1\n")
+        (folder / "test_prices.py").write_text(
+            "import prices\ndef test_a(): pass\ndef test_b(): assert prices.PRICE == 1\n"
+        )
+        self.switch("true")
+        self.git("init", "--initial-branch=main")
+        self.commit()
+
+    def switch(self, enabled):
+        text = f"session: {{pytest_full_suite_steering_enabled: {enabled}}}\n"
+        (self.folder / "agent-eval-steering.yaml").write_text(text)
+
+    def git(self, *words):
+        subprocess.run(
+            ["git", *words], cwd=self.folder, env=self.environ, check=True, capture_output=True
+        )
+
+    def commit(self):
+        self.git("add", "--all")
+        self.git("commit", "--message=x")
+
+    def test(self, *arguments, code=0, folder="."):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:randomly", *arguments],
+            cwd=self.folder / folder,
+            env=self.environ,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == code, done.stdout.decode()
+
+    def offer(self, command="pytest", folder="."):
+        result = detect_in_text(command)
+        return find_advice(self.folder / folder, self.environ, result).passed
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setattr(advice, "TIME_LIMIT_S", 60.0)
+    return PytestProject(tmp_path)
+
+
+def test_the_same_run_on_the_same_files_is_offered(project):
+    project.test("-q")
+
+    offered = project.offer("uv run pytest -x | tail -5")
+    assert offered.startswith("The same run passed ")
+    assert " on the same files (2 tests in " in offered
+    assert project.offer("pytest --ignore=app") is None
+    assert project.offer("cd app && pytest") is None
+    assert project.offer(folder="app") is None
+
+
+def test_a_changed_file_ends_the_offer_and_a_commit_does_not(project):
+    (project.folder / "prices.py").write_text("PRICE = 1  # checked\n")
+    (project.folder / "new.txt").write_text("x")
+    project.test()
+    assert project.offer() is not None
+
+    project.commit()
+    assert project.offer() is not None
+    (project.folder / "new.txt").write_text("y")
+    assert project.offer() is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["test_prices.py"], 0), (["--co"], 0), (["-k", "a"], 0), (["--bad"], 4)]
+)  # fmt: skip
+def test_other_runs_are_not_recorded(project, arguments, code):
+    project.test(*arguments, code=code)
+
+    assert project.offer() is None
+
+
+def test_a_run_that_failed_is_not_recorded(project):
+    (project.folder / "prices.py").write_text("PRICE = 2\n")
+    project.test(code=1)
+
+    assert project.offer() is None
+
+
+def test_a_run_that_changed_a_file_is_not_recorded(project):
+    (project.folder / "test_write.py").write_text(
+        "import pathlib\ndef test(): pathlib.Path('prices.py').write_text('PRICE = 1')\n"
+    )
+    project.test("-p", "no:xdist")
+
+    assert project.offer() is None
+
+
+def test_a_project_without_steering_gets_no_record(project):
+    project.switch("false")
+    project.test()
+
+    assert not (project.folder / CACHE_FILE).exists()
+
+
+def test_workers_of_xdist_count_once(project):
+    project.test("-n", "2")
+
+    assert "(2 tests in " in project.offer()
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (1000.0, "The same run passed less than a minute ago on the same files (2 tests in 12.3 s)."),
+        (1090.0, "The same run passed 1 minute ago on the same files (2 tests in 12.3 s)."),
+        (1000.0 + 86_401, None),
+        (999.0, None),
+    ],
+)  # fmt: skip
+def test_an_old_result_is_not_offered(now, expected):
+    assert RUN.describe((), "t", now) == expected
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"tree": 1}', "[" * 9000, json.dumps({**RUN.to_json(), "passed": "x"})]
+)  # fmt: skip
+def test_a_record_that_is_none_is_ignored(tmp_path, content):
+    path = tmp_path / CACHE_FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+
+    assert load_passed_run(tmp_path) is None
+    path.write_text(json.dumps(RUN.to_json()))
+    assert load_passed_run(tmp_path) == RUN
