@@ -1,0 +1,1 @@
+"""Proof with the real coding agents that steering holds a full-suite run."""
