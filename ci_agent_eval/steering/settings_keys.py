@@ -20,7 +20,8 @@ NESTED = "tool_call_reactor"
 def parse_settings(document: LocatedValue) -> SteeringSettings:
     """Parse the file's content. Raises LocatedProblem."""
     root = _read_mapping(document, "the file")
-    _refuse_unknown(root, (SECTION,), "")
+    if SECTION not in root:
+        _refuse_misspelled_section(root)
     session = _read_mapping(root[SECTION], SECTION) if SECTION in root else {}
     _refuse_unknown(session, (*KEYS, NESTED), f"{SECTION}.")
     nested = _read_mapping(session[NESTED], f"{SECTION}.{NESTED}") if NESTED in session else {}
@@ -29,6 +30,12 @@ def parse_settings(document: LocatedValue) -> SteeringSettings:
     for name, located in _merge_tables(session, nested):
         settings = KEYS[name](settings, located, name)
     return settings
+
+
+def _refuse_misspelled_section(root: Mapping[str, LocatedValue]) -> None:
+    """Other top-level sections belong to other programs that share the file."""
+    for key in get_close_matches(SECTION, root, n=1):
+        raise LocatedProblem(root[key].line, f"unknown key {key!r}; did you mean {SECTION!r}?")
 
 
 def _merge_tables(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # ruff: noqa: PLC0415 - a hook needs SQLite for few of the commands it sees
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,20 +73,33 @@ class SqliteWarnedCommands:
     """A memory in a file; threads and processes may share it, because each call reopens it."""
 
     def __init__(
-        self, path: Path, ttl: float = DEFAULT_TTL, max_sessions: int = MAX_SESSIONS
+        self,
+        path: Path,
+        ttl: float = DEFAULT_TTL,
+        max_sessions: int = MAX_SESSIONS,
+        find_answer: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """Create a memory; `find_answer` returns the id of the answer that contains the call."""
         self._path = path
         self._ttl = ttl
         self._max_sessions = max_sessions
+        self._find_answer = find_answer
 
     def record_command(self, session: str, command: str, now: float) -> bool:
         """Record a session's command; return whether it is the first time.
 
+        A command that is repeated in the answer which contained it first counts as the first.
         Raises InputError if the file is unusable.
         """
+        answer = self._find_answer()
+        repeated = None if answer is None else hash_text(f"{answer}\n{command}")
+        hashes = hash_text(session), hash_text(command)
         with open_store(self._path) as connection:
             self._prune(connection, now)
-            return self._remember(connection, hash_text(session), hash_text(command), now)
+            is_first = self._remember(connection, *hashes, now)
+            if repeated is not None and is_first:
+                self._remember(connection, hashes[0], repeated, now)
+            return is_first or _has_command(connection, hashes[0], repeated)
 
     def _prune(self, connection: sqlite3.Connection, now: float) -> None:
         connection.execute("DELETE FROM sessions WHERE abs(? - used) > ?", (now, self._ttl))
@@ -143,6 +156,11 @@ def open_store(path: Path) -> Iterator[sqlite3.Connection]:
             f"{path}: cannot be used to remember sessions ({error}); "
             "delete it, or name another one with --store"
         ) from None
+
+
+def _has_command(connection: sqlite3.Connection, session: str, command: str | None) -> bool:
+    query = "SELECT 1 FROM commands WHERE session = ? AND command = ?"
+    return connection.execute(query, (session, command)).fetchone() is not None
 
 
 def _make_private(path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import click
 from ci_agent_eval.app.cli.steer_options import config_option, require_packages
 from ci_agent_eval.app.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS, AgentSettings
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.model import Rules
@@ -113,8 +113,8 @@ def _answer_lines(rules: Rules) -> int:
 
 HOOK_OPTIONS = """\b
 Options of the hook:
-  --for AGENT     The calling agent: claude-code, codex, gemini, cursor or
-                  copilot; default: detected from the event.
+  --for AGENT     The calling agent: claude-code, codex, gemini, cursor, copilot,
+                  qwen-code or opencode; default: detected from the event.
   --store FILE    File of sessions; default:
                   agent-eval/steering.sqlite3 in $XDG_STATE_HOME or
                   ~/.local/state.
@@ -142,41 +142,32 @@ def hook(words: tuple[str, ...]) -> int:
     return main(words)
 
 
-_where_options = (
-    click.option(
-        "--for",
-        "agent",
-        type=click.Choice(["claude-code"]),
-        required=True,
-        help="Agent to configure.",
-    ),
-    click.option(
-        "--project/--user",
-        "project",
-        default=True,
-        show_default=True,
-        help="Shared settings of this project, or your user settings.",
-    ),
-)
-
-
 def _add_location_options(command: Any) -> Any:
-    for option in reversed(_where_options):
+    options = (
+        click.option(
+            "--for",
+            "agent",
+            type=click.Choice(list(AGENT_SETTINGS)),
+            required=True,
+            help="Agent to configure.",
+        ),
+        click.option(
+            "--project/--user",
+            "project",
+            default=True,
+            show_default=True,
+            help="Settings of the project in the current folder, or your user settings.",
+        ),
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 
 
-def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
-    from ci_agent_eval.steering.hook.install import (
-        get_project_settings_path,
-        get_user_settings_path,
-    )
-
-    return (
-        get_project_settings_path(Path.cwd())
-        if project
-        else get_user_settings_path(environ, Path.home())
-    )
+def _find_settings(agent: str, *, project: bool) -> tuple[AgentSettings, Path]:
+    settings = AGENT_SETTINGS[agent]
+    root = Path.cwd() if project else None
+    return settings, settings.get_path(root, os.environ, Path.home())
 
 
 @steer.command("install")
@@ -186,27 +177,28 @@ def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="YAML configuration file of the hook; default: none.",
 )
-def install_into_settings(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: ARG001 - one so far
+def install_into_settings(agent: str, config: Path | None, *, project: bool) -> int:
     """Add the hook to a coding agent's settings; everything else stays."""
-    from ci_agent_eval.steering.hook.install import build_hook_command, install_hook
+    from ci_agent_eval.steering.hook.install import build_hook_command, find_program, install_hook
 
-    path = _settings_file(project, os.environ)
-    # Project settings are shared with other machines, which have other paths.
-    program = "agent-eval" if project else _own_program()
-    options = {} if config is None else {"config": str(config if project else config.resolve())}
-    changed = install_hook(path, build_hook_command(program, options))
-    click.echo(f"{path}: {'the hook is in it now' if changed else 'the hook is in it already'}")
+    require_packages("steering", "steering", "tree_sitter", "tree_sitter_bash")
+    settings, path = _find_settings(agent, project=project)
+    options = {} if config is None else {"config": str(config.resolve())}
+    changed = install_hook(settings, path, build_hook_command(find_program(), agent, options))
+    click.echo(f"{path}: the hook is {'in it now' if changed else 'in it already'}")
+    if settings.next_step:
+        click.echo(f"{settings.next_step}.")
     return 0
 
 
 @steer.command("uninstall")
 @_add_location_options
-def uninstall_from_settings(agent: str, *, project: bool) -> int:  # noqa: ARG001 - one so far
+def uninstall_from_settings(agent: str, *, project: bool) -> int:
     """Remove the hook, and nothing else, from a coding agent's settings."""
     from ci_agent_eval.steering.hook.install import uninstall_hook
 
-    path = _settings_file(project, os.environ)
-    changed = uninstall_hook(path)
+    settings, path = _find_settings(agent, project=project)
+    changed = uninstall_hook(settings, path)
     click.echo(f"{path}: {'the hook is out of it' if changed else 'there was no hook of ours'}")
     return 0
 
@@ -239,8 +231,3 @@ def show_stats(store: Path | None, format_: str) -> int:
     render = render_stats_json if format_ == "json" else render_stats_text
     click.echo(render(stats), nl=False)
     return 0
-
-
-def _own_program() -> str:
-    program = Path(sys.executable).with_name("agent-eval")
-    return str(program) if program.exists() else "agent-eval"

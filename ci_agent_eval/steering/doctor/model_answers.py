@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
@@ -25,7 +25,7 @@ class ShellTool:
 
     def build_arguments(self, command: str) -> Json:
         """Return the arguments of a call."""
-        others = {name: "run tests" for name in self.required if name != self.argument}
+        others: Json = {name: "run tests" for name in self.required if name != self.argument}
         if "is_background" in others:
             others["is_background"] = False
         return {**others, self.argument: command}
@@ -62,19 +62,17 @@ def build_calls(tool: ShellTool, commands: Sequence[str], number: int) -> Answer
 class ModelFormat:
     """One API of models."""
 
-    ending: str
-    """The end of the paths of its requests."""
     list_tools: Callable[[Json], Iterable[tuple[str, Json]]]
     """Yields names and JSON schemas of a request's tools."""
     list_results: Callable[[Json], Iterable[object]]
+    """Yields the contents of a request's tool results."""
     render: Callable[[Answer], Json]
     list_events: Callable[[Answer], Iterable[Json]]
     last_line: str = ""
 
-    def matches(self, path: str) -> bool:
-        return path.endswith(self.ending)
-
     def find_shell_tool(self, body: Json) -> ShellTool | None:
+        """Return the shell tool that a request offers."""
+        """Return the shell tool that a request offers."""
         for name, schema in self.list_tools(body):
             if name in SHELL_TOOLS:
                 properties = schema.get("properties", {})
@@ -83,9 +81,13 @@ class ModelFormat:
         return None
 
     def read_tool_results(self, body: Json) -> Sequence[str]:
+        """Return the texts of a request's tool results, in order."""
+        """Return the texts of a request's tool results, in order."""
         return [_read_text(each) for each in self.list_results(body)]
 
     def render_stream(self, answer: Answer) -> str:
+        """Return the whole event stream of an answer."""
+        """Return the whole event stream of an answer."""
         lines = []
         for event in self.list_events(answer):
             name = f"event: {event['type']}\n" if "type" in event else ""
@@ -227,7 +229,9 @@ def _response_events(answer: Answer) -> Iterator[Json]:
 
 
 def _gemini(answer: Answer) -> Json:
-    calls = [{"functionCall": {"name": c.name, "args": c.arguments}} for c in answer.calls]
+    calls: list[Json] = [
+        {"functionCall": {"name": c.name, "args": c.arguments}} for c in answer.calls
+    ]
     content = {"role": "model", "parts": calls or [{"text": answer.text}]}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     return {
@@ -252,34 +256,54 @@ def _list_gemini_tools(body: Json) -> Iterator[tuple[str, Json]]:
             yield each["name"], schema
 
 
-FORMATS: Sequence[ModelFormat] = (
-    ModelFormat(
-        "/messages",
-        lambda body: ((t.get("name", ""), t.get("input_schema", {})) for t in _select(body.get("tools"))),
-        _list_message_results,
-        _message,
-        _message_events,
+def _list_anthropic_tools(body: Json) -> Iterator[tuple[str, Json]]:
+    for tool in _select(body.get("tools")):
+        yield tool.get("name", ""), tool.get("input_schema", {})
+
+
+def _list_chat_tools(body: Json) -> Iterator[tuple[str, Json]]:
+    for tool in _select(body.get("tools"), type="function"):
+        yield tool["function"]["name"], tool["function"].get("parameters", {})
+
+
+def _list_response_tools(body: Json) -> Iterator[tuple[str, Json]]:
+    for tool in _select(body.get("tools"), type="function"):
+        yield tool["name"], tool.get("parameters", {})
+
+
+def _list_chat_results(body: Json) -> Iterator[object]:
+    return (message["content"] for message in _select(body["messages"], role="tool"))
+
+
+def _list_response_results(body: Json) -> Iterator[object]:
+    return (item["output"] for item in _select(body["input"], type="function_call_output"))
+
+
+def _gemini_events(answer: Answer) -> Iterator[Json]:
+    yield _gemini(answer)
+
+
+_FORMATS: Mapping[str, ModelFormat] = {
+    "/messages": ModelFormat(
+        _list_anthropic_tools, _list_message_results, _message, _message_events
     ),
-    ModelFormat(
-        "/chat/completions",
-        lambda body: (
-            (t["function"]["name"], t["function"].get("parameters", {}))
-            for t in _select(body.get("tools"), type="function")
-        ),
-        lambda body: (m["content"] for m in _select(body["messages"], role="tool")),
+    "/chat/completions": ModelFormat(
+        _list_chat_tools,
+        _list_chat_results,
         _completion,
         _completion_events,
         last_line="data: [DONE]\n\n",
     ),
-    ModelFormat(
-        "/responses",
-        lambda body: (
-            (t["name"], t.get("parameters", {})) for t in _select(body.get("tools"), type="function")
-        ),
-        lambda body: (i["output"] for i in _select(body["input"], type="function_call_output")),
-        _response,
-        _response_events,
+    "/responses": ModelFormat(
+        _list_response_tools, _list_response_results, _response, _response_events
     ),
-    ModelFormat(":generateContent", _list_gemini_tools, _list_gemini_results, _gemini, lambda a: [_gemini(a)]),
-    ModelFormat(":streamGenerateContent", _list_gemini_tools, _list_gemini_results, _gemini, lambda a: [_gemini(a)]),
-)
+    ":generateContent": (
+        gemini := ModelFormat(_list_gemini_tools, _list_gemini_results, _gemini, _gemini_events)
+    ),
+    ":streamGenerateContent": gemini,
+}
+
+
+def find_format(path: str) -> ModelFormat | None:
+    """Return the API that a request's path belongs to."""
+    return next((found for end, found in _FORMATS.items() if path.endswith(end)), None)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from ci_agent_eval.steering.doctor.model_answers import (
-    FORMATS,
     Answer,
     ModelFormat,
     build_calls,
+    find_format,
 )
 
 Json = dict[str, Any]
@@ -35,11 +34,11 @@ class ScriptedModel:
 
     def __init__(self, turns: Sequence[Sequence[str]]) -> None:
         self.tool_results: Sequence[str] = ()
-        self.requests: list[str] = []
-        """The paths of all requests, in order of arrival."""
         self._turns = turns
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _build_handler(self))
         self._server.daemon_threads = True
+        # Agents close connections at any time.
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
@@ -78,27 +77,25 @@ def _build_handler(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             path = urlsplit(self.path).path
-            model.requests.append(path)
             raw = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            model_format = next((each for each in FORMATS if each.matches(path)), None)
+            model_format = find_format(path)
             if model_format is None:
-                self._send(404, "application/json", b"{}")
+                self._send(404, "application/json", "{}")
                 return
             body = json.loads(raw)
             answer = model.answer(model_format, body)
-            is_stream = body.get("stream") is True or "stream" in path
-            if is_stream:
-                self._send(200, "text/event-stream", model_format.render_stream(answer).encode())
+            if body.get("stream") is True or "stream" in path:
+                self._send(200, "text/event-stream", model_format.render_stream(answer))
             else:
-                self._send(200, "application/json", json.dumps(model_format.render(answer)).encode())
+                self._send(200, "application/json", json.dumps(model_format.render(answer)))
 
         def do_GET(self) -> None:
             # Codex first tries a WebSocket, and falls back to HTTP at once only on this status.
             status = 426 if self.headers.get("Upgrade") else 404
-            model.requests.append(urlsplit(self.path).path)
-            self._send(status, "application/json", b"{}")
+            self._send(status, "application/json", "{}")
 
-        def _send(self, status: int, content_type: str, body: bytes) -> None:
+        def _send(self, status: int, content_type: str, text: str) -> None:
+            body = text.encode()
             self.send_response(status)
             self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(body)))

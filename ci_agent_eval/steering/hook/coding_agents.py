@@ -11,6 +11,8 @@ own rules. Sources, as of November 2026:
 - Cursor: https://cursor.com/docs/hooks (beforeShellExecution, beforeMCPExecution, preToolUse)
 - Copilot CLI: https://docs.github.com/en/copilot/reference/hooks-reference (preToolUse); a hook
   with an exit code other than 0 denies the call there
+- Qwen Code: https://qwenlm.github.io/qwen-code-docs/en/users/features/hooks (PreToolUse)
+- opencode: the event of the plugin that `agent-eval steer install` writes
 """
 
 from __future__ import annotations
@@ -63,15 +65,19 @@ def recognize_agent(event: HookEvent) -> CodingAgent | None:
         return AGENTS["gemini"]
     if name in _CURSOR_EVENTS or "cursor_version" in event:
         return AGENTS["cursor"]
+    if name == _OPENCODE_EVENT:
+        return AGENTS["opencode"]
     if name == "PreToolUse":
         return _recognize_pre_tool_use(event)
     return AGENTS["copilot"] if "toolName" in event else None
 
 
 def _recognize_pre_tool_use(event: HookEvent) -> CodingAgent:
-    """Distinguish the three agents with the event `PreToolUse` by their distinct fields."""
+    """Distinguish the four agents with the event `PreToolUse` by their distinct fields."""
     if "turn_id" in event or "model" in event:
         return AGENTS["codex"]
+    if "tool_call_id" in event:
+        return AGENTS["qwen-code"]
     if "timestamp" in event and "transcript_path" not in event:
         return AGENTS["copilot"]
     return AGENTS["claude-code"]
@@ -99,6 +105,11 @@ def _read_before_tool(event: HookEvent) -> HookRequest | None:
     return _read_common_event(event, "BeforeTool")
 
 
+def _read_opencode(event: HookEvent) -> HookRequest | None:
+    return _read_common_event(event, _OPENCODE_EVENT)
+
+
+_OPENCODE_EVENT = "tool.execute.before"
 _CURSOR_EVENTS = ("beforeShellExecution", "beforeMCPExecution", "preToolUse")
 
 
@@ -137,6 +148,10 @@ def _deny_gemini(steer: Steer) -> Mapping[str, object]:
     return {"decision": "deny", "reason": steer.message}
 
 
+def _deny_opencode(steer: Steer) -> Mapping[str, object]:
+    return {"reason": steer.message}
+
+
 def _deny_cursor(steer: Steer) -> Mapping[str, object]:
     user_message = f"agent-eval held a command back: {steer.reason}"
     return {"permission": "deny", "user_message": user_message, "agent_message": steer.message}
@@ -154,6 +169,8 @@ AGENTS: Mapping[str, CodingAgent] = {
         CodingAgent("gemini", _read_before_tool, _deny_gemini, allow_output="{}\n"),
         CodingAgent("cursor", _read_cursor, _deny_cursor, allow_output='{"permission": "allow"}\n'),
         CodingAgent("copilot", _read_copilot, _deny_copilot),
+        CodingAgent("qwen-code", _read_pre_tool_use, _deny_pre_tool_use),
+        CodingAgent("opencode", _read_opencode, _deny_opencode),
     )
 }
 """The coding agents by their names in `--for`."""

@@ -1,63 +1,112 @@
-"""Atomic installation and removal of the hook in Claude Code's settings file."""
+"""Atomic installation and removal of the hook in a coding agent's settings."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import stat
+import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.claude_settings import add_hook, remove_hook
+from ci_agent_eval.steering.hook.agent_settings import AgentSettings
+from ci_agent_eval.steering.hook.hook_settings import add_hook, find_hook_commands, remove_hook
+from ci_agent_eval.steering.hook.opencode_plugin import (
+    find_plugin_command,
+    render_plugin,
+    require_own_plugin,
+)
+
+OPENCODE = "opencode"
 
 
-def get_project_settings_path(root: Path) -> Path:
-    """Return the path of a project's shared settings."""
-    return root / ".claude/settings.json"
+def find_program() -> Path:
+    """Return the absolute path of this installation's `agent-eval`. Raises InputError.
+
+    A name alone would be looked up on the agent's PATH, and an agent that does not find a hook's
+    program runs the call without a word.
+    """
+    program = Path(sys.executable).absolute().with_name("agent-eval")
+    for each in (program, program.with_suffix(".exe")):
+        if each.is_file():
+            return each
+    raise InputError(f"{program}: there is no such program; install ci-agent-eval with pip")
 
 
-def get_user_settings_path(environ: Mapping[str, str], home: Path) -> Path:
-    """Return the path of a user's settings: https://code.claude.com/docs/en/settings."""
-    return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json"
-
-
-def build_hook_command(program: str, options: Mapping[str, str]) -> str:
+def build_hook_command(program: Path, agent: str, options: Mapping[str, str]) -> str:
     """Build the hook's command line."""
-    words = [program, "steer", "hook", "--for", "claude-code"]
+    words = [str(program), "steer", "hook", "--for", agent]
     words.append("--enable-pytest-full-suite-steering")
     for name, value in options.items():
         words += [f"--{name}", value]
     return shlex.join(words)
 
 
-def install_hook(path: Path, command: str) -> bool:
+def install_hook(agent: AgentSettings, path: Path, command: str) -> bool:
     """Add the hook to the settings; return whether they changed. Raises InputError."""
-    return _edit_file(path, lambda text: add_hook(text, command))
+    if agent.name == OPENCODE:
+        return _edit_file(path, lambda text: _replace_plugin(text, render_plugin(command)))
+    return _edit_file(path, lambda text: add_hook(text, command, agent))
 
 
-def uninstall_hook(path: Path) -> bool:
-    """Remove the hook from the settings; return whether they changed. Raises InputError."""
-    return _edit_file(path, remove_hook)
+def uninstall_hook(agent: AgentSettings, path: Path) -> bool:
+    """Remove the hook from the settings; return whether they changed. Raises InputError.
+
+    A file that contains nothing else, and has our name, is deleted.
+    """
+    if agent.name == OPENCODE:
+        changed = _edit_file(path, lambda text: _replace_plugin(text, ""))
+    else:
+        changed = _edit_file(path, lambda text: remove_hook(text, agent))
+    if changed and agent.is_own_file:
+        path.unlink(missing_ok=True)
+    return changed
+
+
+def read_hook_commands(agent: AgentSettings, path: Path) -> list[str]:
+    """Return the command lines of agent-eval's hooks in a file; empty if there is no file.
+
+    Raises InputError.
+    """
+    with _describe_errors(path):
+        text = path.read_bytes().decode() if path.exists() else ""
+        if agent.name == OPENCODE:
+            command = find_plugin_command(text)
+            return [command] if command else []
+        return find_hook_commands(text, agent)
+
+
+def _replace_plugin(old: str, new: str) -> str:
+    require_own_plugin(old)
+    return new
 
 
 def _edit_file(path: Path, edit: Callable[[str], str]) -> bool:
     # Settings are often a symbolic link to a dotfile: replace its target.
     target = Path(os.path.realpath(path))
-    try:
+    with _describe_errors(path):
         old_text = target.read_bytes().decode() if target.exists() else ""
         new_text = edit(old_text)
         if new_text == old_text:
             return False
         _replace_file(target, new_text)
+    return True
+
+
+@contextmanager
+def _describe_errors(path: Path) -> Iterator[None]:
+    """Turn errors into an InputError that names the file."""
+    try:
+        yield
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 (byte {error.start}); repair it first") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be changed ({error.strerror or error})") from None
     except InputError as error:
         raise InputError(f"{path}: {error}; nothing was changed") from None
-    return True
 
 
 def _replace_file(path: Path, text: str) -> None:

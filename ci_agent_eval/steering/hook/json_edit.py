@@ -1,17 +1,21 @@
-"""Edits of a JSON text that preserve all other bytes. Pure.
+"""Edits of a JSON text that preserve all other bytes, including comments. Pure.
 
 Parsing and serializing the whole text would be simpler, but it would change the layout and the
-numbers of a file that people edit by hand.
+numbers of a file that people edit by hand. Comments and trailing commas are blanked out to find
+the offsets of members; the edits apply to the original text.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 _BLANKS = " \t\r\n"
 _DECODER = json.JSONDecoder()
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<comment>//[^\r\n]*|/\*.*?\*/)', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<comma>,)(?=\s*[}\]])', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +28,47 @@ class JsonMember:
     key: str = ""
 
 
+def blank_comments(text: str) -> str:
+    """Return a text of equal length in which comments and trailing commas are blanks."""
+
+    def blank(match: re.Match[str]) -> str:
+        if match.lastgroup is None:
+            return match[0]
+        return "".join(char if char in _BLANKS else " " for char in match[0])
+
+    return _TRAILING_COMMA.sub(blank, _TOKEN.sub(blank, text))
+
+
+def parse_value(text: str, member: JsonMember) -> object:
+    """Return the value of a member."""
+    return json.loads(blank_comments(text)[member.value : member.end])
+
+
 def list_members(text: str, start: int) -> list[JsonMember]:
     """Return the members of the object, or the items of the list, at offset `start`.
 
-    The text must be valid JSON.
+    The text must be valid JSON, apart from comments and trailing commas. Empty if the value at
+    `start` is neither.
     """
-    is_object = text[start] == "{"
-    at, found = _skip_blanks(text, start + 1), []
-    while text[at] not in "}]":
+    return _list_plain_members(blank_comments(text), start)
+
+
+def _list_plain_members(plain: str, start: int) -> list[JsonMember]:
+    if plain[start] not in "{[":
+        return []
+    is_object = plain[start] == "{"
+    at, found = _skip_blanks(plain, start + 1), []
+    while plain[at] not in "}]":
         first, key = at, ""
         if is_object:
-            key, at = _DECODER.raw_decode(text, at)
-            at = _skip_blanks(text, _skip_blanks(text, at) + 1)
+            key, at = _DECODER.raw_decode(plain, at)
+            at = _skip_blanks(plain, _skip_blanks(plain, at) + 1)
         value = at
-        _, end = _DECODER.raw_decode(text, at)
+        _, end = _DECODER.raw_decode(plain, at)
         found.append(JsonMember(first, value, end, key))
-        at = _skip_blanks(text, end)
-        if text[at] == ",":
-            at = _skip_blanks(text, at + 1)
+        at = _skip_blanks(plain, end)
+        if plain[at] == ",":
+            at = _skip_blanks(plain, at + 1)
     return found
 
 
@@ -56,23 +83,52 @@ def append_member(text: str, start: int, value: object, key: str = "") -> str:
     label = f"{json.dumps(key)}: " if key else ""
     layout = _detect_layout(text, start, members)
     new = label + layout.render(value)
-    if members:
-        at = members[-1].end
-        return f"{text[:at]},{layout.before}{new}{text[at:]}"
-    close = _skip_blanks(text, start + 1)
-    return f"{text[: start + 1]}{layout.before}{new}{layout.after}{text[close:]}"
+    if not members:
+        close = _skip_blanks(text, start + 1)
+        if text[close] in "}]":
+            return f"{text[: start + 1]}{layout.before}{new}{layout.after}{text[close:]}"
+        return f"{text[: start + 1]}{layout.before}{new}{text[start + 1 :]}"
+    end = members[-1].end
+    comma = _find_trailing_comma(text, end)
+    if comma is not None:
+        at = _skip_line_comment(text, comma + 1)
+        return f"{text[:at]}{layout.before}{new},{text[at:]}"
+    at = _skip_line_comment(text, end)
+    return f"{text[:end]},{text[end:at]}{layout.before}{new}{text[at:]}"
 
 
 def remove_member(text: str, start: int, at: int) -> str:
     """Remove the member or item at an index, and its comma."""
     members = list_members(text, start)
     removed = members[at]
+    end = removed.end
+    trailing = _find_trailing_comma(text, end) if at == len(members) - 1 else None
     if len(members) == 1:
-        close = _skip_blanks(text, removed.end)
-        return text[: start + 1] + text[close:]
+        end = end if trailing is None else trailing + 1
+        close = _skip_blanks(text, end)
+        if text[close] in "}]" and not text[start + 1 : removed.start].strip():
+            return text[: start + 1] + text[close:]
+        return text[: start + 1] + text[start + 1 : removed.start].rstrip() + text[end:]
     if at == 0:
         return text[: removed.start] + text[members[1].start :]
-    return text[: members[at - 1].end] + text[removed.end :]
+    comma = _skip_blanks(blank_comments(text), members[at - 1].end)
+    after = _skip_line_comment(text, comma + 1)
+    if trailing is not None:
+        return text[:after] + text[trailing + 1 :]
+    return text[:comma] + text[comma + 1 : after] + text[end:]
+
+
+def _find_trailing_comma(text: str, end: int) -> int | None:
+    """Return the offset of the comma between the last member's end and the bracket, if any."""
+    plain = _TOKEN.sub(lambda m: m[0] if m.lastgroup is None else " " * len(m[0]), text)
+    at = _skip_blanks(plain, end)
+    return at if plain[at] == "," else None
+
+
+def _skip_line_comment(text: str, at: int) -> int:
+    """Return the end of a comment that follows on the same line; `at` if there is none."""
+    match = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/)").match(text, at)
+    return match.end() if match else at
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +158,12 @@ def _detect_layout(text: str, start: int, members: Sequence[JsonMember]) -> _Lay
 
 def _detect_indent(text: str) -> str | None:
     """Return the indentation of the root's members; None if all is on one line."""
-    stripped = text.lstrip(_BLANKS)
-    start = len(text) - len(stripped)
-    members = list_members(text, start)
+    plain = blank_comments(text)
+    start = len(plain) - len(plain.lstrip(_BLANKS))
+    members = _list_plain_members(plain, start)
     if not members:
         return "  "
-    between = text[start + 1 : members[0].start]
+    between = plain[start + 1 : members[0].start]
     return between.rpartition("\n")[2] or "  " if "\n" in between else None
 
 

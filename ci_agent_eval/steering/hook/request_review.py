@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ci_agent_eval.steering.hook.answer_identity import find_answer_id
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
 from ci_agent_eval.steering.policy.message import Adviser
 from ci_agent_eval.steering.policy.model import Allow, Decision, SuiteCounter
@@ -27,7 +28,10 @@ def build_reviewer(
     """
 
     def review(request: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
-        memory, ledger = SqliteWarnedCommands(store, ttl=settings.ttl), SqliteCallLedger(store)
+        memory = SqliteWarnedCommands(
+            store, ttl=settings.ttl, find_answer=lambda: find_answer_id(event)
+        )
+        ledger = SqliteCallLedger(store)
         session = f"{agent.name}\n{request.session}" if request.session else None
         if request.ended:
             if session is not None and request.seconds is not None:

@@ -72,6 +72,11 @@ def renamed(event, command):
     return json.loads(json.dumps(event).replace("pytest", command))
 
 
+def sent_again(event):
+    """The same call in the model's next answer."""
+    return event | {key: f"{event[key]}1" for key in ("answer_id", "timestamp") if key in event}
+
+
 def test_each_file_names_its_source(fixture):
     assert any(source.startswith("https://") for source in fixture["source"])
 
@@ -88,7 +93,7 @@ def test_a_full_run_is_denied_once_in_the_agents_format(hook, fixture, named):
     )
 
     first = hook(fixture["event"], *options)
-    second = hook(fixture["event"], *options)
+    second = hook(sent_again(fixture["event"]), *options)
 
     assert decided(first) == filled(fixture["denied"], decided(first), names_session=names_session)
     if names_session:
@@ -189,6 +194,78 @@ def test_sessions_are_told_apart_and_intents_remembered_across_processes(hook):
     assert is_denied(hook(other, ENABLE))
     assert not is_denied(hook(renamed(CLAUDE, "cd web/;  python -m pytest | tail"), ENABLE))
     assert not is_denied(hook(CLAUDE, ENABLE))
+
+
+RESULT = '{"type": "user", "content": [{"type": "tool_result", "tool_use_id": "call_0"}]}'
+CODEX_RESULT = '{"payload": {"type": "function_call_output", "call_id": "call_0"}}'
+CONVERSATIONS = {
+    "claude-code": [
+        '{"message": {"id": "msg_1", "content": [{"type": "tool_use", "id": "call_0"}]}}',
+        RESULT,  # comes early if the answer is streamed
+        '{"message": {"id": "msg_1", "content": [{"type": "tool_use", "id": "call_1"}]}}',
+        '{"message": {"id": "msg_2", "content": [{"type": "tool_use", "id": "call_2"}]}}',
+    ],
+    "codex": [
+        '{"payload": {"type": "function_call", "call_id": "call_0"}}',
+        '{"payload": {"type": "function_call", "call_id": "call_1"}}',
+        CODEX_RESULT,
+        '{"payload": {"type": "function_call", "call_id": "call_2"}}',
+    ],
+    "qwen-code": [
+        '{"type": "assistant", "parts": [{"id": "call_0"}, {"id": "call_1"}]}',
+        RESULT,
+        '{"type": "assistant", "parts": [{"id": "call_2"}]}',
+    ],
+}
+
+
+@pytest.mark.parametrize("agent", CONVERSATIONS)
+def test_of_equal_calls_in_one_answer_all_are_denied_and_those_of_the_next_are_not(
+    hook, agent, tmp_path
+):
+    conversation = tmp_path / "conversation.jsonl"
+    conversation.write_text("\n".join(CONVERSATIONS[agent]) + "\n")
+    event = {**CLAUDE, "transcript_path": str(conversation)}
+
+    def is_held(call):
+        return is_denied(hook({**event, "tool_use_id": call}, ENABLE, "--for", agent))
+
+    assert [is_held(f"call_{number}") for number in range(3)] == [True, True, False]
+
+
+def test_of_equal_calls_in_one_answer_of_gemini_all_are_denied(hook, tmp_path):
+    """Its events name no call, but it writes the results of an answer all at once."""
+    conversation = tmp_path / "conversation.jsonl"
+    conversation.write_text('{"type": "gemini", "content": ""}\n')
+    event = {"hook_event_name": "BeforeTool", "session_id": "s", "tool_name": "run_shell_command",
+             "tool_input": {"command": "pytest"}, "transcript_path": str(conversation)}  # fmt: skip
+
+    first, second = (hook(event, ENABLE) for _ in range(2))
+    with conversation.open("a") as file:
+        file.write('{"type": "user", "content": [{"functionResponse": {}}]}\n')
+    later = hook(event, ENABLE)
+
+    assert decided(first) == decided(second) != {}
+    assert decided(later) == {}
+
+
+@pytest.mark.parametrize("agent", ["copilot", "opencode"])
+def test_of_equal_calls_in_one_answer_of_others_all_are_denied(hook, agent):
+    name = {"copilot": "copilot-pre-tool-use", "opencode": "opencode-tool-execute-before"}[agent]
+    path = Path(__file__).with_name("fixtures") / f"{name}.json"
+    event = json.loads(path.read_text())["event"]
+
+    assert is_denied(hook(event, ENABLE))
+    assert is_denied(hook(event, ENABLE))
+    assert not is_denied(hook(sent_again(event), ENABLE))
+
+
+def test_other_sections_of_the_settings_file_belong_to_other_programs(hook, tmp_path):
+    (tmp_path / "agent-eval-steering.yaml").write_text(
+        "backends:\n  - name: local\nsession:\n  pytest_full_suite_steering_enabled: true\n"
+    )
+
+    assert is_denied(hook(CLAUDE))
 
 
 def test_an_event_without_a_session_is_denied_each_time_and_leaves_no_file(hook, tmp_path):

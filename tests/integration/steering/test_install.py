@@ -1,4 +1,4 @@
-"""`agent-eval steer install`: the hook in Claude Code's settings, and out of them again."""
+"""`agent-eval steer install`: the hook in an agent's settings, and out of them again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
+from ci_agent_eval.steering.hook.install import read_hook_commands
 
 SETTINGS = '{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n'
 
@@ -45,17 +48,20 @@ def test_a_projects_settings(steer, tmp_path):
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{path}: the hook is in it now\n"
-    assert commands(path) == [
-        "agent-eval steer hook --for claude-code --enable-pytest-full-suite-steering"
-    ]
+    (command,) = commands(path)
+    assert shlex.split(command)[1:] == [
+        "steer", "hook", "--for", "claude-code", "--enable-pytest-full-suite-steering"
+    ]  # fmt: skip
     assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
 
 
-def test_a_persons_settings_name_the_program_by_its_path(steer, tmp_path):
-    done = steer("install", "--for", "claude-code", "--user")
+@pytest.mark.parametrize("scope", ["--user", "--project"])
+def test_settings_name_the_program_by_its_path(steer, tmp_path, scope):
+    done = steer("install", "--for", "claude-code", scope)
 
     assert done.returncode == 0
-    (command,) = commands(tmp_path / ".claude/settings.json")
+    folder = tmp_path if scope == "--user" else tmp_path / "app"
+    (command,) = commands(folder / ".claude/settings.json")
     program, *rest = shlex.split(command)
     assert rest[:4] == ["steer", "hook", "--for", "claude-code"]
     assert Path(program) == Path(sys.executable).with_name("agent-eval")
@@ -78,7 +84,7 @@ def test_in_twice_and_out_twice(steer, tmp_path):
     once = path.read_text()
     again = steer("install", "--for", "claude-code")
 
-    assert again.stdout.endswith("the hook is in it already\n")
+    assert f"{path}: the hook is in it already\n" in again.stdout
     assert path.read_text() == once != SETTINGS
     assert path.stat().st_mode & 0o777 == 0o640
     assert steer("uninstall", "--for", "claude-code").stdout.endswith("the hook is out of it\n")
@@ -114,7 +120,7 @@ def test_a_configuration_is_passed_on(steer, tmp_path):
 
     (shared,) = commands(tmp_path / "app/.claude/settings.json")
     (own,) = commands(tmp_path / ".claude/settings.json")
-    assert shlex.split(shared)[-2:] == ["--config", "my steer.yaml"]
+    assert shlex.split(shared)[-2:] == ["--config", str(tmp_path / "app/my steer.yaml")]
     assert shlex.split(own)[-2:] == ["--config", str(tmp_path / "app/my steer.yaml")]
 
 
@@ -133,26 +139,64 @@ def test_settings_that_cannot_be_read_stay_as_they_are(steer, tmp_path, command,
     assert path.read_bytes() == content
 
 
-def test_what_is_installed_works(steer, tmp_path):
-    """Run the very command that Claude Code would run, as it runs it: through a shell."""
-    steer("install", "--for", "claude-code", "--user")
-    (command,) = commands(tmp_path / ".claude/settings.json")
-    event = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash",
-             "tool_input": {"command": "pytest"}}  # fmt: skip
-    done = subprocess.run(
+FILES = {
+    "claude-code": (".claude/settings.json", ".claude/settings.json"),
+    "codex": (".codex/hooks.json", ".codex/hooks.json"),
+    "gemini": (".gemini/settings.json", ".gemini/settings.json"),
+    "qwen-code": (".qwen/settings.json", ".qwen/settings.json"),
+    "cursor": (".cursor/hooks.json", ".cursor/hooks.json"),
+    "copilot": (".github/hooks/agent-eval.json", ".copilot/hooks/agent-eval.json"),
+    "opencode": (".opencode/plugins/agent-eval.js", ".config/opencode/plugins/agent-eval.js"),
+}
+EVENTS = {
+    json.loads(path.read_text())["agent"]: json.loads(path.read_text())
+    for path in sorted(Path(__file__).with_name("fixtures").glob("*.json"))
+}
+
+
+@pytest.mark.parametrize("scope", ["--project", "--user"])
+@pytest.mark.parametrize("agent", FILES)
+def test_each_agents_hook_is_installed_works_and_is_removed(steer, tmp_path, agent, scope):
+    """Run the very command that the agent would run, as it runs it: through a shell."""
+    path = (
+        tmp_path / "app" / FILES[agent][0] if scope == "--project" else tmp_path / FILES[agent][1]
+    )
+
+    done = steer("install", "--for", agent, scope)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{path}: the hook is in it now\n")
+    assert "in it already" in steer("install", "--for", agent, scope).stdout
+    command, *others = read_hook_commands(AGENT_SETTINGS[agent], path)
+    assert set(others) <= {command}
+    ran = subprocess.run(
         ["/bin/sh", "-c", command],
-        input=json.dumps(event),
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        input=json.dumps(EVENTS[agent]["event"]),
+        env={**os.environ, "PATH": "/nowhere", "XDG_STATE_HOME": str(tmp_path / "state")},
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
+    assert json.loads(ran.stdout).keys() == EVENTS[agent]["denied"].keys()
+    assert steer("uninstall", "--for", agent, scope).returncode == 0
+    assert not path.exists() or read_hook_commands(AGENT_SETTINGS[agent], path) == []
+    assert path.exists() == (agent not in {"copilot", "opencode"})
 
-    said = json.loads(done.stdout)["hookSpecificOutput"]
-    assert said["permissionDecision"] == "deny"
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_plugin_of_somebody_else_stays(steer, tmp_path, command):
+    path = tmp_path / "app" / FILES["opencode"][0]
+    path.parent.mkdir(parents=True)
+    path.write_text("export const Mine = async () => ({})\n")
+
+    done = steer(command, "--for", "opencode")
+
+    assert done.returncode == 2
+    assert "was not written by agent-eval; move it first" in done.stderr
+    assert path.read_text().startswith("export const Mine")
 
 
-@pytest.mark.parametrize("options", [[], ["--for", "emacs"], ["--for", "cursor"]])
+@pytest.mark.parametrize("options", [[], ["--for", "emacs"]])
 def test_other_agents_are_refused(steer, options):
     assert steer("install", *options).returncode == 2

@@ -1,4 +1,4 @@
-"""Our hook in Claude Code's settings: in once, out again, and nothing else touched."""
+"""Our hook in the settings of a coding agent: in once, out again, and nothing else touched."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.claude_settings import add_hook, is_own_hook, remove_hook
+from ci_agent_eval.steering.hook import hook_settings
+from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
+from ci_agent_eval.steering.hook.hook_settings import find_hook_commands, is_own_hook
+from ci_agent_eval.steering.suite_collection import TIME_LIMIT_S
 
 COMMAND = "agent-eval steer hook --for claude-code --enable-pytest-full-suite-steering"
 OURS = {
-    "matcher": "Bash|PowerShell",
-    "hooks": [{"type": "command", "command": COMMAND, "timeout": 10}],
+    "matcher": "Bash|PowerShell|mcp__.*",
+    "hooks": [{"type": "command", "command": COMMAND, "timeout": 40}],
 }
+CLAUDE = AGENT_SETTINGS["claude-code"]
+IN_JSON = [each for each in AGENT_SETTINGS.values() if each.events]
+
+
+def add_hook(text, command, agent=CLAUDE):
+    return hook_settings.add_hook(text, command, agent)
+
+
+def remove_hook(text, agent=CLAUDE):
+    return hook_settings.remove_hook(text, agent)
+
 
 EXISTING = {
     "plain": '{\n  "model": "opus",\n  "permissions": {"allow": ["Bash(ls:*)", "Read"]}\n}\n',
@@ -81,9 +95,9 @@ def test_it_looks_as_if_written_by_hand():
 
     assert installed == (
         '{\n  "model": "opus",\n  "permissions": {"allow": ["Bash(ls:*)", "Read"]},\n'
-        '  "hooks": {\n    "PreToolUse": [\n      {\n        "matcher": "Bash|PowerShell",\n'
+        '  "hooks": {\n    "PreToolUse": [\n      {\n        "matcher": "Bash|PowerShell|mcp__.*",\n'
         '        "hooks": [\n          {\n            "type": "command",\n'
-        f'            "command": "{COMMAND}",\n            "timeout": 10\n          }}\n'
+        f'            "command": "{COMMAND}",\n            "timeout": 40\n          }}\n'
         "        ]\n      }\n    ]\n  }\n}\n"
     )
 
@@ -180,3 +194,56 @@ def test_in_and_out_is_nothing_for_any_settings(settings, groups, indent, ascii_
 
     assert json.loads(installed)["hooks"]["PreToolUse"] == [*(groups or []), OURS]
     assert remove_hook(installed) == text
+
+
+@pytest.mark.parametrize("agent", IN_JSON, ids=lambda agent: agent.name)
+@pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING)
+def test_each_agents_hook_goes_in_once_and_comes_out_to_the_byte(text, agent):
+    installed = add_hook(text, COMMAND, agent)
+
+    assert find_hook_commands(installed, agent) == [COMMAND] * len(agent.events)
+    assert add_hook(installed, COMMAND, agent) == installed
+    assert remove_hook(installed, agent) == text
+    hooks = json.loads(installed)["hooks"]
+    assert all(hooks[event][-1] == agent.build_entry(COMMAND) for event in agent.events)
+
+
+@pytest.mark.parametrize("agent", IN_JSON, ids=lambda agent: agent.name)
+def test_a_new_file_is_complete(agent):
+    installed = json.loads(add_hook("", COMMAND, agent))
+
+    assert set(installed["hooks"]) == set(agent.events)
+    assert {key: installed[key] for key in agent.initial} == dict(agent.initial)
+
+
+@pytest.mark.parametrize("agent", IN_JSON, ids=lambda agent: agent.name)
+def test_the_agent_waits_longer_than_the_tests_are_counted(agent):
+    entry = agent.build_entry(COMMAND)
+    (hook,) = entry.get("hooks", [entry])
+    unit = 1000 if agent.name in {"gemini", "qwen-code"} else 1
+
+    assert hook.get("timeout", hook.get("timeoutSec")) >= (TIME_LIMIT_S + 10) * unit
+
+
+COMMENTED = {
+    "before": '// mine\n{\n  "a": 1\n}\n',
+    "after a member": '{\n  "a": 1, // one\n  "b": 2 // two\n}\n',
+    "trailing comma": '{\n  "a": [1, 2,],\n  "b": 2,\n}\n',
+    "trailing comma and comment": '{\n  "a": 1,\n  "b": 2, // two, too\n  /* end */\n}\n',
+    "in hooks": '{\n  "hooks": {\n    // "BeforeTool": []\n    "AfterTool": [] // none\n  }\n}\n',
+    "in a string": '{\n  "url": "https://x/*y*/", /* , */\n  "b": "\\"//"\n}\n',
+    "only": "{\n  // nothing yet\n}\n",
+}
+
+
+@pytest.mark.parametrize("text", COMMENTED.values(), ids=COMMENTED)
+def test_comments_and_trailing_commas_stay(text):
+    agent = AGENT_SETTINGS["gemini"]
+
+    installed = add_hook(text, COMMAND, agent)
+
+    assert find_hook_commands(installed, agent) == [COMMAND]
+    assert add_hook(installed, COMMAND, agent) == installed
+    assert remove_hook(installed, agent) == text
+    lines = [line.rstrip(",") for line in installed.splitlines()]
+    assert all(line.rstrip(",") in lines or " //" in line for line in text.splitlines())
