@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
 from ci_agent_eval.steering.hook.coding_agents import AGENTS
 from ci_agent_eval.steering.policy.command_extraction import SHELL_TOOLS
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
@@ -18,6 +19,7 @@ from ci_agent_eval.steering.settings_loader import parse_steering_settings
 from tests.processes import run_agent_eval, run_python
 
 PAGE = (Path(__file__).parents[2] / "docs/steering.md").read_text()
+ENABLE = "--enable-pytest-full-suite-steering"
 
 
 def blocks(language):
@@ -73,16 +75,20 @@ def test_the_file_is_read_and_names_every_key_with_its_default(tmp_path):
     assert (rule.priority, rule.once) == (plain.priority, plain.once)
 
 
-def test_every_agent_s_configuration_runs_its_hook():
-    configured = {}
+def test_every_agent_and_its_files_are_in_the_table():
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (`\S+` \| `\S+`) \|", PAGE, re.MULTILINE))
+
+    assert set(rows) == set(AGENTS) == set(AGENT_SETTINGS)
+    for name, settings in AGENT_SETTINGS.items():
+        user_file = settings.get_path(None, {}, Path("~"))
+        assert rows[name] == f"`{settings.project_file}` | `{user_file}`"
+
+
+def test_the_configuration_on_the_page_runs_the_hook():
     for block in blocks("json"):
         json.loads(block)
         (command,) = re.findall(r'"(agent-eval [^"]+)"', block)
-        *_, agent, flag = shlex.split(command)
-        configured[agent] = command
-        assert command == f"agent-eval steer hook --for {agent} {flag}"
-        assert flag == "--enable-pytest-full-suite-steering"
-    assert set(configured) | {"claude-code"} == set(AGENTS)
+        assert command == f"agent-eval steer hook --for claude-code {ENABLE}"
 
 
 @pytest.mark.parametrize("command", ["check", "hook", "install", "uninstall", "proxy", "stats"])

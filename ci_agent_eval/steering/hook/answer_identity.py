@@ -1,8 +1,8 @@
 """Detection of calls that belong to one answer of the model.
 
 Of two equal calls in one answer the second is no second attempt: the model has not read the
-message yet. Agents send each call as an event of its own, without the answer's name, so it comes
-from the event's time (Copilot CLI) or from the conversation's file.
+message yet. Agents send one event per call, without the answer's name, so it comes from the event's
+time (Copilot CLI) or from the conversation's file.
 """
 
 from __future__ import annotations
