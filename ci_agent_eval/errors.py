@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+
+# The hook imports this module; see `ci_agent_eval/__init__.py`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 
 class AgentEvalError(Exception):
@@ -48,6 +51,8 @@ def create_lazy_getattr(
     def export(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415 - as above
+
         try:
             return getattr(import_module(f"ci_agent_eval.{modules[name]}"), name)
         except ModuleNotFoundError as error:

@@ -12,7 +12,7 @@ import pytest
 
 from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterations_text
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.settings_loader import CONFIG_NAME
+from ci_agent_eval.steering.locations import CONFIG_NAME
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette.rules import ReplaceRule

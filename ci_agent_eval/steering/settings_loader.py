@@ -8,10 +8,8 @@ from pathlib import Path
 
 from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 from ci_agent_eval.errors import InputError, missing_package_error
+from ci_agent_eval.steering.locations import CONFIG_NAME
 from ci_agent_eval.steering.policy.settings import SteeringSettings
-
-CONFIG_NAME = "agent-eval-steering.yaml"
-"""The default configuration file, which is optional."""
 
 ENABLED_VARIABLE = "PYTEST_FULL_SUITE_STEERING_ENABLED"
 MESSAGE_VARIABLE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # ruff: noqa: PLC0415 - a hook needs SQLite for few of the commands it sees
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,16 +57,6 @@ _TABLES = (
 
 VERSION = len(_TABLES)
 """Version of the tables, stored as SQLite's `user_version`."""
-
-
-def get_default_store_path(environ: Mapping[str, str], home: Path) -> Path:
-    """Return the default file in the user's state folder.
-
-    https://specifications.freedesktop.org/basedir-spec/latest/
-    """
-    state_home = environ.get("XDG_STATE_HOME", "")
-    folder = Path(state_home) if Path(state_home).is_absolute() else home / ".local/state"
-    return folder / "agent-eval/steering.sqlite3"
 
 
 class SqliteWarnedCommands:

@@ -218,15 +218,15 @@ def uninstall_from_settings(agent: str, *, project: bool) -> int:
 )
 def show_stats(store: Path | None, format_: str) -> int:
     """Print how many full runs the hook held back, what followed, and the measured times."""
+    from ci_agent_eval.steering.locations import get_default_store_path
     from ci_agent_eval.steering.sqlite_ledger import SqliteCallLedger
-    from ci_agent_eval.steering.sqlite_store import get_default_store_path
     from ci_agent_eval.steering.steer_stats import (
         render_stats_json,
         render_stats_text,
         summarize_calls,
     )
 
-    path = store or get_default_store_path(os.environ, Path.home())
+    path = store or Path(get_default_store_path(os.environ, str(Path.home())))
     stats = summarize_calls(SqliteCallLedger(path).load_calls())
     render = render_stats_json if format_ == "json" else render_stats_text
     click.echo(render(stats), nl=False)

@@ -22,6 +22,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ci_agent_eval.steering.hook.event_fields import (
+    ALLOW_OUTPUTS,
+    CURSOR_EVENTS,
+    OPENCODE_EVENT,
+    recognize_agent_name,
+)
 from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
 
 HookEvent = Mapping[str, Any]
@@ -48,8 +54,11 @@ class CodingAgent:
     read_event: Callable[[HookEvent], HookRequest | None]
     """Reads an event; returns None for events other than those before a tool."""
     render_denial: Callable[[Steer], Mapping[str, object]]
-    allow_output: str = ""
-    """The answer that lets a call through: empty or neutral."""
+
+    @property
+    def allow_output(self) -> str:
+        """The answer that lets a call through: empty or neutral."""
+        return ALLOW_OUTPUTS[self.name]
 
     def answer(self, decision: object) -> str:
         """Return the output for a decision: one line of JSON in ASCII, or an empty text."""
@@ -60,27 +69,7 @@ class CodingAgent:
 
 def recognize_agent(event: HookEvent) -> CodingAgent | None:
     """Return the agent that sent the event; None if it is unknown."""
-    name = event.get("hook_event_name")
-    if name == "BeforeTool":
-        return AGENTS["gemini"]
-    if name in _CURSOR_EVENTS or "cursor_version" in event:
-        return AGENTS["cursor"]
-    if name == _OPENCODE_EVENT:
-        return AGENTS["opencode"]
-    if name == "PreToolUse":
-        return _recognize_pre_tool_use(event)
-    return AGENTS["copilot"] if "toolName" in event else None
-
-
-def _recognize_pre_tool_use(event: HookEvent) -> CodingAgent:
-    """Distinguish the four agents with the event `PreToolUse` by their distinct fields."""
-    if "turn_id" in event or "model" in event:
-        return AGENTS["codex"]
-    if "tool_call_id" in event:
-        return AGENTS["qwen-code"]
-    if "timestamp" in event and "transcript_path" not in event:
-        return AGENTS["copilot"]
-    return AGENTS["claude-code"]
+    return AGENTS.get(recognize_agent_name(event) or "")
 
 
 def _as_text(value: object) -> str | None:
@@ -106,11 +95,7 @@ def _read_before_tool(event: HookEvent) -> HookRequest | None:
 
 
 def _read_opencode(event: HookEvent) -> HookRequest | None:
-    return _read_common_event(event, _OPENCODE_EVENT)
-
-
-_OPENCODE_EVENT = "tool.execute.before"
-_CURSOR_EVENTS = ("beforeShellExecution", "beforeMCPExecution", "preToolUse")
+    return _read_common_event(event, OPENCODE_EVENT)
 
 
 def _read_cursor(event: HookEvent) -> HookRequest | None:
@@ -119,7 +104,7 @@ def _read_cursor(event: HookEvent) -> HookRequest | None:
     if name == "beforeShellExecution":
         return HookRequest(ToolCallRequest("shell", {"command": event.get("command")}), session)
     tool = _as_text(event.get("tool_name"))
-    if name not in _CURSOR_EVENTS or tool is None:
+    if name not in CURSOR_EVENTS or tool is None:
         return None
     return HookRequest(ToolCallRequest(tool, event.get("tool_input")), session)
 
@@ -166,8 +151,8 @@ AGENTS: Mapping[str, CodingAgent] = {
     for agent in (
         CodingAgent("claude-code", _read_pre_tool_use, _deny_pre_tool_use),
         CodingAgent("codex", _read_pre_tool_use, _deny_pre_tool_use),
-        CodingAgent("gemini", _read_before_tool, _deny_gemini, allow_output="{}\n"),
-        CodingAgent("cursor", _read_cursor, _deny_cursor, allow_output='{"permission": "allow"}\n'),
+        CodingAgent("gemini", _read_before_tool, _deny_gemini),
+        CodingAgent("cursor", _read_cursor, _deny_cursor),
         CodingAgent("copilot", _read_copilot, _deny_copilot),
         CodingAgent("qwen-code", _read_pre_tool_use, _deny_pre_tool_use),
         CodingAgent("opencode", _read_opencode, _deny_opencode),

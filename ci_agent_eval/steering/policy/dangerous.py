@@ -11,13 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.steering.policy.command_extraction import ExtractedCommand, render_command
+from ci_agent_eval.steering.policy.prefilter import may_be_dangerous
 
-_NAMES = re.compile(
-    r"\b(?:rm|rd|rmdir|del|ri|remove-item|git|dd|mkfs|wipefs|shred|fdisk|sfdisk|parted|format"
-    r"|clear-disk)",
-    re.IGNORECASE,
-)
-"""A fast filter: texts without these names, nearly all, are not parsed."""
 _DISK = re.compile(r"(?:^|/)(?:dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*)$")
 _WHOLE_TREE = frozenset({".", "./", "*", ":/", ":/.", ":/*"})
 """Pathspecs of git for all files."""
@@ -37,7 +32,7 @@ class DangerousCommand:
 
 def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCommand | None:
     """Return the first dangerous command of the enabled sets; None if there is none."""
-    if not _NAMES.search(render_command(extracted)):
+    if not may_be_dangerous(render_command(extracted)):
         return None
     from ci_agent_eval.steering.policy.command_walk import walk_commands  # noqa: PLC0415 - the grammar
 

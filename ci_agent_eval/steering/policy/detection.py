@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from ci_agent_eval.steering.policy.model import DetectionResult, Rules, Shell
 from ci_agent_eval.steering.policy.option_parser import Layer
+from ci_agent_eval.steering.policy.prefilter import may_run_tests, remove_quoting
 from ci_agent_eval.steering.policy.pytest_arguments import normalize_path
 from ci_agent_eval.steering.policy.pytest_runs import PytestRun, find_pytest_runs
 from ci_agent_eval.steering.policy.words import (
@@ -25,12 +25,7 @@ _MAX_HEREDOC_CHARACTERS = 2_000_000
 _NO_RULES = Rules()
 _EXTRA_CHARACTERS = 300_000
 """Maximum number of characters read beyond the command: of nested texts and of values."""
-_QUOTING = str.maketrans("", "", "'\"\\^`\r\n")
-_EXPANSION = re.compile(r"[${%]|powershell|pwsh", re.IGNORECASE)
-"""Expansions and encoded commands, which can contain unwritten words."""
 _NOT_NAMED = "nothing in it names pytest"
-_NAMES = ("pytest", "py.test", "ptw", "hatch", "rye")
-"""Every text that runs pytest without an expansion contains one of these."""
 
 
 def detect_in_text(
@@ -44,7 +39,7 @@ def detect_in_text(
     is_long = len(plain) > MAX_TEXT_CHARACTERS
     if is_long and (shell != "bash" or not _is_mostly_heredocs(plain)):
         return _build_unread_result()
-    if not _may_run_pytest(plain, rules):
+    if not may_run_tests(plain, rules.aliases):
         return DetectionResult(False, False, _NOT_NAMED)
     return _detect_in_layers([ShellScript(plain, shell)], plain, rules, folder)
 
@@ -58,7 +53,10 @@ def detect_in_argv(
     plain = [drop_invalid_characters(word) for word in words]
     if sum(map(len, plain)) > MAX_TEXT_CHARACTERS:
         return _build_unread_result()
-    return _detect_in_layers([ShellCommand(make_words(*plain))], " ".join(plain), rules, folder)
+    text = " ".join(plain)
+    if not may_run_tests(text, rules.aliases):
+        return DetectionResult(False, False, _NOT_NAMED)
+    return _detect_in_layers([ShellCommand(make_words(*plain))], text, rules, folder)
 
 
 def drop_invalid_characters(text: str) -> str:
@@ -80,16 +78,8 @@ def _build_unread_result() -> DetectionResult:
     return DetectionResult(False, False, reason)
 
 
-def _may_run_pytest(text: str, rules: Rules) -> bool:
-    """Return False if a text cannot run pytest, which is a fast answer for most commands."""
-    unquoted = text.translate(_QUOTING).casefold()
-    if any(name in unquoted for name in _NAMES) or _EXPANSION.search(text):
-        return True
-    return any(alias.split()[0].casefold() in unquoted for alias in rules.aliases if alias.split())
-
-
 def _names_pytest(text: str) -> bool:
-    return any(name in text.translate(_QUOTING).casefold() for name in ("pytest", "py.test"))
+    return any(name in remove_quoting(text) for name in ("pytest", "py.test"))
 
 
 def _detect_in_layers(

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.locations import get_default_store_path
 from ci_agent_eval.steering.policy import warned_commands
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands, get_default_store_path
+from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -201,10 +202,10 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
         SqliteWarnedCommands(tmp_path / "file/x").record_command("s", "a", 0)
 
 
-def test_the_default_is_where_programs_keep_their_state(tmp_path):
+def test_the_default_is_where_programs_keep_their_state():
     given = {"XDG_STATE_HOME": "/state"}
 
-    assert str(get_default_store_path(given, tmp_path)) == "/state/agent-eval/steering.sqlite3"
-    expected = tmp_path / ".local/state/agent-eval/steering.sqlite3"
-    assert get_default_store_path({}, tmp_path) == expected
-    assert get_default_store_path({"XDG_STATE_HOME": "relative"}, tmp_path) == expected
+    assert get_default_store_path(given, "/home/me") == "/state/agent-eval/steering.sqlite3"
+    expected = "/home/me/.local/state/agent-eval/steering.sqlite3"
+    assert get_default_store_path({}, "/home/me") == expected
+    assert get_default_store_path({"XDG_STATE_HOME": "relative"}, "/home/me") == expected

@@ -1,0 +1,77 @@
+"""The full answer to a hook event: with the settings, the parsers and the memory of sessions."""
+
+# ruff: noqa: PLC0415 - modules are imported only for the events that need them
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
+from ci_agent_eval.steering.hook.event_answer import answer_event
+from ci_agent_eval.steering.hook.options import ENABLE, HookOptions
+from ci_agent_eval.steering.hook.settings_summary import (
+    HookFiles,
+    read_settings_text,
+    store_summary,
+)
+from ci_agent_eval.steering.policy.message import Advice, Adviser
+from ci_agent_eval.steering.policy.model import Decision, DetectionResult, SuiteCounter
+
+
+def answer_fully(options: HookOptions, data: bytes, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the texts for standard output and standard error. Never raises."""
+
+    def review(request: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
+        return _review_request(options, environ, request, agent, event)
+
+    return answer_event(BytesIO(data), options.agent, review)
+
+
+def _review_request(
+    options: HookOptions,
+    environ: Mapping[str, str],
+    request: HookRequest,
+    agent: CodingAgent,
+    event: HookEvent,
+) -> Decision:
+    if options.problem is not None:
+        raise InputError(options.problem)
+    from ci_agent_eval.steering.hook.request_review import build_reviewer
+    from ci_agent_eval.steering.settings_loader import load_steering_settings
+
+    files = HookFiles(options, environ)
+    text = read_settings_text(files)
+    settings = load_steering_settings(
+        root=Path(files.root),
+        environ=environ,
+        enabled=options.enabled,
+        config=Path(files.settings) if options.config else None,
+    )
+    if text is not None:
+        store_summary(files, text, settings)
+    if settings.is_idle:
+        raise InputError(f"steering is off; switch it on with {ENABLE}")
+    reviewer = build_reviewer(
+        settings, Path(files.store), time.time, _build_counter, _build_adviser
+    )
+    return reviewer(request, agent, event)
+
+
+def _build_counter(folder: Path) -> SuiteCounter:
+    from ci_agent_eval.steering.suite_collection import build_suite_counter
+
+    return build_suite_counter(folder, os.environ)
+
+
+def _build_adviser(folder: Path) -> Adviser:
+    def advise(run: DetectionResult) -> Advice:
+        from ci_agent_eval.steering.affected.advice import find_advice
+
+        return find_advice(folder, os.environ, run)
+
+    return advise
