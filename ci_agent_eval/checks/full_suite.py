@@ -97,12 +97,16 @@ class NoFullSuiteRun(BaseCheck):
 
 
 def _merge_rules(given: steering.Rules | None) -> steering.Rules:
-    """Return the check's rules with the shells that the suite's settings file names."""
+    """Return the check's rules with the shells and the project that the suite knows."""
     running = get_active_episode()
     suite = steering.Rules() if running is None else running.load_steering_rules()
     if given is None:
         return suite
-    return replace(given, shell_tools={**suite.shell_tools, **given.shell_tools})
+    return replace(
+        given,
+        shell_tools={**suite.shell_tools, **given.shell_tools},
+        find_project=given.find_project or suite.find_project,
+    )
 
 
 def _explain_no_commands(episode: Episode) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.errors import missing_package_error
@@ -66,6 +67,10 @@ def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Gu
     if missing:
         raise missing_package_error("steering", f"the package {missing[0]}", "steering")
     from ci_agent_eval.steering.policy.reactor_builder import build_reactor  # noqa: PLC0415 - most need none
+    from ci_agent_eval.steering.pytest_project import build_project_finder  # noqa: PLC0415 - as said
 
+    # The agent's tools run in this process, so relative folders are those of its current folder.
+    find_project = build_project_finder(Path.cwd())
     warned = AnswerWarnedCommands(InMemoryWarnedCommands(settings.ttl))
-    return Guard(build_reactor(settings, warned), warned, episode_id, clock)
+    reactor = build_reactor(settings, warned, find_project=find_project)
+    return Guard(reactor, warned, episode_id, clock)

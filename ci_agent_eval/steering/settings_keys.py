@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
+from ci_agent_eval.steering.policy.model import BareDirectory
 from ci_agent_eval.steering.policy.settings import GENERAL_PRIORITY, GeneralRule, SteeringSettings
 
 SECTION = "session"
@@ -77,6 +78,18 @@ def _read_bool(located: LocatedValue, name: str) -> bool:
     if not isinstance(located.value, bool):
         raise _build_error(located, name, "true or false")
     return located.value
+
+
+def _read_bare_switch(located: LocatedValue, name: str) -> BareDirectory:
+    return "full" if _read_bool(located, name) else "targeted"
+
+
+def _read_bare_directory(located: LocatedValue, name: str) -> BareDirectory:
+    choices: tuple[BareDirectory, ...] = get_args(BareDirectory)
+    for value in choices:
+        if located.value == value:
+            return value
+    raise _build_error(located, name, " or ".join(choices))
 
 
 def _read_text(located: LocatedValue, name: str) -> str:
@@ -206,7 +219,8 @@ KEYS: Mapping[str, KeyReader] = {
     "pytest_full_suite_steering_message": _set_field("message", _read_text),
     "pytest_full_suite_handler_priority": _set_field("priority", _read_integer),
     "session_state_ttl": _set_field("ttl", _read_seconds),
-    "pytest_full_suite_bare_directory": _set_rule_field("bare_directory_is_full", _read_bool),
+    "pytest_full_suite_bare_directory": _set_rule_field("bare_directory", _read_bare_switch),
+    "bare_directory": _set_rule_field("bare_directory", _read_bare_directory),
     "pytest_full_suite_aliases": _set_rule_field("aliases", _read_texts),
     "pytest_full_suite_max_collected": _set_rule_field(
         "max_collected", lambda located, name: _read_integer(located, name, minimum=0)

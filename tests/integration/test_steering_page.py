@@ -68,7 +68,8 @@ def test_the_file_is_read_and_names_every_key_with_its_default(tmp_path):
     assert all(f"\n  {key}: " in text.replace(":\n", ": \n") for key in KEYS)
     shown, default = parse_steering_settings(text, "page"), SteeringSettings()
     assert (shown.ttl, shown.priority) == (default.ttl, default.priority)
-    assert shown.rules.bare_directory_is_full is default.rules.bare_directory_is_full is False
+    assert default.rules.bare_directory == "targeted"
+    assert shown.rules.bare_directory == "covers_testpaths"
     assert shown.dangerous == tuple(DANGEROUS_SETS)
     (rule,) = shown.general
     plain = GeneralRule("a", "b", "c")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-SETTINGS = "session:\n  shell_tools: {execute_bash: command}\n"
+SETTINGS = "session:\n  shell_tools: {devbox_sh: command}\n"
 
 HEAD = """
 import pytest
@@ -12,7 +12,7 @@ from ci_agent_eval import check
 from ci_agent_eval.checks import NoFullSuiteRun
 from ci_agent_eval.steering.policy.model import Rules
 
-CALLS = [("bash", "command", "ls"), ("execute_bash", "command", "pytest -q")]
+CALLS = [("bash", "command", "ls"), ("devbox_sh", "command", "pytest -q")]
 
 def record(episode, calls):
     with episode.turn("Test it.") as turn:
@@ -52,8 +52,8 @@ def test_the_tools_of_the_settings_file_are_shells(suite, check, calls):
 
 
 def test_a_tool_that_the_check_names_itself_is_read_by_its_own_arguments(suite):
-    rules = "NoFullSuiteRun(rules=Rules(shell_tools={'execute_bash': ('script',)}))"
-    calls = "[('execute_bash', 'script', 'pytest')]"
+    rules = "NoFullSuiteRun(rules=Rules(shell_tools={'devbox_sh': ('script',)}))"
+    calls = "[('devbox_sh', 'script', 'pytest')]"
     assert run_check(suite, rules, calls)[0] == "failed"
 
 

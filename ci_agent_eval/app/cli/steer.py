@@ -49,9 +49,10 @@ def _load_settings(config: Path | None) -> SteeringSettings:
 def _load_rules(config: Path | None) -> Rules:
     from dataclasses import replace
 
+    from ci_agent_eval.steering.pytest_project import build_project_finder
     from ci_agent_eval.steering.suite_collection import build_suite_counter
 
-    rules = _load_settings(config).rules
+    rules = replace(_load_settings(config).rules, find_project=build_project_finder(Path.cwd()))
     if rules.max_collected is None:
         return rules
     return replace(rules, count=build_suite_counter(Path.cwd(), os.environ))

@@ -139,11 +139,13 @@ def _build_review(settings: SteeringSettings, store: Path | None) -> ProxyReview
     from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
     from ci_agent_eval.steering.proxy.session_review import ProxyReview
     from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
+    from ci_agent_eval.steering.pytest_project import build_project_finder
     from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 
     ttl = settings.ttl
     memory = InMemoryWarnedCommands(ttl) if store is None else SqliteWarnedCommands(store, ttl)
-    return ProxyReview(build_reactor(settings, memory), build_tool_filter(settings), time.time)
+    reactor = build_reactor(settings, memory, find_project=build_project_finder(Path.cwd()))
+    return ProxyReview(reactor, build_tool_filter(settings), time.time)
 
 
 def _report_end(ended_by: int | None) -> int:

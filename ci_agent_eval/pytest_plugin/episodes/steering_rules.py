@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,9 +18,11 @@ def build_rules_loader(root: Path) -> Callable[[], Rules]:
 
     @cache
     def load_rules() -> Rules:
+        from ci_agent_eval.steering.pytest_project import build_project_finder  # noqa: PLC0415 - as said
         from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - inert until used
 
         # Variables of the environment set no rules.
-        return load_steering_settings(root=root, environ={}).rules
+        rules = load_steering_settings(root=root, environ={}).rules
+        return replace(rules, find_project=build_project_finder(root))
 
     return load_rules

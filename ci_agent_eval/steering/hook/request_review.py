@@ -11,6 +11,7 @@ from ci_agent_eval.steering.policy.message import Adviser
 from ci_agent_eval.steering.policy.model import Allow, Decision, SuiteCounter
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
+from ci_agent_eval.steering.pytest_project import build_project_finder
 from ci_agent_eval.steering.sqlite_ledger import SqliteCallLedger
 from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 
@@ -41,7 +42,12 @@ def build_reviewer(
         folder = _get_folder(event)
         count = build_counter(folder) if needs_count else None
         reactor = build_reactor(
-            settings, memory, count=count, advise=build_adviser(folder), ledger=ledger
+            settings,
+            memory,
+            count=count,
+            find_project=build_project_finder(folder),
+            advise=build_adviser(folder),
+            ledger=ledger,
         )
         return reactor.review(request.call, session, clock())
 

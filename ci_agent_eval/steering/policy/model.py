@@ -12,6 +12,26 @@ SuiteCounter = Callable[[tuple[str, ...]], int | None]
 """Returns the number of tests that pytest collects with these arguments; None if unknown."""
 
 
+@dataclass(frozen=True, slots=True)
+class PytestProject:
+    """A folder's project: absolute paths with `/` of the folder, its root and its `testpaths`.
+
+    `testpaths` is empty unless the folder is the root, as pytest ignores it elsewhere.
+    """
+
+    folder: str
+    root: str
+    testpaths: tuple[str, ...] = ()
+
+
+ProjectFinder = Callable[[str], PytestProject | None]
+"""Returns the project of a command's folder; None if there is no such folder."""
+
+
+BareDirectory = Literal["targeted", "covers_testpaths", "full"]
+"""How a run of directories alone counts; `covers_testpaths`: full if they contain all of them."""
+
+
 ShellTools = Mapping[str, tuple[str, ...]]
 """Names of tools, in any case, with the names of the arguments that contain the command."""
 
@@ -32,9 +52,10 @@ class ToolCallRequest:
 class RunIntent:
     """The tests that a command would run, whatever its spelling.
 
-    `runner` is `pytest` or an alias. `folder` is the working folder, relative to the initial one
-    unless it is absolute; None if unknown. `selection` has the sorted arguments that select tests;
-    it is empty for a run of all tests. Options that select nothing (`-q`, `-n 4`) have no effect.
+    `runner` is `pytest` or an alias. `folder` is the project's root, if known, else the working
+    folder, relative to the initial one unless it is absolute; None if unknown. `selection` has the
+    sorted arguments that select tests; it is empty for a run of all tests. Options that select
+    nothing (`-q`, `-n 4`) have no effect.
     """
 
     runner: str
@@ -63,16 +84,19 @@ class DetectionResult:
 class Rules:
     """The optional rules, all off by default.
 
+    `bare_directory`: how a run of directories alone counts; `covers_testpaths` has an effect only
+    with `find_project`. `find_project` also makes runs in all folders of a project one intent.
     `aliases`: commands (words separated by blanks, such as `make test`) that count as full
     runs. `max_collected`: a targeted run with more tests, as returned by `count`, is a full run.
     `shell_tools`: further tools that run bash, with the names of the arguments that contain the
     command; without names, the argument names of the known tools apply.
     """
 
-    bare_directory_is_full: bool = False
+    bare_directory: BareDirectory = "targeted"
     aliases: tuple[str, ...] = ()
     max_collected: int | None = None
     count: SuiteCounter | None = None
+    find_project: ProjectFinder | None = None
     shell_tools: ShellTools = field(default_factory=dict, hash=False)
 
 

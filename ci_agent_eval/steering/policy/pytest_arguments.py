@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -33,8 +33,8 @@ _DRIVE = re.compile(r"^[A-Za-z]:(?=/)")
 class SuiteSelection:
     """The extent of a run, with the reason for this classification.
 
-    `arguments` are the sorted arguments of a full run that select tests all the same, such as
-    `--ignore=tests/slow`; see `RunIntent.selection`.
+    `arguments` are the sorted arguments that select tests, such as `--ignore=tests/slow`; see
+    `RunIntent.selection`.
     """
 
     reach: Reach
@@ -68,31 +68,53 @@ def classify_pytest_arguments(
     selection = _classify_selection(arguments, directory, rules)
     if selection.reach == "targeted":
         selection = _apply_collect_limit(selection, words, rules)
-    if selection.reach == "full":
-        return replace(selection, arguments=_list_selecting(arguments, directory))
-    return selection
+    selecting = {*_list_selecting_options(arguments), *selection.arguments}
+    return replace(selection, arguments=tuple(sorted(selecting)))
 
 
 def _classify_selection(
     arguments: _ParsedArguments, directory: str | None, rules: Rules
 ) -> SuiteSelection:
+    targets = arguments.targets
+    paths = tuple(normalize_path(word.text) for word in targets)
+    root = next((word for word in targets if _is_root(word, directory)), None)
     narrowing = _find_narrowing(arguments)
     if narrowing:
-        return SuiteSelection("targeted", _explain_narrowing(*narrowing[0]))
-    root = next((word for word in arguments.targets if _is_root(word, directory)), None)
+        reason = _explain_narrowing(*narrowing[0])
+        return SuiteSelection("targeted", reason, arguments=() if root else paths)
     if root is not None:
         reason = f"{root.source_text} is the whole project, so every test runs"
         return SuiteSelection("full", reason)
-    if not arguments.targets:
+    if not targets:
         reason = "no path, node id, -k, -m or --lf narrows it, so every test runs"
         return SuiteSelection("full", reason)
-    if rules.bare_directory_is_full and all(map(_is_directory, arguments.targets)):
-        name = arguments.targets[0].source_text
-        reason = f"{name} is a bare directory, which counts as a full run here"
-        return SuiteSelection("full", reason)
-    target = next((word for word in arguments.targets if word.known), arguments.targets[0])
+    if rules.bare_directory == "full" and all(map(_is_directory, targets)):
+        reason = f"{targets[0].source_text} is a bare directory, which counts as a full run here"
+        return SuiteSelection("full", reason, arguments=paths)
+    if rules.bare_directory == "covers_testpaths" and _covers_testpaths(targets, directory, rules):
+        names = " ".join(word.source_text for word in targets)
+        return SuiteSelection("full", f"{names} covers pytest's testpaths, so every test runs")
+    target = next((word for word in targets if word.known), targets[0])
     suffix = "names what to run" if target.known else "is taken to name what to run"
-    return SuiteSelection("targeted", f"{target.source_text} {suffix}")
+    return SuiteSelection("targeted", f"{target.source_text} {suffix}", arguments=paths)
+
+
+def _covers_testpaths(targets: Sequence[Word], directory: str | None, rules: Rules) -> bool:
+    """Return whether each of the project's `testpaths` is in a directory among the targets."""
+    if directory is None or rules.find_project is None:
+        return False
+    project = rules.find_project(directory)
+    if project is None or not project.testpaths:
+        return False
+    covered = [
+        posixpath.normpath(posixpath.join(project.folder, normalize_path(word.text)))
+        for word in targets
+        if _is_directory(word)
+    ]
+    return all(
+        any(f"{testpath}/".startswith(f"{path}/") for path in covered)
+        for testpath in project.testpaths
+    )
 
 
 def _apply_collect_limit(
@@ -134,16 +156,14 @@ def _explain_narrowing(name: str, value: Word | None) -> str:
     return f"{name} runs a part of the tests"
 
 
-def _list_selecting(arguments: _ParsedArguments, directory: str | None) -> tuple[str, ...]:
-    """Return the sorted arguments that select tests; those of an unknown option count.
+def _list_selecting_options(arguments: _ParsedArguments) -> Iterator[str]:
+    """Yield the options that select tests; unknown ones count.
 
     Unknown options are mostly the project's own, and those mostly select: `--run-slow`.
     """
     options = [*_find_narrowing(arguments), *filter(_selects_tests, arguments.values)]
-    selecting = {name if value is None else f"{name}={value.text}" for name, value in options}
-    if not any(_is_root(word, directory) for word in arguments.targets):
-        selecting |= {normalize_path(word.text) for word in arguments.targets}
-    return tuple(sorted(selecting))
+    for name, value in options:
+        yield name if value is None else f"{name}={value.text}"
 
 
 def _selects_tests(option: tuple[str, Word | None]) -> bool:

@@ -33,16 +33,11 @@ _PYTEST_VARIABLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PytestRun:
-    """A command that runs pytest or counts as a run, in `folder`, which is None if unknown."""
+    """A command that runs pytest or counts as a run, with the tests that it would run."""
 
     command: str
     selection: SuiteSelection
-    folder: str | None
-
-    @property
-    def intent(self) -> RunIntent:
-        """The tests that it would run."""
-        return RunIntent(self.selection.runner, self.folder, self.selection.arguments)
+    intent: RunIntent
 
 
 def find_pytest_runs(
@@ -82,7 +77,8 @@ def _find_in_command(command: ShellCommand, scope: ShellScope, rules: Rules) -> 
     for _ in range(_MAX_LAYERS):
         selection = _classify_command(command, scope, rules)
         if selection is not None:
-            yield PytestRun(outermost.command_line, selection, scope.directory)
+            intent = _build_intent(selection, scope.directory, rules)
+            yield PytestRun(outermost.command_line, selection, intent)
             return
         layers = unwrap_command(command, scope)
         if layers is None:
@@ -92,6 +88,13 @@ def _find_in_command(command: ShellCommand, scope: ShellScope, rules: Rules) -> 
             yield from find_pytest_runs(layers, scope, rules)
             return
         command = layers[0]
+
+
+def _build_intent(selection: SuiteSelection, folder: str | None, rules: Rules) -> RunIntent:
+    if selection.reach == "full" and folder is not None and rules.find_project is not None:
+        project = rules.find_project(folder)
+        folder = project.root if project else folder
+    return RunIntent(selection.runner, folder, selection.arguments)
 
 
 def _classify_command(

@@ -54,7 +54,7 @@ def test_anything_else_passes(calls):
     ("calls", "named"),
     [
         ([], "none"),
-        ([{"name": "execute_bash", "arguments": {"command": "pytest -q"}}], "execute_bash"),
+        ([{"name": "devbox_sh", "arguments": {"command": "pytest -q"}}], "devbox_sh"),
         ([{"name": "notes", "arguments": {"command": "pytest"}}], "notes"),
         ([{"name": "bash", "arguments": None}, {"name": "bash", "arguments": [[1, {}]]}], "bash"),
     ],
@@ -71,10 +71,10 @@ def test_an_episode_without_a_call_that_it_can_judge_fails_unless_none_is_expect
 
 
 def test_the_agent_s_shell_can_be_named():
-    rules = Rules(shell_tools={"execute_bash": ("script",)})
-    ran = {"name": "execute_bash", "arguments": {"script": "pytest -q"}}
+    rules = Rules(shell_tools={"devbox_sh": ("script",)})
+    ran = {"name": "devbox_sh", "arguments": {"script": "pytest -q"}}
     assert of(NoFullSuiteRun(rules=rules), ran)[0] is False
-    ran = {"name": "execute_bash", "arguments": {"script": "pytest -k prices"}}
+    ran = {"name": "devbox_sh", "arguments": {"script": "pytest -k prices"}}
     assert of(NoFullSuiteRun(rules=rules), ran) == (True, "no call ran it")
 
 

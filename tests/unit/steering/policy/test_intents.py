@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import pytest
 
 from ci_agent_eval.steering.policy.detection import detect_in_text
-from ci_agent_eval.steering.policy.model import Rules, RunIntent
+from ci_agent_eval.steering.policy.model import PytestProject, Rules, RunIntent
 from tests.unit.steering.policy.test_reactor import Chat
 
 WHOLE_SUITE = RunIntent("pytest", ".")
@@ -71,13 +73,16 @@ def test_only_full_runs_have_an_intent(command):
 
 
 def test_directories_and_large_runs_are_known_by_what_they_select():
-    bare = Rules(bare_directory_is_full=True)
+    bare = Rules(bare_directory="full")
     spellings = ["pytest tests docs", "pytest -q ./docs/ tests/", "pytest tests docs --tb=no"]
     large = Rules(max_collected=10, count=lambda _: 11)
 
     assert {detect_in_text(text, rules=bare).intents for text in spellings} == {
         (RunIntent("pytest", ".", ("docs", "tests")),)
     }
+    assert detect_in_text("pytest . tests/a.py -k b", rules=large).intents == (
+        RunIntent("pytest", ".", ("-k=b",)),
+    )
     assert detect_in_text("pytest -x tests/a.py -k b", rules=large).intents == (
         RunIntent("pytest", ".", ("-k=b", "tests/a.py")),
     )
@@ -105,3 +110,34 @@ def test_another_project_and_other_tests_are_held_back_for_themselves():
     commands = ["pytest", "cd web && pytest", "pytest --ignore=a", "pytest --run-slow"]
 
     assert Chat().steers(*commands, *commands) == [True] * 4 + [False] * 4
+
+
+def find_project(folder):
+    """A project in /repo, and another one in /repo/web."""
+    path = posixpath.normpath(posixpath.join("/repo", folder))
+    root = "/repo/web" if path.startswith("/repo/web") else "/repo"
+    return PytestProject(path, root, (f"{root}/tests",)) if path != "/repo/unknown" else None
+
+
+PROJECT = Rules(bare_directory="covers_testpaths", find_project=find_project)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["pytest", "cd /repo && pytest", "cd src && pytest", "pytest tests/", "pytest /repo/tests -x"],
+)
+def test_all_folders_of_a_project_are_one_intent(command):
+    assert detect_in_text(command, rules=PROJECT).intents == (RunIntent("pytest", "/repo"),)
+
+
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [
+        ("cd web && pytest", "/repo/web"),
+        ("cd web/src && pytest", "/repo/web"),
+        ("cd unknown && pytest", "unknown"),
+        ("cd $X && pytest", None),
+    ],
+)
+def test_another_project_is_another_intent(command, folder):
+    assert detect_in_text(command, rules=PROJECT).intents == (RunIntent("pytest", folder),)

@@ -116,7 +116,7 @@ def test_the_message_can_be_the_users():
 
 
 def test_the_optional_rules_reach_the_detector():
-    rules = Rules(bare_directory_is_full=True, aliases=("make test",))
+    rules = Rules(bare_directory="full", aliases=("make test",))
     plain, strict = Chat(), Chat(SteeringSettings(enabled=True, rules=rules))
 
     assert plain.steers("pytest tests/", "make test") == [False, False]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import pytest
 
 from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text
-from ci_agent_eval.steering.policy.model import DetectionResult, Rules
+from ci_agent_eval.steering.policy.model import DetectionResult, PytestProject, Rules
 from tests.unit.steering.policy.test_cases import answer
 
 ALIASES = Rules(aliases=("make test", "tox", "nox", "npm test", "just check"))
@@ -37,8 +39,50 @@ def of(command: str, rules: Rules) -> str:
     ],
 )
 def test_a_bare_directory_is_full_where_the_rule_is_on(command, expected):
-    assert of(command, Rules(bare_directory_is_full=True)) == expected
+    assert of(command, Rules(bare_directory="full")) == expected
     assert of(command, Rules()) == ("nothing" if expected == "nothing" else "targeted")
+
+
+@pytest.mark.parametrize(
+    ("command", "testpaths", "expected"),
+    [
+        ("pytest tests/", ["tests"], "full"),
+        ("pytest -q ./tests --cov=src", ["tests"], "full"),
+        ("pytest tests", ["tests/unit", "tests/api"], "full"),
+        ("pytest tests/unit tests/api", ["tests/unit", "tests/api"], "full"),
+        ("pytest tests docs", ["docs", "tests"], "full"),
+        ("pytest tests tests/test_a.py", ["tests"], "full"),
+        ("pytest src", ["src/*/tests"], "full"),
+        ("pytest /repo/tests", ["tests"], "full"),
+        ("cd src && pytest ../tests", ["../tests"], "full"),
+        ("pytest tests", ["docs", "tests"], "targeted"),
+        ("pytest tests/unit", ["tests"], "targeted"),
+        ("pytest tests/unit tests/api", ["tests"], "targeted"),
+        ("pytest tests_of_mine", ["tests"], "targeted"),
+        ("pytest tests", [], "targeted"),
+        ("pytest tests/test_a.py", ["tests"], "targeted"),
+        ("pytest tests/test_a.py", ["tests/test_a.py"], "targeted"),
+        ("pytest tests -k login", ["tests"], "targeted"),
+        ("pytest $TESTS", ["tests"], "targeted"),
+        ("cd $DIR && pytest tests", ["tests"], "targeted"),
+        ("pytest tests --co", ["tests"], "nothing"),
+    ],
+)
+def test_a_directory_that_covers_testpaths_is_full_where_the_rule_is_on(
+    command, testpaths, expected
+):
+    def find_project(folder: str) -> PytestProject:
+        path = posixpath.normpath(posixpath.join("/repo", folder))
+        return PytestProject(
+            path, path, tuple(posixpath.normpath(posixpath.join(path, each)) for each in testpaths)
+        )
+
+    rules = Rules(bare_directory="covers_testpaths", find_project=find_project)
+
+    assert of(command, rules) == expected
+    without = "nothing" if expected == "nothing" else "targeted"
+    assert of(command, Rules(find_project=find_project)) == without
+    assert of(command, Rules(bare_directory="covers_testpaths")) == without
 
 
 @pytest.mark.parametrize(
@@ -149,6 +193,7 @@ def test_words_need_no_quotes():
         full_suite=False,
         reason="-k 'a and b' selects tests",
         command="pytest -k 'a and b'",
+        targeted=True,
     )
     assert not detect_in_argv(["echo", "x; pytest"]).pytest
     assert not detect_in_argv([]).pytest

@@ -85,7 +85,7 @@ session:
 """)
 
     assert not settings.enabled
-    assert settings.rules.bare_directory_is_full
+    assert settings.rules.bare_directory == "full"
     assert settings.rules.aliases == ("make test", "tox")
     assert settings.rules.max_collected == 200
     assert settings.dangerous == tuple(DANGEROUS_SETS)
@@ -248,9 +248,9 @@ def test_any_text_is_read_or_refused_with_its_place(text):
 
 
 def test_shell_tools_are_read_with_their_arguments():
-    text = "session:\n  shell_tools: {execute_bash: command, act: [line, script], run: }\n"
+    text = "session:\n  shell_tools: {devbox_sh: command, act: [line, script], run: }\n"
     tools = parse_steering_settings(text, "file").rules.shell_tools
-    assert tools == {"execute_bash": ("command",), "act": ("line", "script"), "run": ()}
+    assert tools == {"devbox_sh": ("command",), "act": ("line", "script"), "run": ()}
 
 
 @pytest.mark.parametrize("given", ["[bash]", "{act: 3}", "{act: ['']}", "{act: {line: 1}}"])
@@ -262,23 +262,45 @@ def test_shell_tools_that_name_no_tools_are_refused(given):
 @pytest.mark.parametrize(
     "settings",
     [
-        SteeringSettings(enabled=True, rules=Rules(shell_tools={"execute_bash": ("command",)})),
+        SteeringSettings(enabled=True, rules=Rules(shell_tools={"devbox_sh": ("command",)})),
         SteeringSettings(
-            dangerous=("delete-root",), rules=Rules(shell_tools={"execute_bash": ("command",)})
+            dangerous=("delete-root",), rules=Rules(shell_tools={"devbox_sh": ("command",)})
         ),
         SteeringSettings(
             general=(GeneralRule("r", "pytest|rm", "no"),),
-            rules=Rules(shell_tools={"execute_bash": ("command",)}),
+            rules=Rules(shell_tools={"devbox_sh": ("command",)}),
         ),
     ],
 )
 def test_shell_tools_count_for_every_handler_and_for_the_proxy(settings):
-    call = ToolCallRequest("execute_bash", {"command": "pytest; rm -rf /"})
+    call = ToolCallRequest("devbox_sh", {"command": "pytest; rm -rf /"})
     reactor = build_reactor(settings, InMemoryWarnedCommands())
     assert isinstance(reactor.review(call, "s", 0), Steer)
-    assert build_tool_filter(settings)("execute_bash")
+    assert build_tool_filter(settings)("devbox_sh")
     unnamed = replace(settings, rules=Rules())
     assert not isinstance(
         build_reactor(unnamed, InMemoryWarnedCommands()).review(call, "s", 0), Steer
     )
-    assert not build_tool_filter(unnamed)("execute_bash")
+    assert not build_tool_filter(unnamed)("devbox_sh")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bare_directory: covers_testpaths", "covers_testpaths"),
+        ("bare_directory: targeted", "targeted"),
+        ("bare_directory: full", "full"),
+        ("pytest_full_suite_bare_directory: true", "full"),
+        ("pytest_full_suite_bare_directory: false", "targeted"),
+        ("pytest_full_suite_bare_directory: true\n  bare_directory: covers_testpaths",
+         "covers_testpaths"),
+    ],
+)  # fmt: skip
+def test_bare_directories_have_three_settings_and_the_older_switch(text, expected):
+    assert parse(f"session:\n  {text}\n").rules.bare_directory == expected
+
+
+@pytest.mark.parametrize("value", ["true", "all", "[full]", "''"])
+def test_another_value_for_bare_directories_is_an_error(value):
+    with pytest.raises(InputError, match="targeted or covers_testpaths or full"):
+        parse(f"session:\n  bare_directory: {value}\n")

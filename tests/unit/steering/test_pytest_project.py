@@ -1,0 +1,89 @@
+"""The project of a folder, as pytest itself finds it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ci_agent_eval.steering.pytest_project import build_project_finder, find_pytest_project
+
+CONFIGURATIONS = {
+    "pytest.ini": "[pytest]\ntestpaths = tests docs\n",
+    ".pytest.ini": "[pytest]\ntestpaths =\n    tests\n    docs\n",
+    "pyproject.toml": "[tool.pytest.ini_options]\ntestpaths = ['tests', 'docs']\n",
+    "tox.ini": "[tox]\n[pytest]\ntestpaths = tests docs\naddopts = -q %(x)s\n",
+    "setup.cfg": '[metadata]\nname = x\n[tool:pytest]\ntestpaths = tests "docs"\n',
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_testpaths_are_read_from_each_configuration_file(name, tmp_path):
+    (tmp_path / name).write_text(CONFIGURATIONS[name])
+
+    project = find_pytest_project(tmp_path)
+
+    assert project.folder == project.root == str(tmp_path)
+    assert project.testpaths == (f"{tmp_path}/tests", f"{tmp_path}/docs")
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_pytest_finds_the_same_root(name, tmp_path):
+    inner = tmp_path / "src/deep"
+    inner.mkdir(parents=True)
+    (tmp_path / "setup.cfg").write_text("[metadata]\n")
+    (tmp_path / name).write_text(CONFIGURATIONS[name].replace("addopts = -q %(x)s", ""))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--co"],
+        cwd=inner, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    project = find_pytest_project(inner)
+
+    assert f"rootdir: {project.root}\n" in done.stdout
+    assert project.root == str(tmp_path)
+    # pytest ignores testpaths outside of its root.
+    assert project.testpaths == ()
+
+
+def test_tables_of_newer_pytest_are_read(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\ntestpaths = ['tests']\n")
+    assert find_pytest_project(tmp_path).testpaths == (f"{tmp_path}/tests",)
+    (tmp_path / "pytest.toml").write_text("[pytest]\ntestpaths = ['docs']\n")
+    assert find_pytest_project(tmp_path).testpaths == (f"{tmp_path}/docs",)
+
+
+@pytest.mark.parametrize("marker", ["setup.py", "pyproject.toml", ".git"])
+def test_without_a_configuration_the_root_has_a_marker(marker, tmp_path):
+    inner = tmp_path / "a/b"
+    inner.mkdir(parents=True)
+    (tmp_path / "a" / marker).write_text("")
+
+    assert find_pytest_project(inner).root == str(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[pytest", "[pytest]\ntestpaths = 'tests\n", "[pytest]\n", "", "\0", "[pytest]\ntestpaths\n"],
+)
+def test_a_configuration_that_cannot_be_read_has_no_testpaths(text, tmp_path):
+    (tmp_path / "pytest.ini").write_text(text)
+
+    assert find_pytest_project(tmp_path).testpaths == ()
+
+
+def test_a_value_that_is_no_text_is_no_path(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\ntestpaths = [1, 'a']\n")
+
+    assert find_pytest_project(tmp_path).testpaths == (f"{tmp_path}/a",)
+
+
+def test_folders_are_relative_to_the_base_or_absolute(tmp_path):
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web/pytest.ini").write_text("")
+    find = build_project_finder(tmp_path)
+
+    assert find("web") == find(f"{tmp_path}/web")
+    assert find("web").root == f"{tmp_path}/web"
+    assert find("none") is find("~nobody/x") is find("a\0b") is None
