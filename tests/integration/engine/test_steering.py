@@ -72,6 +72,14 @@ def test_a_held_call_is_no_retry_and_no_error():
     assert shell.ran == []
 
 
+def test_five_spellings_of_one_intent_are_held_once():
+    shell = Shell()
+    commands = ("pytest -q", "pytest", "python -m pytest", "uv run pytest -x", "pytest | tail -5")
+    result = run(steps(*commands), shell.bash, steering=ON)
+    assert [c.steered_by for c in calls_of(result)] == ["pytest-full-suite", *[None] * 4]
+    assert shell.ran == list(commands[1:])
+
+
 def test_twice_in_one_response_is_no_second_thought():
     shell = Shell()
     twice = Step(tool_calls=[call("bash", command="pytest"), call("bash", command=" pytest ")])

@@ -283,6 +283,32 @@ def test_of_many_processes_that_ask_at_once_one_is_denied(hook):
     assert answers.count(True) == 1
 
 
+def test_spellings_of_one_intent_are_denied_once(hook, tmp_path):
+    (tmp_path / "pytest.ini").write_text("")
+    (tmp_path / "src").mkdir()
+    event = {**CLAUDE, "cwd": str(tmp_path)}
+    commands = ["pytest -q", "python -m pytest", f"cd {tmp_path} && uv run pytest -x | tail -5"]
+
+    assert [is_denied(hook(renamed(event, each), ENABLE)) for each in commands] == [
+        True,
+        False,
+        False,
+    ]
+    assert not is_denied(hook({**event, "cwd": str(tmp_path / "src")}, ENABLE))
+
+
+def test_a_directory_that_covers_testpaths_of_the_event_s_folder_is_denied(hook, tmp_path):
+    (tmp_path / "steer.yaml").write_text("session: {bare_directory: covers_testpaths}\n")
+    for name, testpaths in (("a", "tests"), ("b", "tests docs")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pytest.ini").write_text(f"[pytest]\ntestpaths = {testpaths}\n")
+    event = renamed(CLAUDE, "pytest tests/")
+    options = (ENABLE, "--config", "steer.yaml")
+
+    assert is_denied(hook({**event, "cwd": str(tmp_path / "a")}, *options))
+    assert not is_denied(hook({**event, "cwd": str(tmp_path / "b")}, *options))
+
+
 def test_the_settings_reach_the_hook(hook, tmp_path):
     (tmp_path / "steer.yaml").write_text(
         "session:\n  pytest_full_suite_steering_message: Not so fast.\n"

@@ -8,6 +8,8 @@ import pytest
 
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import PytestProject, Rules, RunIntent
+from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
+from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 from tests.unit.steering.policy.test_reactor import Chat
 
 WHOLE_SUITE = RunIntent("pytest", ".")
@@ -100,10 +102,12 @@ def test_an_alias_is_a_runner_of_its_own():
     )
 
 
-def test_five_spellings_of_one_intent_are_held_back_once():
+@pytest.mark.parametrize("store", ["memory", "file"])
+def test_five_spellings_of_one_intent_are_held_back_once(store, tmp_path):
     commands = ["pytest -q", "pytest", "python -m pytest", "uv run pytest -x", "pytest | tail -5"]
+    memory = SqliteWarnedCommands(tmp_path / "x") if store == "file" else InMemoryWarnedCommands()
 
-    assert Chat().steers(*commands) == [True, False, False, False, False]
+    assert Chat(memory=memory).steers(*commands) == [True, False, False, False, False]
 
 
 def test_another_project_and_other_tests_are_held_back_for_themselves():

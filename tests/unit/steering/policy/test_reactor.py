@@ -24,7 +24,7 @@ class Chat:
     """Sends commands through one reactor."""
 
     def __init__(self, settings=ON, memory=None, **named):
-        self.memory = memory or InMemoryWarnedCommands()
+        self.memory = InMemoryWarnedCommands() if memory is None else memory
         self.reactor = build_reactor(settings, self.memory, **named)
 
     def send(self, command, session="s", now=0.0, tool="bash"):
