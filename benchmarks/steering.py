@@ -1,7 +1,8 @@
 """`make bench`, fourth part: measure how fast steering decides, and write STEERING.md.
 
 The commands are those of tests/unit/steering/policy/cases, each of a different shape; no answer
-is kept between rounds, and imports and a warm-up are not counted. All on one core.
+is kept between rounds, and imports and a warm-up are not counted. All on one core. The section
+"Accuracy" stays as it is: steering_accuracy.py prints its counts from a file of labelled commands.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from time import perf_counter, process_time
 
 from measure import ROOT, machine
@@ -27,6 +27,7 @@ TARGET = 5_000
 MOST_SECONDS = 0.2
 """For a command of 1 MB, whatever is in it."""
 MEGABYTE = 1_000_000
+PAGE = ROOT / "benchmarks/STEERING.md"
 
 Command = tuple[str, Shell]
 
@@ -118,6 +119,11 @@ def _process(code: str) -> float:
     return statistics.median(times)
 
 
+def accuracy_section() -> str:
+    """Return the section "Accuracy" of the present page, the last one."""
+    return PAGE.read_text().partition("\n## Accuracy\n")[2]
+
+
 def page() -> str:
     """Render the page that records the figures."""
     return "\n".join(
@@ -146,6 +152,8 @@ def page() -> str:
             "|---|---:|---:|---|",
             *size_rows(),
             "",
+            "## Accuracy",
+            accuracy_section(),
         ]
     )
 
@@ -154,7 +162,7 @@ def main() -> None:
     """Measure, print and record."""
     text = page()
     print(text)
-    Path(ROOT / "benchmarks/STEERING.md").write_text(text)
+    PAGE.write_text(text)
 
 
 if __name__ == "__main__":
