@@ -11,12 +11,14 @@ import pytest
 
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
 from ci_agent_eval.steering.hook.coding_agents import AGENTS
-from ci_agent_eval.steering.policy.command_extraction import SHELL_TOOLS
+from ci_agent_eval.steering.policy.command_extraction import PYTEST_TOOLS, SHELL_TOOLS
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
+from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
 from ci_agent_eval.steering.settings_keys import KEYS
 from ci_agent_eval.steering.settings_loader import parse_steering_settings
 from tests.processes import run_agent_eval, run_python
+from tests.unit.steering.policy.test_cases import answer
 
 PAGE = (Path(__file__).parents[2] / "docs/steering.md").read_text()
 ENABLE = "--enable-pytest-full-suite-steering"
@@ -110,8 +112,28 @@ def test_the_exit_codes_of_a_check_are_those_of_its_help(tmp_path):
 
 
 def test_tools_and_the_message_are_named_as_they_are():
-    assert all(f"`{tool}`" in PAGE for tool in SHELL_TOOLS)
+    assert all(f"`{tool}`" in PAGE for tool in SHELL_TOOLS | PYTEST_TOOLS)
     assert DEFAULT_MESSAGE in " ".join(PAGE.replace("\n> ", " ").split())
+
+
+EXAMPLES = [
+    (expected, command)
+    for expected, cell in re.findall(
+        r"^\| (full|targeted|nothing|no) \| (`.+`) \|$", PAGE, re.MULTILINE
+    )
+    for command in re.findall(r"`([^`]+)`", cell)
+]
+"""Commands with the answers that the page gives them."""
+
+
+@pytest.mark.parametrize(("expected", "command"), EXAMPLES)
+def test_a_command_of_the_page_gets_the_answer_of_the_page(expected, command):
+    assert answer(detect_in_text(command)) == expected
+
+
+def test_the_page_has_commands_of_each_answer():
+    assert len(EXAMPLES) >= 30
+    assert {expected for expected, _ in EXAMPLES} == {"full", "targeted", "nothing", "no"}
 
 
 def test_links_of_the_page_lead_somewhere():
