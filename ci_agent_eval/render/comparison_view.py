@@ -35,15 +35,6 @@ CHANGES: dict[ScenarioChange, str] = {
 
 _SHIFTED: tuple[ScenarioChange, ...] = ("newly_failing", "still_failing", "fixed")
 
-_HAS_A_LIST: tuple[ScenarioChange, ...] = (
-    "newly_failing",
-    "still_failing",
-    "vanished",
-    "not_judged",
-    "unchanged",
-)
-"""Changes that are listed as failures or baseline findings, or that need no list."""
-
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
@@ -83,21 +74,6 @@ class ComparisonRow:
         is_doubted = self.scenario.call in {"regression", "unconfirmed", "undecided"}
         return self.scenario.change in _SHIFTED or is_doubted or bool(self.scenario.newly_over)
 
-    @property
-    def is_newly_failing_advisory(self) -> bool:
-        """Whether it newly fails and does not gate."""
-        return self.scenario.change == "newly_failing" and not self.scenario.required
-
-    @property
-    def is_unlisted(self) -> bool:
-        """Whether no list of failures has it, as of fixed, new and renamed scenarios."""
-        scenario = self.scenario
-        return (
-            scenario.change not in _HAS_A_LIST
-            or self.is_newly_failing_advisory
-            or bool(scenario.newly_over or scenario.renamed_from or scenario.differences)
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class ConditionRow:
@@ -126,10 +102,6 @@ class ToolRow:
     """How often it is called, and in how many scenarios, in our own words."""
 
 
-MOST_TOOLS = 6
-"""Most tools whose change is shown."""
-
-
 @dataclass(frozen=True, slots=True)
 class ComparisonView:
     """A comparison with the baseline."""
@@ -146,30 +118,9 @@ class ComparisonView:
     """Changes of tools; scenarios that they explain are not listed again."""
 
     @property
-    def shown_tools(self) -> Sequence[ToolRow]:
-        """The first changes of tools."""
-        return self.tools[:MOST_TOOLS]
-
-    @property
-    def hidden_tools(self) -> str:
-        """How many changes of tools are not shown: `and 3 more`; empty: none."""
-        rest = len(self.tools) - MOST_TOOLS
-        return f"and {format_count(rest)} more" if rest > 0 else ""
-
-    @property
-    def changed_scenarios(self) -> Sequence[ComparisonRow]:
-        """Changed scenarios with a trajectory diff, the worst first."""
-        return sorted((r for r in self.scenarios if r.diff and r.is_changed), key=_rank_row)
-
-    @property
     def diverging_scenarios(self) -> Sequence[ComparisonRow]:
         """Otherwise unchanged scenarios whose tool calls changed."""
         return [row for row in self.scenarios if row.diff and not row.is_changed]
-
-    @property
-    def unlisted_scenarios(self) -> Sequence[ComparisonRow]:
-        """Scenarios that changed and that no list of failures has."""
-        return [row for row in self.scenarios if row.is_unlisted]
 
 
 def build_comparison(report: Report) -> ComparisonView | None:
@@ -218,18 +169,6 @@ def _build_row(scenario: ScenarioComparison) -> ComparisonRow:
         set_aside=describe_set_aside(scenario) if scenario.differences else "",
         diff=None if scenario.divergence is None else build_diff(scenario.divergence),
     )
-
-
-def _rank_row(row: ComparisonRow) -> int:
-    scenario = row.scenario
-    ranks = (
-        scenario.change == "newly_failing",
-        scenario.call == "regression",
-        scenario.call == "undecided",
-        bool(scenario.newly_over),
-        scenario.change == "still_failing",
-    )
-    return ranks.index(True) if True in ranks else len(ranks)
 
 
 def get_comparison(report: Report) -> Comparison | None:

@@ -163,24 +163,9 @@ class ReportView:
         return self.conclusion == "success"
 
     @property
-    def failing_scenarios(self) -> Sequence[ScenarioRow]:
-        """Required scenarios below their pass rate."""
-        return [row for row in self.scenarios if row.is_required and row.status == "failing"]
-
-    @property
     def failing_advisory_scenarios(self) -> Sequence[ScenarioRow]:
         """Advisory scenarios below their pass rate."""
         return [row for row in self.scenarios if row.is_advisory and row.status == "failing"]
-
-    @property
-    def errored_scenarios(self) -> Sequence[ScenarioRow]:
-        """Scenarios with iterations that ended in an infrastructure error."""
-        return [row for row in self.scenarios if row.scenario.tally.error]
-
-    @property
-    def skipped_scenarios(self) -> Sequence[ScenarioRow]:
-        """Scenarios with iterations that were skipped or never ran, and none that failed."""
-        return [row for row in self.scenarios if row.status in {"skipped", "incomplete"}]
 
     @property
     def repeated_scenarios(self) -> Sequence[ScenarioRow]:

@@ -1,147 +1,196 @@
-"""The report for a terminal: failures, budgets, findings, and the verdict last."""
+"""The report for a terminal: a block for each cause, then the verdict, which is read first.
+
+It has the cards and the lists of the comment, from the bottom up: a reader starts at the last line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ci_agent_eval.render.escape import escape_terminal, without_commands
-from ci_agent_eval.render.numbers import format_count
+from ci_agent_eval.analysis.failure_causes import CauseRole
+from ci_agent_eval.render.cards.model import (
+    SENTENCE_LIMIT,
+    CardBlock,
+    CardExample,
+    CauseCard,
+    DiffBlock,
+    ListBlock,
+    OutputBlock,
+    ParagraphBlock,
+)
+from ci_agent_eval.render.change_lists import ChangeKind
+from ci_agent_eval.render.escape import escape_terminal, visible_lines, without_commands
+from ci_agent_eval.render.numbers import count_noun, format_count
+from ci_agent_eval.render.phrases import get_phrase_text
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.terminal import comparison
-from ci_agent_eval.render.terminal import entries as entry
-from ci_agent_eval.render.terminal.entries import NAME_LIMIT, WHOLE_LIMIT
 from ci_agent_eval.render.terminal.layout import (
+    BLUE,
     BOLD,
     DIM,
     GREEN,
-    MOST_LINES,
     RED,
     YELLOW,
     TerminalStyle,
-    render_block,
-    render_entries,
-    render_titled_block,
     wrap_text,
 )
 
 MIN_WIDTH = 40
+MAX_WIDTH = 100
+"""Longer lines are hard to read."""
+MOST_CARDS = 10
+MOST_LINES = 20
+"""Lines of a diff, of output, or of a list in a block."""
+MOST_NAMES = 20
+TEXT_LIMIT = 4_000
+"""Characters of a diff or of output."""
+_LABEL_WIDTH = 11
+
+_CARD_CODES: dict[CauseRole, str] = {"gates": RED, "contributes": RED, "warns": YELLOW}
+_DIFF_CODES = {"-": RED, "+": GREEN}
+_LABELS: dict[ChangeKind, tuple[str, str]] = {
+    "unknown": ("Unknown", DIM),
+    "not_compared": ("Not compared", DIM),
+    "now": ("Now", DIM),
+    "worse": ("Worse", RED),
+    "better": ("Better", GREEN),
+    "different": ("Different", BLUE),
+    "unchanged": ("Unchanged", DIM),
+}
 
 
 def render_terminal(view: ReportView, *, color: bool, width: int) -> str:
     """Return the report as lines of about `width` characters; colour adds nothing but colour."""
-    style = TerminalStyle(max(width, MIN_WIDTH), color)
-    blocks = [text for text in _list_blocks(view, style) if text]
-    blocks.append("\n".join(_list_ending(view, style)))
+    style = TerminalStyle(min(max(width, MIN_WIDTH), MAX_WIDTH), color)
+    blocks = ["\n".join(block) for block in _list_blocks(view.cards, style)]
+    blocks.append("\n".join(_list_verdict(view, style)))
     # Wrapping may have moved a command to the start of a line.
     return without_commands("\n\n".join(blocks)) + "\n"
 
 
-def _list_blocks(view: ReportView, style: TerminalStyle) -> Iterator[str]:
-    unproven = [row for row in view.scenarios if not row.scenario.needs_evidence]
-    gating = [pair for pair in view.overruns if pair[1].gates]
-    soft = [pair for pair in view.overruns if not pair[1].gates]
-    yield render_block("Failing scenarios", view.failing_scenarios, entry.build_failing, style, RED)
-    yield comparison.render_findings(view, style)
-    yield render_block("Failing tests", view.failing_tests, entry.build_test, style, RED)
-    yield render_block("Over budget", gating, entry.build_overrun_entry, style, RED)
-    yield render_block(
-        "Ended in an error, not judged", view.errored_scenarios, entry.build_errored, style, RED
-    )
-    yield render_block(
-        "Skipped scenarios", view.skipped_scenarios, entry.build_skipped, style, YELLOW
-    )
-    yield _render_differences(view, style)
-    yield render_block(
-        "Over a budget that does not gate", soft, entry.build_overrun_entry, style, YELLOW
-    )
-    yield _render_evaluations(view, style)
-    yield render_block(
-        "Failing, but advisory", view.failing_advisory_scenarios, entry.build_failing, style, YELLOW
-    )
-    yield _render_quarantine(view, style)
-    yield render_titled_block(
-        view.acknowledged_title, view.acknowledged, entry.build_acknowledged, style, YELLOW
-    )
-    yield from comparison.render_changes(view, style)
-    yield _render_findings(view, style)
-    yield render_block(
-        "Passed, and need no evidence", unproven, entry.build_unproven, style, YELLOW
-    )
-    yield render_block(
-        "Flaky: passed only on a retry", view.flaky_rows, entry.build_flaky, style, YELLOW
-    )
-    yield render_block(
-        "Iterations",
-        view.repeated_scenarios,
-        entry.build_iterations,
-        style,
-        DIM,
-        heading=entry.USED,
-    )
+def _list_blocks(cards: Sequence[CauseCard], style: TerminalStyle) -> Iterator[Sequence[str]]:
+    """Yield the blocks, the most important one last."""
+    if rest := cards[MOST_CARDS:]:
+        scenarios = sum(card.scenarios for card in rest)
+        where = f" in {count_noun(scenarios, 'scenario')}" if scenarios else ""
+        yield [f"{count_noun(len(rest), 'more cause')}{where}, in verdict.json"]
+    for card in reversed(cards[:MOST_CARDS]):
+        yield list(_render_card(card, style))
 
 
-def _render_quarantine(view: ReportView, style: TerminalStyle) -> str:
-    code = YELLOW if all(item.is_active for item in view.quarantined) else RED
-    return render_titled_block(
-        view.quarantine_title, view.quarantined, entry.build_quarantined, style, code
-    )
+def _render_card(card: CauseCard, style: TerminalStyle) -> Iterator[str]:
+    code = f"{BOLD};{_CARD_CODES[card.role]}"
+    title = wrap_text(f"── {get_phrase_text(card.summary)}", style.width, "   ")
+    if len(title) == 1:
+        title = [f"{title[0]} {'─' * (style.width - len(title[0]) - 1)}".rstrip()]
+    yield from (style.paint(line, code) for line in title)
+    for block in card.body:
+        yield from _render_block(block, style)
+    if card.example is not None:
+        yield from _render_example(card, card.example, style)
 
 
-def _render_differences(view: ReportView, style: TerminalStyle) -> str:
-    code = RED if any(row.gates for row in view.manifest_differences) else YELLOW
-    shown = render_block(
-        "Known scenarios", view.manifest_differences, entry.build_difference, style, code
-    )
-    advice = view.manifest_advice.replace("`", "")
-    return f"{shown}\n  {advice}" if shown and advice else shown
+def _render_block(block: CardBlock, style: TerminalStyle) -> Iterator[str]:
+    if isinstance(block, DiffBlock):
+        lines = visible_lines("\n".join(block.lines), TEXT_LIMIT).split("\n")
+        yield from _cut(_render_diff(lines, style), MOST_LINES)
+    elif isinstance(block, OutputBlock):
+        lines = visible_lines(block.text, TEXT_LIMIT).split("\n")
+        yield from _cut(_indent(lines, style), MOST_LINES)
+    elif isinstance(block, ParagraphBlock):
+        yield from _indent([get_phrase_text(block.text)], style)
+    elif isinstance(block, ListBlock):
+        items = [f"- {get_phrase_text(line)}" for line in block.lines]
+        yield from _indent(_count_rest(items, MOST_LINES), style)
+    else:
+        names = [escape_terminal(name, 60) for name in block.names]
+        yield from _indent([", ".join(_count_rest(names, MOST_NAMES))], style)
 
 
-def _render_evaluations(view: ReportView, style: TerminalStyle) -> str:
-    """Return the title of the evaluations, then each assertion that failed in one."""
-    if not view.evaluations:
-        return ""
-    found = [pair for pair in view.failures if pair[0].is_evaluation]
-    code = RED if view.misses_thresholds else YELLOW if found else GREEN
-    lines = (
-        style.paint(line, f"{BOLD};{code}")
-        for line in wrap_text(view.evaluations_title, style.width)
-    )
-    return "\n".join([*lines, *render_entries(found, entry.build_measured, style)])
+def _render_diff(lines: Sequence[str], style: TerminalStyle) -> Iterator[str]:
+    """Yield the lines of a diff, before in red and now in green, long ones wrapped."""
+    for line in lines:
+        if line.startswith("@@"):
+            yield from (style.paint(f"  {one}", DIM) for one in wrap_text(line, style.width - 2))
+            continue
+        mark = line[:1] if line[:1] in _DIFF_CODES else " "
+        for text in wrap_text(f"  {mark} {line[1:].removeprefix(' ')}", style.width, "    "):
+            yield style.paint(text, _DIFF_CODES[mark]) if mark != " " else text
 
 
-def _render_findings(view: ReportView, style: TerminalStyle) -> str:
-    found = view.findings
-    if not found.shown:
-        return ""
-    code = RED if found.shown[0].gates else YELLOW
-    title = f"Findings about the result files ({format_count(len(found))})"
-    lines = [style.paint(title, f"{BOLD};{code}")]
-    for row in found.shown[:MOST_LINES]:
-        note = "" if row.gates else " (does not gate)"
-        where = f" in {escape_terminal(row.where)}" if row.where else ""
-        text = f"{row.name}{where}{note}: {escape_terminal(row.sentence, WHOLE_LIMIT)}"
-        lines += [f"  {line}" for line in wrap_text(text, style.width - 2)]
-    if (rest := len(found.shown) - MOST_LINES) > 0:
-        lines.append(f"  and {format_count(rest)} more, in verdict.json")
-    if found.consequences:
-        lines.append(f"  and {found.summary}, in verdict.json")
-    return "\n".join(lines)
+def _indent(texts: Sequence[str], style: TerminalStyle) -> Sequence[str]:
+    lines = (line for text in texts for line in wrap_text(text, style.width - 2))
+    return [f"  {line}".rstrip() for line in lines]
 
 
-def _list_ending(view: ReportView, style: TerminalStyle) -> Iterator[str]:
-    found = view.compared_figures
-    yield from comparison.list_figure_lines(found, is_compared=view.comparison is not None)
-    if found:
-        yield ""
-    base = [] if view.base is None else [f"{view.base[0]} {escape_terminal(view.base[1])}"]
-    yield from wrap_text(" · ".join([*view.evidence, *base]), style.width)
-    if view.comparison is not None:
-        yield from wrap_text(view.comparison.method, style.width)
-        for row in view.comparison.changed_conditions:
-            before, after = (escape_terminal(v, NAME_LIMIT) for v in (row.before, row.after))
-            text = f"Compared across: {row.condition} {before} -> {after} in {row.scenarios}"
-            yield from wrap_text(text, style.width)
-        for line in comparison.list_tool_lines(view):
-            yield from wrap_text(line, style.width)
+def _cut(lines: Iterator[str] | Sequence[str], most: int) -> Sequence[str]:
+    found = list(lines)
+    rest = len(found) - most
+    return [*found[:most], f"  and {count_noun(rest, 'more line')}"] if rest > 0 else found
+
+
+def _count_rest(items: Sequence[str], most: int) -> Sequence[str]:
+    rest = len(items) - most
+    return [*items[:most], f"and {format_count(rest)} more"] if rest > 0 else items
+
+
+def _render_example(card: CauseCard, example: CardExample, style: TerminalStyle) -> Iterator[str]:
+    """Yield the parts of the example that the card does not show, and its command."""
+    texts = [get_phrase_text(one.text) for one in card.body if isinstance(one, ParagraphBlock)]
+    outputs = [one.text for one in card.body if isinstance(one, OutputBlock)]
+    shown = " ".join((get_phrase_text(card.summary), *texts))
+    parts = {
+        "example": escape_terminal(example.title, 60) if card.scenarios > 1 else "",
+        "message": (
+            ""
+            if not example.message or example.message in outputs
+            else escape_terminal(example.message, SENTENCE_LIMIT)
+        ),
+        "place": escape_terminal(example.place.text) if example.place.file else "",
+    }
+    for label, text in parts.items():
+        if text and text not in shown:
+            indent = " " * (_LABEL_WIDTH + 2)
+            yield from wrap_text(f"  {label:<{_LABEL_WIDTH}}{text}", style.width, indent)
+    if example.command:  # on one line, so that it can be copied
+        yield f"  {'again':<{_LABEL_WIDTH}}{example.command}"
+
+
+def _list_verdict(view: ReportView, style: TerminalStyle) -> Iterator[str]:
+    """Yield the verdict, what is worse and better, and the counts."""
+    yield "═" * style.width
     for line in wrap_text(view.headline, style.width):
         yield style.paint(line, f"{BOLD};{GREEN if view.has_passed else RED}")
+    for change in view.changes:
+        label, code = _LABELS[change.kind]
+        yield from _render_change(label, code, get_phrase_text(change.text), style)
+    for label, names in _list_apart(view):
+        text = ", ".join(_count_rest([escape_terminal(name, 60) for name in names], MOST_NAMES))
+        yield from _render_change(label, YELLOW, text, style)
+    yield from wrap_text(" · ".join(_list_ending(view)), style.width)
+
+
+def _render_change(label: str, code: str, text: str, style: TerminalStyle) -> Iterator[str]:
+    head = f"{label:<{max(_LABEL_WIDTH, len(label) + 2)}}"
+    first, *others = wrap_text(head + text, style.width, " " * len(head))
+    yield style.paint(label, code) + first[len(label) :]
+    yield from others
+
+
+def _list_apart(view: ReportView) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the scenarios that did not decide, with a label; none: no pair."""
+    found = (
+        ("Flaky", [row.title for row in view.flaky_rows]),
+        ("Advisory", [row.name.title for row in view.failing_advisory_scenarios]),
+        ("Quarantine", [f"{one.row.name.title} until {one.until}" for one in view.quarantined]),
+        ("Accepted", [reason.line for reason in view.acknowledged]),
+    )
+    yield from (pair for pair in found if pair[1])
+
+
+def _list_ending(view: ReportView) -> Iterator[str]:
+    yield from view.ending
+    if view.base is not None:
+        words, label = view.base
+        yield f"{words} {escape_terminal(label)}" if view.comparison else "no baseline"
+    if view.suite != "default":
+        yield f"suite {escape_terminal(view.suite, 60)}"

@@ -201,12 +201,12 @@ def test_a_regression_of_what_fails_stands_at_its_name():
         baseline=baseline([episode("refund", iteration=n) for n in TEN]),
     )
     assert "❌ <code>refund</code> 10/10 → 0/10, certain · fails <code>says sorry" in comment(built)
-    assert "newly failing, regression, adjusted p < 0.001; says sorry" in terminal(built)
+    assert "── refund 10/10 → 0/10, certain · fails says sorry" in terminal(built)
 
 
 def test_the_terminal_says_what_is_still_failing():
     built = report(failing("refund"), baseline=baseline([failing("refund")]))
-    assert "still failing; says sorry: it did not" in terminal(built)
+    assert "── refund 0/1 → 0/1, still failing · fails says sorry" in terminal(built)
 
 
 def test_regressions_stand_before_what_cannot_be_told():
@@ -239,7 +239,6 @@ def test_other_calls_that_pass_are_folded_apart_from_what_changed():
     assert "<summary>1 scenario makes other tool calls</summary>" in shown
     assert "`exchange`, first divergence" in shown
     assert "`search`, first divergence" not in shown
-    assert "Other tool calls (1)" in terminal(regressed())
 
 
 def test_many_scenarios_with_other_calls_are_capped_and_counted():
@@ -251,7 +250,6 @@ def test_many_scenarios_with_other_calls_are_capped_and_counted():
     assert "14 scenarios make other tool calls" in comment(built)
     assert comment(built).count("first divergence") == 10
     assert "\n\nand 4 more\n\n</details>" in comment(built)
-    assert "and 4 more, in verdict.json" in terminal(built)
 
 
 def with_tools(before, after):
@@ -269,9 +267,8 @@ def test_a_renamed_tool_and_a_new_one_have_a_line_each_in_every_format():
         "**Different:** tool `look_up` is now `@find` in 6 scenarios; `<b>ask` is newly called in 6 "
         "scenarios\n"
     ) in comment(built)
-    shown = terminal(built)
-    assert "Tool look_up -> @find in 6 of 6 scenarios\n" in shown
-    assert "Tool <b>ask called in 0.0 % → 100.0 % of episodes in 6 scenarios\n" in shown
+    said = "tool look_up is now @find in 6 scenarios; <b>ask is newly called in 6 scenarios"
+    assert said in " ".join(terminal(built).split())
     assert "first divergence" not in comment(built)
     view = build_report_view(built)
     page = "".join(render_html(view, [], [], budgets=SuiteBudgets()))
@@ -283,7 +280,6 @@ def test_many_changed_tools_are_counted():
     built = with_tools(["look_up"], ["look_up", *(f"t{n}" for n in range(8))])
     line = row(comment(built), "- 🔵 **Different:** ")
     assert line.endswith("`t2` is newly called in 6 scenarios and 5 more")
-    assert "and 2 more, in verdict.json" in terminal(built)
 
 
 def calling(build=episode, **arguments):
@@ -303,13 +299,15 @@ def calling(build=episode, **arguments):
 def test_an_argument_that_differs_is_shown_on_both_sides(before, after, shown):
     built = report(calling(failing, **after), baseline=baseline([calling(**before)]))
     minus, plus = shown
-    assert f"was lookup -> {minus} (1 of 1 passing episode); is lookup -> {plus}" in terminal(built)
+    for text in (comment(built), terminal(built)):
+        assert f"- lookup → {minus}" in text
+        assert f"+ lookup → {plus}" in text
 
 
 def test_a_long_argument_is_cut_to_where_it_differs():
     same = "x" * 300
     built = report(calling(failing, q=same + "new"), baseline=baseline([calling(q=same + "old")]))
-    (old,) = re.findall(r"was lookup -> (.*?)\)", terminal(built, 2_000))
+    (old,) = re.findall(r"- lookup → (.*?)\)", comment(built))
     assert old.endswith('xxxold"')
     assert len(old) < 90
 
@@ -321,7 +319,7 @@ def test_the_call_is_counted_in_its_own_turn():
         failing(trajectory={"turns": [one, other]}),
         baseline=baseline([episode(trajectory={"turns": [one, two]})]),
     )
-    (row,) = build_report_view(built).comparison.changed_scenarios
+    (row,) = build_report_view(built).comparison.scenarios
     assert row.diff.place == "tool call 2 of turn 2"
 
 
@@ -377,9 +375,9 @@ def test_only_what_accepts_something_is_counted_as_acknowledged():
         baseline=baseline([episode("tone", iteration=n, **NEVER) for n in TEN]),
         acknowledged=(agreement("tone"), agreement("gone")),
     )
-    title = "Acknowledged, not gating: 1; 1 entry of the acknowledged accepts nothing"
-    assert title in comment(built)
-    assert title in terminal(built)
+    assert "Acknowledged, not gating: 1; 1 entry of the acknowledged accepts nothing" in comment(
+        built
+    )
 
 
 def test_a_quarantine_that_is_over_names_the_budget_that_is_exceeded():
@@ -389,17 +387,7 @@ def test_a_quarantine_that_is_over_names_the_budget_that_is_exceeded():
     )
     assert "❌ `refund` tool calls 6 (limit 4)" in comment(built)
     assert "`refund` 1/1 until 2026-01-31, over: it gates again (`payments`)" in comment(built)
-    assert "over budget: tool calls; until 2026-01-31, over: it gates again" in terminal(built)
-
-
-def test_the_columns_of_iterations_have_headings():
-    built = report(*(episode(iteration=n) for n in (1, 2)))
-    heading = terminal(built).split("Iterations (1)\n")[1].splitlines()[0]
-    assert re.findall(r"\S+(?: \S+)*", heading) == [
-        "scenario",
-        "passes, pass rate",
-        "duration, tokens, cost of all together",
-    ]
+    assert "Quarantine  refund until 2026-01-31, over: it gates again\n" in terminal(built)
 
 
 @pytest.mark.parametrize(
@@ -446,8 +434,7 @@ def test_what_follows_from_broken_shards_is_folded_under_them():
         "Agent evals failed: shard 3 of 7 is missing, 1 of"
     )
     assert shown.index("❌ shards: <code>shard 3 of 7") < shown.index("12 findings that may follow")
-    assert "disagreement" not in terminal(shards_broken())
-    assert "and 12 findings that may follow from it, in verdict.json" in terminal(shards_broken())
+    assert "  12 findings that may follow from it:\n" in terminal(shards_broken())
 
 
 def test_a_fault_in_the_shards_is_the_first_finding():
@@ -481,5 +468,4 @@ def test_what_of_the_baseline_does_not_count_is_said(source, durations, said):
     turns = {"trajectory": {"turns": [turn(source=source, latency_ms=81.5)]}}
     runs = [[episode(duration_ms=number, **turns)] for number in durations]
     built = report(episode(**turns), baseline=baseline(*runs))
-    for text in (comment(built), terminal(built)):
-        assert said in " ".join(text.split())
+    assert said in " ".join(comment(built).split())

@@ -115,6 +115,7 @@ OUTPUTS = {
     ),
 }
 COMMENT_GOLDENS = {f"{name}.md": name for name in COMMENTS}
+TERMINAL_GOLDENS = {f"{name}.txt": name for name in COMMENTS}
 OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}
 
 
@@ -137,8 +138,14 @@ def test_comment_is_the_golden_one(file, golden):
     golden(f"comments/{file}", render_comment(build_report_view(report, PAGE_LINKS)))
 
 
+@pytest.mark.parametrize("file", TERMINAL_GOLDENS)
+def test_terminal_text_is_the_golden_one(file, golden):
+    report = build_comment_report(TERMINAL_GOLDENS[file])
+    golden(f"comments/{file}", render_terminal(build_report_view(report), color=False, width=80))
+
+
 def test_every_golden_file_is_held_against_something():
     found = {path.name for path in (GOLDEN / "render").iterdir()}
     assert found == {*OUTPUTS, *OVERSIZE}
     comments = {path.name for path in (GOLDEN / "comments").iterdir()}
-    assert comments == set(COMMENT_GOLDENS)
+    assert comments == {*COMMENT_GOLDENS, *TERMINAL_GOLDENS}
