@@ -14,8 +14,8 @@ from tests.integration.refund_desk import ROOT, verdict
 def test_the_example_fails_for_its_two_reasons(failed_desk):
     done = failed_desk.process
     assert done.returncode == 1, done.stderr
-    assert "refund_over_limit  0/1  asks a manager before refunding over $500" in done.stdout
-    assert "refund_by_email  tool calls (hard)  6, limit 4 (+50 %)" in done.stdout
+    assert "── refund_over_limit 0/1 · fails asks a manager before" in done.stdout
+    assert "── refund_by_email tool calls 6 (limit 4)" in done.stdout
     shown = {
         (r["kind"], r["scenario_id"]) for r in verdict(failed_desk.folder)["verdict"]["reasons"]
     }
@@ -37,9 +37,10 @@ def test_the_example_fails_for_its_two_reasons(failed_desk):
 def test_the_mended_example_passes(passed_desk):
     done = passed_desk.process
     assert done.returncode == 0, done.stdout
-    assert done.stdout.endswith(
-        "Agent evals passed: 3 of 3 scenarios\nReport: agent-eval-report/report.html\n"
-    )
+    *_, headline, counts, path = done.stdout.splitlines()
+    assert headline == "Agent evals passed: 3 of 3 scenarios"
+    assert counts.startswith("3 episodes · ")
+    assert path == "Report: agent-eval-report/report.html"
 
 
 SAME_BYTES = (

@@ -50,8 +50,8 @@ def agent_eval(tmp_path: Path):
 def test_a_run_measures_evaluations_and_passes_whatever_they_say(agent_eval, tmp_path):
     done = agent_eval("run", "evals")
     assert done.returncode == 0, done.stdout + done.stderr
-    last = done.stdout.splitlines()[-2]
-    assert last == "Agent evals passed: 1 of 2 conversations (average score 0.75)"
+    headline = done.stdout.splitlines()[-3]
+    assert headline == "Agent evals passed: 1 of 2 conversations (average score 0.75)"
     folder = tmp_path / "agent-eval-report"
     assert names(folder / "eval-results.json") == ["Create", "Extend"]
     comment = (folder / "comment.md").read_text()
@@ -70,9 +70,8 @@ def test_a_run_measures_evaluations_and_passes_whatever_they_say(agent_eval, tmp
 def test_below_a_threshold_the_gate_is_closed(agent_eval, option, said):
     done = agent_eval("run", "evals", option)
     assert done.returncode == 1
-    assert " ".join(done.stdout.split()).endswith(
-        f"Agent evals failed: {said} Report: agent-eval-report/report.html"
-    )
+    ending = f"Agent evals failed: {said} 2 episodes Report: agent-eval-report/report.html"
+    assert " ".join(done.stdout.split()).endswith(ending)
 
 
 def test_at_a_threshold_it_is_open(agent_eval):

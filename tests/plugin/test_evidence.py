@@ -179,7 +179,7 @@ def test_only_what_is_required_needs_evidence(suite):
     assert "`opted_out`: `it needs no evidence" in render_comment(
         build_report_view(report, Links())
     )
-    assert "── opted_out: it needs no evidence to pass" in render_terminal(
+    assert "── warning: opted_out: it needs no evidence to pass" in render_terminal(
         build_report_view(report), color=False, width=100
     )
 

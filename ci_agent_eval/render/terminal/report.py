@@ -79,7 +79,8 @@ def _list_blocks(cards: Sequence[CauseCard], style: TerminalStyle) -> Iterator[S
 
 def _render_card(card: CauseCard, style: TerminalStyle) -> Iterator[str]:
     code = f"{BOLD};{_CARD_CODES[card.role]}"
-    title = wrap_text(f"── {get_phrase_text(card.summary)}", style.width, "   ")
+    word = "warning: " if card.role == "warns" else ""
+    title = wrap_text(f"── {word}{get_phrase_text(card.summary)}", style.width, "   ")
     if len(title) == 1:
         title = [f"{title[0]} {'─' * (style.width - len(title[0]) - 1)}".rstrip()]
     yield from (style.paint(line, code) for line in title)
