@@ -157,7 +157,7 @@ def _render_example(card: CauseCard, example: CardExample, style: TerminalStyle)
 
 
 def _list_verdict(view: ReportView, style: TerminalStyle) -> Iterator[str]:
-    """Yield the verdict, what is worse and better, and the counts."""
+    """Yield the verdict, the lists of changes, and the counts."""
     yield "═" * style.width
     for line in wrap_text(view.headline, style.width):
         yield style.paint(line, f"{BOLD};{GREEN if view.has_passed else RED}")
