@@ -12,7 +12,6 @@ import pytest
 
 from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterations_text
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.locations import CONFIG_NAME
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette.rules import ReplaceRule
@@ -252,10 +251,13 @@ def _add_steering_options(group: pytest.OptionGroup) -> None:
     )
 
 
-def may_steer(config: pytest.Config) -> bool:
-    """Return whether steering may be enabled: by the option, or by a settings file."""
-    requested: bool | None = config.option.pytest_full_suite_steering
-    return (config.rootpath / CONFIG_NAME).is_file() if requested is None else requested
+STEERING_FILE = "agent-eval-steering.yaml"
+"""As `steering.locations.CONFIG_NAME`; a run without agents imports nothing of steering."""
+
+
+def has_steering_file(config: pytest.Config) -> bool:
+    """Return whether the project has settings of steering."""
+    return (config.rootpath / STEERING_FILE).is_file()
 
 
 def parse_whole_number(text: str) -> int:

@@ -37,30 +37,39 @@ def find_advice(folder: Path, environ: Mapping[str, str], run: DetectionResult) 
     Takes at most about TIME_LIMIT_S.
     """
     try:
-        tree = find_working_tree(folder, environ, Deadline(TIME_LIMIT_S))
-        passed = _find_passed_run(folder, tree, run)
-        return Advice(passed=passed) if passed else _find_command(folder, tree, run)
+        base = (folder / (_get_start(run) or ".")).resolve()
+        tree = find_working_tree(base, environ, Deadline(TIME_LIMIT_S))
+        passed = _find_passed_run(base, tree, run)
+        return Advice(passed=passed) if passed else Advice(_find_command(base, tree, run))
     except (OSError, subprocess.SubprocessError, ValueError):
         return NO_ADVICE
 
 
-def _find_passed_run(folder: Path, tree: GitWorkingTree, run: DetectionResult) -> str | None:
+def _get_start(run: DetectionResult) -> str | None:
+    """Return the folder of the first full run, such as that of a `cd`; None if unknown."""
+    return run.intents[0].folder if run.intents else None
+
+
+def _find_passed_run(base: Path, tree: GitWorkingTree, run: DetectionResult) -> str | None:
     """Return a sentence if the same tests passed on the same files."""
-    if len(run.intents) != 1 or run.intents[0].runner != "pytest":
+    if len(run.intents) != 1 or run.intents[0].runner != "pytest" or _get_start(run) is None:
         return None
-    (intent,) = run.intents
-    record = None if intent.folder is None else load_passed_run(folder / intent.folder)
+    record = load_passed_run(base)
     if record is None:
         return None
-    return record.describe(intent.selection, tree.compute_digest(), time.time())
+    return record.describe(run.intents[0].selection, tree.compute_digest(), time.time())
 
 
-def _find_command(folder: Path, tree: GitWorkingTree, run: DetectionResult) -> Advice:
+def _find_command(base: Path, tree: GitWorkingTree, run: DetectionResult) -> str | None:
     prefix = _get_pytest_prefix(run.command)
     if prefix is None:
-        return NO_ADVICE
-    paths = [os.path.relpath(tree.top / path, folder.resolve()) for path in _find_tests(tree)]
-    return Advice(_build_command(prefix, paths))
+        return None
+    paths = [os.path.relpath(tree.top / path, base) for path in _find_tests(tree)]
+    command = _build_command(prefix, paths)
+    start = _get_start(run) or "."
+    if command is None or start == ".":
+        return command
+    return f"{shlex.join(['cd', start])} && {command}" if _is_plain_path(start) else None
 
 
 def _find_tests(tree: GitWorkingTree) -> Collection[str]:

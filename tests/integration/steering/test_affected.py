@@ -12,6 +12,7 @@ import pytest
 
 from ci_agent_eval.steering.affected import advice
 from ci_agent_eval.steering.affected.advice import find_advice
+from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult
 
 # The limit of two seconds must not decide on a busy machine.
@@ -155,6 +156,13 @@ def test_another_program_gets_no_advice(changed, command):
 
 def test_paths_are_relative_to_the_folder_of_the_command(changed):
     assert changed.advise(folder="shop") == "pytest ../tests/test_prices.py"
+
+
+def test_the_command_changes_the_folder_as_the_agents_own(changed, tmp_path):
+    run = detect_in_text(f"cd '{changed.folder}' && uv run pytest -q | tail")
+
+    found = find_advice(tmp_path, changed.environ, run)
+    assert found.command == f"cd {changed.folder} && uv run pytest tests/test_prices.py"
 
 
 def test_new_and_deleted_and_committed_files_count(project):

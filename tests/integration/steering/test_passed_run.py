@@ -9,8 +9,10 @@ import sys
 
 import pytest
 
+from ci_agent_eval.pytest_plugin.options import STEERING_FILE
 from ci_agent_eval.steering.affected import advice
 from ci_agent_eval.steering.affected.advice import find_advice
+from ci_agent_eval.steering.locations import CONFIG_NAME
 from ci_agent_eval.steering.passed_run import CACHE_FILE, PassedRun, load_passed_run
 from ci_agent_eval.steering.policy.detection import detect_in_text
 
@@ -125,6 +127,10 @@ def test_a_project_without_steering_gets_no_record(project):
     project.test()
 
     assert not (project.folder / CACHE_FILE).exists()
+
+
+def test_the_plugin_looks_for_the_file_that_steering_reads():
+    assert STEERING_FILE == CONFIG_NAME
 
 
 def test_workers_of_xdist_count_once(project):
