@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Json = dict[str, Any]
@@ -25,8 +25,9 @@ def chat_events(completion: Mapping[str, Any], *, with_usage: bool) -> Iterator[
 
 def _chat_deltas(message: Mapping[str, Any]) -> Iterator[Json]:
     yield {"role": "assistant", "content": ""}
-    for part in _halves(message["content"] or ""):
-        yield {"content": part}
+    for key in ("reasoning_content", "content"):
+        for part in _halves(message.get(key) or ""):
+            yield {key: part}
     for index, call in enumerate(message.get("tool_calls", ())):
         function = call["function"]
         yield {"tool_calls": [{"index": index, **call, "function": {**function, "arguments": ""}}]}
@@ -56,7 +57,7 @@ def _item_events(index: int, item: Json) -> Iterator[Json]:
             yield {"type": "response.function_call_arguments.delta", **at, "delta": part}
         done = {"arguments": item["arguments"], "name": item["name"]}
         yield {"type": "response.function_call_arguments.done", **at, **done}
-    else:
+    elif item["type"] == "message":
         yield from _text_events({**at, "content_index": 0}, item["content"][0])
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
@@ -84,15 +85,31 @@ def message_events(message: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def _block_events(block: Json) -> Iterator[Json]:
-    is_text = block["type"] == "text"
-    empty: Json = {"text": ""} if is_text else {"input": {}}
+    empty, deltas = _BLOCKS[block["type"]](block)
     yield {"type": "content_block_start", "content_block": {**block, **empty}}
-    for part in _halves(block["text"] if is_text else json.dumps(block["input"])):
-        delta = {"type": "text_delta", "text": part}
-        if not is_text:
-            delta = {"type": "input_json_delta", "partial_json": part}
+    for delta in deltas:
         yield {"type": "content_block_delta", "delta": delta}
     yield {"type": "content_block_stop"}
+
+
+def _deltas(kind: str, key: str, text: str) -> list[Json]:
+    return [{"type": kind, key: part} for part in _halves(text)]
+
+
+_BLOCKS: Mapping[str, Callable[[Json], tuple[Json, list[Json]]]] = {
+    "text": lambda block: ({"text": ""}, _deltas("text_delta", "text", block["text"])),
+    "thinking": lambda block: (
+        {"thinking": "", "signature": ""},
+        [
+            *_deltas("thinking_delta", "thinking", block["thinking"]),
+            {"type": "signature_delta", "signature": block["signature"]},
+        ],
+    ),
+    "tool_use": lambda block: (
+        {"input": {}},
+        _deltas("input_json_delta", "partial_json", json.dumps(block["input"])),
+    ),
+}
 
 
 def _halves(text: str) -> list[str]:

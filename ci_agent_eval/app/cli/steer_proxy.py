@@ -110,12 +110,13 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
 def _build_serve_options(review: ProxyReview, **flags: Any) -> ServeOptions:
     from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
     from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
+    from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
     from ci_agent_eval.steering.proxy.server import ServeOptions
 
     limits = SizeLimits(flags["max_request_bytes"], flags["max_response_bytes"])
     return ServeOptions(
         parse_upstream(flags["upstream"], "--upstream"),
-        AnswerReviewer(review, flags["session_header"], limits),
+        AnswerReviewer(review, ProxyMemory(flags["session_header"]), limits),
         host=flags["host"],
         port=flags["port"],
         connect_s=flags["connect_timeout"],

@@ -29,6 +29,7 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     get_text,
     join_texts,
     list_objects,
+    parse_arguments,
     parse_request_body,
     pick_settings,
 )
@@ -109,7 +110,7 @@ class AnthropicMessages:
 
     def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
         """Create the assembler of an answer."""
-        return AnswerAssembler(status, headers, _READER)
+        return AnswerAssembler(status, headers, MESSAGES_READER)
 
     def build_refusal(self, message: str) -> HTTPAnswer:
         """Build the refusal, which Anthropic's client raises as BadRequestError."""
@@ -291,28 +292,36 @@ def _assemble_answer(events: Sequence[Json]) -> Json:
 
 @dataclass(slots=True)
 class _AssembledBlock:
-    """A content block, assembled from its deltas."""
+    """A content block, assembled from its deltas; equal to the block without streaming."""
 
     start: Json
-    _texts: list[str] = field(default_factory=list)
-    _arguments: list[str] = field(default_factory=list)
+    _texts: dict[str, list[str]] = field(default_factory=dict)
+    """The fragments by their key: `text`, `thinking`, `signature`, `partial_json`."""
+    _citations: list[object] = field(default_factory=list)
 
     def add(self, delta: Json) -> None:
         """Add a delta."""
-        self._texts.append(get_text(delta, "text") or "")
-        self._arguments.append(get_text(delta, "partial_json") or "")
+        for key, value in delta.items():
+            if key == "citation":
+                self._citations.append(value)
+            elif key != "type" and isinstance(value, str):
+                self._texts.setdefault(key, []).append(value)
 
     def build(self) -> Json:
         """Build the block as it is without streaming."""
-        arguments = "".join(self._arguments)
-        kind = self.start.get("type", "text")
-        if kind == "text":
-            text = (get_text(self.start, "text") or "") + "".join(self._texts)
-            return {**self.start, "type": "text", "text": text}
-        return {**self.start, "input": arguments} if arguments.strip() else self.start
+        texts = {key: "".join(parts) for key, parts in self._texts.items()}
+        arguments = texts.pop("partial_json", "")
+        block = {"type": "text", **self.start}
+        if block["type"] == "text":
+            block.setdefault("text", "")
+        for key, text in texts.items():
+            block[key] = (get_text(block, key) or "") + text
+        if self._citations:
+            block["citations"] = [*get_objects(block, "citations"), *self._citations]
+        return {**block, "input": parse_arguments(arguments)} if arguments.strip() else block
 
 
-_READER = AnswerReader(
+MESSAGES_READER = AnswerReader(
     assemble=_assemble_answer,
     read=_read_answer,
     end_marks=(b'"message_stop"',),

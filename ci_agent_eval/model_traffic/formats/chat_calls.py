@@ -41,6 +41,8 @@ class AssembledCall:
     name: str = ""
     text: str = ""
     custom: bool = False
+    _others: Json = field(default_factory=dict)
+    """Further keys, such as the signature that Gemini wants back."""
 
     def add_fragment(self, fragment: Json) -> None:
         """Append the next fragment."""
@@ -49,6 +51,8 @@ class AssembledCall:
         name, text = piece.get("name"), piece.get("input" if self.custom else "arguments")
         self.name += name if isinstance(name, str) else ""
         self.text += text if isinstance(text, str) else ""
+        others = {k: v for k, v in fragment.items() if v is not None and k not in _CALL_KEYS}
+        self._others |= others
 
     def arguments(self) -> object:
         """Return the tool's arguments."""
@@ -60,10 +64,17 @@ class AssembledCall:
         return not self.custom and parse_object(self.text) is not None
 
     def build_entry(self) -> Json:
-        """Build the entry of `tool_calls`."""
-        if self.custom:
-            return {"id": self.id, "custom": {"name": self.name, "input": self.text}}
-        return {"id": self.id, "function": {"name": self.name, "arguments": self.text}}
+        """Build the entry of `tool_calls`, as it is without streaming."""
+        kind, key = ("custom", "input") if self.custom else ("function", "arguments")
+        return {
+            "id": self.id,
+            "type": kind,
+            **self._others,
+            kind: {"name": self.name, key: self.text},
+        }
+
+
+_CALL_KEYS = ("index", "id", "type", "function", "custom")
 
 
 _Call = TypeVar("_Call", bound=AssembledCall)

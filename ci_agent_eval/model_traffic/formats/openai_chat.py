@@ -120,7 +120,7 @@ class OpenAIChat:
 
     def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
         """Create the assembler of an answer."""
-        return AnswerAssembler(status, headers, _READER)
+        return AnswerAssembler(status, headers, CHAT_READER)
 
     def build_refusal(self, message: str) -> HTTPAnswer:
         """Build the refusal, which OpenAI's client raises as BadRequestError."""
@@ -260,34 +260,49 @@ class _AssembledChoice:
     """One choice, assembled from its deltas."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "transcript": []}
+        self._texts: dict[str, list[str]] = {}
+        self._lists: dict[str, list[object]] = {}
+        self._transcript: list[str] = []
         self._calls = ChoiceCalls(AssembledCall)
         self._finish_reason: object = None
 
     def add(self, choice: Json) -> None:
         """Add a delta."""
         delta = get_object(choice, "delta")
-        for key in ("content", "refusal"):
-            self._texts[key].append(get_text(delta, key) or join_texts(get_objects(delta, key)))
-        self._texts["transcript"].append(get_text(get_object(delta, "audio"), "transcript") or "")
+        for key, value in delta.items():
+            self._add_value(key, value)
+        self._transcript.append(get_text(get_object(delta, "audio"), "transcript") or "")
         for position, fragment in iterate_fragments(choice):
             self._calls.get_or_add(position, fragment)[0].add_fragment(fragment)
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
 
+    def _add_value(self, key: str, value: object) -> None:
+        """Add text, or a list, such as the reasoning of other vendors' models."""
+        if key in ("role", "tool_calls"):
+            return
+        if key in ("content", "refusal") and isinstance(value, list):
+            value = join_texts(list_objects(value))
+        if isinstance(value, str):
+            self._texts.setdefault(key, []).append(value)
+        elif isinstance(value, list):
+            self._lists.setdefault(key, []).extend(value)
+
     def build(self) -> Json:
         """Build the choice as it is without streaming."""
-        texts = {key: "".join(parts) for key, parts in self._texts.items()}
         entries = [call.build_entry() for call in self._calls]
-        message = {
-            "content": texts["content"],
-            "refusal": texts["refusal"],
-            "audio": {"transcript": texts["transcript"]},
-            "tool_calls": entries,
+        transcript = "".join(self._transcript)
+        message: Json = {
+            "role": "assistant",
+            "content": None,
+            **{key: "".join(parts) for key, parts in self._texts.items()},
+            **self._lists,
+            **({"tool_calls": entries} if entries else {}),
+            **({"audio": {"transcript": transcript}} if transcript else {}),
         }
         return {"message": message, "finish_reason": self._finish_reason}
 
 
-_READER = AnswerReader(
+CHAT_READER = AnswerReader(
     assemble=_assemble_completion,
     read=_read_completion,
     end_marks=(),

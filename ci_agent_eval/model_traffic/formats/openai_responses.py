@@ -107,7 +107,7 @@ class OpenAIResponses:
 
     def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
         """Create the assembler of an answer."""
-        return AnswerAssembler(status, headers, _READER)
+        return AnswerAssembler(status, headers, RESPONSES_READER)
 
     def build_refusal(self, message: str) -> HTTPAnswer:
         """Build the refusal, which OpenAI's client raises as BadRequestError."""
@@ -248,7 +248,7 @@ _DELTAS = {
 """The key that the fragments of an event belong to."""
 
 
-_READER = AnswerReader(
+RESPONSES_READER = AnswerReader(
     assemble=_assemble_response,
     read=_read_response,
     end_marks=tuple(f'"{end}"'.encode() for end in _ENDS),

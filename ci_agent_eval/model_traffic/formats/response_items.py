@@ -141,14 +141,15 @@ def has_refusal(items: Sequence[Json]) -> bool:
 
 def read_messages(items: Sequence[Json]) -> Iterator[RequestMessage]:
     """Yield the messages of a conversation; the items of one answer are one message."""
-    for role, group in groupby(items, key=_get_role):
+    for role, group in groupby(items, key=get_item_role):
         if role == "assistant":
             yield _merge_answer(list(group))
         else:
             yield from (_read_message(role, item) for item in group)
 
 
-def _get_role(item: Json) -> Role:
+def get_item_role(item: Json) -> Role:
+    """Return the role of an item: calls and reasoning are of the assistant, outputs of the tool."""
     kind = item.get("type")
     if kind is None or kind == "message":
         return _ROLES.get(get_text(item, "role"), "user")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -62,10 +63,20 @@ class AnswerSender:
         """Send the unchanged bytes, including those read by `read_body`."""
         await self._send_start(self.headers)
         if self._read_bytes:
-            await self._send_part(bytes(self._read_bytes))
+            await self.send_part(bytes(self._read_bytes))
         async for chunk in self._raw:
-            await self._send_part(chunk)
-        await self._send_end()
+            await self.send_part(chunk)
+        await self.end_stream()
+
+    @property
+    def status(self) -> int:
+        """The status of the provider's response."""
+        return self._response.status_code
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the provider answered without an error."""
+        return self._response.is_success
 
     @property
     def is_readable(self) -> bool:
@@ -88,24 +99,33 @@ class AnswerSender:
     async def send_body(self, body: bytes) -> None:
         """Send a body that replaces the provider's."""
         await self._send_start(replace_body_headers(self.headers, len(body)))
-        await self._send_part(body)
-        await self._send_end()
+        await self.send_part(body)
+        await self.end_stream()
+
+    def iterate_body(self) -> AsyncIterator[bytes]:
+        """Return the decoded body in the parts in which it arrives."""
+        return self._response.aiter_bytes()
 
     async def send_rewritten(self, rewriter: StreamRewriter) -> None:
         """Send a rewritten body, each part as soon as it arrives."""
+        await self.start_stream()
+        async for chunk in self.iterate_body():
+            await self.send_part(rewriter.feed(chunk))
+        await self.send_part(rewriter.finish())
+        await self.end_stream()
+
+    async def start_stream(self) -> None:
+        """Start a body that replaces the provider's, sent in parts."""
         await self._send_start(replace_body_headers(self.headers))
-        async for chunk in self._response.aiter_bytes():
-            await self._send_part(rewriter.feed(chunk))
-        await self._send_part(rewriter.finish())
-        await self._send_end()
 
-    async def _send_start(self, headers: Headers) -> None:
-        status = self._response.status_code
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-
-    async def _send_part(self, body: bytes) -> None:
+    async def send_part(self, body: bytes) -> None:
+        """Send the next bytes."""
         if body:
             await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
-    async def _send_end(self) -> None:
+    async def end_stream(self) -> None:
+        """End the body."""
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_start(self, headers: Headers) -> None:
+        await self._send({"type": "http.response.start", "status": self.status, "headers": headers})

@@ -1,6 +1,6 @@
-"""A proxy in front of a model's API that replaces steered tool calls in the answers.
+"""A proxy in front of a model's API that answers held tool calls itself.
 
-The rewriting of bodies and streams is pure (`sse`, `chat`, `responses`, `messages`,
-`session_identity`, `open_calls`, `error_response`); `app` and `server` do the I/O, with the parts
-of `model_traffic.forwarding`.
+The model gets the message as the result of the held call, and the client the model's next answer.
+`dialect` says what differs between the APIs (`chat`, `messages`, `responses`, each with its
+events); `answer_reviewer`, `app` and `server` do the I/O, with `model_traffic.forwarding`.
 """

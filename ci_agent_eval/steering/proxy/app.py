@@ -1,11 +1,12 @@
-"""The proxy as an ASGI application, which passes on requests and rewrites answers."""
+"""The proxy as an ASGI application, which passes on requests and reviews answers."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -25,7 +26,7 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
 )
 from ci_agent_eval.steering.proxy import proxy_errors
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
-from ci_agent_eval.steering.proxy.answer_rewriter import find_api
+from ci_agent_eval.steering.proxy.dialects import DIALECTS, find_api
 from ci_agent_eval.steering.proxy.error_response import Api, ErrorResponse
 
 logger = logging.getLogger(__name__)
@@ -88,18 +89,41 @@ class SteeringProxy:
 
     async def _review_answer(self, proxied: _ProxiedRequest, api: Api) -> None:
         """Pass on a request and review the calls in its answer."""
-        request = proxied.request
-        body = await request.body(self.answer_reviewer.limits.request)
-        prepared = self.answer_reviewer.prepare_request(api, body)
-        headers = build_upstream_headers(request.headers, plain=True)
-        async with aclosing(await self._send_upstream(request, headers, prepared.body)) as response:
-            out = AnswerSender(response, proxied.send)
-            if response.is_success:
-                await self.answer_reviewer.send_answer(
-                    out, api, request.text_headers, prepared.request
-                )
+        request, reviewer = proxied.request, self.answer_reviewer
+        body = await request.body(reviewer.limits.request)
+        prepared = reviewer.prepare_request(DIALECTS[api], request.text_headers, body)
+        async with AsyncExitStack() as responses:
+            out = await self._ask_model(proxied, prepared.body, responses)
+            if out.is_success:
+                ask = partial(self._ask_again, proxied, responses)
+                await reviewer.send_answer(out, prepared, ask)
             else:
                 await out.pass_through()
+
+    async def _ask_again(
+        self, proxied: _ProxiedRequest, responses: AsyncExitStack, body: bytes
+    ) -> AnswerSender | None:
+        """Send another body for a request; return None, with a log line, if that failed."""
+        # The earlier answer is read as far as it is needed.
+        await responses.aclose()
+        try:
+            out = await self._ask_model(proxied, body, responses)
+        except provider.ProviderError as error:
+            reason = f"the model could not be asked again ({type(error).__name__})"
+        else:
+            if out.is_success and out.is_readable:
+                return out
+            reason = f"asked again, the model's provider answered with status {out.status}"
+        logger.warning("a held call goes through: %s", reason)
+        return None
+
+    async def _ask_model(
+        self, proxied: _ProxiedRequest, body: bytes, responses: AsyncExitStack
+    ) -> AnswerSender:
+        headers = build_upstream_headers(proxied.request.headers, plain=True)
+        response = await self._send_upstream(proxied.request, headers, body)
+        await responses.enter_async_context(aclosing(response))
+        return AnswerSender(response, proxied.send)
 
     async def _send_upstream(
         self, request: ClientRequest, headers: Headers, content: bytes | AsyncIterator[bytes] | None

@@ -1,168 +1,158 @@
-"""Anthropic's Messages: replaces steered `tool_use` blocks with text blocks.
+"""Anthropic's Messages: held `tool_use` blocks and their results.
 
-Shapes: https://docs.anthropic.com/en/api/messages and …/messages-streaming.
+Shapes: https://docs.anthropic.com/en/api/messages.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from itertools import groupby
 
-from ci_agent_eval.model_traffic.formats.anthropic_messages import parse_tool_use
-from ci_agent_eval.model_traffic.formats.json_values import Json, list_objects, parse_arguments
-from ci_agent_eval.model_traffic.formats.sse import parse_data, render_event, replace_data
-from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
-
-
-def rewrite_message(body: Json, calls: ReviewedCalls) -> bool:
-    """Replace the steered calls of a message; return whether there were any."""
-    content = body.get("content")
-    if not isinstance(content, list):
-        return False
-    replacements = [
-        calls.get_message(*call) if (call := _parse_call(block)) else None for block in content
-    ]
-    body["content"] = [
-        block if message is None else {"type": "text", "text": message}
-        for block, message in zip(content, replacements, strict=True)
-    ]
-    steered = any(message is not None for message in replacements)
-    if steered and not any(_is_tool_use(block) for block in list_objects(body["content"])):
-        _end_turn(body)
-    return steered
+from ci_agent_eval.model_traffic.formats.anthropic_messages import MESSAGES_READER, parse_tool_use
+from ci_agent_eval.model_traffic.formats.json_values import Json, get_objects, get_text, join_texts
+from ci_agent_eval.steering.proxy.answer_parts import (
+    PartRules,
+    RestoredAnswer,
+    collect_keys,
+    hold_parts,
+    restore_parts,
+)
+from ci_agent_eval.steering.proxy.dialect import ClientCall, FindHeld, HeldAnswer
+from ci_agent_eval.steering.proxy.messages_events import MessagesEditor, is_programmatic
 
 
-def _is_tool_use(block: Json) -> bool:
-    return block.get("type") == "tool_use"
+class MessagesDialect:
+    """Anthropic's Messages."""
+
+    reader = MESSAGES_READER
+    has_stored_answers = False
+
+    def list_calls(self, body: Json) -> list[ClientCall]:
+        """Return the calls of a message that the client is to run."""
+        return [
+            _read_call(block)
+            for block in get_objects(body, "content")
+            if block.get("type") == "tool_use"
+        ]
+
+    def is_cut_off(self, body: Json) -> bool:
+        """Return whether a message ended before its regular end."""
+        return body.get("stop_reason") != "tool_use"
+
+    def find_obstacle(self, _request: Json) -> str | None:
+        """Return None: every message can be continued."""
+        return None
+
+    def hold_calls(self, body: Json, messages: Mapping[str, str]) -> tuple[Json, HeldAnswer]:
+        """Return the message without held calls, and what has to be remembered."""
+        shown, held = hold_parts(get_objects(body, "content"), messages, _RULES)
+        return {**body, "content": shown}, held
+
+    def build_request(self, request: Json, body: Json, held: HeldAnswer) -> Json:
+        """Return the request with the message and the results of its calls."""
+        # The API returns empty texts and refuses them in requests.
+        blocks = [b for b in get_objects(body, "content") if b.get("text") != ""]
+        answer = {"role": "assistant", "content": blocks}
+        results = {"role": "user", "content": held.results}
+        return {**request, "messages": [*get_objects(request, "messages"), answer, results]}
+
+    def forbid_calls(self, request: Json) -> Json:
+        """Return a request that lets the model answer with text only."""
+        return {**request, "tool_choice": {"type": "none"}}
+
+    def merge_answers(self, shown: Json, body: Json) -> Json:
+        """Return one message with the blocks of both; its usage is the last one's."""
+        return {**body, "content": [*get_objects(shown, "content"), *get_objects(body, "content")]}
+
+    def count_answers(self, request: Json) -> int:
+        """Return the number of the model's answers in a client's history."""
+        roles = [message.get("role") for message in get_objects(request, "messages")]
+        return sum(role == "assistant" for role, _ in groupby(roles))
+
+    def list_anchors(self, body: Json, number: int) -> list[str]:
+        """Return the ids of calls, or the text of a message without calls."""
+        blocks = get_objects(body, "content")
+        ids = [call_id for block in blocks if (call_id := _get_call_id(block))]
+        found = ids or [join_texts(blocks).strip()]
+        return [f"{number}:{anchor}" for anchor in found]
+
+    def restore(self, request: Json, find: FindHeld) -> bool:
+        """Insert held calls and their results into a request; return whether there were any."""
+        messages = get_objects(request, "messages")
+        runs = [(role, list(run)) for role, run in groupby(messages, lambda m: m.get("role"))]
+        history = _History()
+        number = 0
+        for at, (role, run) in enumerate(runs):
+            is_answer = role == "assistant" and at < len(runs) - 1
+            blocks = [block for message in run for block in _list_blocks(message)]
+            anchors = self.list_anchors({"content": blocks}, number) if is_answer else []
+            held = find(anchors) if is_answer else ()
+            number += role == "assistant"
+            if held:
+                history.add_answers(restore_parts(blocks, held, _RULES))
+            else:
+                history.add_messages(run)
+        request["messages"] = history.messages if history.is_changed else request.get("messages")
+        return history.is_changed
+
+    def create_editor(self) -> MessagesEditor:
+        """Return an editor for the events of a message."""
+        return MessagesEditor()
 
 
-def _parse_call(block: object) -> tuple[str, object] | None:
-    """Return tool and arguments of a call for the client; None for other blocks."""
-    is_client_call = isinstance(block, dict) and not _is_programmatic(block)
-    return parse_tool_use(block) if is_client_call else None
+class _History:
+    """The messages for the provider; results wait for the next message of the user."""
+
+    def __init__(self) -> None:
+        self.messages: list[Json] = []
+        self.is_changed = False
+        self._results: list[Json] = []
+
+    def add_answers(self, answers: list[RestoredAnswer]) -> None:
+        self.is_changed = True
+        for answer in answers:
+            if answer.parts:
+                self._add_results()
+                self.messages.append({"role": "assistant", "content": answer.parts})
+            self._results += answer.results
+
+    def add_messages(self, run: list[Json]) -> None:
+        if self._results and run[0].get("role") == "user":
+            # Results have to come first in a message; the client's own follow.
+            content = [*self._results, *_list_blocks(run[0])]
+            run = [{**run[0], "content": content}, *run[1:]]
+            self._results = []
+        self._add_results()
+        self.messages += run
+
+    def _add_results(self) -> None:
+        if self._results:
+            self.messages.append({"role": "user", "content": self._results})
+            self._results = []
 
 
-def _is_programmatic(block: Json) -> bool:
-    """Return whether code at the provider made the call and waits for its result."""
-    caller = block.get("caller")
-    return isinstance(caller, dict) and caller.get("type") != "direct"
+def _list_blocks(message: Json) -> list[Json]:
+    text = get_text(message, "content")
+    return [{"type": "text", "text": text}] if text else get_objects(message, "content")
 
 
-def _end_turn(message: Json) -> None:
-    if message.get("stop_reason") == "tool_use":
-        message["stop_reason"] = "end_turn"
+def _read_call(block: Json) -> ClientCall:
+    call = None if is_programmatic(block) else parse_tool_use(block)
+    is_readable = call is not None and isinstance(call[1], dict)
+    tool, arguments = call if call is not None and is_readable else (None, None)
+    return ClientCall(get_text(block, "id") or "", tool, arguments)
 
 
-@dataclass(slots=True)
-class _HeldBlock:
-    """The held events of one block until it is complete."""
-
-    index: object
-    block: Json
-    raws: list[bytes]
-    arguments_json: str = ""
-
-    def arguments(self) -> object:
-        """Return the input from the deltas, or from the block's start if there were none."""
-        if not self.arguments_json.strip():
-            return self.block.get("input")
-        return parse_arguments(self.arguments_json)
+def _get_call_id(block: Json) -> str | None:
+    return get_text(block, "id") or "" if block.get("type") == "tool_use" else None
 
 
-@dataclass(slots=True)
-class MessagesStream:
-    """A rewriter of one streamed message.
-
-    Blocks are sequential and keep their indexes. Only the events of a block that may be steered
-    are held, and later blocks with them, because clients rely on the order.
-    """
-
-    calls: ReviewedCalls
-    _held: _HeldBlock | None = None
-    _queued: list[bytes] = field(default_factory=list)
-    _passed_calls: int = 0
-    _steered_calls: int = 0
-
-    def feed(self, raw: bytes) -> list[bytes]:
-        """Process an event; return the events to send now."""
-        data = parse_data(raw)
-        kind = data.get("type") if data is not None else None
-        if data is None:
-            return [raw]
-        if self._held is not None:
-            return self._feed_held(self._held, raw, data)
-        if kind == "content_block_start":
-            return self._start_block(raw, data)
-        return [self._end_message(raw, data)] if kind == "message_delta" else [raw]
-
-    def finish(self) -> list[bytes]:
-        """Decide on an incomplete block at the end of the stream; return its events."""
-        return [] if self._held is None else self._decide_block(self._held)
-
-    @property
-    def held_events(self) -> list[bytes]:
-        """The unchanged events that are not sent yet."""
-        return [*([] if self._held is None else self._held.raws), *self._queued]
-
-    def release(self) -> list[bytes]:
-        """Return the held events unchanged and let their call through."""
-        return self.held_events
-
-    def _start_block(self, raw: bytes, data: Json) -> list[bytes]:
-        block = data.get("content_block")
-        if not isinstance(block, dict):
-            return [raw]
-        call = _parse_call(block)
-        if call is None or not self.calls.is_steerable(call[0]):
-            self._passed_calls += _is_tool_use(block)
-            return [raw]
-        self._held = _HeldBlock(data.get("index"), block, [raw])
-        return []
-
-    def _feed_held(self, held_block: _HeldBlock, raw: bytes, data: Json) -> list[bytes]:
-        kind = data.get("type")
-        if kind in ("message_delta", "message_stop"):
-            return [*self._decide_block(held_block), *self.feed(raw)]
-        if "index" not in data:
-            return [raw]
-        if data["index"] != held_block.index:
-            self._queued.append(raw)
-            return []
-        held_block.raws.append(raw)
-        delta = data.get("delta")
-        if isinstance(delta, dict) and isinstance(part := delta.get("partial_json"), str):
-            held_block.arguments_json += part
-        return self._decide_block(held_block) if kind == "content_block_stop" else []
-
-    def _decide_block(self, held_block: _HeldBlock) -> list[bytes]:
-        message = self.calls.get_message(str(held_block.block["name"]), held_block.arguments())
-        queued, self._queued, self._held = self._queued, [], None
-        if message is None:
-            self._passed_calls += 1
-        else:
-            self._steered_calls += 1
-        events = (
-            held_block.raws if message is None else _render_text_block(held_block.index, message)
-        )
-        return [*events, *(event for raw in queued for event in self.feed(raw))]
-
-    def _end_message(self, raw: bytes, data: Json) -> bytes:
-        delta = data.get("delta")
-        if not isinstance(delta, dict) or delta.get("stop_reason") != "tool_use":
-            return raw
-        if not self._steered_calls or self._passed_calls:
-            return raw
-        _end_turn(delta)
-        return replace_data(raw, data)
+def _build_result(block: Json, message: str) -> Json:
+    return {"type": "tool_result", "tool_use_id": block["id"], "content": message}
 
 
-def _render_text_block(index: object, message: str) -> list[bytes]:
-    start = {"content_block": {"type": "text", "text": ""}}
-    delta = {"delta": {"type": "text_delta", "text": message}}
-    events: list[tuple[str, dict[str, object]]] = [
-        ("content_block_start", dict(start)),
-        ("content_block_delta", dict(delta)),
-        ("content_block_stop", {}),
-    ]
-    return [
-        render_event({"type": name, "index": index, **fields}, name=name) for name, fields in events
-    ]
+_RULES = PartRules(
+    get_call_id=_get_call_id,
+    get_keys=lambda block: collect_keys(block, "id", "text", "signature", "data", "tool_use_id"),
+    build_result=_build_result,
+)

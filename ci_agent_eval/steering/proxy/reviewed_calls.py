@@ -34,7 +34,7 @@ class ReviewedCalls:
         return self.session_review.is_steerable(tool)
 
     def get_message(self, tool: str, arguments: object) -> str | None:
-        """Return the message that replaces a call; None if the call goes through."""
+        """Return the result of a held call; None if the call goes through."""
         if not self.is_steerable(tool):
             return None
         key = (tool, render_compact_json(arguments))
@@ -46,10 +46,5 @@ class ReviewedCalls:
         decision = self.session_review.review(call)
         if not isinstance(decision, Steer):
             return None
-        # Anthropic's API refuses empty text blocks in the history.
+        # Anthropic's API refuses empty texts.
         return decision.message if decision.message.strip() else f"Held back: {decision.reason}"
-
-
-def append_message(text: object, message: str) -> str:
-    """Return `message` appended to a text, if there is one."""
-    return f"{text}\n\n{message}" if isinstance(text, str) and text else message

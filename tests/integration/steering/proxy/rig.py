@@ -19,6 +19,7 @@ from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSett
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
+from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
 from ci_agent_eval.steering.proxy.server import ProxyServer
 from ci_agent_eval.steering.proxy.session_review import ProxyReview
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
@@ -142,8 +143,10 @@ class Rig:
 
     async def _run(self):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with open_client(connect_s=5, read_timeout_s=self._silence_s) as client:
-            answering = AnswerReviewer(self._review, self._session_header, self._limits)
+        async with open_client(connect_s=120, read_timeout_s=self._silence_s) as client:
+            answering = AnswerReviewer(
+                self._review, ProxyMemory(self._session_header), self._limits
+            )
             proxy = SteeringProxy(self.upstream, client, answering)
             servers = [
                 _Server(build_server_config(app), self._stop) for app in (self._provide, proxy)

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from tests import llm_wire as wire
-from tests.integration.steering.proxy.rig import MESSAGE, Rig, answer
+from tests.integration.steering.proxy.rig import Rig, answer
 
 ON = "--enable-pytest-full-suite-steering"
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -83,9 +83,10 @@ def test_it_steers_until_a_signal(tmp_path, number, code):
     ):
         headers = {"authorization": "Bearer SECRET"}
         got = post(url, headers=headers)
-        assert got.json()["choices"][0]["message"]["content"] == MESSAGE
+        assert got.json() == FULL
         assert not {"server", "date"} & got.headers.keys()
         assert post(url, headers=headers).json() == FULL
+        assert [len(asked.json["messages"]) for asked in rig.asked] == [1, 3, 1]
         status, err = ended(process, number)
     assert status == code
     assert f"stopped by {number.name}" in err
@@ -115,10 +116,10 @@ def test_sessions_in_a_file_outlive_the_process(tmp_path):
     store = str(tmp_path / "sessions.sqlite3")
     with Rig(answer(FULL)) as rig:
         options = ["--upstream", rig.upstream.origin, "--store", store, ON]
-        with started(tmp_path, *options) as (_, url):
-            assert MESSAGE in post(url).text
-        with started(tmp_path, *options) as (_, url):
-            assert post(url).json() == FULL
+        for requests in (2, 3):
+            with started(tmp_path, *options) as (_, url):
+                assert post(url).json() == FULL
+            assert len(rig.asked) == requests
 
 
 def test_a_store_that_cannot_be_used_stops_nobody(tmp_path):
@@ -149,7 +150,8 @@ def test_the_environment_and_the_file_count(tmp_path):
         "  pytest_full_suite_steering_message: Fewer, please.\n"
     )
     with Rig(answer(FULL)) as rig, started(tmp_path, "--upstream", rig.upstream.origin) as (_, url):
-        assert post(url).json()["choices"][0]["message"]["content"] == "Fewer, please."
+        post(url)
+    assert rig.asked[1].json["messages"][-1]["content"] == "Fewer, please."
 
 
 def test_more_than_the_loopback_is_warned_of(tmp_path):
@@ -217,7 +219,7 @@ def test_the_command_is_there_without_its_packages(tmp_path):
     assert "--upstream" in done.stdout
 
 
-def test_steered_json_is_json(tmp_path):
+def test_merged_json_is_json(tmp_path):
     with (
         Rig(answer(FULL)) as rig,
         started(tmp_path, "--upstream", rig.upstream.origin, ON) as (_, url),

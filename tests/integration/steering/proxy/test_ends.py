@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.integration.steering.proxy.asking import (
     ASK,
+    BODY,
     FULL,
     PATHS,
     STREAM,
@@ -17,7 +19,15 @@ from tests.integration.steering.proxy.asking import (
     every_api,
     post,
 )
-from tests.integration.steering.proxy.rig import EVENTS, JSON, MESSAGE, Rig, answer
+from tests.integration.steering.proxy.rig import (
+    EVENTS,
+    JSON,
+    MESSAGE,
+    Rig,
+    answer,
+    answering,
+    events,
+)
 
 
 @pytest.mark.parametrize("path", [*PATHS.values(), "/v1/files"])
@@ -78,6 +88,46 @@ def test_a_stream_that_breaks_off_has_no_end(api, length, caplog):
     assert got
     assert "Expected ASGI message" not in caplog.text
     assert MESSAGE.encode() not in got
+
+
+@every_api
+def test_a_second_stream_that_breaks_off_has_no_end(api):
+    parts = STREAM[api](text="Let me see what there is.")
+    parts = parts[: len(parts) // 2 + 1]
+    broken = breaking(parts, [("content-type", EVENTS)])
+    got = bytearray()
+    with Rig(answering(events(STREAM[api](FULL)), broken)) as rig:
+        with pytest.raises(httpx2.RemoteProtocolError):
+            read_into(got, rig.url + PATHS[api])
+        assert len(rig.asked) == 2
+    assert b"Let me see" in got
+    assert not any(end in got for end in (b"[DONE]", b"message_stop", b"response.completed"))
+
+
+@every_api
+def test_a_second_whole_answer_that_breaks_off_lets_the_call_through(api):
+    broken = breaking([b'{"id": '], [("content-type", JSON)])
+    with Rig(answering(answer(BODY[api](FULL)), broken)) as rig:
+        assert post(rig, PATHS[api]).json() == BODY[api](FULL)
+
+
+@every_api
+def test_a_client_that_hangs_up_ends_the_second_request(api):
+    gone, asked_for = threading.Event(), threading.Event()
+
+    async def work(_asked, exchange):
+        asked_for.set()
+        await exchange.wait_until_disconnected()
+        gone.set()
+
+    body = json.dumps(ASK).encode()
+    with Rig(answering(events(STREAM[api](FULL)), work)) as rig:
+        host, port = rig.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as client:
+            head = f"POST {PATHS[api]} HTTP/1.1\r\nHost: p\r\nContent-Length: {len(body)}\r\n\r\n"
+            client.sendall(head.encode() + body)
+            assert asked_for.wait(20)
+        assert gone.wait(20)
 
 
 def test_a_whole_answer_that_breaks_off_is_an_error():

@@ -1,4 +1,4 @@
-"""The small parts: headers, memories, open calls, complaints, whose calls are looked at."""
+"""The small parts: headers, memories, complaints, whose calls are looked at."""
 
 from __future__ import annotations
 
@@ -17,18 +17,13 @@ from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
 from ci_agent_eval.steering.policy.model import Allow
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
 from ci_agent_eval.steering.proxy import proxy_errors
-from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter
+from ci_agent_eval.steering.proxy.dialect import HeldAnswer, HeldCall
+from ci_agent_eval.steering.proxy.held_history import HeldHistory
 from ci_agent_eval.steering.proxy.lru import LruCache
-from ci_agent_eval.steering.proxy.open_calls import OpenCallStore
-from ci_agent_eval.steering.proxy.responses import OpenCall
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
 from ci_agent_eval.steering.proxy.server import get_host_warning
+from ci_agent_eval.steering.proxy.stored_responses import StoredResponses
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
-from tests import llm_wire as wire
-
-CALL = OpenCall(wire.response_item(0, wire.bash("pytest")), "Fewer.")
-RESULT = {"type": "function_call_output", "call_id": "call_0", "output": "Fewer."}
-
 
 # Headers
 
@@ -82,84 +77,54 @@ def test_what_was_asked_for_least_lately_is_forgotten():
     assert recent.find("a") is None
 
 
-def open_calls(request=None, response_id="resp_1", calls=(CALL,)):
-    calls_of = OpenCallStore()
-    calls_of.remember(request or {}, response_id, calls)
-    return calls_of
+def test_a_cache_keeps_its_size():
+    sized = LruCache(10, max_size=5)
+    sized.put("a", 1, 3)
+    sized.put("b", 2, 2)
+    assert sized.find("a") == 1
+    sized.put("c", 3, 2)
+    assert [sized.find(key) for key in "abc"] == [1, None, 3]
+    sized.put("a", 4, 6)
+    assert sized.find("a") is None
 
 
-def test_a_call_of_the_response_before_is_answered():
-    request = {"previous_response_id": "resp_1", "input": [{"role": "user", "content": "x"}]}
-    assert open_calls().add_missing_results(request)
-    assert request["input"] == [RESULT, {"role": "user", "content": "x"}]
+def test_held_calls_are_found_in_their_own_session():
+    history = HeldHistory()
+    held = (HeldAnswer((HeldCall(0, {"id": "c"}, {}),), has_client_calls=False),)
+    history.remember("s", ["0:a", "0:b"], held)
+    assert history.find("s", ["0:x", "0:b"]) == held
+    assert not history.find("t", ["0:a"])
 
 
-def test_a_request_may_go_on_from_a_response_more_than_once():
-    calls = open_calls()
-    assert calls.add_missing_results({"previous_response_id": "resp_1"})
-    assert calls.add_missing_results({"previous_response_id": "resp_1"})
+RESULT = {"type": "function_call_output", "call_id": "call_0", "output": "Fewer."}
+
+
+def stored(request=None, response_id="resp_1"):
+    responses = StoredResponses()
+    responses.remember(request or {}, [response_id], [RESULT])
+    return responses
 
 
 @pytest.mark.parametrize("entered", [None, "Go on.", [RESULT], [1, None, {}]])
 def test_any_input_is_answered_once(entered):
     request = {"previous_response_id": "resp_1", "input": entered}
-    open_calls().add_missing_results(request)
-    results = [item for item in request["input"] if item == RESULT]
-    assert len(results) == 1
+    stored().continue_request(request)
+    assert [item for item in request["input"] if item == RESULT] == [RESULT]
 
 
 def test_another_request_stays_as_it_is():
     for request in ({}, {"previous_response_id": "resp_2"}, {"input": "x"}, {"conversation": "c"}):
         before = dict(request)
-        assert not open_calls().add_missing_results(request)
+        assert not stored().continue_request(request)
         assert request == before
 
 
 def test_a_conversation_is_answered_until_the_provider_took_it():
-    calls = open_calls({"conversation": {"id": "conv_1"}}, None)
-    assert calls.add_missing_results({"conversation": "conv_1"})
-    assert calls.add_missing_results({"conversation": "conv_1"})
-    calls.close_conversations({"conversation": "conv_1"})
-    assert not calls.add_missing_results({"conversation": "conv_1"})
-
-
-def test_our_message_in_a_history_becomes_the_call_and_its_result():
-    request = {"input": [{"role": "user", "content": "x"}, {"type": "message", "id": "msg_call_0"}]}
-    assert open_calls().add_missing_results(request)
-    assert request["input"][1:] == [CALL.item, RESULT]
-
-
-@pytest.mark.parametrize(
-    ("kind", "result"),
-    [
-        ("custom_tool_call", {"call_id": "c", "output": "Fewer."}),
-        (
-            "local_shell_call",
-            {
-                "id": "c",
-                "output": json.dumps(
-                    {"output": "Fewer.", "metadata": {"exit_code": 1}}, separators=(",", ":")
-                ),
-            },
-        ),
-        (
-            "shell_call",
-            {
-                "call_id": "c",
-                "output": [
-                    {"stdout": "", "stderr": "Fewer.", "outcome": {"type": "exit", "exit_code": 1}}
-                ],
-            },
-        ),
-    ],
-)
-def test_each_kind_of_call_has_its_own_result(kind, result):
-    call = OpenCall({"type": kind, "call_id": "c"}, "Fewer.")
-    request = {"previous_response_id": "resp_1", "input": []}
-    calls = open_calls(calls=[call])
-    assert calls.add_missing_results(request)
-    assert request["input"] == [{"type": f"{kind}_output", **result}]
-    assert not calls.add_missing_results(request)
+    responses = stored({"conversation": {"id": "conv_1"}})
+    assert responses.continue_request({"conversation": "conv_1"})
+    assert responses.continue_request({"conversation": "conv_1"})
+    responses.close_conversations({"conversation": "conv_1"})
+    assert not responses.continue_request({"conversation": "conv_1"})
 
 
 # Whose calls
@@ -247,14 +212,3 @@ def test_complaints_have_the_shape_of_the_api():
             "code": "proxy_error",
         }
     assert "SECRET" not in told.message
-
-
-@pytest.mark.parametrize("depth", [100, 500, 900, 990, 1500, 5000, 50_000])
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-def test_no_depth_of_arguments_breaks_an_answer(api, depth):
-    deep = json.loads("[" * 400 + "]" * 400)
-    body = {"chat": wire.chat_body, "responses": wire.response_body, "messages": wire.message_body}
-    text = json.dumps(body[api](("bash", {"a": deep, "command": "pytest"})))
-    text = text.replace("[[[[", "[" * depth, 1).replace("]]]]", "]" * depth, 1)
-    answer = AnswerRewriter(api, ReviewedCalls(SessionReview(lambda _call: Allow(""))))
-    assert answer.rewrite(text.encode()) is None

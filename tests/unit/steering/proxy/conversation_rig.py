@@ -1,0 +1,358 @@
+"""A scripted provider, the proxy and a client that keeps the history, without sockets.
+
+The provider refuses conversations that a real one refuses: calls without a result, results without
+a call, roles that do not alternate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from dataclasses import dataclass, field
+
+import httpx2
+
+from ci_agent_eval.model_traffic.formats.sse import parse_data
+from ci_agent_eval.model_traffic.forwarding.upstream import Upstream
+from ci_agent_eval.steering.policy.model import Allow, Steer
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
+from ci_agent_eval.steering.proxy.app import SteeringProxy
+from ci_agent_eval.steering.proxy.dialects import DIALECTS
+from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
+from ci_agent_eval.steering.proxy.session_review import ProxyReview
+from tests.model_server import streams
+
+MESSAGE = "Run fewer tests."
+APIS = ["chat", "responses", "messages"]
+PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
+HISTORY = {"chat": "messages", "responses": "input", "messages": "messages"}
+FULL, LS, READ = "pytest", "ls", "read"
+
+
+@dataclass(frozen=True)
+class Said:
+    """One answer of the model; a call is its command, or `read` for a tool that is no shell."""
+
+    calls: tuple[str, ...] = ()
+    text: str | None = None
+    thinking: str | None = None
+    stop: str | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A failed request: a status, or an exception."""
+
+    status: int = 500
+    error: Exception | None = None
+
+
+class Once:
+    """Holds a command without a path once in each session, as the real handler."""
+
+    def __init__(self, message=MESSAGE):
+        self.message = message
+        self.met = set()
+        self.asked = []
+
+    def review(self, call, session, _now):
+        self.asked.append(call)
+        command = call.arguments.get("command") if isinstance(call.arguments, dict) else None
+        is_full = isinstance(command, str) and command.startswith("pytest") and "/" not in command
+        is_new = (session, command) not in self.met
+        self.met.add((session, command))
+        if is_full and is_new:
+            return Steer(self.message, "the whole suite", "pytest-full-suite", command)
+        return Allow("targeted")
+
+
+# Answers
+
+
+def call_of(command):
+    return ("read_file", {"path": "a"}) if command == READ else ("bash", {"command": command})
+
+
+def build_body(api, said, turn):
+    """Return an answer; its ids are unique in the conversation."""
+    calls = [(f"call_{turn}_{at}", *call_of(c)) for at, c in enumerate(said.calls)]
+    return {"chat": _chat, "responses": _response, "messages": _message}[api](said, calls, turn)
+
+
+def _chat(said, calls, turn):
+    message = {"role": "assistant", "content": said.text, "refusal": None, "annotations": []}
+    if said.thinking:
+        message["reasoning_content"] = said.thinking
+    if calls:
+        message["tool_calls"] = [
+            {"id": i, "type": "function", "function": {"name": n, "arguments": json.dumps(a)}}
+            for i, n, a in calls
+        ]
+    reason = said.stop or ("tool_calls" if calls else "stop")
+    return {
+        "id": f"chatcmpl-{turn}",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+        "usage": {
+            "prompt_tokens": 100 * turn,
+            "completion_tokens": turn,
+            "total_tokens": 101 * turn,
+        },
+    }
+
+
+def _response(said, calls, turn):
+    output = []
+    if said.thinking:
+        kept = {"encrypted_content": f"E{turn}"}
+        output.append({"id": f"rs_{turn}", "type": "reasoning", "summary": [], **kept})
+    if said.text:
+        part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
+        message = {"type": "message", "role": "assistant", "status": "completed"}
+        output.append({"id": f"msg_{turn}", **message, "content": [part]})
+    output += [
+        {
+            "id": f"fc_{i}",
+            "type": "function_call",
+            "status": "completed",
+            "call_id": i,
+            "name": n,
+            "arguments": json.dumps(a),
+        }
+        for i, n, a in calls
+    ]
+    used = {"input_tokens": 100 * turn, "output_tokens": turn, "total_tokens": 101 * turn}
+    status = said.stop or "completed"
+    body = {"id": f"resp_{turn}", "object": "response", "status": status, "model": "m"}
+    return {**body, "output": output, "usage": used}
+
+
+def _message(said, calls, turn):
+    content = []
+    if said.thinking:
+        block = {"type": "thinking", "thinking": said.thinking, "signature": f"S{turn}"}
+        content.append(block)
+    if said.text:
+        content.append({"type": "text", "text": said.text})
+    content += [{"type": "tool_use", "id": i, "name": n, "input": a} for i, n, a in calls]
+    return {
+        "id": f"msg_{turn}",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": content,
+        "stop_reason": said.stop or ("tool_use" if calls else "end_turn"),
+        "stop_sequence": None,
+        "usage": {"input_tokens": 100 * turn, "output_tokens": turn},
+    }
+
+
+def build_events(api, body):
+    """Return the events of an answer."""
+    build = {
+        "chat": lambda: streams.chat_events(body, with_usage=True),
+        "responses": lambda: streams.response_events(body),
+        "messages": lambda: streams.message_events(body),
+    }
+    return list(build[api]())
+
+
+def assemble(api, stream):
+    """Put a stream together as a client does."""
+    events = [parse_data(event + b"\n\n") for event in stream.split(b"\n\n")]
+    return DIALECTS[api].reader.assemble([event for event in events if event is not None])
+
+
+# Conversations
+
+
+def list_calls(api, request):
+    """Return the ids of calls and results in order. Raises AssertionError as a provider does."""
+    return {"chat": _check_chat, "responses": _check_responses, "messages": _check_messages}[api](
+        request[HISTORY[api]]
+    )
+
+
+def _check_chat(messages):
+    called, waiting = [], []
+    for message in messages:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] in waiting, "a result without a call"
+            waiting.remove(message["tool_call_id"])
+            continue
+        assert not waiting, "a call without a result"
+        waiting = [entry["id"] for entry in message.get("tool_calls", [])]
+        called += waiting
+        assert len(set(called)) == len(called), "a call twice"
+        assert waiting or message.get("content") is not None
+    assert not waiting, "a call without a result"
+    return called
+
+
+def _check_messages(messages):
+    called, waiting = [], []
+    for at, message in enumerate(messages):
+        assert message["role"] == ("user", "assistant")[at % 2], "roles do not alternate"
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        assert blocks
+        assert all(block.get("text") != "" for block in blocks), "an empty text"
+        results = [b["tool_use_id"] for b in blocks if b["type"] == "tool_result"]
+        assert sorted(results) == sorted(waiting), "calls and results differ"
+        assert all(b["type"] == "tool_result" for b in blocks[: len(results)]), "results are first"
+        waiting = [b["id"] for b in blocks if b["type"] == "tool_use"]
+        called += waiting
+    assert not waiting, "a call without a result"
+    assert len(set(called)) == len(called), "a call twice"
+    return called
+
+
+def _check_responses(items):
+    items = [{"role": "user", "content": items}] if isinstance(items, str) else items
+    called, waiting = [], []
+    had_result = False
+    for item in items:
+        kind = item.get("type")
+        if kind == "function_call_output":
+            assert item["call_id"] in waiting, "a result without a call"
+            waiting.remove(item["call_id"])
+            had_result = True
+        elif kind == "function_call":
+            assert not (waiting and had_result), "a call between results"
+            waiting.append(item["call_id"])
+            called.append(item["call_id"])
+            had_result = False
+        elif item.get("role") == "user":
+            assert not waiting, "a call without a result"
+    assert not waiting, "a call without a result"
+    assert len(set(called)) == len(called), "a call twice"
+    return called
+
+
+def respond(*parts, status=200, kind="application/json"):
+    """Return a response that is read part by part."""
+
+    async def give():
+        for part in parts:
+            yield part
+
+    return httpx2.Response(status, headers={"content-type": kind}, content=give())
+
+
+@dataclass
+class Provider:
+    """Answers in turn, and checks each conversation."""
+
+    api: str
+    answers: deque
+    faults: list = field(default_factory=list)
+    requests: list = field(default_factory=list)
+    bodies: list = field(default_factory=list)
+    raw_requests: list = field(default_factory=list)
+
+    async def handle(self, request):
+        asked = json.loads(await request.aread())
+        self.requests.append(asked)
+        self.raw_requests.append(request.content)
+        try:
+            list_calls(self.api, asked)
+        except AssertionError as error:
+            self.faults.append(str(error))
+        said = self.answers.popleft()
+        if isinstance(said, Failed):
+            if said.error is not None:
+                raise said.error
+            return respond(b'{"error": {"message": "no"}}', status=said.status)
+        if isinstance(said, httpx2.Response):
+            return said
+        body = build_body(self.api, said, len(self.requests))
+        self.bodies.append(body)
+        if not asked.get("stream"):
+            return respond(json.dumps(body).encode())
+        return respond(*build_events(self.api, body), kind="text/event-stream")
+
+
+class Rig:
+    """The provider behind the proxy, and requests to it."""
+
+    def __init__(self, api, *answers, is_streamed=False, reviewer=None, clock=lambda: 0.0):
+        self.api, self.is_streamed = api, is_streamed
+        self.provider = Provider(api, deque(answers))
+        self.reviewer = reviewer or Once()
+        review = ProxyReview(self.reviewer, lambda tool: tool in {"bash", "shell"}, clock)
+        self._answers = AnswerReviewer(review, ProxyMemory(), SizeLimits())
+
+    def send(self, history, **more):
+        """Return the answer to one request as its client reads it."""
+        response = self.send_raw(history, **more)
+        assert response.status_code == 200, response.text
+        assert self.provider.faults == []
+        if self.is_streamed:
+            return assemble(self.api, response.content)
+        return response.json()
+
+    def send_raw(self, history, *, headers=None, **more):
+        fields = {"messages": {"max_tokens": 9}, "responses": {}, "chat": {}}[self.api]
+        body = {"model": "m", HISTORY[self.api]: history, **fields, **more}
+        if self.is_streamed:
+            body["stream"] = True
+        return asyncio.run(self._send(json.dumps(body).encode(), headers))
+
+    async def _send(self, body, headers):
+        provider = httpx2.MockTransport(self.provider.handle)
+        async with httpx2.AsyncClient(transport=provider) as client:
+            app = SteeringProxy(Upstream("http://provider"), client, self._answers)
+            async with httpx2.AsyncClient(
+                transport=httpx2.ASGITransport(app=app), base_url="http://proxy"
+            ) as caller:
+                return await caller.post(PATHS[self.api], content=body, headers=headers)
+
+
+USER = {"role": "user", "content": "Fix it."}
+
+
+def list_commands(api, body):
+    """Return the commands of an answer's calls."""
+    return [c.arguments.get("command", READ) for c in DIALECTS[api].list_calls(body)]
+
+
+def extend(api, history, body, results=True):
+    """Return the history with an answer, and with results of its calls or the user's next words."""
+    calls = [call.id for call in DIALECTS[api].list_calls(body)]
+    if api == "responses":
+        outputs = [{"type": "function_call_output", "call_id": i, "output": "ok"} for i in calls]
+        return [*history, *body["output"], *(outputs or [{"role": "user", "content": "Go on."}])]
+    if api == "messages":
+        answer = {"role": "assistant", "content": body["content"]}
+        results = [{"type": "tool_result", "tool_use_id": i, "content": "ok"} for i in calls]
+        return [*history, answer, {"role": "user", "content": results or "Go on."}]
+    message = {k: v for k, v in body["choices"][0]["message"].items() if v is not None}
+    results = [{"role": "tool", "tool_call_id": i, "content": "ok"} for i in calls]
+    more = results or [{"role": "user", "content": "Go on."}]
+    return [*history, {"content": None, **message}, *more]
+
+
+def answers_in(api, request):
+    """Return the model's own parts of a conversation, each answer's texts and calls in order."""
+    if api == "responses":
+        items = [i for i in request["input"] if i.get("role") != "user"]
+        return [i for i in items if i.get("type") != "function_call_output"]
+    messages = [m for m in request["messages"] if m["role"] == "assistant"]
+    if api == "messages":
+        return [m["content"] for m in messages]
+    keys = ("content", "reasoning_content", "tool_calls")
+    return [{key: m[key] for key in keys if m.get(key)} for m in messages]
+
+
+def answers_of(api, bodies):
+    """Return the same of the answers that the provider gave."""
+    if api == "responses":
+        return [item for body in bodies for item in body["output"]]
+    if api == "messages":
+        return [body["content"] for body in bodies]
+    messages = [body["choices"][0]["message"] for body in bodies]
+    keys = ("content", "reasoning_content", "tool_calls")
+    return [{key: m[key] for key in keys if m.get(key)} for m in messages]

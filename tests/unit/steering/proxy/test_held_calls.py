@@ -1,0 +1,402 @@
+"""A held call gets the message as its result, and the client the model's next answer."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import httpx2
+import pytest
+
+from tests.unit.steering.proxy.conversation_rig import (
+    APIS,
+    FULL,
+    HISTORY,
+    LS,
+    MESSAGE,
+    READ,
+    USER,
+    Failed,
+    Once,
+    Rig,
+    Said,
+    build_body,
+    build_events,
+    extend,
+    list_calls,
+    list_commands,
+    respond,
+)
+
+every_api = pytest.mark.parametrize("api", APIS)
+both_ways = pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+ONE = "pytest tests/test_a.py"
+
+
+def read(api, body):
+    """Return the text, the commands and the reason of an answer's end."""
+    if api == "chat":
+        choice = body["choices"][0]
+        text, end = choice["message"].get("content"), choice["finish_reason"]
+    elif api == "messages":
+        text = "\n\n".join(b["text"] for b in body["content"] if b["type"] == "text")
+        end = body["stop_reason"]
+    else:
+        texts = [p["text"] for i in body["output"] for p in i.get("content") or []]
+        text, end = "\n\n".join(texts), body["status"]
+    return text or "", list_commands(api, body), end
+
+
+CALLED = {"chat": "tool_calls", "responses": "completed", "messages": "tool_use"}
+ENDED = {"chat": "stop", "responses": "completed", "messages": "end_turn"}
+
+
+def result_of(api, call_id):
+    return {
+        "chat": {"role": "tool", "tool_call_id": call_id, "content": MESSAGE},
+        "responses": {"type": "function_call_output", "call_id": call_id, "output": MESSAGE},
+        "messages": {"type": "tool_result", "tool_use_id": call_id, "content": MESSAGE},
+    }[api]
+
+
+def history_of(api, request):
+    return request["input" if api == "responses" else "messages"]
+
+
+def last_results(api, request):
+    last = history_of(api, request)[-1]
+    return last["content"] if api == "messages" else [last]
+
+
+@every_api
+@both_ways
+def test_the_client_gets_the_next_answer_of_the_model(api, is_streamed):
+    rig = Rig(
+        api, Said((FULL,), "Let me test."), Said((ONE,), "One then."), is_streamed=is_streamed
+    )
+    body = rig.send([USER])
+    assert read(api, body) == ("Let me test.\n\nOne then.", [ONE], CALLED[api])
+    assert len(rig.provider.requests) == 2
+    assert last_results(api, rig.provider.requests[1]) == [result_of(api, "call_1_0")]
+    assert list_calls(api, rig.provider.requests[1]) == ["call_1_0"]
+
+
+@every_api
+@both_ways
+def test_a_final_text_ends_the_clients_turn(api, is_streamed):
+    rig = Rig(api, Said((FULL,)), Said(text="No tests then."), is_streamed=is_streamed)
+    assert read(api, rig.send([USER])) == ("No tests then.", [], ENDED[api])
+
+
+@every_api
+@both_ways
+def test_an_insisted_call_reaches_the_client(api, is_streamed):
+    rig = Rig(api, Said((FULL,)), Said((FULL,)), is_streamed=is_streamed)
+    body = rig.send([USER])
+    assert read(api, body) == ("", [FULL], CALLED[api])
+    assert "call_2_0" in json.dumps(body)
+
+
+@every_api
+@both_ways
+def test_the_same_call_twice_in_one_answer_is_no_second_attempt(api, is_streamed):
+    rig = Rig(api, Said((FULL, FULL)), Said(text="ok"), is_streamed=is_streamed)
+    assert read(api, rig.send([USER])) == ("ok", [], ENDED[api])
+    assert len(rig.reviewer.asked) == 1
+
+
+@every_api
+@both_ways
+def test_other_calls_of_the_answer_are_the_clients(api, is_streamed):
+    """Their results and the message reach the model together, in the next request."""
+    rig = Rig(api, Said((LS, FULL, READ), "Now."), Said(text="ok"), is_streamed=is_streamed)
+    body = rig.send([USER])
+    assert read(api, body) == ("Now.", [LS, READ], CALLED[api])
+    assert len(rig.provider.requests) == 1
+    rig.send(extend(api, [USER], body))
+    request = rig.provider.requests[1]
+    assert list_calls(api, request) == ["call_1_0", "call_1_1", "call_1_2"]
+    assert json.dumps(MESSAGE) in json.dumps(request)
+
+
+@every_api
+@both_ways
+def test_calls_behind_a_held_one_keep_their_order(api, is_streamed):
+    rig = Rig(api, Said((FULL, LS, READ, ONE)), is_streamed=is_streamed)
+    assert read(api, rig.send([USER]))[1] == [LS, READ, ONE]
+
+
+@every_api
+@both_ways
+def test_held_calls_stay_in_the_history_for_the_whole_session(api, is_streamed):
+    script = [Said((FULL,), "First."), Said((ONE,)), Said(text="Fine."), Said(text="Bye.")]
+    rig = Rig(api, *script, is_streamed=is_streamed)
+    history = [USER]
+    for _ in range(3):
+        history = extend(api, history, rig.send(history))
+    assert list_calls(api, rig.provider.requests[-1]) == ["call_1_0", "call_2_0"]
+
+
+@every_api
+@both_ways
+def test_the_clients_usage_is_that_of_the_last_answer(api, is_streamed, caplog):
+    """It is the size of the context; the log has what the held answer used."""
+    caplog.set_level("INFO")
+    rig = Rig(api, Said((FULL,)), Said(text="ok"), is_streamed=is_streamed)
+    options = {"stream_options": {"include_usage": True}} if api == "chat" else {}
+    usage = rig.send([USER], **options)["usage"]
+    assert [usage.get("input_tokens", usage.get("prompt_tokens"))] == [200]
+    assert [usage.get("output_tokens", usage.get("completion_tokens"))] == [2]
+    assert "(100 input, 1 output tokens)" in caplog.text
+
+
+@both_ways
+def test_thinking_with_its_signature_is_kept(is_streamed):
+    script = [Said((FULL,), thinking="Hm."), Said((ONE,), thinking="So."), Said(text="ok")]
+    rig = Rig("messages", *script, is_streamed=is_streamed)
+    body = rig.send([USER])
+    kinds = [block["type"] for block in body["content"]]
+    assert kinds == ["thinking", "thinking", "tool_use"]
+    rig.send(extend("messages", [USER], body))
+    thinking = [
+        [block for block in message["content"] if block["type"] == "thinking"]
+        for message in rig.provider.requests[-1]["messages"]
+        if message["role"] == "assistant"
+    ]
+    assert thinking == [
+        [{"type": "thinking", "thinking": "Hm.", "signature": "S1"}],
+        [{"type": "thinking", "thinking": "So.", "signature": "S2"}],
+    ]
+
+
+def test_reasoning_that_is_not_stored_is_sent_only_encrypted():
+    body = build_body("responses", Said((FULL,), thinking="Hm."), 1)
+    plain = {key: value for key, value in body["output"][0].items() if key != "encrypted_content"}
+    body["output"].insert(0, plain)
+    rig = Rig("responses", respond(json.dumps(body).encode()), Said(text="ok"))
+    rig.send([USER], store=False)
+    items = [i for i in rig.provider.requests[1]["input"] if i.get("type") == "reasoning"]
+    assert [item["encrypted_content"] for item in items] == ["E1"]
+
+
+# Where a call cannot be answered by the proxy
+
+
+@every_api
+@both_ways
+@pytest.mark.parametrize(
+    "failure", [Failed(500), Failed(429), Failed(error=httpx2.ConnectError("no"))]
+)
+def test_after_a_failed_second_request_the_call_goes_through(api, is_streamed, failure, caplog):
+    rig = Rig(api, Said((FULL,), "Now."), failure, is_streamed=is_streamed)
+    response = rig.send_raw([USER])
+    body = build_body(api, Said((FULL,), "Now."), 1)
+    sent = b"".join(build_events(api, body)) if is_streamed else json.dumps(body).encode()
+    assert response.content == sent
+    assert "a held call goes through: " in caplog.text
+
+
+@every_api
+@both_ways
+def test_after_a_later_failure_the_second_answers_call_goes_through(api, is_streamed):
+    script = [Said((FULL,), "One."), Said(("pytest -x",), "Two."), Failed()]
+    rig = Rig(api, *script, is_streamed=is_streamed)
+    assert read(api, rig.send([USER])) == ("One.\n\nTwo.", ["pytest -x"], CALLED[api])
+
+
+@every_api
+@both_ways
+def test_an_answer_in_another_form_lets_the_call_through(api, is_streamed, caplog):
+    other = respond(b"{}", kind="application/json" if is_streamed else "text/event-stream")
+    rig = Rig(api, Said((FULL,)), other, is_streamed=is_streamed)
+    assert read(api, rig.send([USER]))[1] == [FULL]
+    assert "another form" in caplog.text
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("api", "more", "reason"),
+    [
+        ("chat", {"n": 2}, "several choices"),
+        ("responses", {"background": True}, "in the background"),
+    ],
+)
+def test_some_requests_cannot_be_continued(api, is_streamed, more, reason, caplog):
+    rig = Rig(api, Said((FULL,)), is_streamed=is_streamed)
+    assert read(api, rig.send([USER], **more))[1] == [FULL]
+    assert reason in caplog.text
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("api", "stop"), [("chat", "length"), ("messages", "max_tokens"), ("responses", "incomplete")]
+)
+def test_a_call_of_an_answer_that_was_cut_off_goes_through(api, stop, is_streamed, caplog):
+    rig = Rig(api, Said((FULL,), stop=stop), is_streamed=is_streamed)
+    assert read(api, rig.send([USER])) == ("", [FULL], stop)
+    assert "the answer is incomplete" in caplog.text
+
+
+@every_api
+@both_ways
+def test_a_request_without_a_session_is_not_steered(api, is_streamed, caplog):
+    rig = Rig(api, Said((FULL,)), is_streamed=is_streamed)
+    assert read(api, rig.send([]))[1] == [FULL]
+    assert "nothing in the request identifies its session" in caplog.text
+
+
+@every_api
+@both_ways
+def test_a_request_that_takes_too_long_is_not_continued(api, is_streamed, caplog):
+    times = iter(range(0, 10_000, 700))
+    rig = Rig(api, Said((FULL,)), is_streamed=is_streamed, clock=lambda: next(times))
+    assert read(api, rig.send([USER]))[1] == [FULL]
+    assert "more than 600 seconds" in caplog.text
+
+
+@every_api
+@both_ways
+def test_a_model_that_only_makes_held_calls_may_then_make_none(api, is_streamed):
+    class Always(Once):
+        def review(self, call, session, now):
+            self.met.clear()
+            return super().review(call, session, now)
+
+    script = [*[Said((FULL,))] * 4, Said(text="I give up.")]
+    rig = Rig(api, *script, is_streamed=is_streamed, reviewer=Always())
+    assert read(api, rig.send([USER]))[0] == "I give up."
+    choices = [request.get("tool_choice") for request in rig.provider.requests]
+    none = {"type": "none"} if api == "messages" else "none"
+    assert choices == [None, None, None, None, none]
+
+
+@every_api
+@both_ways
+def test_a_call_without_an_id_of_its_own_goes_through(api, is_streamed):
+    body = build_body(api, Said((FULL, "pytest -x")), 1)
+    text = json.dumps(body).replace("call_1_1", "call_1_0")
+    body = json.loads(text)
+    events = respond(*build_events(api, body), kind="text/event-stream")
+    answer = events if is_streamed else respond(text.encode())
+    rig = Rig(api, answer, is_streamed=is_streamed)
+    assert len(read(api, rig.send([USER]))[1]) in (1, 2)
+    assert len(rig.provider.requests) == 1
+
+
+@every_api
+@both_ways
+def test_an_empty_message_is_filled_with_the_reason(api, is_streamed):
+    rig = Rig(api, Said((FULL,)), Said(text="ok"), is_streamed=is_streamed, reviewer=Once(" "))
+    rig.send([USER])
+    assert "Held back: the whole suite" in json.dumps(rig.provider.requests[1])
+
+
+def test_calls_that_run_at_the_provider_are_left_alone():
+    body = build_body("messages", Said((FULL,)), 1)
+    body["content"][0]["caller"] = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
+    rig = Rig("messages", respond(json.dumps(body).encode()))
+    assert rig.send([USER]) == body
+    program = {"type": "program", "caller_id": "p"}
+    container = {"type": "container_reference", "container_id": "x"}
+    for more in ({"caller": program}, {"environment": container}):
+        body = build_body("responses", Said((FULL,)), 1)
+        body["output"][0] |= more
+        rig = Rig("responses", respond(json.dumps(body).encode()))
+        assert rig.send([USER]) == body
+
+
+# Responses that the provider stores
+
+
+@both_ways
+def test_a_response_continues_from_one_with_a_held_call(is_streamed):
+    script = [Said((LS, FULL)), Said(text="ok"), Said(text="ok")]
+    rig = Rig("responses", *script, is_streamed=is_streamed)
+    body = rig.send([USER])
+    own = {"type": "function_call_output", "call_id": "call_1_0", "output": "a.py"}
+    for _ in range(2):
+        rig.send_raw([own], previous_response_id=body["id"])
+    held = result_of("responses", "call_1_1")
+    for request in rig.provider.requests[1:]:
+        assert (request["previous_response_id"], request["input"]) == (body["id"], [held, own])
+
+
+def test_a_request_continues_from_the_last_answer_of_a_stream():
+    """The client knows the first one's id: one stream has one id."""
+    rig = Rig("responses", Said((FULL,)), *[Said(text="ok")] * 3, is_streamed=True)
+    assert rig.send([USER])["id"] == "resp_1"
+    for name in ("resp_1", "resp_2"):
+        rig.send("Go on.", previous_response_id=name)
+        assert rig.provider.requests[-1]["previous_response_id"] == "resp_2"
+
+
+def test_a_conversation_at_the_provider_gets_only_the_results():
+    rig = Rig("responses", Said((FULL,)), Said((LS, "pytest -x")), Said(text="ok"), Said(text="ok"))
+    rig.send_raw("Go.", conversation="conv_1")
+    own = [{"type": "function_call_output", "call_id": "call_2_0", "output": "a.py"}]
+    for _ in range(2):
+        rig.send_raw(own, conversation={"id": "conv_1"})
+    inputs = [request["input"] for request in rig.provider.requests]
+    held = [result_of("responses", name) for name in ("call_1_0", "call_2_1")]
+    assert inputs[1:] == [[held[0]], [held[1], *own], own]
+
+
+def test_a_conversation_whose_second_request_failed_gets_the_results_later():
+    class Gone(BaseException):
+        """Stands for a client that hangs up."""
+
+    rig = Rig("responses", Said((FULL,)), Failed(error=Gone()), Said(text="ok"))
+    with pytest.raises((Gone, BaseExceptionGroup)):
+        rig.send("Go.", conversation="conv_1")
+    rig.send_raw("Go on.", conversation="conv_1")
+    assert rig.provider.requests[-1]["input"][0] == result_of("responses", "call_1_0")
+
+
+@pytest.mark.parametrize(
+    ("more", "output"),
+    [
+        (
+            {"type": "local_shell_call", "action": {"type": "exec", "command": "pytest"}},
+            {
+                "type": "local_shell_call_output",
+                "id": "call_9",
+                "output": '{"output":"Run fewer tests.","metadata":{"exit_code":1}}',
+            },
+        ),
+        (
+            {"type": "shell_call", "action": {"commands": ["pytest"]}, "environment": None},
+            {
+                "type": "shell_call_output",
+                "call_id": "call_9",
+                "output": [
+                    {"stdout": "", "stderr": MESSAGE, "outcome": {"type": "exit", "exit_code": 1}}
+                ],
+            },
+        ),
+        (
+            {"type": "custom_tool_call", "name": "bash", "input": '{"command": "pytest"}'},
+            {"type": "custom_tool_call_output", "call_id": "call_9", "output": MESSAGE},
+        ),
+    ],
+)
+def test_each_kind_of_call_has_its_own_result(more, output):
+    class Any(Once):
+        def review(self, call, session, now):
+            call = type(call)(call.tool, {"command": "pytest"})
+            return super().review(call, session, now)
+
+    body = build_body("responses", Said(), 1)
+    body["output"] = [{"id": "x_1", "call_id": "call_9", "status": "completed", **more}]
+    rig = Rig("responses", respond(json.dumps(body).encode()), Said(text="ok"), reviewer=Any())
+    shell = {"bash", "shell", "local_shell"}
+    object.__setattr__(rig._answers.review, "is_steerable", lambda tool: tool in shell)
+    rig.send([USER])
+    assert rig.provider.requests[1][HISTORY["responses"]][-1] == output
+
+
+def test_a_compressed_answer_is_reviewed_all_the_same():
+    body = json.dumps(build_body("chat", Said((FULL,)), 1)).encode()
+    packed = respond(gzip.compress(body))
+    packed.headers["content-encoding"] = "gzip"
+    rig = Rig("chat", packed, Said(text="ok"))
+    assert read("chat", rig.send([USER]))[0] == "ok"

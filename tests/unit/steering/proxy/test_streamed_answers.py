@@ -1,0 +1,308 @@
+"""What holds for streams of every API: bytes that stay, chunks, limits, faults, damage."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.model_traffic.formats.sse import parse_data
+from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
+from ci_agent_eval.steering.proxy.dialects import DIALECTS, find_api
+from ci_agent_eval.steering.proxy.exchange import Exchange
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
+from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
+from tests import llm_wire as wire
+from tests.unit.steering.proxy.conversation_rig import APIS, Once, assemble
+
+# Other tests keep the processors busy.
+calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+every_api = pytest.mark.parametrize("api", APIS)
+FULL, ONE, LS = wire.bash("pytest"), wire.bash("pytest tests/test_a.py"), wire.bash("ls")
+READ = ("read_file", {"path": "a.py"})
+BODIES = {
+    "chat": wire.chat_body,
+    "responses": wire.response_body,
+    "messages": wire.message_body,
+}
+EVENTS = {
+    "chat": wire.chat_events,
+    "responses": wire.response_events,
+    "messages": wire.message_events,
+}
+
+
+def review_once(call):
+    return _ONCE.review(ToolCallRequest(call.tool, call.arguments), None, 0.0)
+
+
+_ONCE = Once()
+
+
+def answer_of(api, review=None, most=1_000_000):
+    _ONCE.met.clear()
+    tools = {"bash", "shell", "local_shell"}
+    calls = ReviewedCalls(SessionReview(review or review_once, lambda tool: tool in tools))
+    dialect = DIALECTS[api]
+    exchange = Exchange(dialect, {}, True, lambda *_: None, lambda: 0.0)
+    return StreamedAnswer(dialect, dialect.create_editor(), calls, most, exchange.complete)
+
+
+def stream(answer, chunks):
+    """Return what the client gets for each chunk; of an answer with held calls the others."""
+    parts = [answer.feed(chunk) for chunk in chunks]
+    last = b"" if answer.is_held else answer.finish()
+    if answer.is_held:
+        body = answer.assemble()
+        answer.editor.set_merged(answer.dialect.hold_calls(body, answer.messages)[0])
+        last = answer.release_others(is_continued=False)
+    return [*parts, last]
+
+
+@every_api
+@pytest.mark.parametrize("calls", [(), (ONE,), (READ, LS), (LS, READ, ONE)])
+@pytest.mark.parametrize("text", [None, "Let me see."])
+def test_what_is_not_held_stays_byte_for_byte(api, calls, text):
+    events = EVENTS[api](*calls, text=text)
+    assert b"".join(stream(answer_of(api), events)) == b"".join(events)
+
+
+@every_api
+def test_texts_and_calls_of_other_tools_are_not_held_for_an_event(api):
+    events = EVENTS[api](READ, text="Let me see.")
+    assert stream(answer_of(api), events)[:-1] == events
+
+
+@every_api
+def test_text_before_a_held_call_passes_at_once(api):
+    events = EVENTS[api](FULL, text="Let me see.")
+    first = next(at for at, event in enumerate(events) if b"bash" in event)
+    assert stream(answer_of(api), events)[:first] == events[:first]
+
+
+@pytest.mark.parametrize("api", ["responses", "messages"])
+def test_a_call_that_goes_through_is_held_until_it_is_complete(api):
+    events = EVENTS[api](LS, READ)
+    parts = stream(answer_of(api), events)
+    held = [at for at, part in enumerate(parts[:-1]) if not part]
+    assert held
+    assert parts[max(held) + 1] == b"".join(events[min(held) : max(held) + 2])
+    assert b"read_file" not in b"".join(parts[: max(held) + 2])
+
+
+@every_api
+def test_pings_do_not_wait_for_a_call(api):
+    events = EVENTS[api](FULL)
+    first = next(at for at, event in enumerate(events) if b"bash" in event)
+    pings = [wire.data({"type": "ping"}, "ping"), b": keep-alive\n\n"]
+    parts = stream(answer_of(api), [*events[: first + 1], *pings, *events[first + 1 :]])
+    assert parts[first + 1 : first + 3] == pings
+
+
+@every_api
+def test_a_stream_that_ends_without_its_last_line(api):
+    events = EVENTS[api](LS)
+    whole = b"".join(events).rstrip(b"\n")
+    assert b"".join(stream(answer_of(api), [whole])) == whole
+    whole = b"".join(EVENTS[api](FULL)).rstrip(b"\n")
+    assert b"bash" not in b"".join(stream(answer_of(api), [whole]))
+
+
+@every_api
+def test_a_stream_that_ends_within_a_call_is_released(api):
+    events = EVENTS[api](FULL)
+    first = next(at for at, event in enumerate(events) if b"bash" in event)
+    cut = events[: first + 2]
+    assert b"".join(stream(answer_of(api), cut)) == b"".join(cut)
+
+
+@every_api
+@calmly
+@given(cuts=st.lists(st.integers(0, 4000), max_size=40))
+def test_any_chunking_gives_the_same_bytes(api, cuts):
+    whole = b"".join(EVENTS[api](LS, FULL, READ, text="Grüße"))
+    at = sorted({min(c, len(whole)) for c in cuts} | {0, len(whole)})
+    chunks = [whole[a:b] for a, b in itertools.pairwise(at)]
+    assert b"".join(stream(answer_of(api), chunks)) == b"".join(stream(answer_of(api), [whole]))
+
+
+@every_api
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_small_chunks_give_the_same_bytes(api, size, end):
+    whole = b"".join(EVENTS[api](LS, FULL, READ, text="Now.")).replace(b"\n", end)
+    chunks = [whole[at : at + size] for at in range(0, len(whole), size)]
+    got = b"".join(stream(answer_of(api), chunks))
+    assert got == b"".join(stream(answer_of(api), [whole]))
+    assert b"call_1" not in got
+    assert b"toolu_1" not in got
+
+
+@every_api
+def test_a_call_above_the_limit_passes_as_it_is(api):
+    big = wire.bash("pytest " + "x" * 5000)
+    events = EVENTS[api](big, text="Now:")
+    answer = answer_of(api, lambda _c: Steer("m", "r", "h"), 2000)
+    assert b"".join(stream(answer, events)) == b"".join(events)
+    assert "2000 bytes" in answer.bypass_reason
+
+
+@every_api
+def test_an_event_above_the_limit_passes_as_it_is(api):
+    answer = answer_of(api, most=100)
+    chunk = b"data: " + b"x" * 200
+    assert answer.feed(chunk) == chunk
+    assert answer.feed(b"y\n\n") + answer.finish() == b"y\n\n"
+
+
+@every_api
+def test_a_fault_in_the_review_loses_nothing(api):
+    def review(_call):
+        raise ZeroDivisionError
+
+    events = EVENTS[api](LS, READ)
+    answer = answer_of(api, review)
+    assert b"".join(stream(answer, events)) == b"".join(events)
+    assert answer.bypass_reason == "unexpected ZeroDivisionError"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def damaged(draw, bodies):
+    """A document with one of its values replaced by something else."""
+    root = [copy.deepcopy(draw(st.sampled_from(bodies)))]
+    node, key = root, 0
+    while isinstance(node[key], dict | list) and node[key] and draw(st.integers(0, 9)):
+        node = node[key]
+        key = draw(st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node))))
+    if isinstance(node, dict) and draw(st.booleans()):
+        del node[key]
+    else:
+        node[key] = draw(JSON)
+    return root[0]
+
+
+def is_object(value):
+    return isinstance(value, dict)
+
+
+@every_api
+@calmly
+@given(st.data())
+def test_no_shape_of_a_body_breaks_the_review(api, data):
+    body = data.draw(damaged([BODIES[api](LS, FULL, READ, text="t")]).filter(is_object))
+    dialect = DIALECTS[api]
+    calls = dialect.list_calls(body)
+    shown, held = dialect.hold_calls(body, {call.id: "m" for call in calls if call.id})
+    request = dialect.build_request({}, body, held)
+    dialect.restore(data.draw(damaged([request]).filter(is_object)), lambda _anchors: (held,))
+    dialect.list_anchors(dialect.merge_answers(shown, body), dialect.count_answers(request))
+
+
+@every_api
+@calmly
+@given(st.data())
+def test_no_shape_of_an_event_breaks_the_review(api, data):
+    events = EVENTS[api](LS, FULL, READ, text="t")
+    at = data.draw(st.integers(0, len(events) - 1))
+    payload = parse_data(events[at])
+    if payload is not None:
+        events[at] = wire.data(data.draw(damaged([payload])))
+    answer = answer_of(api)
+    stream(answer, events)
+    assert answer.bypass_reason is None
+
+
+@every_api
+@pytest.mark.parametrize("depth", [100, 500, 900, 990, 1500, 5000, 50_000])
+def test_no_depth_of_arguments_breaks_an_answer(api, depth):
+    deep = json.loads("[" * 400 + "]" * 400)
+    whole = b"".join(EVENTS[api](("bash", {"a": deep, "command": "ls"}), text="t")).decode()
+    whole = whole.replace("[[[[", "[" * depth, 1).replace("]]]]", "]" * depth, 1).encode()
+    assert b"".join(stream(answer_of(api), [whole])) == whole
+
+
+# Streams of other providers
+
+
+def test_calls_with_the_same_index_are_told_apart_by_their_ids():
+    events = [*wire.chat_call_events(0, LS), *wire.chat_call_events(1, FULL)]
+    events = [event.replace(b'"index": 1, "id"', b'"index": 0, "id"') for event in events]
+    pieces = [event.replace(b'[{"index": 1', b'[{"index": 0') for event in events]
+    end = wire.chat_chunk({}, "tool_calls")
+    got = b"".join(stream(answer_of("chat"), [*pieces, end, b"data: [DONE]\n\n"]))
+    assert b"call_0" in got
+    assert b"call_1" not in got
+
+
+def test_a_chunk_that_holds_everything_is_taken_apart():
+    pieces = [{"index": at, **wire.chat_call(at, call)} for at, call in enumerate((FULL, LS))]
+    delta = {"role": "assistant", "content": "Now.", "tool_calls": pieces}
+    events = [wire.chat_chunk(delta, "tool_calls"), b"data: [DONE]\n\n"]
+    body = assemble("chat", b"".join(stream(answer_of("chat"), events)))
+    message = body["choices"][0]["message"]
+    assert message["content"] == "Now."
+    assert [entry["id"] for entry in message["tool_calls"]] == ["call_1"]
+    assert body["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_further_keys_of_a_streamed_call_are_kept():
+    """Gemini wants the signature back that its compatible API adds to a call."""
+    extra = {"extra_content": {"google": {"thought_signature": "S"}}}
+    delta = {"tool_calls": [{"index": 0, **wire.chat_call(0, FULL), **extra}]}
+    answer = answer_of("chat")
+    answer.feed(wire.chat_chunk(delta, "tool_calls"))
+    answer.feed(b"data: [DONE]\n\n")
+    held = answer.dialect.hold_calls(answer.assemble(), answer.messages)[1]
+    assert held.held[0].part == {**wire.chat_call(0, FULL), **extra}
+
+
+def test_a_response_that_never_says_that_an_item_is_done():
+    events = [e for e in wire.response_events(FULL) if b"output_item.done" not in e]
+    assert b"bash" not in b"".join(stream(answer_of("responses"), events))
+
+
+def test_a_block_that_never_ends_is_decided_before_the_message_does():
+    events = [e for e in wire.message_events(FULL) if b"content_block_stop" not in e]
+    assert b"bash" not in b"".join(stream(answer_of("messages"), events))
+
+
+def test_numbers_rise_after_a_removed_item():
+    found = stream(answer_of("responses"), wire.response_events(LS, FULL, READ, text="Now:"))
+    payloads = [parse_data(e + b"\n\n") for e in b"".join(found).split(b"\n\n")[:-1]]
+    numbers = [payload["sequence_number"] for payload in payloads]
+    assert numbers == sorted(set(numbers))
+    assert {p["output_index"] for p in payloads if "output_index" in p} == {0, 1, 2}
+    kinds = [item["type"] for item in payloads[-1]["response"]["output"]]
+    assert kinds == ["message", "function_call", "function_call"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "api"),
+    [
+        ("POST", "/v1/chat/completions", "chat"),
+        ("POST", "/openai/deployments/gpt/chat/completions", "chat"),
+        ("POST", "/v1/responses", "responses"),
+        ("POST", "/v1/responses/", "responses"),
+        ("POST", "/v1/messages", "messages"),
+        ("GET", "/v1/responses", None),
+        ("POST", "/v1/responses/resp_1/cancel", None),
+        ("POST", "/v1/messages/count_tokens", None),
+        ("POST", "/v1/threads/thread_1/messages", None),
+        ("GET", "/v1/models", None),
+    ],
+)
+def test_the_path_names_the_api(method, path, api):
+    assert find_api(method, path) == api
