@@ -11,7 +11,7 @@ from ci_agent_eval.model_traffic.formats.json_values import Json, parse_object, 
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender
 from ci_agent_eval.model_traffic.forwarding.upstream import ProviderError
 from ci_agent_eval.steering.proxy.dialect import Dialect
-from ci_agent_eval.steering.proxy.exchange import Continuation, Exchange
+from ci_agent_eval.steering.proxy.held_exchange import Continuation, HeldExchange
 from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
 from ci_agent_eval.steering.proxy.session_review import ProxyReview
@@ -42,13 +42,13 @@ class PreparedRequest:
 
     body: bytes
     session: str | None
-    exchange: Exchange | None
+    exchange: HeldExchange | None
     """None: the request is no JSON object, so that its answer is not reviewed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerReviewer:
-    """Reviews answers, and remembers what was held for later requests."""
+    """Reviews answers, and remembers held calls for later requests."""
 
     review: ProxyReview
     memory: ProxyMemory = field(default_factory=ProxyMemory)
@@ -65,7 +65,7 @@ class AnswerReviewer:
         number = dialect.count_answers(request)
         if session is not None and self._restore(dialect, request, session):
             body = render_compact_json(request)
-        exchange = Exchange(
+        exchange = HeldExchange(
             dialect,
             request,
             has_session=session is not None,
@@ -84,7 +84,9 @@ class AnswerReviewer:
             request.update(original)
             return False
 
-    def _remember(self, session: str | None, number: int, exchange: Exchange, merged: Json) -> None:
+    def _remember(
+        self, session: str | None, number: int, exchange: HeldExchange, merged: Json
+    ) -> None:
         if session is not None:
             self.memory.remember(session, number, exchange, merged)
 
@@ -113,7 +115,7 @@ class _ReviewedExchange:
 
     reviewer: AnswerReviewer
     session: str | None
-    exchange: Exchange
+    exchange: HeldExchange
     ask: AskModel
 
     async def send_stream(self, out: AnswerSender) -> None:

@@ -117,7 +117,7 @@ class Dialect(Protocol):
         """Return a request that lets the model answer with text only."""
 
     def merge_answers(self, shown: Json, body: Json) -> Json:
-        """Return one answer for the client: what it has seen already, and the next answer."""
+        """Return one answer for the client: the part that was sent already, and the next answer."""
 
     def count_answers(self, request: Json) -> int:
         """Return the number of the model's answers in a client's history."""

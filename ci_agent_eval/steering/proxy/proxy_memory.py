@@ -8,7 +8,7 @@ from functools import partial
 
 from ci_agent_eval.model_traffic.formats.json_values import Json
 from ci_agent_eval.steering.proxy.dialect import Dialect
-from ci_agent_eval.steering.proxy.exchange import Exchange
+from ci_agent_eval.steering.proxy.held_exchange import HeldExchange
 from ci_agent_eval.steering.proxy.held_history import HeldHistory
 from ci_agent_eval.steering.proxy.lru import LruCache
 from ci_agent_eval.steering.proxy.session_identity import SESSION_HEADER, identify_session
@@ -38,15 +38,15 @@ class ProxyMemory:
         is_restored = dialect.restore(request, partial(self._history.find, session))
         return self._responses.continue_request(request) or is_restored
 
-    def remember(self, session: str, number: int, exchange: Exchange, merged: Json) -> None:
-        """Record what was held behind an answer; `number` counts the answers before it."""
+    def remember(self, session: str, number: int, exchange: HeldExchange, merged: Json) -> None:
+        """Record the held calls behind an answer; `number` counts the answers before it."""
         held = exchange.answers
         if held:
             anchors = exchange.dialect.list_anchors(merged, number)
             self._history.remember(session, anchors, held)
         self.remember_responses(session, exchange)
 
-    def remember_responses(self, session: str, exchange: Exchange) -> None:
+    def remember_responses(self, session: str, exchange: HeldExchange) -> None:
         """Record the ids of the responses that the client may refer to."""
         for response_id in exchange.response_ids:
             self._sessions_by_response.put(response_id, session)
@@ -59,6 +59,6 @@ class ProxyMemory:
         """Forget the missing results of a conversation after the provider accepted a request."""
         self._responses.close_conversations(request)
 
-    def open_conversation(self, exchange: Exchange, results: list[Json]) -> None:
+    def open_conversation(self, exchange: HeldExchange, results: list[Json]) -> None:
         """Record results that a conversation at the provider needs if asking again fails."""
         self._responses.remember(exchange.request, [], results)

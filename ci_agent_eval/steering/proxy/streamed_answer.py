@@ -12,7 +12,7 @@ from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
 
 
 def review_calls(calls: ReviewedCalls, listed: list[ClientCall]) -> dict[str, str]:
-    """Return the messages of the calls to hold by their ids; calls need an id of their own."""
+    """Return the messages of the calls to hold by their ids; a call needs a unique id."""
     ids = [call.id for call in listed]
     return {
         call.id: message

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
 from ci_agent_eval.steering.proxy.dialects import DIALECTS, find_api
-from ci_agent_eval.steering.proxy.exchange import Exchange
+from ci_agent_eval.steering.proxy.held_exchange import HeldExchange
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
 from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
 from tests import llm_wire as wire
@@ -48,7 +48,7 @@ def answer_of(api, review=None, most=1_000_000):
     tools = {"bash", "shell", "local_shell"}
     calls = ReviewedCalls(SessionReview(review or review_once, lambda tool: tool in tools))
     dialect = DIALECTS[api]
-    exchange = Exchange(dialect, {}, True, lambda *_: None, lambda: 0.0)
+    exchange = HeldExchange(dialect, {}, True, lambda *_: None, lambda: 0.0)
     return StreamedAnswer(dialect, dialect.create_editor(), calls, most, exchange.complete)
 
 

@@ -28,13 +28,13 @@ class Continuation:
 
 
 @dataclass(slots=True)
-class Exchange:
+class HeldExchange:
     """The state of one request; `request` is the one that the provider got."""
 
     dialect: Dialect
     request: Json
     has_session: bool
-    remember: Callable[[Exchange, Json], None]
+    remember: Callable[[HeldExchange, Json], None]
     """Called with the client's complete answer before it is sent."""
     clock: Callable[[], float]
     answers: list[HeldAnswer] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Exchange:
         self.request = continuation.request
 
     def complete(self, body: Json) -> Json:
-        """Return the client's answer, of all answers, and remember what was held."""
+        """Return the client's answer, of all answers, and remember the held calls."""
         return self._finish(self._merge(body))
 
     def complete_shared(self, continuation: Continuation) -> Json:
