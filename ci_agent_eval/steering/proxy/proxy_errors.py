@@ -6,7 +6,8 @@ from ci_agent_eval.model_traffic.forwarding.upstream import ProviderError, Provi
 from ci_agent_eval.steering.proxy.error_response import ErrorResponse
 
 NO_WEBSOCKETS = ErrorResponse(
-    501,
+    # Codex falls back to HTTP at once only on this status.
+    426,
     "websocket_unsupported",
     "This proxy carries no WebSockets. Use the API over HTTP, where answers can be streamed, "
     "or go to the provider directly.",

@@ -61,7 +61,7 @@ def test_websockets_are_refused_with_a_sentence():
     )
     with Rig(answer({})) as rig:
         got = exchanged(rig, request.encode().replace(b"Upgrade\r\n", b"Upgrade, close\r\n", 1))
-    assert got.startswith(b"HTTP/1.1 501 ")
+    assert got.startswith(b"HTTP/1.1 426 ")
     assert b"This proxy carries no WebSockets." in got
     assert rig.asked == []
 
