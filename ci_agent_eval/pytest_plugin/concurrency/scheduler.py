@@ -179,9 +179,7 @@ class EpisodeScheduler:
         If it has ended already, the loop still makes a step, because the others wait for it.
         """
         try:
-            with alarm.guard_alarm(
-                lambda other: other in self._list_other_tasks(), self._loop.loop, self._deliver
-            ):
+            with alarm.guard_alarm(self._loop.loop, self._deliver):
                 if not task.is_running:
                     self._refill()
                     self._loop.step()
@@ -196,19 +194,20 @@ class EpisodeScheduler:
                 task.asyncio_task.cancel()
                 self._loop.run(_wait_for_cancelled([task.asyncio_task]))
             raise
-
-    def _list_other_tasks(self) -> set[asyncio.Task[None] | None]:
-        return {task.asyncio_task for task in self._ahead.values()}
+        finally:
+            if not isinstance(self._pending, pytest.exit.Exception):
+                self._pending = None  # an alarm for this item, which has ended
 
     def _deliver(self, error: BaseException) -> None:
-        self._pending = error
+        self._pending = self._pending or error
         if self._task_end is not None:
             self._loop.loop.call_soon_threadsafe(self._task_end.set)
 
     async def _wait_for_task_end(self) -> None:
         """Wait until any task has ended, or an alarm was delivered."""
         self._task_end = asyncio.Event()
-        await self._task_end.wait()
+        if self._pending is None:  # an alarm may have occurred in a step before this one
+            await self._task_end.wait()
         self._raise_pending()
 
     def _raise_pending(self) -> None:
@@ -220,6 +219,7 @@ class EpisodeScheduler:
         """Start episodes ahead up to the limits, in order, until one has to wait."""
         while (
             not self._must_stop()
+            and self._pending is None
             and self._running_count < self._concurrency
             and len(self._ahead) < AHEAD_FACTOR * self._concurrency
             and (item := self._find_next()) is not None

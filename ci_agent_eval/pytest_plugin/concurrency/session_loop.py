@@ -66,7 +66,7 @@ class SessionLoop:
         """
         tasks = self.running = []
         self._interruption = None
-        with self.around(), guard_alarm(lambda _: False, self.loop, self._interrupt):
+        with self.around(), guard_alarm(self.loop, self._interrupt):
             try:
                 return self._runner.run(_run_registered(coroutine, tasks), context=context)
             except BaseException:

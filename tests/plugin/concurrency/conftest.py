@@ -12,7 +12,7 @@ MEETING = '''
 import asyncio
 from contextlib import contextmanager
 
-DEADLINE_S = 120
+DEADLINE_S = 600
 
 _barriers = {}
 

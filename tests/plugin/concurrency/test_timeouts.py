@@ -33,7 +33,9 @@ def end():
 WATCH_TURNS = """
 import sys
 import pytest
+from ci_agent_eval.pytest_plugin.concurrency import alarm
 
+alarm.TICKS = {ticks}
 sys.path.insert(0, ".")
 import timer
 
@@ -49,9 +51,9 @@ def pytest_timeout_set_timer(item):
 def timed(suite):
     """Write tests that may import `timer`."""
 
-    def write(tests):
+    def write(tests, ticks=900):
         suite.pytester.makepyfile(timer=TIMER)
-        suite.write(tests, conftest=WATCH_TURNS)
+        suite.write(tests, conftest=WATCH_TURNS.format(ticks=ticks))
 
     return write
 
@@ -161,9 +163,65 @@ def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, timed, parties):
         assert "Timeout" in ran.episodes[f"test_slow[{number}]"].reason
 
 
+@pytest.mark.parametrize("call", ["raise_alarms()", "asyncio.create_task(raise_alarms())"])
+def test_the_code_of_others_is_not_interrupted_however_long_the_end_takes(suite, timed, call):
+    """As on a machine so slow that the timer ends again before the slow one has ended."""
+    timed(f"""
+        import asyncio
+        import signal
+        import timer
+
+        cleans_up, may_end = asyncio.Event(), asyncio.Event()
+
+        async def test_slow(episode):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cleans_up.set()
+                await may_end.wait()
+
+        async def raise_alarms():
+            signal.raise_signal(signal.SIGALRM)  # the time of the slow one is over
+            signal.raise_signal(signal.SIGALRM)  # a tick
+
+        async def test_other(episode):
+            await timer.running["test_slow"].wait()
+            try:
+                await {call}
+                await cleans_up.wait()
+                assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+            finally:
+                may_end.set()
+    """)
+    ran = suite.run_apart("--episode-concurrency=2", "--timeout=900")
+    ran.result.assert_outcomes(passed=1, failed=1)
+    assert "Timeout (>900.0s)" in ran.episodes["test_slow"].reason
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_a_setup_ahead_is_not_interrupted(suite, timed, kind):
+    timed(f"""
+        import asyncio
+        import signal
+        import pytest
+
+        @pytest.fixture
+        {kind} desk():
+            signal.raise_signal(signal.SIGALRM)
+            return "open"
+
+        async def test_slow(episode): await asyncio.Event().wait()
+        async def test_other(desk, episode): assert desk == "open"
+    """)
+    ran = suite.run_apart("--episode-concurrency=2", "--timeout=900")
+    ran.result.assert_outcomes(passed=1, failed=1)
+    assert "Timeout (>900.0s)" in ran.episodes["test_slow"].reason
+
+
 @pytest.mark.parametrize("blocks", ["first", "second"])
 def test_one_that_blocks_the_loop_for_ever_is_the_one_that_fails(suite, timed, blocks):
-    timed(f"""
+    timed(
+        f"""
         import asyncio
         import threading
         import pytest
@@ -176,11 +234,13 @@ def test_one_that_blocks_the_loop_for_ever_is_the_one_that_fails(suite, timed, b
             if name == "{blocks}":
                 # The second blocks the loop while the timer of the first runs.
                 await timer.end_at_turn_of("test_one[first]")
-                threading.Event().wait(100)
+                threading.Event().wait()
             await asyncio.sleep(0)
 
         async def test_last(episode): pass
-    """)
+    """,
+        ticks=1,
+    )
     ran = suite.run_apart("--episode-concurrency=2", "--timeout=100")
     outcomes = {name: e.outcome for name, e in ran.episodes.items()}
     assert outcomes[f"test_one[{blocks}]"] == "failed"
@@ -188,24 +248,34 @@ def test_one_that_blocks_the_loop_for_ever_is_the_one_that_fails(suite, timed, b
     assert "Timeout" in ran.episodes[f"test_one[{blocks}]"].reason
 
 
-def test_one_that_hangs_in_a_setup_ahead_of_its_turn(suite, timed):
-    timed("""
+@pytest.mark.parametrize(
+    "fixture",
+    [
+        "def blocks(): timer.end(); threading.Event().wait()",
+        "async def blocks(): timer.end(); await asyncio.Event().wait()",
+        "async def blocks(): timer.end(); threading.Event().wait()",
+    ],
+    ids=["sync", "async", "blocking-async"],
+)
+def test_one_that_hangs_in_a_setup_ahead_of_its_turn(suite, timed, fixture):
+    timed(
+        f"""
         import asyncio
         import threading
         import pytest
         import timer
 
         @pytest.fixture
-        def blocks():
-            timer.end()
-            threading.Event().wait(100)
+        {fixture}
 
         async def test_first(episode):
             await asyncio.sleep(0)
 
         async def test_second(blocks, episode): pass
         async def test_last(episode): pass
-    """)
+        """,
+        ticks=1,
+    )
     ran = suite.run_apart("--episode-concurrency=2", "--timeout=100")
     outcomes = {name: e.outcome for name, e in ran.episodes.items()}
     # The time of the first, which could not go on either, is over too.
