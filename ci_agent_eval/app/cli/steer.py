@@ -179,12 +179,22 @@ def _find_settings(agent: str, *, project: bool) -> tuple[AgentSettings, Path]:
     help="YAML configuration file of the hook; default: none.",
 )
 def install_into_settings(agent: str, config: Path | None, *, project: bool) -> int:
-    """Add the hook to a coding agent's settings; everything else stays."""
-    from ci_agent_eval.steering.hook.install import build_hook_command, find_program, install_hook
+    """Add the hook to a coding agent's settings; everything else stays.
+
+    A project without agent-eval-steering.yaml gets one, unless --config names another file.
+    """
+    from ci_agent_eval.steering.hook.install import (
+        build_hook_command,
+        create_settings,
+        find_program,
+        install_hook,
+    )
 
     require_packages("steering", "steering", "tree_sitter", "tree_sitter_bash")
     settings, path = _find_settings(agent, project=project)
     options = {} if config is None else {"config": str(config.resolve())}
+    if project and config is None and (created := create_settings(Path.cwd())):
+        click.echo(f"{created}: new settings of steering")
     changed = install_hook(settings, path, build_hook_command(find_program(), agent, options))
     click.echo(f"{path}: the hook is {'in it now' if changed else 'in it already'}")
     if settings.next_step:

@@ -19,8 +19,14 @@ from ci_agent_eval.steering.hook.opencode_plugin import (
     render_plugin,
     require_own_plugin,
 )
+from ci_agent_eval.steering.locations import CONFIG_NAME
 
 OPENCODE = "opencode"
+_NEW_SETTINGS = """\
+# Settings of `agent-eval steer`.
+session:
+  bare_directory: covers_testpaths
+"""
 
 
 def find_program() -> Path:
@@ -50,6 +56,16 @@ def install_hook(agent: AgentSettings, path: Path, command: str) -> bool:
     if agent.name == OPENCODE:
         return _edit_file(path, lambda text: _replace_plugin(text, render_plugin(command)))
     return _edit_file(path, lambda text: add_hook(text, command, agent))
+
+
+def create_settings(folder: Path) -> Path | None:
+    """Write the settings of a project without any; return the new file. Raises InputError."""
+    path = folder / CONFIG_NAME
+    with _describe_errors(path):
+        if path.exists():
+            return None
+        path.write_text(_NEW_SETTINGS, encoding="utf-8")
+    return path
 
 
 def uninstall_hook(agent: AgentSettings, path: Path) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
 from ci_agent_eval.steering.hook.install import read_hook_commands
+from ci_agent_eval.steering.settings_loader import parse_steering_settings
 
 SETTINGS = '{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n'
 
@@ -47,12 +48,36 @@ def test_a_projects_settings(steer, tmp_path):
     done = steer("install", "--for", "claude-code", "--project")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{path}: the hook is in it now\n"
+    assert f"{path}: the hook is in it now\n" in done.stdout
     (command,) = commands(path)
     assert shlex.split(command)[1:] == [
         "steer", "hook", "--for", "claude-code", "--enable-pytest-full-suite-steering"
     ]  # fmt: skip
     assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
+
+
+def test_a_project_without_settings_of_steering_gets_some(steer, tmp_path):
+    path = tmp_path / "app/agent-eval-steering.yaml"
+
+    done = steer("install", "--for", "claude-code")
+
+    assert f"{path}: new settings of steering\n" in done.stdout
+    settings = parse_steering_settings(path.read_text(), "new")
+    assert settings.rules.bare_directory == "covers_testpaths"
+    path.write_text("session: {}\n")
+    assert "new settings" not in steer("install", "--for", "codex").stdout
+    assert path.read_text() == "session: {}\n"
+    steer("uninstall", "--for", "claude-code")
+    assert path.exists()
+
+
+def test_no_settings_of_steering_are_written_for_a_user_or_beside_named_ones(steer, tmp_path):
+    (tmp_path / "steer.yaml").write_text("session: {}\n")
+
+    steer("install", "--for", "claude-code", "--user")
+    steer("install", "--for", "claude-code", "--config", "../steer.yaml")
+
+    assert list(tmp_path.rglob("agent-eval-steering.yaml")) == []
 
 
 @pytest.mark.parametrize("scope", ["--user", "--project"])
@@ -165,7 +190,7 @@ def test_each_agents_hook_is_installed_works_and_is_removed(steer, tmp_path, age
     done = steer("install", "--for", agent, scope)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"{path}: the hook is in it now\n")
+    assert f"{path}: the hook is in it now\n" in done.stdout
     assert "in it already" in steer("install", "--for", agent, scope).stdout
     command, *others = read_hook_commands(AGENT_SETTINGS[agent], path)
     assert set(others) <= {command}
