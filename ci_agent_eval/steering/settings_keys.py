@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, get_args
@@ -11,7 +11,9 @@ from typing import Any, get_args
 from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.model import BareDirectory
+from ci_agent_eval.steering.policy.runner_program import RunnerProgram
 from ci_agent_eval.steering.policy.settings import GENERAL_PRIORITY, GeneralRule, SteeringSettings
+from ci_agent_eval.steering.runners import RUNNER_NAMES, find_runners, load_runners
 
 SECTION = "session"
 NESTED = "tool_call_reactor"
@@ -55,9 +57,13 @@ def _merge_tables(
 def _refuse_unknown(table: Mapping[str, LocatedValue], known: tuple[str, ...], prefix: str) -> None:
     for key, located in table.items():
         if key not in known:
-            nearest = get_close_matches(key, known, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
+            hint = _suggest(key, known, "known keys")
             raise LocatedProblem(located.line, f"unknown key {prefix + key!r}; {hint}")
+
+
+def _suggest(name: str, known: Sequence[str], label: str = "known") -> str:
+    nearest = get_close_matches(name, known, n=1)
+    return f"did you mean {nearest[0]!r}?" if nearest else f"{label}: {', '.join(known)}"
 
 
 def _build_error(located: LocatedValue, name: str, requirement: str) -> LocatedProblem:
@@ -128,6 +134,16 @@ def _read_dangerous_sets(located: LocatedValue, name: str) -> tuple[str, ...]:
                 located.line, f"{name}: unknown {each!r}; known: {', '.join(DANGEROUS_SETS)}"
             )
     return names
+
+
+def _read_runners(located: LocatedValue, name: str) -> tuple[RunnerProgram, ...]:
+    names = _read_texts(located, name)
+    for each in names:
+        if each not in RUNNER_NAMES:
+            raise LocatedProblem(
+                located.line, f"{name}: unknown {each!r}; {_suggest(each, RUNNER_NAMES)}"
+            )
+    return load_runners(dict.fromkeys(names))
 
 
 def _read_rules(located: LocatedValue, name: str) -> tuple[GeneralRule, ...]:
@@ -214,6 +230,14 @@ def _set_rule_field(field: str, read: Callable[[LocatedValue, str], Any]) -> Key
     return set_it
 
 
+def _set_aliases(settings: SteeringSettings, located: LocatedValue, name: str) -> SteeringSettings:
+    aliases = _read_texts(located, name)
+    rules = replace(
+        settings.rules, aliases=aliases, alias_runners=load_runners(find_runners(aliases))
+    )
+    return replace(settings, rules=rules)
+
+
 KEYS: Mapping[str, KeyReader] = {
     "pytest_full_suite_steering_enabled": _set_field("enabled", _read_bool),
     "pytest_full_suite_steering_message": _set_field("message", _read_text),
@@ -221,7 +245,8 @@ KEYS: Mapping[str, KeyReader] = {
     "session_state_ttl": _set_field("ttl", _read_seconds),
     "pytest_full_suite_bare_directory": _set_rule_field("bare_directory", _read_bare_switch),
     "bare_directory": _set_rule_field("bare_directory", _read_bare_directory),
-    "pytest_full_suite_aliases": _set_rule_field("aliases", _read_texts),
+    "pytest_full_suite_aliases": _set_aliases,
+    "runners": _set_rule_field("runners", _read_runners),
     "pytest_full_suite_max_collected": _set_rule_field(
         "max_collected", lambda located, name: _read_integer(located, name, minimum=0)
     ),

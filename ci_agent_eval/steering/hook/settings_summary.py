@@ -71,7 +71,7 @@ def store_summary(files: HookFiles, text: str, settings: SteeringSettings) -> No
     """Store the summary for its owner only. Raises OSError."""
     summary = {
         "made_from": _get_origin(text),
-        "commands": settings.rules.aliases,
+        "commands": settings.rules.commands,
         "dangerous": bool(settings.dangerous),
         "has_rules": bool(settings.general),
     }

@@ -39,7 +39,7 @@ def detect_in_text(
     is_long = len(plain) > MAX_TEXT_CHARACTERS
     if is_long and (shell != "bash" or not _is_mostly_heredocs(plain)):
         return _build_unread_result()
-    if not may_run_tests(plain, rules.aliases):
+    if not may_run_tests(plain, rules.commands):
         return DetectionResult(False, False, _NOT_NAMED)
     return _detect_in_layers([ShellScript(plain, shell)], plain, rules, folder)
 
@@ -54,7 +54,7 @@ def detect_in_argv(
     if sum(map(len, plain)) > MAX_TEXT_CHARACTERS:
         return _build_unread_result()
     text = " ".join(plain)
-    if not may_run_tests(text, rules.aliases):
+    if not may_run_tests(text, rules.commands):
         return DetectionResult(False, False, _NOT_NAMED)
     return _detect_in_layers([ShellCommand(make_words(*plain))], text, rules, folder)
 

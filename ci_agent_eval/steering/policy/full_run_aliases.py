@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.steering.policy.pytest_arguments import SuiteSelection, classify_pytest_arguments
+from ci_agent_eval.steering.policy.runner_commands import classify_runner_command
 from ci_agent_eval.steering.policy.words import ShellCommand, Word, get_program_name
 
 _ANY_ORDER = frozenset({"make", "gmake", "just", "task", "rake"})
@@ -23,11 +24,14 @@ def classify_alias(
     """Classify a command that the settings name as an alias; None for other commands.
 
     Arguments after `--`, or in a value such as `ARGS="-k name"`, may narrow the run as they
-    narrow pytest.
+    narrow pytest; a runner with its own rules, such as cargo, follows these.
     """
     for alias in rules.aliases:
         if not _matches_alias(command.words, alias.split()):
             continue
+        own = classify_runner_command(command, directory, rules, rules.alias_runners)
+        if own is not None and own.reach != "full":
+            return own
         info_option = next(
             (word.text for word in command.words[1:] if word.text in _INFO_OPTIONS), None
         )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ci_agent_eval.steering.policy.runner_program import RunnerProgram
+
 Shell = Literal["bash", "powershell", "cmd"]
 
 SuiteCounter = Callable[[tuple[str, ...]], int | None]
@@ -89,7 +91,9 @@ class Rules:
     `aliases`: commands (words separated by blanks, such as `make test`) that count as full
     runs. `max_collected`: a targeted run with more tests, as returned by `count`, is a full run.
     `shell_tools`: further tools that run bash, with the names of the arguments that contain the
-    command; without names, the argument names of the known tools apply.
+    command; without names, the argument names of the known tools apply. `runners`: programs of
+    other test runners whose full runs count. `alias_runners`: programs that know what narrows an
+    alias, such as `cargo test`.
     """
 
     bare_directory: BareDirectory = "targeted"
@@ -98,6 +102,13 @@ class Rules:
     count: SuiteCounter | None = None
     find_project: ProjectFinder | None = None
     shell_tools: ShellTools = field(default_factory=dict, hash=False)
+    runners: tuple[RunnerProgram, ...] = ()
+    alias_runners: tuple[RunnerProgram, ...] = ()
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Commands besides pytest that may count as full runs, for the fast filter."""
+        return (*self.aliases, *(each for program in self.runners for each in program.mentions))
 
 
 @dataclass(frozen=True, slots=True)

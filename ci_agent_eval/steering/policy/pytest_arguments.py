@@ -184,7 +184,7 @@ def _parse_arguments(words: Sequence[Word]) -> _ParsedArguments:
             break
         if word.text.startswith("-") and len(word.text) > 1:
             at = _take_option(arguments, words, at)
-        elif word.known or not _OPTIONS_BY_NAME.match(word.text):
+        elif not is_option_variable(word):
             arguments.targets.append(word)
     return arguments
 
@@ -224,6 +224,11 @@ def _take_values(arguments: _ParsedArguments, name: str, words: Sequence[Word], 
         end += 1
     arguments.values.append((name, words[at] if end > at else None))
     return end
+
+
+def is_option_variable(word: Word) -> bool:
+    """Return whether a word is a variable that contains options, judging by its name."""
+    return not word.known and _OPTIONS_BY_NAME.match(word.text) is not None
 
 
 def _is_option(word: Word) -> bool:

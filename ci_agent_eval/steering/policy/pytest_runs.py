@@ -10,6 +10,7 @@ from ci_agent_eval.steering.policy.full_run_aliases import classify_alias
 from ci_agent_eval.steering.policy.model import Rules, RunIntent
 from ci_agent_eval.steering.policy.option_parser import Layer
 from ci_agent_eval.steering.policy.pytest_arguments import SuiteSelection, classify_pytest_arguments
+from ci_agent_eval.steering.policy.runner_commands import classify_runner_command
 from ci_agent_eval.steering.policy.scope_changes import update_scope
 from ci_agent_eval.steering.policy.unwrap import unwrap_command
 from ci_agent_eval.steering.policy.words import (
@@ -102,6 +103,10 @@ def _classify_command(
 ) -> SuiteSelection | None:
     if not command.words:
         return None
+    if rules.runners:
+        selection = classify_runner_command(command, scope.directory, rules, rules.runners)
+        if selection is not None:
+            return selection
     if rules.aliases:
         selection = classify_alias(command, scope.directory, rules)
         if selection is not None:

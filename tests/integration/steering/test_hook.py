@@ -470,3 +470,18 @@ def test_the_help_names_all_options(hook):
 )  # fmt: skip
 def test_options_are_read_and_what_is_wrong_is_kept_to_be_said(words, expected):
     assert vars(parse_hook_options(words)) == vars(expected)
+
+
+def test_a_runner_of_the_settings_is_denied_once_and_its_narrowed_runs_never(hook, tmp_path):
+    (tmp_path / "agent-eval-steering.yaml").write_text(
+        "session: {pytest_full_suite_steering_enabled: true, runners: [cargo]}\n"
+    )
+
+    def denies(command):
+        return is_denied(hook(renamed(CLAUDE, command)))
+
+    assert denies("cargo test 2>&1 | tail")
+    assert not denies("cargo test parser")
+    assert not denies("cargo test -q")
+    assert not denies("go test ./...")
+    assert not denies("ls")

@@ -16,6 +16,7 @@ from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
+from ci_agent_eval.steering.runners import load_runners
 from ci_agent_eval.steering.settings_loader import load_steering_settings, parse_steering_settings
 
 ENABLED = "PYTEST_FULL_SUITE_STEERING_ENABLED"
@@ -75,6 +76,7 @@ def test_all_other_keys():
 session:
   pytest_full_suite_bare_directory: true
   pytest_full_suite_aliases: [make test, tox]
+  runners: [cargo, cargo, go]
   pytest_full_suite_max_collected: 200
   dangerous_commands_enabled: true
   steering_rules:
@@ -87,6 +89,8 @@ session:
     assert not settings.enabled
     assert settings.rules.bare_directory == "full"
     assert settings.rules.aliases == ("make test", "tox")
+    assert settings.rules.alias_runners == load_runners(["tox"])
+    assert settings.rules.runners == load_runners(["cargo", "go"])
     assert settings.rules.max_collected == 200
     assert settings.dangerous == tuple(DANGEROUS_SETS)
     assert settings.general == (
@@ -190,6 +194,10 @@ BAD = {
     "must be a list of texts (given: 'tox')",
     "session:\n  pytest_full_suite_max_collected: -1\n": "steer.yaml:2: "
     "pytest_full_suite_max_collected: must be a whole number from 0 to 1000000 (given: -1)",
+    "session:\n  runners: [go, crago]\n": "steer.yaml:2: runners: unknown 'crago'; did you mean "
+    "'cargo'?",
+    "session:\n  runners: [x]\n": "steer.yaml:2: runners: unknown 'x'; known: cargo, go, mvn, npm, tox",
+    "session:\n  runners: cargo\n": "steer.yaml:2: runners: must be a list of texts (given: 'cargo')",
     "session:\n  dangerous_commands: [rm]\n": "steer.yaml:2: dangerous_commands: unknown 'rm'; "
     "known: delete-root, force-push, disk-write, discard-work",
     "session:\n  steering_rules:\n    - name: a\n      message: b\n": "steer.yaml:3: "

@@ -1,0 +1,67 @@
+"""Rules of test runners other than pytest, in a data file for each."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ci_agent_eval.steering.policy.runner_program import RunnerProgram
+
+RUNNER_NAMES = ("cargo", "go", "mvn", "npm", "tox")
+"""The runners that the settings can switch on; each has a file `NAME.toml`."""
+
+_OPTION_SETS = (
+    "valued", "optional", "narrowing", "nothing", "selecting", "whole", "whole_values", "goals",
+    "wrappers",
+)  # fmt: skip
+"""The keys whose values are words separated by blanks."""
+_OTHER_KEYS = ("required", "takes_targets", "passes_to")
+
+
+def load_runners(names: Iterable[str]) -> tuple[RunnerProgram, ...]:
+    """Return the programs of runners, with their rules."""
+    return tuple(program for name in names for program in _load_runner(name))
+
+
+def find_runners(commands: Iterable[str]) -> tuple[str, ...]:
+    """Return the runners whose programs the commands start with, such as `cargo test`."""
+    programs = {command.split()[0] for command in commands if command.split()}
+    return tuple(
+        name
+        for name in RUNNER_NAMES
+        if any(programs.intersection(program.names) for program in _load_runner(name))
+    )
+
+
+@cache
+def _load_runner(name: str) -> tuple[RunnerProgram, ...]:
+    text = files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    document = tomllib.loads(text)
+    tables = {table["names"][0]: table for table in document["programs"]}
+    return tuple(
+        _build_program(name, document["mentions"], table, tables.get(table.get("include"), {}))
+        for table in tables.values()
+    )
+
+
+def _build_program(
+    runner: str, mentions: list[str], table: Mapping[str, Any], included: Mapping[str, Any]
+) -> RunnerProgram:
+    """Build a program from its table, with the options of the included one but the excluded."""
+    excluded = set(table.get("excluded", "").split())
+    options: dict[str, Any] = {
+        key: frozenset({*table.get(key, "").split(), *included.get(key, "").split()} - excluded)
+        for key in _OPTION_SETS
+    }
+    return RunnerProgram(
+        runner=runner,
+        names=tuple(table["names"]),
+        mentions=tuple(mentions),
+        commands=table["commands"],
+        style=table.get("style", included.get("style", "posix")),
+        **options,
+        **{key: table[key] for key in _OTHER_KEYS if key in table},
+    )
