@@ -37,16 +37,17 @@ def find_advice(folder: Path, environ: Mapping[str, str], run: DetectionResult) 
     Takes at most about TIME_LIMIT_S.
     """
     try:
+        folder = folder.resolve()
         base = (folder / (_get_start(run) or ".")).resolve()
         tree = find_working_tree(base, environ, Deadline(TIME_LIMIT_S))
         passed = _find_passed_run(base, tree, run)
-        return Advice(passed=passed) if passed else Advice(_find_command(base, tree, run))
+        return Advice(passed=passed) if passed else Advice(_find_command(folder, base, tree, run))
     except (OSError, subprocess.SubprocessError, ValueError):
         return NO_ADVICE
 
 
 def _get_start(run: DetectionResult) -> str | None:
-    """Return the folder of the first full run, such as that of a `cd`; None if unknown."""
+    """Return the project or folder of the first full run; None if unknown."""
     return run.intents[0].folder if run.intents else None
 
 
@@ -60,16 +61,20 @@ def _find_passed_run(base: Path, tree: GitWorkingTree, run: DetectionResult) -> 
     return record.describe(run.intents[0].selection, tree.compute_digest(), time.time())
 
 
-def _find_command(base: Path, tree: GitWorkingTree, run: DetectionResult) -> str | None:
+def _find_command(
+    folder: Path, base: Path, tree: GitWorkingTree, run: DetectionResult
+) -> str | None:
+    """Return the command; it changes to `base` unless `folder` is in there already."""
     prefix = _get_pytest_prefix(run.command)
     if prefix is None:
         return None
-    paths = [os.path.relpath(tree.top / path, base) for path in _find_tests(tree)]
+    start = folder if folder.is_relative_to(base) else base
+    paths = [os.path.relpath(tree.top / path, start) for path in _find_tests(tree)]
     command = _build_command(prefix, paths)
-    start = _get_start(run) or "."
-    if command is None or start == ".":
+    if command is None or start == folder:
         return command
-    return f"{shlex.join(['cd', start])} && {command}" if _is_plain_path(start) else None
+    target = str(base.relative_to(folder) if base.is_relative_to(folder) else base)
+    return f"{shlex.join(['cd', target])} && {command}" if _is_plain_path(target) else None
 
 
 def _find_tests(tree: GitWorkingTree) -> Collection[str]:

@@ -158,11 +158,16 @@ def test_paths_are_relative_to_the_folder_of_the_command(changed):
     assert changed.advise(folder="shop") == "pytest ../tests/test_prices.py"
 
 
-def test_the_command_changes_the_folder_as_the_agents_own(changed, tmp_path):
+@pytest.mark.parametrize(
+    ("folder", "start"), [("..", "cd project && "), ("../away", "cd {project} && "), ("shop", "")]
+)
+def test_the_command_changes_to_the_project_if_it_has_to(changed, folder, start):
+    (changed.folder / "../away").mkdir()
     run = detect_in_text(f"cd '{changed.folder}' && uv run pytest -q | tail")
 
-    found = find_advice(tmp_path, changed.environ, run)
-    assert found.command == f"cd {changed.folder} && uv run pytest tests/test_prices.py"
+    found = find_advice(changed.folder / folder, changed.environ, run).command
+    tests = "../tests" if folder == "shop" else "tests"
+    assert found == f"{start.format(project=changed.folder)}uv run pytest {tests}/test_prices.py"
 
 
 def test_new_and_deleted_and_committed_files_count(project):
