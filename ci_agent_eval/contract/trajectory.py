@@ -45,6 +45,10 @@ def sum_tokens(usages: Iterable[TokenUsage]) -> TokenUsage:
     )
 
 
+TestRunExtent = Literal["full", "targeted"]
+"""Extent of a run of pytest: the whole suite, or selected tests."""
+
+
 class ToolCall(FrozenModel):
     """One tool call; it has a result, an error, or neither while it is open."""
 
@@ -56,6 +60,11 @@ class ToolCall(FrozenModel):
     duration_ms: Amount | None = None
     steered_by: str | None = None
     """Steering handler that blocked the call; the tool never ran and `result` is its message."""
+    test_run: TestRunExtent | None = Field(
+        default=None,
+        description="extent of the pytest run that steering recognised in the call, also if it was "
+        "blocked; unset: none, or the run was not steered",
+    )
     result_unseen: bool = Field(
         default=False,
         description="the model traffic has no result of it: the run ended before, or the framework "

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from ci_agent_eval.contract.trajectory import TestRunExtent
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.errors import missing_package_error
+from ci_agent_eval.steering.policy.call_ledger import CallKind
 from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.reactor import Reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
@@ -40,6 +42,17 @@ class AnswerWarnedCommands:
         return normal in self._fresh
 
 
+@dataclass
+class LatestTestRun:
+    """A ledger that knows the extent of the latest call's test run."""
+
+    extent: TestRunExtent | None = None
+
+    def record_call(self, session: str, call: ToolCallRequest, kind: CallKind, now: float) -> None:  # noqa: ARG002 - a CallLedger
+        """Set the extent of a call."""
+        self.extent = "targeted" if kind == "targeted" else "full"
+
+
 @dataclass(frozen=True)
 class Guard:
     """Reviews the calls of one episode over all of its runs."""
@@ -48,10 +61,13 @@ class Guard:
     warned: AnswerWarnedCommands
     session: str
     clock: Clock
+    test_run: LatestTestRun
+    """The test run of the call that was reviewed last."""
 
     def review(self, call: ToolCallRequest, answer: object) -> Steer | None:
         """Return the steer of a held-back call, or None; `answer` identifies its response."""
         self.warned.set_answer(answer)
+        self.test_run.extent = None
         decision = self.reactor.review(call, self.session, self.clock())
         return decision if isinstance(decision, Steer) else None
 
@@ -72,5 +88,6 @@ def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Gu
     # The agent's tools run in this process, so relative folders are those of its current folder.
     find_project = build_project_finder(Path.cwd())
     warned = AnswerWarnedCommands(InMemoryWarnedCommands(settings.ttl))
-    reactor = build_reactor(settings, warned, find_project=find_project)
-    return Guard(reactor, warned, episode_id, clock)
+    test_run = LatestTestRun()
+    reactor = build_reactor(settings, warned, find_project=find_project, ledger=test_run)
+    return Guard(reactor, warned, episode_id, clock, test_run)

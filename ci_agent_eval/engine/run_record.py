@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -16,6 +16,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
+from ci_agent_eval.contract.trajectory import TestRunExtent
 from ci_agent_eval.engine.cassette.tool_player import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import Clock
@@ -50,7 +51,8 @@ class RunRecord(RunNotes):
         self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None
     ) -> None:
         """Record the result and duration of a call."""
-        self.calls[self.response_count, clean_text(call_id or "")] = CallNote(
+        self._update_note(
+            call_id,
             duration_ms=convert_to_ms(self.clock() - started),
             result=to_jsonable(result),
             error=error,
@@ -58,9 +60,15 @@ class RunRecord(RunNotes):
 
     def add_held_call(self, call_id: str | None, message: str, handler: str) -> None:
         """Record a held-back call and the message that the agent got as its result."""
-        self.calls[self.response_count, clean_text(call_id or "")] = CallNote(
-            result=clean_text(message), steered_by=handler
-        )
+        self._update_note(call_id, result=clean_text(message), steered_by=handler)
+
+    def add_test_run(self, call_id: str | None, extent: TestRunExtent) -> None:
+        """Record the extent of a call's pytest run."""
+        self._update_note(call_id, test_run=extent)
+
+    def _update_note(self, call_id: str | None, **fields: Any) -> None:
+        key = self.response_count, clean_text(call_id or "")
+        self.calls[key] = replace(self.calls.get(key, CallNote()), **fields)
 
 
 @dataclass

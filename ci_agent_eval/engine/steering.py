@@ -34,6 +34,8 @@ class SteeredToolset(WrapperToolset[Any]):
         """Call the tool, or return the message of a held-back call."""
         call = build_policy_call(name, tool_args, self.programs)
         steer = self.guard.review(call, (id(self.record), self.record.response_count))
+        if (extent := self.guard.test_run.extent) is not None:
+            self.record.add_test_run(ctx.tool_call_id, extent)
         if steer is None:
             return await super().call_tool(name, tool_args, ctx, tool)
         self.record.add_held_call(ctx.tool_call_id, steer.message, steer.handler)

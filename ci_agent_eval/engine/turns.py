@@ -25,7 +25,14 @@ from pydantic_ai.messages import (
 )
 
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
-from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn, sum_tokens
+from ci_agent_eval.contract.trajectory import (
+    Role,
+    TestRunExtent,
+    TokenUsage,
+    ToolCall,
+    Turn,
+    sum_tokens,
+)
 from ci_agent_eval.engine import response_stamp
 
 CallKey = tuple[int, str]
@@ -44,6 +51,8 @@ class CallNote:
     error: str | None = None
     steered_by: str | None = None
     """The handler that held back the call."""
+    test_run: TestRunExtent | None = None
+    """Extent of the pytest run that steering recognised."""
 
 
 @dataclass
@@ -244,7 +253,11 @@ def _add_notes(turn: Turn, notes: Mapping[CallKey, CallNote], answer: int) -> Tu
 def _add_note(call: ToolCall, note: CallNote | None) -> ToolCall:
     if note is None:
         return call
-    fields: dict[str, Any] = {"duration_ms": note.duration_ms, "steered_by": note.steered_by}
+    fields: dict[str, Any] = {
+        "duration_ms": note.duration_ms,
+        "steered_by": note.steered_by,
+        "test_run": note.test_run,
+    }
     if call.result is None and call.error is None:
         fields |= {"result": note.result, "error": note.error}
     return call.model_copy(update=fields)

@@ -19,6 +19,7 @@ from ci_agent_eval.render.html.conversation import ConversationWriter
 from ci_agent_eval.render.html.embed import drop_empty, embed_json
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.html.test_runs import list_test_runs
 from ci_agent_eval.render.numbers import count_noun, format_count
 
 Row = dict[str, Any]
@@ -155,6 +156,7 @@ def _list_figures(record: EpisodeRecord, episode: Mapping[str, Any]) -> Iterator
         yield f"rate limited {count_noun(record.calls.rate_limited, 'time')}"
     if record.calls.misses:
         yield count_noun(record.calls.misses, "cassette miss", "cassette misses")
+    yield from list_test_runs(episode.get("trajectory", {}).get("turns", ()))
     if (judge := episode.get("judge")) is not None:
         yield count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")
 

@@ -54,6 +54,9 @@ def test_a_full_run_is_held_back_once_and_the_agent_reads_why():
     )
     assert [targeted.steered_by, again.steered_by] == [None, None]
     assert again.result == "ran pytest  -q"
+    assert [c.test_run for c in calls_of(result)] == ["full", "targeted", "full"]
+    assert first.duration_ms is None
+    assert None not in (targeted.duration_ms, again.duration_ms)
 
 
 def test_without_it_nothing_is_held_back():
@@ -61,6 +64,7 @@ def test_without_it_nothing_is_held_back():
     result = run(steps("pytest"), shell.bash)
     assert shell.ran == ["pytest"]
     assert calls_of(result)[0].steered_by is None
+    assert calls_of(result)[0].test_run is None
 
 
 def test_a_held_call_is_no_retry_and_no_error():
