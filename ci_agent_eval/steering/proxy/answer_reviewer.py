@@ -96,7 +96,11 @@ class AnswerReviewer:
         """Send an answer to the client, and in place of one with held calls only the next one."""
         exchange = prepared.exchange
         if exchange is None or not out.is_readable:
-            _log_unreviewed(None if out.is_readable else "its content coding is unknown here")
+            _log_unreviewed(
+                "its content coding is unknown here"
+                if exchange is not None
+                else "its request is no JSON object"
+            )
             await out.pass_through()
             return
         self.memory.close_conversations(exchange.request)

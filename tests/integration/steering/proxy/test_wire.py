@@ -163,11 +163,12 @@ def test_errors_are_not_reviewed(api):
 
 @every_api
 @pytest.mark.parametrize("body", [b"", b"no json", b"[1]", zlib.compress(b"{}")])
-def test_requests_that_are_no_json_pass_and_their_answers_too(api, body):
+def test_requests_that_are_no_json_pass_and_their_answers_too(api, body, caplog):
     with Rig(answer(BODY[api](FULL))) as rig:
         assert post(rig, PATHS[api], body).json() == BODY[api](FULL)
         named = post(rig, PATHS[api], body, headers={"x-session-id": "s"})
     assert named.json() == BODY[api](FULL)
+    assert caplog.text.count("an answer passed without review: its request is no JSON") == 2
     assert [asked.body for asked in rig.asked] == [body, body]
 
 

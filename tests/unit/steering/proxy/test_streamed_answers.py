@@ -279,6 +279,15 @@ def test_a_block_that_never_ends_is_decided_before_the_message_does():
     assert b"bash" not in b"".join(stream(answer_of("messages"), events))
 
 
+def test_a_last_event_without_the_output_stays_as_it_is():
+    """Codex's own backend leaves the output out."""
+    events = wire.response_events(LS)
+    last = parse_data(events[-1])
+    last["response"]["output"] = []
+    events[-1] = wire.data(last, last["type"])
+    assert b"".join(stream(answer_of("responses"), events)) == b"".join(events)
+
+
 def test_numbers_rise_after_a_removed_item():
     found = stream(answer_of("responses"), wire.response_events(LS, FULL, READ, text="Now:"))
     payloads = [parse_data(e + b"\n\n") for e in b"".join(found).split(b"\n\n")[:-1]]
