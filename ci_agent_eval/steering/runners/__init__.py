@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from ci_agent_eval.steering.policy.runner_program import RunnerProgram
@@ -29,17 +28,25 @@ def load_runners(names: Iterable[str]) -> tuple[RunnerProgram, ...]:
 def find_runners(commands: Iterable[str]) -> tuple[str, ...]:
     """Return the runners whose programs the commands start with, such as `cargo test`."""
     programs = {command.split()[0] for command in commands if command.split()}
-    return tuple(
-        name
-        for name in RUNNER_NAMES
-        if any(programs.intersection(program.names) for program in _load_runner(name))
-    )
+    return tuple(name for name in RUNNER_NAMES if _has_program(name, programs))
+
+
+def _has_program(name: str, programs: set[str]) -> bool:
+    # Parsing the five files takes longer than reading the settings.
+    if not any(f'"{program}"' in _read_rules_file(name) for program in programs):
+        return False
+    return any(programs.intersection(program.names) for program in _load_runner(name))
+
+
+def _read_rules_file(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8")
 
 
 @cache
 def _load_runner(name: str) -> tuple[RunnerProgram, ...]:
-    text = files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    document = tomllib.loads(text)
+    import tomllib  # noqa: PLC0415 - most settings name no runner
+
+    document = tomllib.loads(_read_rules_file(name))
     tables = {table["names"][0]: table for table in document["programs"]}
     return tuple(
         _build_program(name, document["mentions"], table, tables.get(table.get("include"), {}))
