@@ -28,12 +28,13 @@ SHELL_TOOLS = frozenset(
         "run_command", "run_shell_command", "run_terminal_cmd", "powershell", "pwsh",
         "executepwsh", "python", "terminal", "local_shell", "container.exec",
         "bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command",
-        "execute_bash", "mcp__*__run",
+        "execute_bash", "executebash", "execute_shell_command", "launch-process", "run_commands",
+        "run_shell", "shell_exec", "mcp__*__run",
     }
 )  # fmt: skip
 """The tools that run commands, in lower case; those that run only pytest are handled separately.
 
-From the feature's specification; the last two lines list tools of other agents. `mcp__*__run` is
+From the feature's specification; the last lines list tools of other agents. `mcp__*__run` is
 any MCP server's tool `run`.
 """
 
@@ -54,6 +55,7 @@ _SHELLS: Mapping[str, Shell] = {
     "bash": "bash",
     "bash_tool": "bash",
     "execute_bash": "bash",
+    "executebash": "bash",
     "sh": "bash",
 }
 """Shells by tools and languages of code; that of other tools is inferred from the command."""

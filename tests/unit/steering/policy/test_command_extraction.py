@@ -39,10 +39,21 @@ def test_each_tool_of_the_document_is_looked_at_in_any_case(tool):
 
 @pytest.mark.parametrize(
     "tool",
-    ["bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command"],
-)
+    [
+        "bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command",
+        "shell_command", "executeBash", "execute_shell_command", "launch-process", "run_shell",
+        "shell_exec",
+    ],
+)  # fmt: skip
 def test_each_tool_of_other_agents_is_looked_at(tool):
     assert is_full(tool, {"command": "pytest"})
+
+
+@pytest.mark.parametrize(
+    "commands", [["git status", "pytest -q"], [{"command": "pytest", "args": ["-q"]}]]
+)
+def test_each_command_of_a_list_is_read(commands):
+    assert is_full("run_commands", {"commands": commands})
 
 
 @pytest.mark.parametrize("tool", ["functions.bash", "Functions.Exec_Command", "srv.pytest"])
@@ -270,16 +281,16 @@ def test_no_arguments_raise(tool, arguments):
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ("shell_exec", {"command": "pytest"}),
-        ("mcp__desk__Shell_Exec", {"command": ["pytest", "-q"]}),
-        ("functions.shell_exec", '{"command": "pytest"}'),
+        ("own_exec", {"command": "pytest"}),
+        ("mcp__desk__Own_Exec", {"command": ["pytest", "-q"]}),
+        ("functions.own_exec", '{"command": "pytest"}'),
         ("do_it", {"Line": "pytest"}),
         ("do_it", {"line": "", "code": "pytest"}),
         ("do_it", "pytest"),
     ],
 )
 def test_the_user_s_shell_tools_are_looked_at(tool, arguments):
-    named = {"Shell_Exec": (), "do_it": ("line", "code")}
+    named = {"Own_Exec": (), "do_it": ("line", "code")}
     assert detect_full_suite(ToolCallRequest(tool, arguments), Rules(shell_tools=named)).full_suite
     assert not is_full(tool, arguments)
 
