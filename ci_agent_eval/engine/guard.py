@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,33 +13,12 @@ from ci_agent_eval.steering.policy.call_ledger import CallKind
 from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.reactor import Reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
-from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands, WarnedCommands
+from ci_agent_eval.steering.policy.warned_commands import (
+    AnswerWarnedCommands,
+    InMemoryWarnedCommands,
+)
 
 _GRAMMAR_MODULES = ("tree_sitter", "tree_sitter_bash")
-
-
-@dataclass
-class AnswerWarnedCommands:
-    """Warned commands that count as known only after the response with the warning.
-
-    A model may request the same call twice in one response, before it reads the warning.
-    """
-
-    memory: WarnedCommands
-    answer: object = None
-    _fresh: set[str] = field(default_factory=set)
-
-    def set_answer(self, answer: object) -> None:
-        """Set the response that requests the current calls."""
-        if answer != self.answer:
-            self.answer = answer
-            self._fresh.clear()
-
-    def record_command(self, session: str, normal: str, now: float) -> bool:
-        """As `WarnedCommands`; True also for a repetition in the same response."""
-        if self.memory.record_command(session, normal, now):
-            self._fresh.add(normal)
-        return normal in self._fresh
 
 
 @dataclass

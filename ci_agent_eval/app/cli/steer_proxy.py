@@ -137,7 +137,10 @@ def _build_review(settings: SteeringSettings, store: Path | None) -> ProxyReview
     import time
 
     from ci_agent_eval.steering.policy.reactor_builder import build_reactor
-    from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
+    from ci_agent_eval.steering.policy.warned_commands import (
+        AnswerWarnedCommands,
+        InMemoryWarnedCommands,
+    )
     from ci_agent_eval.steering.proxy.session_review import ProxyReview
     from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
     from ci_agent_eval.steering.pytest_project import build_project_finder
@@ -145,8 +148,12 @@ def _build_review(settings: SteeringSettings, store: Path | None) -> ProxyReview
 
     ttl = settings.ttl
     memory = InMemoryWarnedCommands(ttl) if store is None else SqliteWarnedCommands(store, ttl)
-    reactor = build_reactor(settings, memory, find_project=build_project_finder(Path.cwd()))
-    return ProxyReview(reactor, build_tool_filter(settings), time.time)
+    find_project = build_project_finder(Path.cwd())
+    return ProxyReview(
+        lambda: build_reactor(settings, AnswerWarnedCommands(memory), find_project=find_project),
+        build_tool_filter(settings),
+        time.time,
+    )
 
 
 def _report_end(ended_by: int | None) -> int:

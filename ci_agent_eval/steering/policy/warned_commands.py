@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Protocol
 
@@ -82,3 +83,27 @@ class InMemoryWarnedCommands:
 def _drop_oldest(entries: dict[str, Any], maximum: int) -> None:
     while len(entries) > maximum:
         del entries[next(iter(entries))]
+
+
+@dataclass
+class AnswerWarnedCommands:
+    """Warned commands that count as known only after the response with the warning.
+
+    A model may request the same call twice in one response, before it reads the warning.
+    """
+
+    memory: WarnedCommands
+    answer: object = None
+    _fresh: set[str] = field(default_factory=set)
+
+    def set_answer(self, answer: object) -> None:
+        """Set the response that requests the current calls."""
+        if answer != self.answer:
+            self.answer = answer
+            self._fresh.clear()
+
+    def record_command(self, session: str, command: str, now: float) -> bool:
+        """As `WarnedCommands`; True also for a repetition in the same response."""
+        if self.memory.record_command(session, command, now):
+            self._fresh.add(command)
+        return command in self._fresh

@@ -26,19 +26,21 @@ class Reviewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProxyReview:
-    """The reviewer of calls, with its tool filter and clock."""
+    """The review of calls, with its tool filter and clock."""
 
-    reviewer: Reviewer
+    build_reviewer: Callable[[], Reviewer]
+    """Returns the reviewer of one answer, in which an intent may occur several times."""
     is_steerable: Callable[[str], bool]
     clock: Callable[[], float]
 
     def for_session(self, session: str | None) -> SessionReview:
-        """Return the review for one session's calls."""
-        return SessionReview(lambda call: self._decide(call, session), self.is_steerable)
+        """Return the review for the calls of one answer in a session."""
+        reviewer = self.build_reviewer()
+        return SessionReview(lambda call: self._decide(reviewer, call, session), self.is_steerable)
 
-    def _decide(self, call: ToolCallRequest, session: str | None) -> Decision:
+    def _decide(self, reviewer: Reviewer, call: ToolCallRequest, session: str | None) -> Decision:
         try:
-            decision = self.reviewer.review(call, session, self.clock())
+            decision = reviewer.review(call, session, self.clock())
         except Exception as error:  # noqa: BLE001 - an error of steering must not stop the agent
             # Only log texts of own errors; others may contain the model's answer.
             is_own = isinstance(error, AgentEvalError)

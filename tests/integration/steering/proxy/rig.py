@@ -16,7 +16,10 @@ from ci_agent_eval.model_traffic.forwarding.listener import (
 from ci_agent_eval.model_traffic.forwarding.upstream import open_client, parse_upstream
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
-from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
+from ci_agent_eval.steering.policy.warned_commands import (
+    AnswerWarnedCommands,
+    InMemoryWarnedCommands,
+)
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
 from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
@@ -120,8 +123,12 @@ class Rig:
         self._listeners = [bind_socket("127.0.0.1", 0) for _ in range(2)]
         provider, self.url = map(get_url, self._listeners)
         self.upstream = parse_upstream(upstream or provider + prefix, "--upstream")
-        reactor = reviewer or build_reactor(settings, InMemoryWarnedCommands())
-        self._review = ProxyReview(reactor, build_tool_filter(settings), lambda: 0.0)
+        memory = InMemoryWarnedCommands()
+
+        def build_reviewer():
+            return reviewer or build_reactor(settings, AnswerWarnedCommands(memory))
+
+        self._review = ProxyReview(build_reviewer, build_tool_filter(settings), lambda: 0.0)
         self._session_header = session_header
         self._limits = limits or SizeLimits()
         self._silence_s = read_timeout_s

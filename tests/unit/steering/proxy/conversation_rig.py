@@ -282,7 +282,7 @@ class Rig:
         self.api, self.is_streamed = api, is_streamed
         self.provider = Provider(api, deque(answers))
         self.reviewer = reviewer or Once()
-        review = ProxyReview(self.reviewer, lambda tool: tool in {"bash", "shell"}, clock)
+        review = ProxyReview(lambda: self.reviewer, lambda tool: tool in {"bash", "shell"}, clock)
         self._answers = AnswerReviewer(review, ProxyMemory(), SizeLimits())
 
     def send(self, history, **more):

@@ -15,13 +15,19 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
 )
 from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
 from ci_agent_eval.steering.policy.model import Allow
+from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
+from ci_agent_eval.steering.policy.warned_commands import (
+    AnswerWarnedCommands,
+    InMemoryWarnedCommands,
+)
 from ci_agent_eval.steering.proxy import proxy_errors
 from ci_agent_eval.steering.proxy.dialect import HeldAnswer, HeldCall
 from ci_agent_eval.steering.proxy.held_history import HeldHistory
 from ci_agent_eval.steering.proxy.lru import LruCache
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
 from ci_agent_eval.steering.proxy.server import get_host_warning
+from ci_agent_eval.steering.proxy.session_review import ProxyReview
 from ci_agent_eval.steering.proxy.stored_responses import StoredResponses
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
 
@@ -161,6 +167,20 @@ def test_a_tool_that_concerns_nobody_is_not_asked_about():
     )
     assert calls.get_message("read", {}) is None
     assert asked == []
+
+
+def test_spellings_of_one_intent_in_one_answer_are_all_held_and_run_in_the_next():
+    memory = InMemoryWarnedCommands()
+    settings = SteeringSettings(enabled=True)
+    review = ProxyReview(
+        lambda: build_reactor(settings, AnswerWarnedCommands(memory)), lambda _: True, lambda: 0.0
+    )
+    commands = ["pytest -q", "python -m pytest", "pytest | tail"]
+
+    for expected in (True, False):
+        calls = ReviewedCalls(review.for_session("s"))
+        held = [calls.get_message("bash", {"command": each}) is not None for each in commands]
+        assert held == [expected] * 3
 
 
 # Addresses, warnings, complaints
