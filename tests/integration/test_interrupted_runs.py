@@ -48,7 +48,7 @@ def ended_by(number: signal.Signals, code: int, suite: str, *, folder: Path) -> 
     with started_python("-m", "ci_agent_eval", "run", suite, "--", "-s", cwd=folder) as process:
         wait_for(process, "READY")
         process.send_signal(number)
-        rest = process.communicate(timeout=60)[0]
+        rest = process.communicate(timeout=600)[0]
     assert process.returncode == code, rest
 
 

@@ -136,7 +136,7 @@ class ModelServer:
         """Let what hangs go on; from any thread."""
         self._on_loop(self._released.set)
 
-    def wait_for_requests(self, count: int, timeout_s: float = 20) -> None:
+    def wait_for_requests(self, count: int, timeout_s: float = 600) -> None:
         """Block until so many requests have arrived."""
         with self._changed:
             arrived = self._changed.wait_for(lambda: len(self.requests) >= count, timeout_s)
@@ -147,7 +147,7 @@ class ModelServer:
         await asyncio.to_thread(self.wait_for_requests, count)
 
     def _on_loop(self, do: Callable[[], None]) -> None:
-        self._serving.wait(10)
+        self._serving.wait()
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(do)
 

@@ -23,7 +23,7 @@ EPISODES = """
 async def test_waits(aitest_run, number):
     await aitest_run(agent, f"question {number}")
     Path("late").touch()
-    await asyncio.sleep(60)
+    await asyncio.sleep(3600)
 """
 
 
@@ -83,7 +83,7 @@ def own():
 async def test_waits(episode, module, own):
     Path("late").touch()
     try:
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
     finally:
         await asyncio.sleep(0)
         Path("test").touch()
@@ -109,7 +109,7 @@ def test_nothing_is_left_behind_after_ctrl_c(suite, tmp_path):
 async def test_waits(aitest_run, number):
     await aitest_run(agent, f"question {number}")
     Path(f"asked-{number}").touch()
-    await asyncio.sleep(60)
+    await asyncio.sleep(3600)
 """
     with asking(suite, tests):
         environ = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -127,7 +127,7 @@ async def test_waits(aitest_run, number):
         assert folder.stat().st_mode & 0o777 == 0o700
         assert (folder / "run.sqlite3").exists()
         os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert not list(tmp_path.glob("agent-eval-run-*"))
 
 

@@ -68,7 +68,7 @@ def test_workers_ask_no_more_than_one_process_may(suite):
 
 
 def test_a_refusal_that_one_worker_hears_holds_the_others(suite):
-    script = {"refused": [Step(status=429, retry_after="60"), "hi"], "next": ["hi"]}
+    script = {"refused": [Step(status=429, retry_after="600"), "hi"], "next": ["hi"]}
     with asking(suite, REFUSED, script) as server:
         ran = suite.run("-n2")
     ran.result.assert_outcomes(passed=2)

@@ -292,7 +292,7 @@ def test_workers_do_not_lose_each_others_takes(tmp_path):
     workers = [
         subprocess.Popen([sys.executable, "-c", WORKER, str(path), str(n)]) for n in range(4)
     ]
-    assert [worker.wait(60) for worker in workers] == [0] * 4
+    assert [worker.wait(600) for worker in workers] == [0] * 4
     assert list(load_cassette(path, "s").takes) == list(range(40))
     assert [p.name for p in path.parent.iterdir()] == ["s.yaml"]
 

@@ -44,7 +44,7 @@ def check_all_gone(folder: Path) -> None:
 def test_after_a_suite_that_ends_by_itself(tmp_path: Path, how: str, code: int) -> None:
     with suite(tmp_path, how) as process:
         wait_for(process, "ready")
-        assert process.wait(60) == code
+        assert process.wait(600) == code
         pids = json.loads((tmp_path / "pids.json").read_text())
         assert not any(map(is_there, pids)), "gone before the suite was, not some time later"
 
@@ -57,7 +57,7 @@ def test_after_a_signal(tmp_path: Path, number: signal.Signals, code: int) -> No
     with suite(tmp_path, "wait") as process:
         wait_for(process, "ready")
         process.send_signal(number)
-        assert process.wait(60) == code
+        assert process.wait(600) == code
         check_all_gone(tmp_path)
 
 
@@ -66,5 +66,5 @@ def test_ctrl_c_twice_leaves_nothing_either(tmp_path: Path) -> None:
         wait_for(process, "ready")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        process.wait(600)
         check_all_gone(tmp_path)

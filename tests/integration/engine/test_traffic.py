@@ -209,7 +209,7 @@ def cancel_when(event, agent):
         task = asyncio.ensure_future(
             run_adapter(agent, "Where?", clock=time.monotonic, observer=seen.append)
         )
-        assert await asyncio.to_thread(event.wait, 20)
+        assert await asyncio.to_thread(event.wait, 600)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -225,7 +225,7 @@ def test_the_calls_of_a_thread_that_outlives_its_run_are_refused(serve):
 
     def wait(**_):
         begun.set()
-        go_on.wait(20)
+        go_on.wait(600)
         return "late"
 
     agent = Loop(server, tool=wait)
@@ -241,7 +241,7 @@ def test_the_calls_of_a_thread_that_outlives_its_run_are_refused(serve):
     with hooks.use():  # as in an episode
         result = cancel_when(begun, watched)
         go_on.set()
-        assert ended.wait(20)
+        assert ended.wait(600)
     assert result.stop_reason == "cancelled"
     assert [turn.role for turn in result.turns] == ["user", "assistant"]
     assert "the run was cancelled" in str(errors[0])

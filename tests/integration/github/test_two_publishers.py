@@ -34,7 +34,7 @@ class Turns:
     def take(self, name: str) -> Iterator[None]:
         """Wait until it is this publisher's turn, and let nobody else act during it."""
         with self._changed:
-            self._changed.wait_for(lambda: self._next() in {name, ""}, timeout=60)
+            self._changed.wait_for(lambda: self._next() in {name, ""}, timeout=600)
             yield
             self._order = self._order.replace(name, "", 1)
             self._changed.notify_all()

@@ -182,7 +182,7 @@ class Worker:
     def ask(self, text):
         done = threading.Event()
         self.jobs.put((text, done))
-        done.wait(20)
+        assert done.wait(600)
 
     def __enter__(self):
         return self

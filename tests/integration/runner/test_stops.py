@@ -21,7 +21,7 @@ def run_parent(code, folder, environ):
         env=environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 

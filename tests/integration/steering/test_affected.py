@@ -72,7 +72,7 @@ class GitProject:
             env=self.environ,
             capture_output=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
 
 
@@ -126,7 +126,7 @@ def test_the_named_command_runs_as_it_is(changed):
         env={**changed.environ, "PYTHONPATH": "."},
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert words[:3] == [sys.executable, "-m", "pytest"]
     assert b"no tests collected" in done.stdout

@@ -25,7 +25,7 @@ def check(tmp_path):
             env={**kept, **environ},
             capture_output=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
 
     return run
@@ -190,7 +190,7 @@ def test_a_reader_that_leaves_ends_it_quietly(tmp_path):
     said = process.stderr.read()
     process.stderr.close()
 
-    assert (process.wait(60), said) == (0, b"")
+    assert (process.wait(600), said) == (0, b"")
 
 
 def test_the_exit_codes_are_documented(check):
@@ -213,6 +213,6 @@ def test_interrupted_between_two_lines_it_ends_with_130(tmp_path):
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["full_suite"] is True
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
 
     assert (process.returncode, said) == (130, b"\nagent-eval: interrupted\n")

@@ -46,7 +46,7 @@ def hook(tmp_path):
             env={**kept, "XDG_STATE_HOME": str(tmp_path / "state"), **environ},
             capture_output=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
 
     return run
@@ -347,7 +347,7 @@ def test_closed_streams_do_no_harm(closed, out, tmp_path):
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
 
     assert (done.returncode, done.stdout) == (0, out)
@@ -383,7 +383,7 @@ def answer_and_imports(event, folder):
         env={**os.environ, "XDG_STATE_HOME": str(folder)},
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     lines = done.stderr.decode().splitlines()
     return done.stdout, {line.rpartition("|")[2].strip() for line in lines}
@@ -440,7 +440,7 @@ def test_the_hook_is_the_same_past_the_library_of_the_other_commands(start, tmp_
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
 
     assert done.stdout == b'{"permission": "allow"}\n'

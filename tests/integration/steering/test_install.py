@@ -31,7 +31,7 @@ def steer(tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
 
     return run
@@ -201,7 +201,7 @@ def test_each_agents_hook_is_installed_works_and_is_removed(steer, tmp_path, age
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     assert json.loads(ran.stdout).keys() == EVENTS[agent]["denied"].keys()
     assert steer("uninstall", "--for", agent, scope).returncode == 0

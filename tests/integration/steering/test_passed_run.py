@@ -59,7 +59,7 @@ class PytestProject:
             env=self.environ,
             capture_output=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
         assert done.returncode == code, done.stdout.decode()
 

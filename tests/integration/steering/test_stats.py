@@ -22,7 +22,7 @@ def steer(tmp_path):
             env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
             capture_output=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 

@@ -120,7 +120,7 @@ async def test_held(aitest_run, number):
             wait_for(process, "all are at work")
             assert len(at_home_in(suite.pytester.path)) > 3
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=600)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     ran = Ran(pytest.RunResult(0, [], [], 0), suite.pytester.path / "report")
     reasons = {name: e.reason for name, e in ran.episodes.items()}

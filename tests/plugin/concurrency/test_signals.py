@@ -66,7 +66,7 @@ def working(suite, concurrency, body="await asyncio.Event().wait()"):
 def ended(process) -> int:
     """Return the exit status; the time is one that only a hung run reaches."""
     try:
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     except subprocess.TimeoutExpired:
         pytest.fail("the run hangs")
     return process.returncode
@@ -147,7 +147,7 @@ def test_ctrl_c_in_a_setup_that_was_ahead_of_its_turn(suite):
         @pytest.fixture
         def blocks(desk):
             os.write(1, b"\\nsetting up\\n")
-            threading.Event().wait(60)
+            threading.Event().wait(600)
 
         async def test_first(episode):
             with episode.turn("Hello") as turn:

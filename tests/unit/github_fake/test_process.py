@@ -102,7 +102,7 @@ def test_the_process_serves_its_configuration_and_dumps_its_state(tmp_path):
         state = json.loads(connection.getresponse().read())
         connection.close()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(600) == 0
     authors = [comment["author"] for comment in state["repositories"][REPO]["comments"]]
     assert authors == ["octocat", "mona"]
     assert [request["status"] for request in state["requests"]] == [500, 201]

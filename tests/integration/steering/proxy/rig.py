@@ -137,12 +137,12 @@ class Rig:
 
     def __enter__(self):
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(600)
         return self
 
     def __exit__(self, *_):
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(600)
         assert not self._thread.is_alive()
 
     def on_loop(self, do):

@@ -68,7 +68,7 @@ def refused(folder, *options):
         env=environ(),
         text=True,
         capture_output=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 2, done

@@ -49,10 +49,10 @@ def test_a_client_that_hangs_up_ends_the_providers_work(path, begun):
             client.sendall(
                 f"POST {path} HTTP/1.1\r\nHost: p\r\nContent-Length: 2\r\n\r\n{{}}".encode()
             )
-            assert asked_for.wait(20)
+            assert asked_for.wait(600)
             if begun:
                 assert client.recv(10)
-        assert gone.wait(20)
+        assert gone.wait(600)
 
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/files"])
@@ -126,8 +126,8 @@ def test_a_client_that_hangs_up_ends_the_second_request(api):
         with socket.create_connection((host, int(port))) as client:
             head = f"POST {PATHS[api]} HTTP/1.1\r\nHost: p\r\nContent-Length: {len(body)}\r\n\r\n"
             client.sendall(head.encode() + body)
-            assert asked_for.wait(20)
-        assert gone.wait(20)
+            assert asked_for.wait(600)
+        assert gone.wait(600)
 
 
 def test_a_whole_answer_that_breaks_off_is_an_error():
