@@ -67,6 +67,11 @@ def test_without_it_nothing_is_held_back():
     assert calls_of(result)[0].test_run is None
 
 
+def test_a_command_that_runs_no_tests_has_no_extent():
+    result = run(steps("pytest tests/test_a.py", "ls"), Shell().bash, steering=ON)
+    assert [c.test_run for c in calls_of(result)] == ["targeted", None]
+
+
 def test_a_held_call_is_no_retry_and_no_error():
     shell = Shell()
     commands = ("pytest -q", "cd a && pytest", "cd b && pytest")
