@@ -21,6 +21,7 @@ bench = $(VENV)-bench-$(1)/.stamp-$(call content,requirements/bench-$(1).txt)
 BENCHES := pytest inspect deepeval junit
 BENCH_NODE := benchmarks/peers/node
 FRAMEWORK_NODE := tests/frameworks/node
+STEERING_NODE := tests/steering_agents/node
 # $(call framework,NAME): the stamp of the environment that requirements/frameworks-NAME.txt describes,
 # with the public example agents of requirements/examples-NAME.txt, if there are any.
 framework = $(VENV)-frameworks-$(1)/.stamp-$(call content,requirements/frameworks-$(1).txt $(call examples,$(1)) pyproject.toml)
@@ -66,6 +67,11 @@ frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name))) ## Ru
 		FRAMEWORK=$$name $(VENV)-frameworks-$$name/bin/python -m pytest -c tests/frameworks/pytest.ini -q $(ARGS) tests/frameworks \
 		|| failed="$$failed $$name"; done; \
 		if [ -n "$(UPDATE_GOLDEN)" ]; then $(BIN)/python -m tests.frameworks.page; fi; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+.PHONY: steering-agents
+steering-agents: $(STAMP) $(STEERING_NODE)/node_modules/.package-lock.json ## Run real coding agents with steering (AGENTS="codex gemini" narrows, UPDATE_GOLDEN=1 writes the table)
+	@AGENTS="$(AGENTS)" bash tests/steering_agents/run $(abspath $(BIN))/python $(ARGS)
+	@if [ -n "$(UPDATE_GOLDEN)" ]; then $(BIN)/python -m tests.steering_agents.page; fi
 
 .PHONY: golden
 golden: $(STAMP) ## Write the golden files anew; read the diff before you commit it
@@ -178,7 +184,7 @@ compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) $(VENV)-compat-* $(VENV)-bench-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules $(FRAMEWORK_NODE)/node_modules
+	rm -rf $(VENV) $(VENV)-compat-* $(VENV)-bench-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements/dev.txt
@@ -240,6 +246,12 @@ $(BENCH_NODE)/node_modules/.package-lock.json: $(BENCH_NODE)/package-lock.json
 # With its optional packages: Codex is one for each platform.
 $(FRAMEWORK_NODE)/node_modules/.package-lock.json: $(FRAMEWORK_NODE)/package-lock.json
 	$(call npm_ci,$(FRAMEWORK_NODE))
+
+$(STEERING_NODE)/node_modules/.package-lock.json: $(STEERING_NODE)/package-lock.json
+	@echo 'Installing the pinned npm packages into $(STEERING_NODE)'
+	@# `npm ci` refuses the lock: the index lacks optional packages of Qwen Code for other systems.
+	@npm install --no-save --prefix $(STEERING_NODE) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 # $(call npm_ci,DIR OPTIONS): the packages that a folder's lock names, without their scripts.
 define npm_ci

@@ -94,7 +94,9 @@ def test_the_configuration_on_the_page_runs_the_hook():
         assert command == f"agent-eval steer hook --for claude-code {ENABLE}"
 
 
-@pytest.mark.parametrize("command", ["check", "hook", "install", "uninstall", "proxy", "stats"])
+@pytest.mark.parametrize(
+    "command", ["check", "doctor", "hook", "install", "uninstall", "proxy", "stats"]
+)
 def test_every_option_of_the_command_is_on_the_page(command, tmp_path):
     shown = run_agent_eval("steer", command, "--help", cwd=tmp_path).stdout
     options = set(re.findall(r"^ +(?:-h, )?(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}

@@ -199,6 +199,7 @@ def install_into_settings(agent: str, config: Path | None, *, project: bool) -> 
     click.echo(f"{path}: the hook is {'in it now' if changed else 'in it already'}")
     if settings.next_step:
         click.echo(f"{settings.next_step}.")
+    click.echo(f"To prove that a full run is held: agent-eval steer doctor --for {agent}")
     return 0
 
 
@@ -212,6 +213,45 @@ def uninstall_from_settings(agent: str, *, project: bool) -> int:
     changed = uninstall_hook(settings, path)
     click.echo(f"{path}: {'the hook is out of it' if changed else 'there was no hook of ours'}")
     return 0
+
+
+DOCTOR_EXIT_CODES = """\b
+Exit codes of the doctor:
+  0    each agent held the full run
+  1    an agent would run the whole suite
+  2    not proved, or a usage, configuration or input error
+"""
+
+
+@steer.command("doctor", epilog=DOCTOR_EXIT_CODES)
+@click.option(
+    "--for",
+    "agent",
+    type=click.Choice(list(AGENT_SETTINGS)),
+    help="Agent to run; default: all with the hook in their settings.",
+)
+def prove_agents(agent: str | None) -> int:
+    """Prove with the installed coding agents that a full run is held back.
+
+    Each agent runs once in a throwaway home and project with copies of your settings. Its model is
+    a script on the loopback that asks for `pytest -q`.
+    """
+    from ci_agent_eval.steering.doctor.diagnosis import (
+        Machine,
+        diagnose_agent,
+        find_agents_with_hook,
+        get_exit_code,
+    )
+
+    machine = Machine(Path.cwd(), Path.home(), os.environ)
+    names = [agent] if agent else find_agents_with_hook(machine)
+    if not names:
+        raise InputError("no settings contain the hook; run `agent-eval steer install --for …`")
+    diagnoses = []
+    for name in names:
+        diagnoses.append(diagnose_agent(name, machine))
+        click.echo(diagnoses[-1].render())
+    return get_exit_code(diagnoses)
 
 
 @steer.command("stats")

@@ -58,8 +58,12 @@ class AgentSettings:
         """Return the settings of the project in `root`, or of the user if it is None."""
         if root is not None:
             return root / self.project_file
+        return self.get_user_folder(environ, home) / self.user_file
+
+    def get_user_folder(self, environ: Mapping[str, str], home: Path) -> Path:
+        """Return the folder of the user's settings."""
         moved = environ.get(self.folder_variable) if self.folder_variable else None
-        return Path(moved or home / self.user_folder) / self.user_file
+        return Path(moved or home / self.user_folder)
 
 
 def _build_group(matcher: str, timeout: int) -> BuildEntry:

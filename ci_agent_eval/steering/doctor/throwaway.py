@@ -1,0 +1,178 @@
+"""A throwaway home and project in which an agent runs with copies of the settings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ci_agent_eval.steering.doctor.agent_launch import AgentLaunch, Place
+from ci_agent_eval.steering.doctor.scripted_model import ScriptedModel
+from ci_agent_eval.steering.hook.agent_settings import AgentSettings
+from ci_agent_eval.steering.hook.json_edit import blank_comments
+from ci_agent_eval.steering.settings_loader import CONFIG_NAME, MESSAGE_VARIABLE
+
+TIME_LIMIT_S = 300.0
+"""Seconds until an agent that does not end is killed."""
+
+MESSAGE = "agent-eval steer doctor holds this full run."
+"""The steering message of a launch, which shows in the call's result that it was held."""
+
+_DROPPED = ("apiKeyHelper", "env", "mcpServers", "modelProviders", "otelHeadersHelper", "telemetry")
+"""Settings that would start other programs or send requests elsewhere."""
+
+_DEAD_PROXY = "http://127.0.0.1:9"
+"""Nothing listens on the discard port, so requests to other hosts fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """What an agent did: its exit code, what it printed last, and the results of its calls."""
+
+    exit_code: int | None
+    """None if it did not end in time."""
+    output: str
+    results: tuple[str, ...]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the first command was held back with the message."""
+        return bool(self.results) and MESSAGE in self.results[0]
+
+
+@contextmanager
+def make_place(
+    launch: AgentLaunch, settings: AgentSettings, root: Path, user_folder: Path
+) -> Iterator[Place]:
+    """Yield a new home and project with copies of the settings of `root` and `user_folder`."""
+    with TemporaryDirectory(prefix="agent-eval-doctor-", ignore_cleanup_errors=True) as name:
+        top = Path(name).resolve()
+        place = Place("", top / "home", top / "project")
+        (place.project / "tests").mkdir(parents=True)
+        (place.project / "tests/test_one.py").write_text("def test_one():\n    pass\n")
+        folder = place.home / settings.user_folder
+        moved = {str(root): str(place.project), str(user_folder): str(folder)}
+        for file in (*launch.project_files, CONFIG_NAME):
+            _copy_settings(root / file, place.project / file, moved)
+        for file in launch.user_files:
+            _copy_settings(user_folder / file, folder / file, moved)
+        if launch.user_settings:
+            _add_members(folder / launch.user_files[0], launch.user_settings)
+        place.home.mkdir(exist_ok=True)
+        yield place
+
+
+def run_agent(
+    program: Path, launch: AgentLaunch, place: Place, path: str, *, trusted: bool
+) -> AgentRun:
+    """Run the agent, whose model asks for one full run. `path` is the PATH of the run."""
+    with ScriptedModel([["pytest -q"]]) as model:
+        place = replace(place, url=model.url)
+        command = build_command(program, launch, place, trusted=trusted)
+        environ = build_agent_environ(launch, place, path, trusted=trusted)
+        exit_code, output = run_limited(command, place.project, environ)
+        return AgentRun(exit_code, output, tuple(model.tool_results))
+
+
+def build_command(
+    program: Path, launch: AgentLaunch, place: Place, *, trusted: bool
+) -> Sequence[str]:
+    """Return the command line of a launch."""
+    trust = launch.build_trust(place) if trusted else ()
+    return [str(program), *launch.build_arguments(place), *trust]
+
+
+def build_agent_environ(
+    launch: AgentLaunch, place: Place, path: str, *, trusted: bool
+) -> Mapping[str, str]:
+    """Return the environment of a launch."""
+    trust = launch.trust_environ if trusted else {}
+    return {**build_environ(place, path), **launch.build_environ(place), **trust}
+
+
+def build_environ(place: Place, path: str) -> dict[str, str]:
+    """Return an environment that leads to the throwaway home, and to no other host."""
+    home = place.home
+    return {
+        "PATH": path,
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_STATE_HOME": str(home / ".local/state"),
+        "XDG_DATA_HOME": str(home / ".local/share"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "HTTP_PROXY": _DEAD_PROXY,
+        "HTTPS_PROXY": _DEAD_PROXY,
+        "NO_PROXY": "127.0.0.1,localhost",
+        MESSAGE_VARIABLE: MESSAGE,
+    }
+
+
+def run_limited(
+    command: Sequence[str], folder: Path, environ: Mapping[str, str], stdin: str = ""
+) -> tuple[int | None, str]:
+    """Run a command; return its exit code, None if it was killed, and the end of its output."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=dict(environ),
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        output = error.stdout or b""
+        return None, output.decode("utf-8", "replace") if isinstance(output, bytes) else output
+    except OSError as error:
+        return 127, str(error)
+    return done.returncode, done.stdout
+
+
+def _copy_settings(source: Path, target: Path, moved: Mapping[str, str]) -> None:
+    """Copy a file, if it exists; paths that an agent trusts become the throwaway ones."""
+    if not source.is_file():
+        return
+    text = source.read_text("utf-8", "replace")
+    if source.name in {"config.toml", "config.json", "trustedFolders.json"}:
+        for old, new in moved.items():
+            for end in ('"', "/hooks.json:", "/.codex/hooks.json:"):
+                text = text.replace(f'"{old}{end}', f'"{new}{end}')
+    elif source.suffix == ".json":
+        text = _drop_members(text)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, "utf-8")
+
+
+def _drop_members(text: str) -> str:
+    try:
+        document = json.loads(blank_comments(text))
+    except ValueError:
+        return text
+    if not isinstance(document, dict) or not set(_DROPPED) & set(document):
+        return text
+    return json.dumps({key: value for key, value in document.items() if key not in _DROPPED})
+
+
+def _add_members(path: Path, members: Mapping[str, Any]) -> None:
+    text = path.read_text("utf-8") if path.exists() else "{}"
+    try:
+        document = json.loads(blank_comments(text))
+    except ValueError:
+        return
+    for key, value in members.items():
+        former = document.get(key)
+        document[key] = {**former, **value} if isinstance(former, dict) else value
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document), "utf-8")
