@@ -95,10 +95,10 @@ def _run(agent: str, root: Path, model: ScriptedModel, url: str) -> Seen:
     bin_folder = AGENT_EVAL.parent
     path = f"{bin_folder}:/usr/local/bin:/usr/bin:/bin"
     with (
-        make_place(launch, settings, root, root / "no-user-settings") as place,
+        make_place(launch, settings, root, root / "no-user-settings") as made,
         _serve_recorder() as (recorder, hosts),
     ):
-        place = replace(place, url=url)
+        place = replace(made, url=url)
         _add_project(place, bin_folder)
         command = build_command(find_program(agent), launch, place, trusted=True)
         environ = build_agent_environ(launch, place, path, trusted=True)
@@ -139,11 +139,15 @@ def _serve_recorder() -> Iterator[tuple[str, set[str]]]:
     hosts: set[str] = set()
 
     class Handler(BaseHTTPRequestHandler):
-        def refuse(self) -> None:
+        def do_CONNECT(self) -> None:
             hosts.add(self.path)
             self.send_error(502)
 
-        do_CONNECT = do_GET = do_POST = refuse
+        def do_GET(self) -> None:
+            self.do_CONNECT()
+
+        def do_POST(self) -> None:
+            self.do_CONNECT()
 
         def log_message(self, *_: object) -> None:
             pass
