@@ -15,7 +15,8 @@ from ci_agent_eval.steering.doctor.agent_launch import AgentLaunch, Place
 from ci_agent_eval.steering.doctor.scripted_model import ScriptedModel
 from ci_agent_eval.steering.hook.agent_settings import AgentSettings
 from ci_agent_eval.steering.hook.json_edit import blank_comments
-from ci_agent_eval.steering.settings_loader import CONFIG_NAME, MESSAGE_VARIABLE
+from ci_agent_eval.steering.locations import CONFIG_NAME
+from ci_agent_eval.steering.settings_loader import MESSAGE_VARIABLE
 
 TIME_LIMIT_S = 300.0
 """Seconds until an agent that does not end is killed."""
