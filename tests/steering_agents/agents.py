@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from ci_agent_eval.steering.doctor.agent_launch import LAUNCHES, Place
+from ci_agent_eval.steering.doctor.agent_launch import LAUNCHES, LaunchPlace
 from ci_agent_eval.steering.doctor.scripted_model import FINAL_TEXT, ScriptedModel
 from ci_agent_eval.steering.doctor.throwaway import (
     MESSAGE,
@@ -107,7 +107,7 @@ def _run(agent: str, root: Path, model: ScriptedModel, url: str) -> Seen:
         return Seen(tuple(model.tool_results), output, tuple(sorted(hosts)))
 
 
-def _add_project(place: Place, bin_folder: Path) -> None:
+def _add_project(place: LaunchPlace, bin_folder: Path) -> None:
     (place.project / "tests/test_two.py").write_text("def test_two():\n    pass\n")
     # Codex runs commands in a login shell, whose profile sets the PATH anew.
     (place.home / ".bash_profile").write_text(f"export PATH={bin_folder}:$PATH\n")

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LaunchPlace:
     """Addresses and folders of one launch."""
 
     url: str
@@ -29,7 +29,7 @@ class Place:
     project: Path
 
 
-def _add_nothing(_place: Place) -> Sequence[str]:
+def _add_nothing(_place: LaunchPlace) -> Sequence[str]:
     return ()
 
 
@@ -38,14 +38,14 @@ class AgentLaunch:
     """The command, environment and files of one agent's launch."""
 
     program: str
-    build_arguments: Callable[[Place], Sequence[str]]
-    build_environ: Callable[[Place], Mapping[str, str]]
+    build_arguments: Callable[[LaunchPlace], Sequence[str]]
+    build_environ: Callable[[LaunchPlace], Mapping[str, str]]
     user_files: Sequence[str] = ()
     """Settings below the user's folder that the launch gets a copy of."""
     project_files: Sequence[str] = ()
     user_settings: Mapping[str, Any] = field(default_factory=dict)
     """Members that the copy of the first user file gets, so that the agent starts at once."""
-    build_trust: Callable[[Place], Sequence[str]] = _add_nothing
+    build_trust: Callable[[LaunchPlace], Sequence[str]] = _add_nothing
     """Arguments that trust the project and its hooks, for this launch only."""
     trust_environ: Mapping[str, str] = field(default_factory=dict)
     user_hooks_need_trust: bool = False
@@ -53,13 +53,13 @@ class AgentLaunch:
     """What to say if the hook runs only with the trust."""
 
 
-def _build_claude_arguments(place: Place) -> Sequence[str]:
+def _build_claude_arguments(place: LaunchPlace) -> Sequence[str]:
     # This option overrides the environment that a user's settings may set.
     settings = {"env": {"ANTHROPIC_BASE_URL": place.url, "ANTHROPIC_API_KEY": _KEY}}
     return ("-p", PROMPT, "--allowedTools", "Bash", "--settings", json.dumps(settings))
 
 
-def _build_claude_environ(place: Place) -> Mapping[str, str]:
+def _build_claude_environ(place: LaunchPlace) -> Mapping[str, str]:
     return {
         "ANTHROPIC_BASE_URL": place.url,
         "ANTHROPIC_API_KEY": _KEY,
@@ -69,7 +69,7 @@ def _build_claude_environ(place: Place) -> Mapping[str, str]:
     }
 
 
-def _build_codex_arguments(place: Place) -> Sequence[str]:
+def _build_codex_arguments(place: LaunchPlace) -> Sequence[str]:
     provider = (
         f'model_providers.scripted={{name="scripted",base_url="{place.url}/v1",'
         f'wire_api="responses",env_key="SCRIPTED_KEY"}}'
@@ -82,16 +82,16 @@ def _build_codex_arguments(place: Place) -> Sequence[str]:
     )  # fmt: skip
 
 
-def _build_codex_trust(place: Place) -> Sequence[str]:
+def _build_codex_trust(place: LaunchPlace) -> Sequence[str]:
     trusted = f'projects={{"{place.project}"={{trust_level="trusted"}}}}'
     return ("-c", trusted, "--dangerously-bypass-hook-trust")
 
 
-def _build_openai_environ(place: Place) -> Mapping[str, str]:
+def _build_openai_environ(place: LaunchPlace) -> Mapping[str, str]:
     return {"OPENAI_API_KEY": _KEY, "OPENAI_BASE_URL": f"{place.url}/v1"}
 
 
-def _build_opencode_environ(place: Place) -> Mapping[str, str]:
+def _build_opencode_environ(place: LaunchPlace) -> Mapping[str, str]:
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "scripted",

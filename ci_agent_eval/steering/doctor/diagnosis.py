@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.doctor.agent_launch import LAUNCHES, Place
+from ci_agent_eval.steering.doctor.agent_launch import LAUNCHES, LaunchPlace
 from ci_agent_eval.steering.doctor.throwaway import (
     MESSAGE,
     AgentRun,
@@ -31,7 +31,7 @@ _SHOWN_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class AgentDiagnosis:
     """The outcome for one agent, with the reason and what to do."""
 
     agent: str
@@ -74,31 +74,31 @@ def _find_hooks(agent: AgentSettings, machine: Machine) -> dict[Path, str]:
     return found
 
 
-def diagnose_agent(name: str, machine: Machine) -> Diagnosis:
+def diagnose_agent(name: str, machine: Machine) -> AgentDiagnosis:
     """Check the settings and the hook, and run the agent. Raises InputError for broken files."""
     agent = AGENT_SETTINGS[name]
     hooks = _find_hooks(agent, machine)
     if not hooks:
         install = f"agent-eval steer install --for {name}"
-        return Diagnosis(name, "not held", f"no settings contain the hook; run `{install}`")
+        return AgentDiagnosis(name, "not held", f"no settings contain the hook; run `{install}`")
     path_variable = machine.environ.get("PATH", "")
     for path, command in hooks.items():
         program = shlex.split(command)[0]
         if shutil.which(program, path=path_variable) is None:
             reason = f"{path}: command not found: {program}; run `agent-eval steer install` again"
-            return Diagnosis(name, "not held", reason)
+            return AgentDiagnosis(name, "not held", reason)
     launch = LAUNCHES.get(name)
     if launch is None:
-        return Diagnosis(name, "not proved", "its agent runs only with its own service")
+        return AgentDiagnosis(name, "not proved", "its agent runs only with its own service")
     user_folder = agent.get_user_folder(machine.environ, machine.home)
     with make_place(launch, agent, machine.root, user_folder) as place:
         problem = _try_hook(agent, next(iter(hooks.values())), place, path_variable)
         if problem is not None:
-            return Diagnosis(name, "not held", f"the hook let a full run through: {problem}")
+            return AgentDiagnosis(name, "not held", f"the hook let a full run through: {problem}")
         program_path = shutil.which(launch.program, path=path_variable)
         if program_path is None:
             reason = f"`{launch.program}` is not on the PATH; the hook itself works"
-            return Diagnosis(name, "not proved", reason)
+            return AgentDiagnosis(name, "not proved", reason)
         in_project = agent.get_path(machine.root, machine.environ, machine.home) in hooks
         needs_trust = bool(launch.untrusted) and (in_project or launch.user_hooks_need_trust)
 
@@ -106,7 +106,7 @@ def diagnose_agent(name: str, machine: Machine) -> Diagnosis:
             return run_agent(Path(program_path), launch, place, path_variable, trusted=trusted)
 
         outcome, reason = _diagnose_runs(program_path, run, launch.untrusted if needs_trust else "")
-        return Diagnosis(name, outcome, reason)
+        return AgentDiagnosis(name, outcome, reason)
 
 
 def _diagnose_runs(
@@ -132,7 +132,7 @@ def _describe_end(run: AgentRun) -> str:
     return f" ({ended}): {text}" if text else f" ({ended})"
 
 
-def _try_hook(agent: AgentSettings, command: str, place: Place, path: str) -> str | None:
+def _try_hook(agent: AgentSettings, command: str, place: LaunchPlace, path: str) -> str | None:
     """Send an event to the hook; return why it allows a full run, or None if it denies it."""
     event = json.dumps({**_EVENTS.get(agent.name, {}), "cwd": str(place.project)})
     words = ["/bin/sh", "-c", command]
@@ -156,7 +156,7 @@ _EVENTS: Mapping[str, Mapping[str, object]] = {
 }
 
 
-def get_exit_code(diagnoses: Sequence[Diagnosis]) -> int:
+def get_exit_code(diagnoses: Sequence[AgentDiagnosis]) -> int:
     """Return 1 if a full run would not be held, else 2 if that is not proved, else 0."""
     codes = {EXIT_CODES[each.outcome] for each in diagnoses}
     return next((code for code in (1, 2) if code in codes), 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ci_agent_eval.steering.doctor.agent_launch import AgentLaunch, Place
+from ci_agent_eval.steering.doctor.agent_launch import AgentLaunch, LaunchPlace
 from ci_agent_eval.steering.doctor.scripted_model import ScriptedModel
 from ci_agent_eval.steering.hook.agent_settings import AgentSettings
 from ci_agent_eval.steering.hook.json_edit import blank_comments
@@ -33,7 +33,7 @@ _DEAD_PROXY = "http://127.0.0.1:9"
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """What an agent did: its exit code, what it printed last, and the results of its calls."""
+    """A launch of an agent: its exit code, its output, and the results of its calls."""
 
     exit_code: int | None
     """None if it did not end in time."""
@@ -49,11 +49,11 @@ class AgentRun:
 @contextmanager
 def make_place(
     launch: AgentLaunch, settings: AgentSettings, root: Path, user_folder: Path
-) -> Iterator[Place]:
+) -> Iterator[LaunchPlace]:
     """Yield a new home and project with copies of the settings of `root` and `user_folder`."""
     with TemporaryDirectory(prefix="agent-eval-doctor-", ignore_cleanup_errors=True) as name:
         top = Path(name).resolve()
-        place = Place("", top / "home", top / "project")
+        place = LaunchPlace("", top / "home", top / "project")
         (place.project / "tests").mkdir(parents=True)
         (place.project / "tests/test_one.py").write_text("def test_one():\n    pass\n")
         folder = place.home / settings.user_folder
@@ -69,7 +69,7 @@ def make_place(
 
 
 def run_agent(
-    program: Path, launch: AgentLaunch, place: Place, path: str, *, trusted: bool
+    program: Path, launch: AgentLaunch, place: LaunchPlace, path: str, *, trusted: bool
 ) -> AgentRun:
     """Run the agent, whose model asks for one full run. `path` is the PATH of the run."""
     with ScriptedModel([["pytest -q"]]) as model:
@@ -81,7 +81,7 @@ def run_agent(
 
 
 def build_command(
-    program: Path, launch: AgentLaunch, place: Place, *, trusted: bool
+    program: Path, launch: AgentLaunch, place: LaunchPlace, *, trusted: bool
 ) -> Sequence[str]:
     """Return the command line of a launch."""
     trust = launch.build_trust(place) if trusted else ()
@@ -89,14 +89,14 @@ def build_command(
 
 
 def build_agent_environ(
-    launch: AgentLaunch, place: Place, path: str, *, trusted: bool
+    launch: AgentLaunch, place: LaunchPlace, path: str, *, trusted: bool
 ) -> Mapping[str, str]:
     """Return the environment of a launch."""
     trust = launch.trust_environ if trusted else {}
     return {**build_environ(place, path), **launch.build_environ(place), **trust}
 
 
-def build_environ(place: Place, path: str) -> dict[str, str]:
+def build_environ(place: LaunchPlace, path: str) -> dict[str, str]:
     """Return an environment that leads to the throwaway home, and to no other host."""
     home = place.home
     return {
