@@ -19,8 +19,7 @@ from ci_agent_eval.render.html.conversation import ConversationWriter
 from ci_agent_eval.render.html.embed import drop_empty, embed_json
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import PageText
-from ci_agent_eval.render.html.test_runs import list_test_runs
-from ci_agent_eval.render.numbers import count_noun, format_count
+from ci_agent_eval.render.numbers import count_noun, format_count, format_seconds
 
 Row = dict[str, Any]
 
@@ -156,7 +155,7 @@ def _list_figures(record: EpisodeRecord, episode: Mapping[str, Any]) -> Iterator
         yield f"rate limited {count_noun(record.calls.rate_limited, 'time')}"
     if record.calls.misses:
         yield count_noun(record.calls.misses, "cassette miss", "cassette misses")
-    yield from list_test_runs(episode.get("trajectory", {}).get("turns", ()))
+    yield from _list_test_runs(episode.get("trajectory", {}).get("turns", ()))
     if (judge := episode.get("judge")) is not None:
         yield count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")
 
@@ -182,3 +181,27 @@ def _list_traffic_notes(traffic: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"cost unknown: no price of {', '.join(models)}"
     if models := traffic.get("vendor_priced_models"):
         yield f"priced as the API's vendor: {', '.join(models)}"
+
+
+def _list_test_runs(turns: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the held full runs of an episode, and the test runs that ran; nothing without a hold.
+
+    Durations are those of the tool calls. There is no estimate of a held run's duration.
+    """
+    runs = [call for turn in turns for call in turn.get("tool_calls", ()) if call.get("test_run")]
+    held = sum(1 for call in runs if call.get("steered_by"))
+    if not held:
+        return
+    yield f"{count_noun(held, 'full test run')} held back"
+    for extent in ("full", "targeted"):
+        ran = [c for c in runs if c["test_run"] == extent and not c.get("steered_by")]
+        if ran:
+            yield f"{count_noun(len(ran), f'{extent} test run')} ({_describe_run_time(ran)})"
+
+
+def _describe_run_time(calls: Sequence[Mapping[str, Any]]) -> str:
+    known = [c["duration_ms"] for c in calls if c.get("duration_ms") is not None]
+    if not known:
+        return "not measured"
+    total = format_seconds(sum(known) / 1000)
+    return total if len(known) == len(calls) else f"{total}, {len(known)} measured"
