@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _VARYING = re.compile(
@@ -25,6 +26,14 @@ def pluralize(
     `plural` is the irregular plural of the noun, `figure` the formatted number.
     """
     return f"{figure or number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def format_cost(dollars: float) -> str:
+    """Write US dollars with four decimals; of a smaller amount the first two digits."""
+    if dollars == 0:
+        return "$0.00"
+    places = max(4, 1 - math.floor(math.log10(dollars)))
+    return f"${dollars:.{places}f}"
 
 
 def one_line(text: str) -> str:

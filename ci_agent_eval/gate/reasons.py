@@ -9,6 +9,7 @@ from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.contract.evidence import list_missing_parts
 from ci_agent_eval.contract.measurement import BudgetViolation
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.gate.manifest_reasons import list_manifest_reasons
 from ci_agent_eval.gate.model import (
     GatePolicy,
@@ -92,7 +93,7 @@ def _list_no_evidence_reasons(summary: Summary) -> Iterator[Reason]:
     if summary.shard is not None and summary.shard.empty and not summary.tally.total:
         return
     if summary.expects_episodes or not summary.tests.tally.judged:
-        counted = f"{summary.tally.total} episodes found, none passed or failed"
+        counted = f"{pluralize(summary.tally.total, 'episode')} found, none passed or failed"
         yield Reason("no_evidence", f"no evidence: {counted}")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.wording import make_printable, pluralize
+from ci_agent_eval.contract.wording import format_cost, make_printable, pluralize
 
 ATTRIBUTE = "agent_eval"
 """Attribute of a test report that carries the summary record of its episode."""
@@ -183,7 +183,7 @@ def _format_totals(episodes: Sequence[SummaryRecord]) -> str:
     parts = [f"{pluralize(len(episodes), 'episode')}: {', '.join(counts)}"]
     parts += [pluralize(reruns, "rerun")] if reruns else []
     parts += [pluralize(violations, "budget violation")] if violations else []
-    parts += [f"${math.fsum(costs):.4f}"] if costs else []
+    parts += [format_cost(math.fsum(costs))] if costs else []
     return "; ".join(parts)
 
 

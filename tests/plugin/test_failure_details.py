@@ -97,7 +97,43 @@ def test_unknown_scenario_is_one_sentence(suite, pytester):
     result = pytester.runpytest_inprocess("--episode-scenario=statu")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*no collected test has the scenario 'statu'*"])
+    result.stderr.fnmatch_lines(
+        ["*no collected test has the scenario 'statu'; did you mean 'status'?"]
+    )
+
+
+def test_unknown_test_name_suggests_the_scenario_of_the_nearest_test(suite):
+    suite.write("def test_bags(episode): assert episode")
+
+    result = suite.run_in_process("--episode-scenario=test_bagz")
+
+    result.stderr.fnmatch_lines(["*did you mean 'test_suite.py::test_bags'?"])
+
+
+BUDGET_SUITE = """
+import pytest
+
+@pytest.mark.episode("loop", budgets={"max_turns": 1})
+def test_loop(episode):
+    for _ in range(2):
+        with episode.turn("Hi") as turn:
+            turn.reply("Hello", tokens=3, cost_usd=COST)
+    assert episode.turns
+"""
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"), [("0.0", "$0.00"), ("0.000012", "$0.000024"), ("0.01", "$0.0200")]
+)
+def test_failure_of_an_episode_is_its_message_with_its_cost(suite, cost, shown):
+    suite.write(BUDGET_SUITE.replace("COST", cost))
+
+    result = suite.run_in_process()
+
+    result.stdout.fnmatch_lines(
+        ["episode 'loop': budget max_turns: 2, limit 1 (hard)", f"1 episode: *; {shown}"]
+    )
+    result.stdout.no_fnmatch_line("*entries are hidden*")
 
 
 def test_number_of_iterations_must_be_positive(suite, pytester):

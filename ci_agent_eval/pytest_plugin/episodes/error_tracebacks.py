@@ -27,11 +27,16 @@ def hide_own_frames() -> None:
 def hide_own_traceback(
     item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
 ) -> None:
-    """Remove the traceback of a failed report if it contains no user code."""
+    """Remove the traceback of a failed report if it contains no user code, and any hint at it."""
     if call.excinfo is None or not report.failed:
         return
     if isinstance(call.excinfo.value, AgentEvalError) and _is_ours(call.excinfo.tb, str(item.path)):
         report.longrepr = call.excinfo.getrepr(style="value")
+    for traceback, *_ in getattr(report.longrepr, "chain", ()):
+        if all(entry.style == "value" for entry in traceback.reprentries):
+            traceback.extraline = (
+                None  # pytest's hint at frames, of which only the message is shown
+            )
 
 
 def _is_ours(traceback: TracebackType, test_file: str) -> bool:

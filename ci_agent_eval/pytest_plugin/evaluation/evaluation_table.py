@@ -17,7 +17,7 @@ from ci_agent_eval.contract.evaluation import (
     name_conversations,
     score_episode,
 )
-from ci_agent_eval.contract.wording import pluralize
+from ci_agent_eval.contract.wording import format_cost, pluralize
 
 MAX_NAME = 60
 """Maximum characters of a conversation's name."""
@@ -125,8 +125,8 @@ def _format_costs(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     judge = [row.judge_cost_usd for row in rows if row.judge_cost_usd is not None]
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     if costs or judge:
-        share = f" (of which judge ${math.fsum(judge):.4f})" if judge else ""
-        yield f"${math.fsum([*costs, *judge]):.4f}{share}"
+        share = f" (of which judge {format_cost(math.fsum(judge))})" if judge else ""
+        yield f"{format_cost(math.fsum([*costs, *judge]))}{share}"
 
 
 def _format_score(score: float) -> str:

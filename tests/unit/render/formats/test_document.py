@@ -129,7 +129,7 @@ NOT_PASSING = {
         report(*costing(0.02), baseline=baseline(costing(0.01)), policy=DEAR),
         "cost per episode rose by",
     ),
-    "nothing judged": (report(episode(outcome="skipped")), "no evidence: 1 episodes found"),
+    "nothing judged": (report(episode(outcome="skipped")), "no evidence: 1 episode found"),
     "nothing at all": (report(), "no evidence: 0 episodes found"),
 }
 
