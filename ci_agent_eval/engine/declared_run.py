@@ -20,7 +20,7 @@ from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.guard import Guard
-from ci_agent_eval.engine.limits import RunLimits, RunUsage, Stop, find_exceeded_limit
+from ci_agent_eval.engine.limits import RunLimits, Stop, find_exceeded_limit
 from ci_agent_eval.engine.nested_requests import OuterRun, RunScope, enter_run_scope
 from ci_agent_eval.engine.pausable_deadline import PausableDeadline
 from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
@@ -30,6 +30,7 @@ from ci_agent_eval.engine.run_record import RunRecord, restrict_toolsets
 from ci_agent_eval.engine.session import EngineSession, Toolset
 from ci_agent_eval.engine.steering import build_steering
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop
+from ci_agent_eval.engine.traffic import RunTraffic, TrafficRates, summarize_traffic
 from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.errors import InputError
 
@@ -51,7 +52,7 @@ class DeclaredAgentRun:
     allowed_stops: frozenset[AgentStop] = frozenset()
     record: RunRecord = field(init=False)
     tally: RateLimitTally = field(default_factory=RateLimitTally)
-    run_usage: RunUsage = field(default_factory=RunUsage)
+    traffic: RunTraffic = field(init=False)
     live: AgentRun[Any, Any] | None = None
     request: ModelRequestNode[Any, Any] | None = None
     """The last request to the model, complete or not."""
@@ -59,14 +60,21 @@ class DeclaredAgentRun:
     def __post_init__(self) -> None:
         cassette = self.session.get_cassette_session(self.episode_id)
         tool_player = None if cassette is None else cassette.build_tool_player()
-        self.record = RunRecord(clock=self.session.clock, tool_player=tool_player)
+        rates = TrafficRates(self.session.get_traffic_windows)
+        self.traffic = RunTraffic(self.session.clock, self.prompt, self.limits, rates)
+        self.traffic.recorder.player = None if cassette is None else cassette.player
+        self.record = RunRecord(
+            clock=self.session.clock, tool_player=tool_player, traffic=self.traffic
+        )
+        self.traffic.own_usage = lambda: self.record.usage
 
     async def run_to_end(self, observer: Observer) -> AgentResult:
         """Run to any end; return the result and pass it to the observer."""
         started = self.session.clock()
         check_refusals = build_refusal_check(self.session.get_cassette_session(self.episode_id))
         try:
-            stop = check_refusals(await self._run_to_stop())
+            with self.traffic.watch():
+                stop = self.traffic.find_stop(check_refusals(await self._run_to_stop()))
         except InputError:
             raise
         except BaseException as error:
@@ -98,7 +106,7 @@ class DeclaredAgentRun:
         try:
             async with deadline:
                 self.tally.on_wait = PausableDeadline(deadline).set_waiting
-                with enter_run_scope(RunScope(cassette_session, self.record, self.run_usage)):
+                with enter_run_scope(RunScope(cassette_session)):
                     return await self._iterate(toolsets)
         except TimeoutError:
             if not deadline.expired():
@@ -112,20 +120,21 @@ class DeclaredAgentRun:
         async with self._open_loop(toolsets) as live:
             async for node in live:
                 if Loop.is_model_request_node(node):
+                    stop = self.traffic.find_stop_before_request()
+                    if stop is not None:
+                        return stop
                     self.request, self.record.is_requesting = node, True
                 elif Loop.is_call_tools_node(node):
                     self.record.add_response(node.model_response)
                     stop = self._check_response(node.model_response)
                     if stop is not None:
                         return stop
-        return find_unfinished_stop(self._build_turns()) or COMPLETED
+        return find_unfinished_stop(self._convert_messages()) or COMPLETED
 
     def _check_response(self, response: ModelResponse) -> Stop | None:
-        usage, run_usage = response.usage, self.run_usage
-        run_usage.tool_calls += len(response.tool_calls)
-        run_usage.add(usage.total_tokens, float(usage.cost or 0))
-        self.session.report_usage(self.episode_id, self, run_usage)
-        return find_filter_stop(response) or find_exceeded_limit(self.limits, run_usage)
+        usage = self.traffic.usage
+        self.session.report_usage(self.episode_id, self, usage)
+        return find_filter_stop(response) or find_exceeded_limit(self.limits, usage)
 
     @asynccontextmanager
     async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
@@ -161,9 +170,13 @@ class DeclaredAgentRun:
     def _new_messages(self) -> Sequence[ModelMessage]:
         return () if self.live is None else self.live.new_messages()
 
-    def _build_turns(self) -> tuple[Turn, ...]:
+    def _convert_messages(self) -> tuple[Turn, ...]:
         turns = convert_to_turns(self._new_messages(), self.record)
         return turns or (Turn(role="user", content=self.prompt),)
+
+    def _build_trajectory(self) -> Trajectory:
+        turns, agents = self.traffic.add_tool_turns(self._convert_messages())
+        return Trajectory(turns=tuple(turns), agents=tuple(agents))
 
     def _list_tools(self) -> tuple[str, ...]:
         """Return the names of the tools in the last request."""
@@ -173,8 +186,10 @@ class DeclaredAgentRun:
         return tuple(tool.name for tool in context.model_request_parameters.function_tools)
 
     def _build_result(self, stop: Stop, started: float) -> AgentResult:
+        trajectory, calls = self._build_trajectory(), self.traffic.calls
+        summary = summarize_traffic(self.traffic.recorder, calls, trajectory.turns)
         return AgentResult(
-            trajectory=Trajectory(turns=self._build_turns()),
+            trajectory=trajectory,
             stop_reason=stop.reason,
             error=clean_text(stop.error) or None,
             duration_ms=convert_to_ms(self.session.clock() - started),
@@ -186,6 +201,7 @@ class DeclaredAgentRun:
             model=self.agent.provider.model_id,
             needs_turn=stop.needs_turn,
             allowed_stops=self.allowed_stops,
+            traffic=summary if calls else None,
         )
 
 

@@ -11,7 +11,7 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Agent, Provider
-from ci_agent_eval.engine.model import ObservedModel, build_model_settings
+from ci_agent_eval.engine.model import ObservedModel, build_model_settings, compute_cost
 from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
@@ -53,19 +53,6 @@ class JudgeModels:
         recorder.record_judge(tokens, cost, cassette_misses=misses)
         if cost is not None:
             recorder.note_conditions(prices=get_price_table())
-
-
-def compute_cost(response: ModelResponse) -> float | None:
-    """Return the cost of a response in US dollars; None if price or usage is unknown."""
-    usage = response.usage
-    if usage.unmeasured_requests:
-        return None
-    if usage.cost is not None:
-        return float(usage.cost)
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):
-        return None
 
 
 def parse_judge_model(model: object) -> Provider | Model:

@@ -17,8 +17,10 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.measurement import convert_to_ms
+from ci_agent_eval.contract.trajectory import CallSource
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.own_requests import observe_request
+from ci_agent_eval.engine.response_stamp import stamp_response
 from ci_agent_eval.errors import InputError
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -72,6 +74,16 @@ class ObservedModel(WrapperModel):
         return response
 
 
+def build_stamped_model(model: Model, clock: Callable[[], float] = time.monotonic) -> Model:
+    """Return the model with responses that carry their latency and source."""
+    source: CallSource | None = "scripted" if is_scripted(model) else None
+
+    def stamp(response: ModelResponse, latency_ms: float) -> None:
+        stamp_response(response, latency_ms=latency_ms, source=source)
+
+    return ObservedModel(model, stamp, clock)
+
+
 def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool = False) -> Model:
     """Build the model of a provider, with its key from `environ`.
 
@@ -89,6 +101,19 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
         ) from error
     except (UserError, ValueError, TypeError) as error:
         raise InputError(f"provider {provider.model_id!r}: {error}") from error
+
+
+def compute_cost(response: ModelResponse) -> float | None:
+    """Return the cost of a response in US dollars; None if price or usage is unknown."""
+    usage = response.usage
+    if usage.unmeasured_requests:
+        return None
+    if usage.cost is not None:
+        return float(usage.cost)
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None
 
 
 def is_scripted(model: Model) -> bool:

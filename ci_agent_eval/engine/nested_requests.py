@@ -2,8 +2,8 @@
 
 PydanticAI has no hook for all agents, so `Agent.iter`, which starts all their runs, is wrapped
 once. In a run it gives each nested agent a capability that records its model on the episode's
-cassette and counts its usage. Model requests without an agent are refused in replay by
-`ALLOW_MODEL_REQUESTS`, which every model checks before it sends.
+cassette, and its requests as model calls of the episode. Model requests without an agent are
+refused in replay by `ALLOW_MODEL_REQUESTS`, which every model checks before it sends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 
 from pydantic_ai import Agent, RunContext, models
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext, ModelResolutionContext
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import AbstractToolset
@@ -25,8 +24,8 @@ from pydantic_ai.toolsets import AbstractToolset
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.limits import RunUsage
-from ci_agent_eval.engine.model import build_model, is_scripted
+from ci_agent_eval.engine.message_calls import EpisodeModel
+from ci_agent_eval.engine.model import build_model, build_stamped_model, is_scripted
 from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
@@ -42,11 +41,11 @@ _LIVE_REQUEST = (
 
 @dataclass(frozen=True)
 class RunScope:
-    """Cassette and counters for the nested requests of one run."""
+    """The cassette for the nested requests of one run."""
 
     cassette_session: CassetteSession | None
-    record: RunRecord | None = None
-    run_usage: RunUsage | None = None
+    has_scripts: bool = False
+    """Whether requests to scripted models are model calls of the episode."""
 
     @property
     def is_replay(self) -> bool:
@@ -54,19 +53,17 @@ class RunScope:
         return self.cassette_session is not None and self.cassette_session.mode == "replay"
 
     def wrap_model(self, model: Model) -> Model:
-        """Put a model on the cassette, except for scripts and models on a cassette."""
-        if self.cassette_session is None or is_scripted(model) or _is_on_cassette(model):
-            return model
-        return CassetteModel(model, self.cassette_session)
+        """Put a model on the cassette and in the episode, except for scripts.
 
-    def add_response(self, response: ModelResponse) -> None:
-        """Add the usage of a nested response to the run."""
-        if self.record is not None:
-            self.record.nested_responses.setdefault(self.record.response_count or 1, []).append(
-                response
-            )
-        if self.run_usage is not None:
-            self.run_usage.add(response.usage.total_tokens, float(response.usage.cost or 0))
+        Without a cassette the traffic of its requests shows them.
+        """
+        if is_scripted(model):
+            return EpisodeModel(build_stamped_model(model)) if self.has_scripts else model
+        if _is_on_cassette(model):
+            return EpisodeModel(model)
+        if self.cassette_session is None:
+            return model
+        return EpisodeModel(CassetteModel(build_stamped_model(model), self.cassette_session))
 
 
 _scope: ContextVar[RunScope | None] = ContextVar("ci_agent_eval_run", default=None)
@@ -139,7 +136,7 @@ class RecordedRun(OuterRun):
 
 @dataclass
 class NestedRun(AbstractCapability[Any]):
-    """Records and counts the requests of a sub-agent's run."""
+    """Records the requests of a sub-agent's run."""
 
     scope: RunScope
 
@@ -153,18 +150,6 @@ class NestedRun(AbstractCapability[Any]):
         """Put the model on the cassette."""
         del ctx
         return replace(request_context, model=self.scope.wrap_model(request_context.model))
-
-    async def after_model_request(
-        self,
-        ctx: RunContext[Any],
-        *,
-        request_context: ModelRequestContext,
-        response: ModelResponse,
-    ) -> ModelResponse:
-        """Count the response."""
-        del ctx, request_context
-        self.scope.add_response(response)
-        return response
 
 
 class ReplayedNestedRun(NestedRun):

@@ -17,10 +17,13 @@ from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import TestRunExtent
-from ci_agent_eval.engine.cassette.tool_player import ToolPlayer
+from ci_agent_eval.engine.cassette.tool_player import ToolPlayer, note_model_request
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import Clock
+from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.engine.turns import CallNote, RunNotes
+from ci_agent_eval.model_traffic.recorder import TrafficRecorder
+from ci_agent_eval.model_traffic.usage import TrafficUsage
 
 
 @dataclass(kw_only=True)
@@ -41,11 +44,18 @@ class RunRecord(RunNotes):
     """Whether the agent has tool servers."""
     tool_player: ToolPlayer | None = None
     """Replays or records tool calls, if the cassette holds them."""
+    traffic: RunTraffic
+    """Records the model calls of the tools."""
+    usage: TrafficUsage = field(default_factory=TrafficUsage)
+    """Usage of the responses so far."""
 
     def add_response(self, response: ModelResponse) -> None:
         """Record a response of the model."""
         self.is_requesting, self.last_answer = False, response
         self.response_count += 1
+        calls = sum(part.tool_name not in self.output_tools for part in response.tool_calls)
+        cost_usd = float(response.usage.cost or 0)
+        self.usage += TrafficUsage(1, calls, response.usage.total_tokens, cost_usd)
 
     def add_call(
         self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None
@@ -117,7 +127,8 @@ class RecordedToolset(WrapperToolset[Any]):
         """Call the tool and record its result, in case the run ends before the next request."""
         record, started, call_id = self.record, self.record.clock(), ctx.tool_call_id
         try:
-            result = await self._run_call(name, tool_args, ctx, tool)
+            with record.traffic.record_tool(record.response_count, call_id, name) as recorder:
+                result = await self._run_call(name, tool_args, ctx, tool, recorder)
         except (ModelRetry, ToolFailed) as feedback:
             record.add_call(call_id, started, error=clean_text(str(feedback)))
             raise
@@ -133,7 +144,12 @@ class RecordedToolset(WrapperToolset[Any]):
         return result
 
     async def _run_call(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],
+        recorder: TrafficRecorder,
     ) -> Any:
         """Call the tool, or return its recorded result."""
         if self.record.tool_player is None:
@@ -146,6 +162,9 @@ class RecordedToolset(WrapperToolset[Any]):
                 return {"retry": clean_text(feedback.message)}
             except ToolFailed as feedback:
                 return {"failure": clean_text(feedback.message)}
+            finally:
+                if recorder.calls:  # of a thread or a program, which have no context
+                    note_model_request()
 
         return _build_result(await self.record.tool_player.run_call(name, tool_args, call))
 

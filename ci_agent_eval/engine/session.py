@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.toolsets import AbstractToolset
 
+    from ci_agent_eval.engine.traffic import RunTraffic
+
 MAX_LOOPS = 256
 """Number of cached PydanticAI agents; each takes a few kilobytes."""
 
@@ -77,6 +79,8 @@ class _EpisodeResources:
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     opened: list[tuple[Server, Toolset]] = field(default_factory=list)
     guards: dict[SteeringSettings, Guard | None] = field(default_factory=dict)
+    runs: list[RunTraffic] = field(default_factory=list)
+    """The model traffic of the runs of other agents than declared ones, the oldest first."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def toolsets(
@@ -245,6 +249,11 @@ class EngineSession:
     async def end_episode(self, episode_id: str) -> None:
         """Release the servers of an episode."""
         await self._episodes.pop(episode_id).stack.aclose()
+
+    def get_episode_runs(self, episode_id: str) -> list[RunTraffic] | None:
+        """Return the model traffic of an episode's runs; None if it was not begun."""
+        resources = self._episodes.get(episode_id)
+        return None if resources is None else resources.runs
 
     def get_guard(self, settings: SteeringSettings | None, episode_id: str) -> Guard | None:
         """Return the guard that reviews the calls of a run; None without steering.

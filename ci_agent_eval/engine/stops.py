@@ -89,7 +89,8 @@ def build_refusal_check(cassette_session: CassetteSession | None) -> Callable[[S
 
     def check_refusals(stop: Stop) -> Stop:
         refused = [] if cassette_session is None else cassette_session.refusals[before:]
-        if not refused or refused[0] in stop.error:
+        is_known = stop.reason == "model_error" and any(one in stop.error for one in refused)
+        if not refused or is_known:
             return stop
         return Stop("model_error", f"the cassette did not answer a request: {refused[0]}")
 

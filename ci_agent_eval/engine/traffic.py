@@ -20,6 +20,7 @@ from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
 from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop, find_exceeded_limit
 from ci_agent_eval.engine.stops import describe_own_error
+from ci_agent_eval.engine.tool_traffic import ToolRun, add_tool_turns
 from ci_agent_eval.engine.traces.run_spans import RunSpans
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import KnownPrompt, find_usable_answer
@@ -67,6 +68,12 @@ def find_price(call: ModelCall) -> CallPrice | None:
         except ImportError:
             _prices[call] = None
     return _prices[call]
+
+
+def set_call_cost(call: ModelCall, cost_usd: float | None) -> None:
+    """Set the cost of a call that is known without its traffic; None: unknown."""
+    model = (call.answer and call.answer.model) or ""
+    _prices[call] = None if cost_usd is None else CallPrice(cost_usd, model, False)
 
 
 def compute_call_cost(call: ModelCall) -> float | None:
@@ -122,7 +129,7 @@ class TrafficRates:
 
     def get_wait_s(self, call: ModelCall) -> float:
         """Return the seconds that a call must wait."""
-        if self.windows is None:
+        if self.windows is None or not call.url:  # the address is known below PydanticAI
             return 0.0
         entry_or_wait = self.windows(_get_origin(call)).take(0)
         return entry_or_wait if isinstance(entry_or_wait, float) else 0.0
@@ -161,46 +168,107 @@ class RunTraffic:
     on_answer: Callable[[], None] = lambda: None
     """Called after each call, in the thread that made it."""
     compute_cost: ComputeCost = compute_call_cost
+    own_usage: Callable[[], TrafficUsage] | None = None
+    """Returns the usage of the requests that the engine measures; None: it measures none."""
+    earlier_runs: Sequence[RunTraffic] = ()
+    """The earlier runs of the episode, whose conversations this one may continue."""
     recorder: TrafficRecorder = field(init=False)
+    tool_runs: list[ToolRun] = field(default_factory=list)
+    """The tool calls of an agent whose requests the engine measures."""
+    known_prompt: KnownPrompt = field(init=False)
     spans: RunSpans = field(init=False)
     _check: LimitCheck = field(init=False)
     _counter: CallUsageCounter = field(init=False)
 
     def __post_init__(self) -> None:
+        self.known_prompt = KnownPrompt(self.prompt)
         self._counter = CallUsageCounter(self.compute_cost)
         self._check = LimitCheck(self._find_limit_stop)
-        self.recorder = TrafficRecorder(
+        self.recorder = self._create_recorder()
+        self.spans = RunSpans(self.recorder)
+
+    def _create_recorder(self) -> TrafficRecorder:
+        return TrafficRecorder(
             self.clock,
             check_limits=self._check,
             get_wait_s=self.rates.get_wait_s,
             on_call_ended=self._note_answer,
         )
-        self.spans = RunSpans(self.recorder)
 
     def _note_answer(self, call: ModelCall) -> None:
         self.rates.note_answer(call)
         self.on_answer()
 
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Record the model calls of the `with` block."""
+        with watch_traffic(self.recorder):
+            try:
+                yield
+            finally:
+                for run in self.tool_runs:
+                    run.recorder.finish()
+
+    @contextmanager
+    def record_tool(self, answer: int, call_id: str | None, name: str) -> Iterator[TrafficRecorder]:
+        """Record the model calls of the `with` block as those of a tool call."""
+        recorder = self._create_recorder()
+        recorder.player, recorder.refusal = self.recorder.player, self.recorder.refusal
+        self.tool_runs.append(ToolRun(answer, call_id, name, recorder))
+        with attribution.use_recorder(recorder):
+            yield recorder
+
+    @property
+    def calls(self) -> Sequence[ModelCall]:
+        """The model calls so far, those of each tool call together."""
+        in_tools = (call for run in self.tool_runs for call in run.recorder.calls)
+        return (*self.recorder.calls, *in_tools)
+
     @property
     def usage(self) -> RunUsage:
         """The usage of the run so far."""
-        used = self._counter.count(self.recorder.calls)
+        used = self._count(self.calls, with_cost=True)
         return RunUsage(used.tool_calls, used.tokens, used.cost_usd)
 
-    def _find_limit_stop(self) -> Stop | None:
-        calls = self.recorder.calls
-        open_calls = sum(call.state == "open" for call in calls)
-        used = self._counter.count(calls, with_cost=self.limits.cost_usd is not None)
+    def _count(self, calls: Sequence[ModelCall], *, with_cost: bool) -> TrafficUsage:
+        used = self._counter.count(calls, with_cost=with_cost)
+        return used if self.own_usage is None else used + self.own_usage()
+
+    def _find_limit_stop(self, open_requests: int = 0) -> Stop | None:
+        calls = self.calls
+        open_calls = sum(call.state == "open" for call in calls) + open_requests
+        used = self._count(calls, with_cost=self.limits.cost_usd is not None)
         return find_traffic_stop(self.limits, used, open_calls)
+
+    def find_stop_before_request(self) -> Stop | None:
+        """Return the limit that a request of the engine would exceed after those of tools."""
+        return self._find_limit_stop(open_requests=1) if self.calls else None
+
+    def add_tool_turns(
+        self, own: Sequence[Turn]
+    ) -> tuple[Sequence[Turn], Sequence[TrajectoryAgent]]:
+        """Return the turns that the engine measured with those of the calls in tools, and agents.
+
+        Calls outside of tools, such as those of a function that writes instructions, are first.
+        """
+        outside = ToolRun(0, None, None, self.recorder)
+        return add_tool_turns(own, (outside, *self.tool_runs), self.compute_cost)
 
     def merge_turns(self, own: Sequence[Turn]) -> tuple[Sequence[Turn], Sequence[TrajectoryAgent]]:
         """Return the turns of the run and its agents: the adapter's, completed by the traffic.
 
         An adapter that has measured its turns keeps them; of others the final text is kept.
         """
-        prompt = KnownPrompt(self.prompt)
+        prompts = {
+            call: run.known_prompt
+            for run in (*self.earlier_runs, self)
+            for call in run.recorder.calls
+        }
         found = build_trajectory(
-            self.recorder.calls, find_prompt=lambda _: prompt, compute_cost=self.compute_cost
+            self.recorder.calls,
+            find_prompt=prompts.get,
+            compute_cost=self.compute_cost,
+            earlier=[call for run in self.earlier_runs for call in run.recorder.calls],
         )
         found = self.spans.complete(found)
         seen = [one.turn for one in found.turns]
@@ -225,7 +293,8 @@ class RunTraffic:
         if self._check.stop is not None:
             return self._check.stop
         failed = self._find_failed_call()
-        if failed is None or stop.reason not in _REPORTS_OF_FAILED_CALLS:
+        reports = _REPORTS_OF_FAILED_CALLS if self.own_usage is None else {"agent_error"}
+        if failed is None or stop.reason not in reports:
             return stop
         return _describe_failed_call(failed)
 
@@ -239,11 +308,12 @@ class RunTraffic:
 
     def refuse_calls(self, reason: str) -> None:
         """Refuse all further calls, such as those of a thread that cannot be stopped."""
-        self.recorder.refusal = self.recorder.refusal or f"refused by ci_agent_eval: {reason}"
+        for recorder in (self.recorder, *(run.recorder for run in self.tool_runs)):
+            recorder.refusal = recorder.refusal or f"refused by ci_agent_eval: {reason}"
 
     def _find_failed_call(self) -> ModelCall | None:
         """Return the last call if it has no answer."""
-        calls = [call for call in self.recorder.calls if call.state != "refused"]
+        calls = [call for call in self.calls if call.state != "refused"]
         return calls[-1] if calls and find_usable_answer(calls[-1]) is None else None
 
 
@@ -274,20 +344,22 @@ def _describe_failed_call(call: ModelCall) -> Stop:
     return Stop("model_error", f"the model's API answered with status {call.status}: {message}")
 
 
-def list_offered_tools(recorder: TrafficRecorder) -> tuple[str, ...]:
+def list_offered_tools(calls: Iterable[ModelCall]) -> tuple[str, ...]:
     """Return the names of the tools that the requests offer."""
-    requests = (call.request for call in recorder.calls)
+    requests = (call.request for call in calls)
     return tuple(sorted({tool.name for one in requests if one is not None for tool in one.tools}))
 
 
 def summarize_traffic(
-    recorder: TrafficRecorder, turns: Sequence[Turn], span_calls: int = 0
+    recorder: TrafficRecorder,
+    calls: Sequence[ModelCall],
+    turns: Sequence[Turn],
+    span_calls: int = 0,
 ) -> TrafficSummary | None:
     """Count the model calls of a run or of a test's own code; only spans show `span_calls`.
 
     None: there were none, and the turns have their tokens from elsewhere.
     """
-    calls = recorder.calls
     unattributed = attribution.count_unattributed(recorder)
     if not calls and not unattributed and not span_calls and not lack_measurement(turns):
         return None
@@ -332,7 +404,7 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
     def list_conditions() -> Mapping[str, object]:
         is_priced = any(compute_call_cost(call) is not None for call in calls.calls)
         return {
-            "tools": list_offered_tools(calls) or None,
+            "tools": list_offered_tools(calls.calls) or None,
             "prices": get_price_table() if is_priced else None,
         }
 
@@ -352,7 +424,7 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
         calls,
         compute_call_cost,
         find_limit_stop,
-        lambda turns: summarize_traffic(calls, turns),
+        lambda turns: summarize_traffic(calls, calls.calls, turns),
         list_conditions,
     )
     recorder.recorded_turns.traffic = traffic

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,14 +24,7 @@ from pydantic_ai.messages import (
 )
 
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
-from ci_agent_eval.contract.trajectory import (
-    Role,
-    TestRunExtent,
-    TokenUsage,
-    ToolCall,
-    Turn,
-    sum_tokens,
-)
+from ci_agent_eval.contract.trajectory import Role, TestRunExtent, TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine import response_stamp
 
 CallKey = tuple[int, str]
@@ -60,8 +52,6 @@ class RunNotes:
     """Data of a run that its messages lack."""
 
     calls: dict[CallKey, CallNote] = field(default_factory=dict)
-    nested_responses: dict[int, list[ModelResponse]] = field(default_factory=dict)
-    """Responses of nested agents, by the number of the response whose tools called them."""
     output_tools: set[str] = field(default_factory=set)
     """Tools that carry the agent's typed output."""
     output: str | None = None
@@ -75,17 +65,15 @@ def convert_to_turns(
 ) -> tuple[Turn, ...]:
     """Convert each prompt and response to a turn, with tool calls and results.
 
-    The usage of nested agents counts in the turn whose tools called them. A typed output is
-    the text of its turn, and its tool is not a tool call.
+    A typed output is the text of its turn, and its tool is not a tool call.
     """
     notes = notes or RunNotes()
     turns: list[Turn] = []
     last = -1
-    counter = itertools.count(1)
     for message in messages:
         if isinstance(message, ModelResponse):
             last = len(turns)
-            turns.append(_build_agent_turn(message, notes, next(counter)))
+            turns.append(_build_agent_turn(message, notes))
             turns[last] = _add_results(turns[last], message.parts)
             continue
         if last >= 0:
@@ -119,10 +107,11 @@ def _build_feedback_turns(part: ToolReturnPart) -> Iterable[Turn]:
 
 
 def _build_prompt_turn(role: Role, content: object) -> Turn:
-    return Turn(role=role, content=_render_text(content))
+    return Turn(role=role, content=render_text(content))
 
 
-def _render_text(content: object) -> str:
+def render_text(content: object) -> str:
+    """Return the content of a message's part as text."""
     if isinstance(content, str):
         return clean_text(content)
     plain = _convert_content(content)
@@ -130,19 +119,18 @@ def _render_text(content: object) -> str:
     return "\n".join(p if isinstance(p, str) else json.dumps(p, sort_keys=True) for p in parts)
 
 
-def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> Turn:
-    responses = [response, *notes.nested_responses.get(number, ())]
+def _build_agent_turn(response: ModelResponse, notes: RunNotes) -> Turn:
     calls = [part for part in response.parts if isinstance(part, BaseToolCallPart)]
     outputs = [part for part in calls if part.tool_name in notes.output_tools]
     output_text = "\n".join(part.args_as_json_str() for part in outputs)
-    traffic = response_stamp.get_traffic(response)
+    traffic, usage = response_stamp.get_traffic(response), response.usage
     return Turn(
         role="assistant",
         content=clean_text(output_text or _get_response_text(response)),
         tool_calls=tuple(_convert_call(part) for part in calls if part not in outputs),
         latency_ms=response_stamp.get_latency_ms(response),
-        tokens=_sum_tokens(responses),
-        cost_usd=_sum_cost(responses),
+        tokens=_get_tokens(response),
+        cost_usd=None if usage.unmeasured_requests or usage.cost is None else float(usage.cost),
         source=response_stamp.get_source(response),
         finish_reason=_get_finish_reason(response) or traffic.finish_reason,
         requested_model=traffic.requested_model,
@@ -154,34 +142,23 @@ def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> 
     )
 
 
-def _sum_tokens(responses: Sequence[ModelResponse]) -> TokenUsage | None:
-    """Sum the tokens; None if a response was not measured."""
-    usages = [response.usage for response in responses]
-    if any(usage.unmeasured_requests for usage in usages):
+def _get_tokens(response: ModelResponse) -> TokenUsage | None:
+    """Return the tokens; None if the response was not measured."""
+    usage = response.usage
+    if usage.unmeasured_requests:
         return None
-    return sum_tokens(
-        TokenUsage(
-            input=response.usage.input_tokens,
-            output=response.usage.output_tokens,
-            cached=response.usage.cache_read_tokens,
-            reasoning=response_stamp.get_traffic(response).reasoning_tokens,
-        )
-        for response in responses
+    return TokenUsage(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cached=usage.cache_read_tokens,
+        reasoning=response_stamp.get_traffic(response).reasoning_tokens,
     )
-
-
-def _sum_cost(responses: Sequence[ModelResponse]) -> float | None:
-    """Sum the cost; None if a response has no price or was not measured."""
-    usages = [response.usage for response in responses]
-    costs = [None if usage.unmeasured_requests else usage.cost for usage in usages]
-    known = [float(cost) for cost in costs if cost is not None]
-    return math.fsum(known) if len(known) == len(costs) else None
 
 
 def _get_response_text(response: ModelResponse) -> str:
     """Return the response's text and attachments, or the text of a refusal."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-    files = [_render_text(part.content) for part in response.parts if isinstance(part, FilePart)]
+    files = [render_text(part.content) for part in response.parts if isinstance(part, FilePart)]
     refusal = (response.provider_details or {}).get("refusal")
     text_and_files = "\n".join([text, *files] if text else files)
     return text_and_files or (refusal if isinstance(refusal, str) else "")
@@ -230,7 +207,7 @@ def _convert_result(part: BaseToolReturnPart[Any]) -> dict[str, Any]:
     content = part.content
     if part.outcome == "success":
         return {"result": _convert_content(content)}
-    return {"error": _render_text(content)}
+    return {"error": render_text(content)}
 
 
 def _convert_content(content: object) -> Any:

@@ -67,12 +67,12 @@ def read_conversations(
     calls: Iterable[ModelCall],
     find_prompt: Callable[[ModelCall], KnownPrompt | None] = lambda _: None,
 ) -> Sequence[ConversationStep]:
-    """Return the calls with their predecessors and agents, in the order of the requests.
+    """Return the calls with their predecessors and agents; `calls` are in the order of requests.
 
     `find_prompt` returns the user's message that a call answers, if it is known.
     """
     reader = _ConversationReader()
-    for call in sorted(calls, key=lambda call: call.number):
+    for call in calls:
         reader.add(call, find_prompt(call))
     return reader.steps
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from ci_agent_eval.contract.trajectory import CallSource
 from ci_agent_eval.model_traffic.formats.protocol import (
@@ -185,6 +185,9 @@ class ModelCall:
         return "complete" if is_redirect else "broken"
 
 
+Call = TypeVar("Call", bound=ModelCall)
+
+
 @dataclass(eq=False)
 class TrafficRecorder:
     """Records the model calls of one episode and decides about each."""
@@ -229,12 +232,17 @@ class TrafficRecorder:
     ) -> ModelCall:
         """Record a request; its `decide` says what happens to it."""
         address = url.partition("?")[0]
-        with self._lock:
-            call = ModelCall(
-                len(self._calls) + 1, message_format, address, body, self.clock(), self
-            )
-            self._calls.append(call)
+        call = self.add_call(
+            lambda number: ModelCall(number, message_format, address, body, self.clock(), self)
+        )
         call.span_id = span_id
+        return call
+
+    def add_call(self, build: Callable[[int], Call]) -> Call:
+        """Add the call that `build` returns for its number."""
+        with self._lock:
+            call = build(len(self._calls) + 1)
+            self._calls.append(call)
         return call
 
     def decide(self, call: ModelCall) -> Decision:

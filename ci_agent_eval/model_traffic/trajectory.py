@@ -8,7 +8,7 @@ if the framework returns results as plain text; the call then says that its resu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,8 +65,11 @@ def build_trajectory(
     *,
     find_prompt: FindPrompt = lambda _: None,
     compute_cost: ComputeCost = lambda _: None,
+    earlier: Sequence[ModelCall] = (),
 ) -> TrafficTrajectory:
-    """Build the turns of model calls: the messages of the user, and the answers.
+    """Build the turns of model calls, in their order: the messages of the user, and the answers.
+
+    `earlier` are the calls of earlier runs. They have no turns, but their agents may go on.
 
     A message for which `find_prompt` knows the prompt is no message of the user: it is left out if
     it begins the conversation, else it is a turn of role `system`, such as a framework's request
@@ -75,21 +78,32 @@ def build_trajectory(
     drafts: list[_Draft] = []
     by_step: dict[int, _Draft] = {}
     agents: dict[str, TrajectoryAgent] = {}
-    for step in read_conversations(calls, find_prompt):
+    before = set(map(id, earlier))
+    for step in read_conversations((*earlier, *calls), find_prompt):
         if step.is_repeated:
             continue
         _add_results(step, by_step)
         messages = list(_list_messages(step, by_step))
-        drafts += messages
+        drafts += [] if id(step.call) in before else messages
         if step.answer is not None:
             answer = by_step[id(step)] = _build_answer(step, compute_cost)
-            drafts.append(answer)
+            drafts += [] if id(step.call) in before else [answer]
         if messages or step.answer is not None:
             agents.setdefault(step.agent.id, step.agent)
+    if earlier:
+        agents = _select_trees(agents, {draft.agent.id for draft in drafts})
     has_several = len(agents) > 1
     turns = (TrafficTurn(one.call_number, one.build(has_agent=has_several)) for one in drafts)
     known = sorted(agents.values(), key=lambda agent: [int(n) for n in agent.id.split(".")])
     return TrafficTrajectory(tuple(turns), tuple(map(_clean_agent, known)) if has_several else ())
+
+
+def _select_trees(
+    agents: Mapping[str, TrajectoryAgent], places: Iterable[str]
+) -> dict[str, TrajectoryAgent]:
+    """Return the agents of the trees that have an agent at one of the places."""
+    roots = {place.partition(".")[0] for place in places}
+    return {place: agent for place, agent in agents.items() if place.partition(".")[0] in roots}
 
 
 @dataclass(eq=False, slots=True)

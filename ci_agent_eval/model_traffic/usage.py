@@ -48,7 +48,7 @@ class CallUsageCounter:
     """Counts the usage of calls; each ended call is read once."""
 
     compute_cost: ComputeCost
-    _ended: dict[int, TrafficUsage] = field(default_factory=dict)
+    _ended: dict[ModelCall, TrafficUsage] = field(default_factory=dict)
 
     def count(self, calls: Iterable[ModelCall], *, with_cost: bool = True) -> TrafficUsage:
         """Return the usage of the answers; a call without an answer is no turn.
@@ -63,7 +63,7 @@ class CallUsageCounter:
         return replace(used, cost_usd=math.fsum(cost for cost in costs if cost is not None))
 
     def _measure(self, call: ModelCall) -> TrafficUsage:
-        if (known := self._ended.get(call.number)) is not None:
+        if (known := self._ended.get(call)) is not None:
             return known
         answer = None if call.state == "open" else find_usable_answer(call)
         used = TrafficUsage()
@@ -71,5 +71,5 @@ class CallUsageCounter:
             tokens = 0 if answer.tokens is None else answer.tokens.total
             used = TrafficUsage(1, len(answer.tool_calls), tokens)
         if call.state != "open":
-            self._ended[call.number] = used
+            self._ended[call] = used
         return used

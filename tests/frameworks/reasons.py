@@ -13,7 +13,6 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("smolagents", "tool_results"): _PLAIN_TEXT,
     ("smolagents", "tool_errors"): _PLAIN_TEXT,
     ("smolagents", "typed"): _NO_TYPED_OUTPUT,
-    ("pydantic_ai", "handoffs"): "its tokens and cost count in the turn whose tool ran it",
     ("openai_sdk", "handoffs"): _NO_AGENTS,
     ("anthropic_sdk", "handoffs"): _NO_AGENTS,
     ("google_sdk", "handoffs"): _NO_AGENTS,

@@ -35,6 +35,22 @@ def test_a_conversation_goes_on_and_a_new_one_begins_anew(agents, scripts):
     assert run(ask(agents.teller, prompt)).final_response == "Hello."
 
 
+def test_after_a_handoff_the_next_turns_belong_to_the_same_agents(agents, scripts):
+    if not hasattr(agents, "desk"):
+        pytest.skip("the framework has no agents")
+    prompt = scripts.add(*scripts.hand_over(*agents.HANDOFF), *[scripts.final("Again.")] * 2)
+
+    async def talk_twice(session):
+        session.begin_episode("one")
+        first = await ask(agents.desk, prompt, episode_id="one")(session)
+        again = ask(agents.desk, "And now?", messages=first.messages, episode_id="one")
+        return first, await again(session)
+
+    first, second = run(talk_twice)
+    if has_state(agents.desk):
+        assert second.turns[-1].agent == first.turns[-1].agent is not None
+
+
 def test_conversations_at_once_stay_apart(agents, scripts):
     prompts = [scripts.add(*map(scripts.final, (f"{n}.", f"Again {n}."))) for n in range(8)]
     results = run(*(talk(agents.teller, prompt, "And now?") for prompt in prompts))

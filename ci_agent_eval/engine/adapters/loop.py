@@ -11,20 +11,18 @@ from typing import Any, ClassVar
 from pydantic_ai import DeferredToolRequests, ModelRequestNode
 from pydantic_ai.agent import AbstractAgent, Agent, AgentRun, AgentRunResult
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import BinaryContent, ModelResponse
+from pydantic_ai.messages import BinaryContent
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import UsageLimits
 from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.contract.trajectory import CallSource
-from ci_agent_eval.engine import response_stamp
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.limits import RunUsage, find_exceeded_limit
-from ci_agent_eval.engine.model import ObservedModel, build_model, is_scripted
+from ci_agent_eval.engine.limits import find_exceeded_limit
+from ci_agent_eval.engine.model import build_model, build_stamped_model
 from ci_agent_eval.engine.nested_requests import RecordedRun, RunScope, enter_run_scope
 from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
 from ci_agent_eval.engine.run_record import RunRecord, is_mcp_toolset
@@ -41,7 +39,7 @@ class LoopAgent:
     name: str | None = None
     deps: Any = None
 
-    records_itself: ClassVar[bool] = True
+    reads_messages: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -61,13 +59,15 @@ class LoopAgent:
             clock=work.clock,
             has_servers=_has_servers(self.agent),
             tool_player=None if cassette is None else cassette.build_tool_player(),
+            traffic=work.traffic,
         )
-        model, run_usage = None, RunUsage()
+        model = None
+        work.traffic.own_usage = lambda: record.usage
         try:
             model = self._build_model(work)
-            with enter_run_scope(RunScope(work.cassette_session, record, run_usage)):
+            with enter_run_scope(RunScope(work.cassette_session, has_scripts=True)):
                 async with self._connect_model(model, work):
-                    await self._run_agent(work, model, record, run_usage)
+                    await self._run_agent(work, model, record)
         except UserError as error:
             raise InputError(f"agent {self.label!r}: {error}") from error
         except InputError:
@@ -98,9 +98,7 @@ class LoopAgent:
             return model
         return work.connections.hold(model)
 
-    async def _run_agent(
-        self, work: AgentTask, model: Model, record: RunRecord, run_usage: RunUsage
-    ) -> None:
+    async def _run_agent(self, work: AgentTask, model: Model, record: RunRecord) -> None:
         run: AgentRun[Any, Any] | None = None
         try:
             async with self.agent.iter(
@@ -112,32 +110,33 @@ class LoopAgent:
                 infer_name=False,
                 capabilities=[*build_steering(work.guard, record, self.agent), RecordedRun(record)],
             ) as run:
-                await _iterate_run(run, work, record, run_usage)
+                await _iterate_run(run, work, record)
                 if run.result is not None:
                     _set_output(run.result, record)
         finally:
             if run is not None:
                 work.messages = run.all_messages()
                 turns = convert_to_turns(run.new_messages(), record)
-                work.turns = [turn for turn in turns if _is_new(turn, work)]
+                own = [turn for turn in turns if _is_new(turn, work)]
+                work.turns, work.agents = work.traffic.add_tool_turns(own)
 
 
-async def _iterate_run(
-    run: AgentRun[Any, Any], work: AgentTask, record: RunRecord, run_usage: RunUsage
-) -> None:
+async def _iterate_run(run: AgentRun[Any, Any], work: AgentTask, record: RunRecord) -> None:
     """Iterate over the model's responses and stop the run at its limits."""
     request_node: ModelRequestNode[Any, Any] | None = None
     async for node in run:
         if Agent.is_model_request_node(node):
             request_node = node
+            if (stop := work.traffic.find_stop_before_request()) is not None:
+                work.stop = stop
+                return
         elif Agent.is_call_tools_node(node):
             response = node.model_response
-            record.add_response(response)
             record.output_tools |= _list_output_tools(request_node)
-            names = [part.tool_name for part in response.tool_calls]
-            run_usage.tool_calls += sum(name not in record.output_tools for name in names)
-            run_usage.add(response.usage.total_tokens, float(response.usage.cost or 0))
-            stop = find_filter_stop(response) or find_exceeded_limit(work.limits, run_usage)
+            record.add_response(response)
+            work.traffic.on_answer()
+            stop = find_filter_stop(response)
+            stop = stop or find_exceeded_limit(work.limits, work.traffic.usage)
             if stop is not None:
                 work.stop = stop
                 return
@@ -189,11 +188,4 @@ def _build_inner_model(model: Model | str, work: AgentTask) -> Model | Callable[
 
 
 def _build_timed_model(model: Model | str, work: AgentTask) -> Model:
-    """Wrap a model so that its responses carry their latency and source."""
-    inner = infer_model(model)
-    source: CallSource | None = "scripted" if is_scripted(inner) else None
-
-    def stamp(response: ModelResponse, latency_ms: float) -> None:
-        response_stamp.stamp_response(response, latency_ms=latency_ms, source=source)
-
-    return ObservedModel(inner, stamp, work.clock)
+    return build_stamped_model(infer_model(model), work.clock)

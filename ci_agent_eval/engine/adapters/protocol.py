@@ -14,7 +14,7 @@ from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import Clock, RunLimits, Stop
-from ci_agent_eval.model_traffic.recorder import TrafficRecorder
+from ci_agent_eval.engine.traffic import RunTraffic
 
 COMPLETED = Stop("completed", "")
 
@@ -59,8 +59,8 @@ class AgentTask:
     """The agent's turns so far, replaced after each event; the model traffic completes them."""
     agents: Sequence[TrajectoryAgent] = ()
     """The agents of the turns, if there are several."""
-    recorder: TrafficRecorder | None = None
-    """Records the agent's model calls; set by the run."""
+    traffic: RunTraffic = field(init=False)
+    """The agent's model calls; set by the run."""
     messages: Sequence[Any] | None = None
     """The conversation with this answer; unset: built from the texts."""
     stop: Stop = COMPLETED

@@ -31,7 +31,6 @@ from ci_agent_eval.engine.traffic import (
     find_traffic_stop,
     list_offered_tools,
     summarize_traffic,
-    watch_traffic,
 )
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.attribution import suspend_recording
@@ -73,12 +72,14 @@ async def run_adapter(
     allowed_stops: frozenset[AgentStop] = frozenset(),
     windows: Callable[[str], RateWindows] | None = None,
     on_usage: Callable[[object, RunUsage | None], None] | None = None,
+    episode_runs: list[RunTraffic] | None = None,
 ) -> AgentResult:
     """Run your own agent until it answers or is stopped; return the recorded run.
 
     Every end gives a result, which `observer` gets too, even if the task is cancelled.
     `timeout_s` limits the run; `windows` returns the rate limits of the address of a model API;
-    `on_usage` gets the usage of the run after each model call, and None at its end. Raises
+    `on_usage` gets the usage of the run after each model call, and None at its end.
+    `episode_runs` are the earlier runs of the episode, to which this one is added. Raises
     InputError for wrong arguments of the test.
     """
     adapter = build_adapter(agent)
@@ -93,15 +94,23 @@ async def run_adapter(
         connections,
         allowed_stops,
     )
-    traffic = RunTraffic(work.clock, work.prompt, work.limits, TrafficRates(windows))
+    traffic = RunTraffic(
+        work.clock,
+        work.prompt,
+        work.limits,
+        TrafficRates(windows),
+        earlier_runs=tuple(episode_runs or ()),
+    )
+    if episode_runs is not None:
+        episode_runs.append(traffic)
     if cassette_session is not None:
         traffic.recorder.player = cassette_session.player
     report_end = _report_usage(traffic, on_usage)
-    work.recorder = traffic.recorder
+    work.traffic = traffic
     observe = observer or (lambda _: None)
     check_refusals = build_refusal_check(cassette_session)
     try:
-        with watch_traffic(traffic.recorder), _record_spans(adapter, traffic):
+        with traffic.watch(), _record_spans(adapter, traffic):
             work.stop = check_refusals(await _run_to_stop(adapter, work, traffic, timeout_s))
     except InputError:
         raise
@@ -147,8 +156,15 @@ def _report_usage(
 
 def _record_spans(adapter: AgentAdapter, traffic: RunTraffic) -> AbstractContextManager[None]:
     """Record the spans of a run; of an adapter that records itself, neither these nor requests."""
+    if _reads_messages(adapter):
+        return nullcontext()
     is_recorded = getattr(adapter, "records_itself", False)
     return suspend_recording() if is_recorded else traffic.spans.record()
+
+
+def _reads_messages(adapter: AgentAdapter) -> bool:
+    """Return whether the adapter reads the agent's turns from messages of its framework."""
+    return getattr(adapter, "reads_messages", False)
 
 
 async def _run_to_stop(
@@ -169,7 +185,8 @@ async def _run_to_stop(
             stop = _classify_error(error, traffic)
         return traffic.find_stop(stop)
     finally:
-        work.turns, work.agents = traffic.merge_turns(work.turns)
+        if not _reads_messages(adapter):
+            work.turns, work.agents = traffic.merge_turns(work.turns)
     if work.stop != COMPLETED:
         return traffic.find_stop(work.stop)
     stop = _find_exceeded_limit(work) or find_unfinished_stop(work.turns) or COMPLETED
@@ -222,7 +239,7 @@ def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -
         duration_ms=work.measure_elapsed_ms(),
         messages=_build_messages(work) if work.messages is None else work.messages,
         rate_limited=work.rate_limited + traffic.rates.rate_limited,
-        available_tools=work.available_tools or list_offered_tools(traffic.recorder),
+        available_tools=work.available_tools or list_offered_tools(traffic.recorder.calls),
         cassette=CassetteCounts()
         if work.cassette_session is None
         else work.cassette_session.counts,
@@ -230,7 +247,9 @@ def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -
         model=adapter.model or find_requested_model(work.turns),
         needs_turn=work.stop.needs_turn,
         allowed_stops=work.allowed_stops,
-        traffic=summarize_traffic(traffic.recorder, work.turns, traffic.spans.unmatched),
+        traffic=summarize_traffic(
+            traffic.recorder, traffic.calls, work.turns, traffic.spans.unmatched
+        ),
     )
 
 

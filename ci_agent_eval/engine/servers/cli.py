@@ -12,6 +12,7 @@ from typing import Any
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
+from ci_agent_eval.engine.adapters.gateway import serve_processes
 from ci_agent_eval.engine.declarations import CLIServer
 from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.arguments import split_arguments
@@ -48,19 +49,21 @@ class CLIProgram:
             check_subcommand(words, self.declared.allowed_subcommands)
         except InputError as error:
             raise ModelRetry(str(error)) from error
-        result = await self.run(words)
+        with serve_processes(self.env) as address:
+            added = {} if address is None else address.build_environment()
+            result = await self.run(words, {**self.env, **added})
         text = render_command_result(result, self.declared.timeout)
         if result.timed_out or result.code:
             raise ToolFailed(text)
         return text
 
-    async def run(self, words: Sequence[str]) -> CommandResult:
+    async def run(self, words: Sequence[str], environ: Mapping[str, str]) -> CommandResult:
         """Run the program with these arguments. Raises ServerError if it does not start."""
         declared = self.declared
         try:
             return await run_command(
                 [*self.command, *words],
-                env=self.env,
+                env=environ,
                 cwd=declared.cwd,
                 timeout_s=declared.timeout,
                 cap_bytes=declared.output_cap_bytes,
@@ -142,7 +145,7 @@ def _render_stream(name: str, output: StreamOutput) -> list[str]:
 
 async def _read_help(program: CLIProgram) -> str:
     server = program.declared
-    result = await program.run(shlex.split(server.help_flag))
+    result = await program.run(shlex.split(server.help_flag), program.env)
     text = (result.stdout.text or result.stderr.text).strip()
     if result.timed_out or not text:
         raise ServerError(

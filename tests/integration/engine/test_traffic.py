@@ -133,6 +133,56 @@ def test_a_limit_counts_nested_agents(serve):
     assert len(stopped.trajectory.agent_turns) == 2
 
 
+class Desk:
+    """An agent of the openai SDK that hands over to another one, which goes on."""
+
+    def __init__(self, server):
+        self.client = openai.OpenAI(base_url=server.base_url, api_key="k")
+        self.instructions = "You are the desk."
+        self.messages = []
+
+    def __call__(self, prompt):
+        self.messages.append({"role": "user", "content": prompt})
+        while True:
+            system = {"role": "system", "content": self.instructions}
+            answer = self.client.chat.completions.create(
+                model="gpt-5-mini", messages=[system, *self.messages]
+            )
+            message = answer.choices[0].message
+            self.messages.append(message.model_dump(exclude_none=True))
+            if not message.tool_calls:
+                return message.content
+            self.instructions = "You are the teller."
+            result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "ok"}
+            self.messages.append(result)
+
+
+HANDOFF = Step(tool_calls=[call("transfer_to_teller")])
+
+
+def test_after_a_handoff_the_next_run_of_the_episode_has_the_same_agents(serve):
+    desk, runs = Desk(serve([HANDOFF, "Hello", "Still here"])), []
+    first = go(desk, "Help", episode_runs=runs)
+    second = go(desk, "And now?", episode_runs=runs)
+    assert [turn.agent for turn in first.turns] == [None, "1", "1.1"]
+    assert [(turn.content, turn.agent) for turn in second.turns] == [
+        ("And now?", None),
+        ("Still here", "1.1"),
+    ]
+    assert second.trajectory.agents == first.trajectory.agents
+    assert second.token_usage.total == 120
+
+
+def test_a_run_of_another_agent_in_the_episode_has_no_agents_of_the_first(serve):
+    runs = []
+    server = serve({"Help": [HANDOFF, "Hello"], "Where": ["Rome"], "Again": [HANDOFF, "Hi"]})
+    go(Desk(server), "Help", episode_runs=runs)
+    other = go(Loop(server), "Where?", episode_runs=runs)
+    assert (other.trajectory.agents, other.turns[-1].agent) == ((), None)
+    again = go(Desk(server), "Again", episode_runs=runs)
+    assert [turn.agent for turn in again.turns] == [None, "1", "1.1"]
+
+
 def test_an_exception_in_a_tool_is_an_agent_failure_with_its_record(serve):
     def fail(**_):
         raise KeyError("order")

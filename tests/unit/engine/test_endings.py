@@ -15,6 +15,7 @@ from ci_agent_eval.engine.pydantic_stops import classify_error
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.run_record import RunRecord
 from ci_agent_eval.engine.stops import STOPS_BY_ERROR
+from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.errors import InputError
 
 
@@ -63,7 +64,7 @@ def test_a_limit_is_reached_by_what_goes_beyond_it(limits, reason):
     ("is_requesting", "reason"), [(True, "model_error"), (False, "empty_answer")]
 )
 def test_an_unusable_answer_is_not_the_one_before_an_open_request(is_requesting, reason):
-    record = RunRecord(clock=lambda: 0.0)
+    record = RunRecord(clock=float, traffic=RunTraffic(float, "", RunLimits()))
     record.add_response(ModelResponse(parts=[], finish_reason="stop"))
     record.is_requesting = is_requesting
     assert classify_error(UnexpectedModelBehavior("no choices"), record).reason == reason
