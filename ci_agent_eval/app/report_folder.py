@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import os
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from ci_agent_eval.contract.canonical import canonical_json
@@ -200,3 +201,18 @@ def load_report(folder: Path) -> Report:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 (byte {error.start}); write it anew") from None
     return parse_verdict(text, name=str(path))
+
+
+def find_files_folder(report: Report, paths: Sequence[str] = ()) -> str:
+    """Return the path from the working folder to the folder of the report's files.
+
+    Files are named from the repository or pytest's rootdir, which may be above the working folder
+    or, for the suite at `paths`, below it. Empty: it is the working folder, or it is unknown.
+    """
+    here = Path.cwd()
+    file = next((one.file for one in report.summary.scenarios if one.file), None)
+    starts = (here, *(here / path.partition("::")[0] for path in paths))
+    for folder in (folder for start in starts for folder in (start, *start.parents)):
+        if file is not None and os.path.isfile(folder / file):  # noqa: PTH113 - False for any text
+            return "" if folder == here else os.path.relpath(folder, here)
+    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -34,13 +35,14 @@ def list_commands(report: Report) -> Iterator[str]:
             yield f'agent-eval acknowledge {name} --until {ACCEPTED_DAYS}d --reason "..."'
 
 
-def build_run_command(scenario: ScenarioSummary) -> str:
+def build_run_command(scenario: ScenarioSummary, folder: str = "") -> str:
     """Return the command that runs a scenario as often as it ran; empty: its name is too long.
 
-    A file outside of the repository, or one that reads like an option, is left out.
+    A file outside of the repository, or one that reads like an option, is left out. `folder` is the
+    path from the reader's working folder to that of the files.
     """
     file = repository_path(scenario.file or (scenario.nodeid or "").partition("::")[0])
-    paths = [file] if file and not file.startswith("-") else []
+    paths = [posixpath.join(folder, file)] if file and not file.startswith("-") else []
     words = ["agent-eval", "run", *paths, "--scenario", scenario.scenario_id]
     if scenario.tally.ran > 1:
         words += ["--iterations", str(scenario.tally.ran)]

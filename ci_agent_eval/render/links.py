@@ -82,6 +82,8 @@ class Links:
     """The uploaded `report.html`, as a browser opens it."""
     details: DetailsPage | None = None
     """The page that cards link to if there is no `report_url`."""
+    folder: str = ""
+    """Path from the reader's working folder to the folder of the report's files, for commands."""
 
     @property
     def repository_url(self) -> str | None:

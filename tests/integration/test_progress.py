@@ -84,8 +84,18 @@ def test_a_suite_without_episodes_shows_no_causes(folder):
 
 def test_the_command_of_a_failure_can_be_copied_from_another_folder(folder):
     done = run_agent_eval("run", folder.name, cwd=folder.parent, CI="true")
-    (command,) = [line for line in done.stdout.splitlines() if line.endswith("--scenario first")]
-    words = command.split()[1:]
-    again = run_agent_eval(*words[1:], cwd=folder.parent, CI="true")
+    lines = [line for line in done.stdout.splitlines() if line.endswith("--scenario first")]
+    commands = [line.split()[2:] for line in lines]
+    assert len(commands) == 2  # pytest's summary and the report have it
+    assert commands[0] == commands[1]
+    again = run_agent_eval(*commands[0], cwd=folder.parent, CI="true")
     assert again.returncode == 1, again.stdout
     assert "1 episode: 1 failed" in again.stdout
+
+
+def test_a_report_from_another_folder_names_the_file_from_there(folder):
+    run_agent_eval("run", cwd=folder, CI="true")
+    (folder / "below").mkdir()
+    results = ["--results", "../agent-eval-report", "--format", "text"]
+    done = run_agent_eval("report", *results, cwd=folder / "below", CI="true")
+    assert "  again      agent-eval run ../test_suite.py --scenario first\n" in done.stdout

@@ -202,7 +202,7 @@ def run(
         raise InputError(
             f"pytest: {suite.usage_error}; correct the paths or the arguments after --"
         )
-    _print_report(built, "text", job.links, color=color)
+    _print_report(built, "text", job.links, color=color, paths=paths)
     _print_page_path(job.folder / PAGE_NAME)
     if suite.interrupted_by is not None:
         return 128 + suite.interrupted_by
@@ -313,8 +313,15 @@ def _print_page(job: Job) -> None:
         shutil.copyfileobj(page, sys.stdout.buffer)
 
 
-def _print_report(built: Report, format_: str, links: Links, *, color: bool | None = None) -> None:
-    """Print the report; `color` None: in colour on a terminal."""
+def _print_report(
+    built: Report,
+    format_: str,
+    links: Links,
+    *,
+    color: bool | None = None,
+    paths: Sequence[str] = (),
+) -> None:
+    """Print the report; `color` None: in colour on a terminal. `paths`: those of the suite."""
     from ci_agent_eval.render.report_view import build_report_view
 
     if format_ == "json":
@@ -328,11 +335,14 @@ def _print_report(built: Report, format_: str, links: Links, *, color: bool | No
         # In GitHub's log, unlike on its page, a fenced line of output could be a command.
         text = without_commands(render_comment(build_report_view(built, links)))
     else:
+        from ci_agent_eval.app.report_folder import find_files_folder
+        from ci_agent_eval.render.links import Links
         from ci_agent_eval.render.terminal.report import render_terminal
 
         width = shutil.get_terminal_size((100, 24)).columns
         color = _wants_color() if color is None else color
-        text = render_terminal(build_report_view(built), color=color, width=width)
+        view = build_report_view(built, Links(folder=find_files_folder(built, paths)))
+        text = render_terminal(view, color=color, width=width)
     click.echo(text, nl=False)
 
 

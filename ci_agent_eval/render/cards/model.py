@@ -107,7 +107,7 @@ class CardFacts:
 
     def build_example(self, row: ScenarioRow, cause: FailureCause | None = None) -> CardExample:
         """Return a scenario as the example of a cause; None: it is over its budget."""
-        command = build_run_command(row.scenario)
+        command = build_run_command(row.scenario, self.links.folder)
         if cause is None:
             return CardExample(row.name.title, row.place, command=command, key=row.key)
         check = cause.name if cause.kind == "check" else ""
