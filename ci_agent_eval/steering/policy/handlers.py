@@ -16,7 +16,12 @@ from ci_agent_eval.steering.policy.command_extraction import (
     runs_commands,
 )
 from ci_agent_eval.steering.policy.dangerous import find_danger
-from ci_agent_eval.steering.policy.message import Adviser, compose_message, give_no_advice
+from ci_agent_eval.steering.policy.message import (
+    EXAMPLE_COMMAND,
+    Adviser,
+    compose_message,
+    give_no_advice,
+)
 from ci_agent_eval.steering.policy.model import (
     Rules,
     RunIntent,
@@ -56,7 +61,12 @@ class FullSuiteHandler:
             return None
         self._record(session, call, "held", now)
         advice = self.advise(result)
-        message = compose_message(self.message, advice, has_session=session is not None)
+        message = compose_message(
+            self.message,
+            advice,
+            has_session=session is not None,
+            example=self._find_example(result.intents[0]),
+        )
         return Steer(message, _explain_steering(result.reason, session), self.name, result.command)
 
     def _record(
@@ -64,6 +74,10 @@ class FullSuiteHandler:
     ) -> None:
         if session is not None:
             self.ledger.record_call(session, call, kind, now)
+
+    def _find_example(self, intent: RunIntent) -> str:
+        programs = (each for each in self.rules.runners if each.runner == intent.runner)
+        return next((each.example for each in programs), EXAMPLE_COMMAND)
 
     def _is_new(self, intent: RunIntent, session: str | None, now: float) -> bool:
         parts = (self.name, intent.runner, intent.folder, *intent.selection)

@@ -12,7 +12,7 @@ PLACEHOLDER = "{command}"
 """Stands for the command in a message of the user's own."""
 
 EXAMPLE_COMMAND = "pytest path/to/test_file.py"
-"""Replaces the placeholder if no command is known."""
+"""Replaces the placeholder for a run of pytest if no command is known."""
 
 
 _DEFAULT_WITH_COMMAND = DEFAULT_MESSAGE.replace(
@@ -41,14 +41,17 @@ def give_no_advice(run: DetectionResult) -> Advice:  # noqa: ARG001 - an Adviser
     return NO_ADVICE
 
 
-def compose_message(message: str, advice: Advice, *, has_session: bool) -> str:
+def compose_message(
+    message: str, advice: Advice, *, has_session: bool, example: str = EXAMPLE_COMMAND
+) -> str:
     """Return the message of a held full run.
 
-    Without a session a repeated call is held again, so the message does not offer it.
+    Without a session a repeated call is held again, so the message does not offer it. `example`
+    replaces the placeholder if no command is known.
     """
     if advice.command and message == DEFAULT_MESSAGE:
         message = _DEFAULT_WITH_COMMAND
     if not has_session:
         message = message.replace(RESEND, "")
-    message = message.replace(PLACEHOLDER, advice.command or EXAMPLE_COMMAND)
+    message = message.replace(PLACEHOLDER, advice.command or example)
     return f"{advice.passed} {message}" if advice.passed else message

@@ -20,6 +20,8 @@ class RunnerProgram:
     """The program's names."""
     mentions: tuple[str, ...]
     """Groups of words; every text that starts the runner contains all words of a group."""
+    example: str = ""
+    """A command that runs selected tests, for a message."""
     commands: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The subcommands that run tests (`*` is any word), with their reach without targets: `full`,
     `targeted` or `nothing`."""

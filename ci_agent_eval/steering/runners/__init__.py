@@ -49,13 +49,13 @@ def _load_runner(name: str) -> tuple[RunnerProgram, ...]:
     document = tomllib.loads(_read_rules_file(name))
     tables = {table["names"][0]: table for table in document["programs"]}
     return tuple(
-        _build_program(name, document["mentions"], table, tables.get(table.get("include"), {}))
+        _build_program(name, document, table, tables.get(table.get("include"), {}))
         for table in tables.values()
     )
 
 
 def _build_program(
-    runner: str, mentions: list[str], table: Mapping[str, Any], included: Mapping[str, Any]
+    runner: str, document: Mapping[str, Any], table: Mapping[str, Any], included: Mapping[str, Any]
 ) -> RunnerProgram:
     """Build a program from its table, with the options of the included one but the excluded."""
     excluded = set(table.get("excluded", "").split())
@@ -66,7 +66,8 @@ def _build_program(
     return RunnerProgram(
         runner=runner,
         names=tuple(table["names"]),
-        mentions=tuple(mentions),
+        mentions=tuple(document["mentions"]),
+        example=document["example"],
         commands=table["commands"],
         style=table.get("style", included.get("style", "posix")),
         **options,

@@ -15,6 +15,7 @@ from ci_agent_eval.steering.policy.reactor import Reactor
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
+from ci_agent_eval.steering.runners import load_runners
 from tests.call_count import count_calls
 
 ON = SteeringSettings(enabled=True)
@@ -42,6 +43,21 @@ def test_the_first_attempt_is_held_back_with_the_message():
     assert decision.handler == "pytest-full-suite"
     assert decision.command == "pytest"
     assert "the same call again in this session goes through" in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("command", "example"),
+    [
+        ("pytest", "pytest path/to/test_file.py"),
+        ("cargo test", "cargo test NAME_OF_A_TEST"),
+        ("cd web && npm test", "npm test -- path/to/file.test.js"),
+    ],
+)
+def test_the_placeholder_without_a_command_is_an_example_of_the_same_runner(command, example):
+    chosen = SteeringSettings(
+        enabled=True, message="Try {command}", rules=Rules(runners=load_runners(["cargo", "npm"]))
+    )
+    assert Chat(chosen).send(command).message == f"Try {example}"
 
 
 def test_without_a_session_nobody_is_told_that_sending_again_helps():
