@@ -16,7 +16,7 @@ from ci_agent_eval.steering.hook.event_answer import answer_event
 from ci_agent_eval.steering.hook.options import ENABLE, HookOptions
 from ci_agent_eval.steering.hook.settings_summary import (
     HookFiles,
-    read_settings_text,
+    read_origin,
     store_summary,
 )
 from ci_agent_eval.steering.policy.message import Advice, Adviser
@@ -45,15 +45,15 @@ def _review_request(
     from ci_agent_eval.steering.settings_loader import load_steering_settings
 
     files = HookFiles(options, environ)
-    text = read_settings_text(files)
+    origin = read_origin(files)
     settings = load_steering_settings(
         root=Path(files.root),
         environ=environ,
         enabled=options.enabled,
         config=Path(files.settings) if options.config else None,
     )
-    if text is not None:
-        store_summary(files, text, settings)
+    if origin is not None:
+        store_summary(files, origin, settings)
     if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
     reviewer = build_reviewer(

@@ -1,10 +1,11 @@
 """A stored summary of a settings file, which answers most events without reading YAML.
 
 Importing a YAML parser takes longer than all else that the hook does for most commands. The
-summary contains the text that it was made from, so it is never used for another one.
+summary contains the state of the file that it was made from, so it is not used for another one,
+and never the file's text, which can contain secrets of other programs.
 """
 
-# ruff: noqa: PTH100, PTH103, PTH105, PTH111, PTH118, PTH120, PTH123 - pathlib is slow to import
+# ruff: noqa: PTH100, PTH103, PTH105, PTH111, PTH116, PTH118, PTH120, PTH123 - pathlib is slow to import
 
 from __future__ import annotations
 
@@ -38,39 +39,36 @@ class HookFiles:
         self.summary = f"{self.store}.{int.from_bytes(path) % (2**61 - 1):016x}.json"
 
 
-def _get_origin(text: str) -> list[str]:
-    """Return what a summary is made from: the version of this program and the settings."""
-    # The package also exports the names of slow modules, so import-linter forbids its import.
-    return [sys.modules["ci_agent_eval"].__version__, text]
-
-
-def read_settings_text(files: HookFiles) -> str | None:
-    """Return the text of the settings file; None if there is none or it cannot be read."""
+def read_origin(files: HookFiles) -> list[object] | None:
+    """Return the version of this program and the state of the settings file; None without one."""
     try:
-        with open(files.settings, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError):
+        state = os.stat(files.settings)
+    except OSError:
         return None
+    # The package also exports the names of slow modules, so import-linter forbids its import.
+    version = sys.modules["ci_agent_eval"].__version__
+    return [version, state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino]
 
 
 def load_summary(files: HookFiles) -> Mapping[str, Any] | None:
     """Return the summary of the settings as they are now; None if it is not stored."""
     if not os.path.lexists(files.settings):
         return DEFAULT_SUMMARY
-    text = read_settings_text(files)
     try:
         with open(files.summary, encoding="utf-8") as file:
             summary = json.load(file)
+        return summary if summary["made_from"] == read_origin(files) else None
     except (OSError, ValueError):
         return None
-    is_current = text is not None and summary["made_from"] == _get_origin(text)
-    return summary if is_current else None
 
 
-def store_summary(files: HookFiles, text: str, settings: SteeringSettings) -> None:
-    """Store the summary for its owner only. Raises OSError."""
+def store_summary(files: HookFiles, origin: list[object], settings: SteeringSettings) -> None:
+    """Store the summary for its owner only; `origin` was read before the settings.
+
+    Raises OSError.
+    """
     summary = {
-        "made_from": _get_origin(text),
+        "made_from": origin,
         "commands": settings.rules.commands,
         "dangerous": bool(settings.dangerous),
         "has_rules": bool(settings.general),

@@ -430,6 +430,18 @@ def test_a_command_without_a_runner_is_answered_without_reading_yaml_again(hook,
     assert is_denied(hook(renamed(CLAUDE, "make test")))
 
 
+def test_the_texts_of_the_settings_file_are_stored_nowhere_else(hook, tmp_path):
+    (tmp_path / "agent-eval-steering.yaml").write_text(
+        "session: {pytest_full_suite_steering_enabled: true}\ndeploy: {token: hunter2}\n"
+    )
+
+    assert is_denied(hook(CLAUDE))
+
+    stored = list((tmp_path / "state/agent-eval").iterdir())
+    assert {path.suffix for path in stored} == {".sqlite3", ".json"}
+    assert not [path for path in stored if b"hunter2" in path.read_bytes()]
+
+
 @pytest.mark.parametrize(
     "start", [["-m", "ci_agent_eval"], ["-c", "from ci_agent_eval.app.cli import main; main()"]]
 )

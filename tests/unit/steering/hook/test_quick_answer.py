@@ -16,7 +16,12 @@ from ci_agent_eval.steering.hook.coding_agents import AGENTS
 from ci_agent_eval.steering.hook.event_fields import ALLOW_OUTPUTS
 from ci_agent_eval.steering.hook.options import HookOptions
 from ci_agent_eval.steering.hook.quick_answer import find_quick_answer
-from ci_agent_eval.steering.hook.settings_summary import HookFiles, load_summary, store_summary
+from ci_agent_eval.steering.hook.settings_summary import (
+    HookFiles,
+    load_summary,
+    read_origin,
+    store_summary,
+)
 from ci_agent_eval.steering.policy.command_extraction import CommandLine, extract_commands
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS, find_danger
 from ci_agent_eval.steering.policy.detection import _detect_in_layers, drop_invalid_characters
@@ -68,7 +73,8 @@ def configure(folder: Path, settings: SteeringSettings) -> dict[str, str]:
     """Write settings and their summary as the full answer does; return the environment."""
     environ = {"CLAUDE_PROJECT_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
     (folder / "agent-eval-steering.yaml").write_text("session: {}\n")
-    store_summary(HookFiles(HookOptions(), environ), "session: {}\n", settings)
+    files = HookFiles(HookOptions(), environ)
+    store_summary(files, read_origin(files) or [], settings)
     return environ
 
 
@@ -144,7 +150,7 @@ def test_a_summary_is_used_for_the_settings_it_was_made_from(tmp_path):
     assert load_summary(HookFiles(HookOptions(config="other.yaml"), environ))["commands"] == []
     Path(files.settings).write_text("session: {pytest_full_suite_aliases: [tox]}\n")
     assert load_summary(files) is None
-    Path(files.settings).write_text("session: {}\n")
+    store_summary(files, read_origin(files) or [], SteeringSettings())
     assert load_summary(files) is not None
     Path(files.summary).write_text("[")
     assert load_summary(files) is None
