@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -53,7 +54,9 @@ def _review_request(
         config=Path(files.settings) if options.config else None,
     )
     if origin is not None:
-        store_summary(files, origin, settings)
+        # It only saves time, so a failure to store it does not decide about the call.
+        with suppress(OSError):
+            store_summary(files, origin, settings)
     if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
     reviewer = build_reviewer(

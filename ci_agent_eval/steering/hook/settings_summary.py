@@ -73,7 +73,7 @@ def store_summary(files: HookFiles, origin: list[object], settings: SteeringSett
         "dangerous": bool(settings.dangerous),
         "has_rules": bool(settings.general),
     }
-    os.makedirs(os.path.dirname(files.summary), mode=0o700, exist_ok=True)
+    os.makedirs(os.path.dirname(files.summary) or ".", mode=0o700, exist_ok=True)
     temporary = f"{files.summary}.{os.getpid()}"
     descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

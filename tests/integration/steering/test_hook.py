@@ -17,6 +17,7 @@ import pytest
 
 from ci_agent_eval.steering.hook.coding_agents import AGENTS, recognize_agent
 from ci_agent_eval.steering.hook.options import HookOptions, parse_hook_options
+from ci_agent_eval.steering.hook.settings_summary import HookFiles
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
 
 FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
@@ -440,6 +441,17 @@ def test_the_texts_of_the_settings_file_are_stored_nowhere_else(hook, tmp_path):
     stored = list((tmp_path / "state/agent-eval").iterdir())
     assert {path.suffix for path in stored} == {".sqlite3", ".json"}
     assert not [path for path in stored if b"hunter2" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_summary_is_stored_in_the_current_folder_or_not_at_all(hook, tmp_path, broken):
+    (tmp_path / "agent-eval-steering.yaml").write_text("session: {}")
+    files = HookFiles(HookOptions(store="s.sqlite3"), {"CLAUDE_PROJECT_DIR": str(tmp_path)})
+    if broken:
+        (tmp_path / files.summary).mkdir()
+
+    assert is_denied(hook(CLAUDE, ENABLE, "--store", "s.sqlite3"))
+    assert (tmp_path / files.summary).is_file() is not broken
 
 
 @pytest.mark.parametrize(
