@@ -28,39 +28,50 @@ def find_answer_id(event: Mapping[str, Any]) -> str | None:
         # Copilot CLI sends one time for all calls of an answer, in milliseconds.
         return str(event["timestamp"]) if "timestamp" in event else None
     path = event.get("transcript_path")
-    lines = _read_last_lines(Path(path)) if isinstance(path, str) and path else []
+    lines, is_whole = _read_last_lines(Path(path)) if isinstance(path, str) and path else ([], True)
     ids = [event.get(key) for key in ("tool_call_id", "tool_use_id")]
-    return _identify_answer(lines, [each for each in ids if isinstance(each, str)])
+    return _identify_answer(lines, [each for each in ids if isinstance(each, str)], is_whole)
 
 
-def _read_last_lines(path: Path) -> list[str]:
+def _read_last_lines(path: Path) -> tuple[list[str], bool]:
+    """Return the last lines, and whether they are the whole file."""
     try:
         with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _MAX_BYTES))
-            return file.read().decode("utf-8", "replace").splitlines()
+            start = max(0, file.seek(0, 2) - _MAX_BYTES)
+            file.seek(start)
+            return file.read().decode("utf-8", "replace").splitlines(), start == 0
     except OSError:
-        return []
+        return [], True
 
 
-def _identify_answer(lines: Sequence[str], call_ids: Sequence[str]) -> str | None:
-    """Return the message's own id, else the last line with results before the call."""
+def _identify_answer(lines: Sequence[str], call_ids: Sequence[str], is_whole: bool) -> str | None:
+    """Return the message's own id, else the last line with results before the call.
+
+    None if a line is no record, as in an indented file: its lines are the same for each answer.
+    """
     quoted = [json.dumps(each) for each in call_ids]
     at = next((at for at, line in enumerate(lines) if any(q in line for q in quoted)), len(lines))
     if not lines or (call_ids and at == len(lines)):
         return None
     if at < len(lines) and (message_id := _read_message_id(lines[at])):
         return message_id
-    before = (line for line in reversed(lines[:at]) if any(mark in line for mark in _RESULTS))
-    return f"after {next(before, '')}"
+    results = (line for line in reversed(lines[:at]) if any(mark in line for mark in _RESULTS))
+    before = next(results, None)
+    if before is None:
+        return "after " if is_whole else None
+    return f"after {before}" if _read_record(before) is not None else None
 
 
 def _read_message_id(line: str) -> str | None:
     """Return the id of Claude Code's message, which a file has in several lines."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    message = record.get("message") if isinstance(record, dict) else None
+    message = (_read_record(line) or {}).get("message")
     found = message.get("id") if isinstance(message, dict) else None
     return found if isinstance(found, str) else None
+
+
+def _read_record(line: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None

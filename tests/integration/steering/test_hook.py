@@ -234,12 +234,19 @@ def test_of_equal_calls_in_one_answer_all_are_denied_and_those_of_the_next_are_n
     assert [is_held(f"call_{number}") for number in range(3)] == [True, True, False]
 
 
+GEMINI = {
+    "hook_event_name": "BeforeTool",
+    "session_id": "s",
+    "tool_name": "run_shell_command",
+    "tool_input": {"command": "pytest"},
+}
+
+
 def test_of_equal_calls_in_one_answer_of_gemini_all_are_denied(hook, tmp_path):
     """Its events name no call, but it writes the results of an answer all at once."""
     conversation = tmp_path / "conversation.jsonl"
     conversation.write_text('{"type": "gemini", "content": ""}\n')
-    event = {"hook_event_name": "BeforeTool", "session_id": "s", "tool_name": "run_shell_command",
-             "tool_input": {"command": "pytest"}, "transcript_path": str(conversation)}  # fmt: skip
+    event = {**GEMINI, "transcript_path": str(conversation)}
 
     first, second = (hook(event, ENABLE) for _ in range(2))
     with conversation.open("a") as file:
@@ -248,6 +255,27 @@ def test_of_equal_calls_in_one_answer_of_gemini_all_are_denied(hook, tmp_path):
 
     assert decided(first) == decided(second) != {}
     assert decided(later) == {}
+
+
+def test_an_insisted_call_of_gemini_runs_with_an_indented_conversation(hook, tmp_path):
+    """Versions before the one with JSON lines write one indented document."""
+    conversation = tmp_path / "conversation.json"
+    event = {**GEMINI, "transcript_path": str(conversation)}
+    held = []
+    for count in range(1, 4):
+        results = [{"result": [{"functionResponse": {"id": n}}]} for n in range(count)]
+        conversation.write_text(json.dumps({"messages": results}, indent=2))
+        held.append(decided(hook(event, ENABLE)) != {})
+
+    assert held == [True, False, False]
+
+
+def test_an_insisted_call_runs_if_the_conversations_results_are_out_of_reach(hook, tmp_path):
+    conversation = tmp_path / "conversation.jsonl"
+    conversation.write_text(json.dumps({"type": "user", "content": "x" * 2**20}) + "\n")
+    event = {**GEMINI, "transcript_path": str(conversation)}
+
+    assert [decided(hook(event, ENABLE)) != {} for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize("agent", ["copilot", "opencode"])
