@@ -12,6 +12,8 @@ IS_WINDOWS = sys.platform == "win32"
 _MAX_CHARACTERS = 8_192
 """Maximum number of characters that are searched."""
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_HERE_DOCUMENT = re.compile(r"<<-?[ \t]*(?:\"\"|\\?\w)")
+"""A here-document's header, after the replacement of quotes. Only bash has them, with any text."""
 _START = r"(?:^|[\n;|&(]|\bcall\b)[ \t]*"
 """The position of a program."""
 _WINDOWS_PROGRAM = re.compile(
@@ -38,9 +40,12 @@ _CMD = re.compile(
 def infer_shell(text: str, *, windows: bool = IS_WINDOWS) -> Shell:
     """Return the shell whose syntax a command has; `windows` is the platform that runs it.
 
-    On other platforms only a program with a Windows path or PowerShell's own syntax is no bash.
+    On other platforms only a program with a Windows path or PowerShell's own syntax is no bash. A
+    text with a here-document is bash on all of them.
     """
     unquoted = _QUOTED.sub('""', text[:_MAX_CHARACTERS])
+    if _HERE_DOCUMENT.search(unquoted):
+        return "bash"
     if _POWERSHELL.search(unquoted):
         return "powershell"
     is_cmd = _CMD.search(unquoted) is not None

@@ -10,7 +10,12 @@ import json
 
 import pytest
 
-from ci_agent_eval.steering.policy.command_extraction import detect_full_suite, normalize_tool_name
+from ci_agent_eval.steering.policy.command_extraction import (
+    detect_full_suite,
+    extract_commands,
+    normalize_tool_name,
+)
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS, find_danger
 from ci_agent_eval.steering.policy.model import Rules, RunIntent, ToolCallRequest
 from ci_agent_eval.steering.policy.shell_inference import infer_shell
 from tests.unit.steering.policy.test_cases import cases
@@ -152,6 +157,10 @@ def test_there_are_at_least_40_probes_of_each_kind():
     assert min(len(FULL), len(NOT_FULL)) >= 40
 
 
+README = "On Windows:\n\n    .venv\\Scripts\\activate\n    pytest\n"
+SCRIPT = "$env:FOO = 1\ngit reset --hard\npytest\n"
+
+
 @pytest.mark.parametrize(
     ("text", "elsewhere", "on_windows"),
     [
@@ -169,11 +178,25 @@ def test_there_are_at_least_40_probes_of_each_kind():
         ("find . -exec pytest {} \\;", "bash", "bash"),
         ("date +%Y%m%d", "bash", "bash"),
         ("sed 's/\\(a\\)/b/' x | grep 'a\\|b\\c'", "bash", "bash"),
+        (f"cat > README.md <<'EOF'\n{README}EOF", "bash", "bash"),
+        (f"cat <<-EOF >a.ps1\n{SCRIPT}EOF", "bash", "bash"),
+        (f"cat << \\EOF > a.ps1\n{SCRIPT}EOF", "bash", "bash"),
+        ("venv\\Scripts\\python -c 'print(1<<x)'", "powershell", "powershell"),
     ],
 )
 def test_the_shell_is_inferred_from_the_command_and_the_platform(text, elsewhere, on_windows):
     assert infer_shell(text, windows=False) == elsewhere
     assert infer_shell(text, windows=True) == on_windows
+
+
+@pytest.mark.parametrize("tool", ["run_shell_command", "run_in_terminal", "shell"])
+@pytest.mark.parametrize("body", [README, SCRIPT])
+def test_the_text_of_a_here_document_for_a_file_is_not_run(tool, body):
+    arguments = {"command": f"cat > a.md <<'EOF'\n{body}EOF"}
+
+    assert not detect(tool, arguments).full_suite
+    for command in extract_commands(ToolCallRequest(tool, arguments)):
+        assert find_danger(command, DANGEROUS_SETS) is None
 
 
 def test_bash_is_not_taken_for_another_shell():
