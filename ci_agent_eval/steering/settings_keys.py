@@ -36,9 +36,14 @@ def parse_settings(document: LocatedValue) -> SteeringSettings:
 
 
 def _refuse_misspelled_section(root: Mapping[str, LocatedValue]) -> None:
-    """Other top-level sections belong to other programs that share the file."""
-    for key in get_close_matches(SECTION, root, n=1):
+    """Refuse a similar name with our keys; others belong to programs that share the file."""
+    ours = [key for key, located in root.items() if _has_own_key(located.value)]
+    for key in get_close_matches(SECTION, ours, n=1, cutoff=0.8):
         raise LocatedProblem(root[key].line, f"unknown key {key!r}; did you mean {SECTION!r}?")
+
+
+def _has_own_key(value: object) -> bool:
+    return isinstance(value, dict) and not {*KEYS, NESTED}.isdisjoint(value)
 
 
 def _merge_tables(

@@ -118,6 +118,13 @@ def test_a_file_may_say_nothing(text):
 
 
 @pytest.mark.parametrize(
+    "text", ["version: 1\n", "sessions: [a]\n", "sessions: {a: 1}\n", "permission: {runners: []}\n"]
+)
+def test_sections_of_other_programs_with_similar_names_are_ignored(text):
+    assert parse(text) == SteeringSettings()
+
+
+@pytest.mark.parametrize(
     ("flag", "variable", "file", "expected"),
     [
         (None, None, None, False),
@@ -168,7 +175,9 @@ BAD = {
     "session: [": "steer.yaml:1: is no YAML: while parsing a flow node, "
     "expected the node content, but found '<stream end>'",
     "- a\n": "steer.yaml:1: the file: must be a mapping of keys to values (given: ['a'])",
-    "sesion: {}\n": "steer.yaml:1: unknown key 'sesion'; did you mean 'session'?",
+    "sesion: {runners: [go]}\n": "steer.yaml:1: unknown key 'sesion'; did you mean 'session'?",
+    "version: 1\nsessions: {tool_call_reactor: {}}\n": "steer.yaml:2: unknown key 'sessions'; "
+    "did you mean 'session'?",
     "session: 7\n": "steer.yaml:1: session: must be a mapping of keys to values (given: 7)",
     "session:\n\n  pytest_full_suite_steering_enable: true\n": "steer.yaml:3: unknown key "
     "'session.pytest_full_suite_steering_enable'; "
