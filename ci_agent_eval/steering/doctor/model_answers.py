@@ -72,7 +72,6 @@ class ModelFormat:
 
     def find_shell_tool(self, body: Json) -> ShellTool | None:
         """Return the shell tool that a request offers."""
-        """Return the shell tool that a request offers."""
         for name, schema in self.list_tools(body):
             if name in SHELL_TOOLS:
                 properties = schema.get("properties", {})
@@ -82,11 +81,9 @@ class ModelFormat:
 
     def read_tool_results(self, body: Json) -> Sequence[str]:
         """Return the texts of a request's tool results, in order."""
-        """Return the texts of a request's tool results, in order."""
         return [_read_text(each) for each in self.list_results(body)]
 
     def render_stream(self, answer: Answer) -> str:
-        """Return the whole event stream of an answer."""
         """Return the whole event stream of an answer."""
         lines = []
         for event in self.list_events(answer):
