@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +25,9 @@ TIME_LIMIT_S = 300.0
 
 MESSAGE = "agent-eval steer doctor holds this full run."
 """The steering message of a launch, which shows in the call's result that it was held."""
+
+_TERM_S = 5.0
+"""Seconds between the signals that end an agent."""
 
 _DROPPED = ("apiKeyHelper", "env", "mcpServers", "modelProviders", "otelHeadersHelper", "telemetry")
 """Settings that would start other programs or send requests elsewhere."""
@@ -117,28 +122,56 @@ def build_environ(place: LaunchPlace, path: str) -> dict[str, str]:
 
 
 def run_limited(
-    command: Sequence[str], folder: Path, environ: Mapping[str, str], stdin: str = ""
+    command: Sequence[str],
+    folder: Path,
+    environ: Mapping[str, str],
+    stdin: str = "",
+    time_limit_s: float = TIME_LIMIT_S,
 ) -> tuple[int | None, str]:
-    """Run a command; return its exit code, None if it was killed, and the end of its output."""
+    """Run a command; return its exit code, None if it was killed, and its output.
+
+    Remaining processes of its group are killed.
+    """
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=folder,
             env=dict(environ),
-            input=stdin,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            timeout=TIME_LIMIT_S,
-            check=False,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired as error:
-        output = error.stdout or b""
-        return None, output.decode("utf-8", "replace") if isinstance(output, bytes) else output
     except OSError as error:
         return 127, str(error)
-    return done.returncode, done.stdout
+    with process:
+        try:
+            is_ended, output = _read_output(process, stdin.encode(), time_limit_s)
+        finally:
+            _signal_group(process, signal.SIGKILL)
+    return process.returncode if is_ended else None, output.decode("utf-8", "replace")
+
+
+def _read_output(
+    process: subprocess.Popen[bytes], stdin: bytes, time_limit_s: float
+) -> tuple[bool, bytes]:
+    """Return whether the process ended in time, and its output; else end its group."""
+    try:
+        return True, process.communicate(stdin, timeout=time_limit_s)[0]
+    except subprocess.TimeoutExpired as error:
+        output = error.output
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _signal_group(process, number)
+        try:
+            return False, process.communicate(timeout=_TERM_S)[0]
+        except subprocess.TimeoutExpired as error:
+            output = error.output  # Processes that left the group may hold the pipe open.
+    return False, output or b""
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 def _copy_settings(source: Path, target: Path, moved: Mapping[str, str]) -> None:

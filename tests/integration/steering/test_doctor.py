@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.steering.doctor.scripted_model import FINAL_TEXT, ScriptedModel
+from ci_agent_eval.steering.doctor.throwaway import run_limited
 
 AGENT = """#!{python}
 import json, os, subprocess, sys, urllib.request
@@ -182,6 +183,56 @@ def test_settings_that_start_other_programs_are_not_copied(steer, put_agent, tmp
     steer("doctor", "--for", "claude-code")
 
     assert sorted(json.loads(copied.read_text())) == ["hooks", "model"]
+
+
+GROUP = """#!{python}
+import os, signal
+started, start = os.pipe()
+if os.fork() == 0:
+    {child}
+    os.close(1), os.close(2)
+    seen, hold = os.open("seen", os.O_WRONLY), os.open("hold", os.O_RDONLY)
+    os.write(seen, b"ready")
+    os.write(start, b".")
+    os.read(hold, 1)
+    os.write(seen, b", survived")
+    os._exit(0)
+os.read(started, 1)
+{agent}
+"""
+IGNORE = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+
+@pytest.mark.parametrize(
+    ("agent", "child"),
+    [
+        ("signal.pause()", "pass"),
+        ("signal.pause()", IGNORE),
+        (f"{IGNORE}; signal.pause()", IGNORE),
+        ("pass", "pass"),
+    ],
+    ids=["a signal ends both", "the child ignores it", "both ignore it", "the agent ended"],
+)
+def test_a_process_that_an_agent_started_ends_with_the_run(tmp_path, agent, child):
+    program = tmp_path / "agent"
+    program.write_text(GROUP.format(python=sys.executable, agent=agent, child=child))
+    program.chmod(0o755)
+    os.mkfifo(tmp_path / "seen")
+    os.mkfifo(tmp_path / "hold")
+
+    for limit_s in (1, 8, 64, 512):  # A busy machine may start the child after the time limit.
+        reader = os.open(tmp_path / "seen", os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(reader, True)
+        hold = os.open(tmp_path / "hold", os.O_RDWR)
+        exit_code, _ = run_limited([str(program)], tmp_path, {}, time_limit_s=limit_s)
+        os.close(hold)
+        with os.fdopen(reader, "rb") as stream:
+            seen = stream.read()
+        if seen:
+            break
+
+    assert seen == b"ready"
+    assert exit_code == (0 if agent == "pass" else None)
 
 
 def ask(url, path, body):
