@@ -27,6 +27,8 @@ class LaunchPlace:
     """The model's address without a path."""
     home: Path
     project: Path
+    problems: Sequence[str] = ()
+    """The settings that were not copied, with the reasons."""
 
 
 def _add_nothing(_place: LaunchPlace) -> Sequence[str]:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.doctor.agent_launch import LAUNCHES, LaunchPlace
+from ci_agent_eval.steering.doctor.hook_command import find_command_problem
 from ci_agent_eval.steering.doctor.throwaway import (
     MESSAGE,
     AgentRun,
@@ -64,14 +65,10 @@ def _has_hook(agent: AgentSettings, machine: Machine) -> bool:
         return True  # The diagnosis reports it.
 
 
-def _find_hooks(agent: AgentSettings, machine: Machine) -> dict[Path, str]:
-    """Return the files with hooks and one command of each. Raises InputError."""
-    found: dict[Path, str] = {}
-    for root in (machine.root, None):
-        path = agent.get_path(root, machine.environ, machine.home)
-        for command in read_hook_commands(agent, path)[:1]:
-            found[path] = command
-    return found
+def _find_hooks(agent: AgentSettings, machine: Machine) -> list[tuple[Path, str]]:
+    """Return the commands of the hooks with their files. Raises InputError."""
+    paths = [agent.get_path(root, machine.environ, machine.home) for root in (machine.root, None)]
+    return [(path, command) for path in paths for command in read_hook_commands(agent, path)]
 
 
 def diagnose_agent(name: str, machine: Machine) -> AgentDiagnosis:
@@ -82,30 +79,33 @@ def diagnose_agent(name: str, machine: Machine) -> AgentDiagnosis:
         install = f"agent-eval steer install --for {name}"
         return AgentDiagnosis(name, "not held", f"no settings contain the hook; run `{install}`")
     path_variable = machine.environ.get("PATH", "")
-    for path, command in hooks.items():
-        program = shlex.split(command)[0]
-        if shutil.which(program, path=path_variable) is None:
-            reason = f"{path}: command not found: {program}; run `agent-eval steer install` again"
+    for path, command in hooks:
+        command_problem = find_command_problem(command)
+        if command_problem is not None:
+            reason = f"{path}: {command_problem}; run `agent-eval steer install` again"
             return AgentDiagnosis(name, "not held", reason)
     launch = LAUNCHES.get(name)
     if launch is None:
         return AgentDiagnosis(name, "not proved", "its agent runs only with its own service")
     user_folder = agent.get_user_folder(machine.environ, machine.home)
     with make_place(launch, agent, machine.root, user_folder) as place:
-        problem = _try_hook(agent, next(iter(hooks.values())), place, path_variable)
+        problem = _try_hook(agent, hooks[0][1], place, path_variable)
         if problem is not None:
             return AgentDiagnosis(name, "not held", f"the hook let a full run through: {problem}")
         program_path = shutil.which(launch.program, path=path_variable)
         if program_path is None:
             reason = f"`{launch.program}` is not on the PATH; the hook itself works"
             return AgentDiagnosis(name, "not proved", reason)
-        in_project = agent.get_path(machine.root, machine.environ, machine.home) in hooks
+        in_project = agent.get_path(machine.root, machine.environ, machine.home) == hooks[0][0]
         needs_trust = bool(launch.untrusted) and (in_project or launch.user_hooks_need_trust)
 
         def run(trusted: bool) -> AgentRun:
             return run_agent(Path(program_path), launch, place, path_variable, trusted=trusted)
 
         outcome, reason = _diagnose_runs(program_path, run, launch.untrusted if needs_trust else "")
+        if place.problems:
+            outcome = "not proved" if outcome == "held" else outcome
+            reason = "; ".join((reason, *place.problems))
         return AgentDiagnosis(name, outcome, reason)
 
 
@@ -135,8 +135,8 @@ def _describe_end(run: AgentRun) -> str:
 def _try_hook(agent: AgentSettings, command: str, place: LaunchPlace, path: str) -> str | None:
     """Send an event to the hook; return why it allows a full run, or None if it denies it."""
     event = json.dumps({**_EVENTS.get(agent.name, {}), "cwd": str(place.project)})
-    words = ["/bin/sh", "-c", command]
-    _, output = run_limited(words, place.project, build_environ(place, path), event)
+    environ = build_environ(place, path)
+    _, output = run_limited(shlex.split(command), place.project, environ, event)
     if MESSAGE in output:
         return None
     return " ".join(output.split())[-_SHOWN_CHARS:] or "it gave no reason"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +16,8 @@ from typing import Any
 
 from ci_agent_eval.steering.doctor.agent_launch import AgentLaunch, LaunchPlace
 from ci_agent_eval.steering.doctor.scripted_model import ScriptedModel
+from ci_agent_eval.steering.doctor.settings_copy import copy_settings
 from ci_agent_eval.steering.hook.agent_settings import AgentSettings
-from ci_agent_eval.steering.hook.json_edit import blank_comments
 from ci_agent_eval.steering.locations import CONFIG_NAME
 from ci_agent_eval.steering.settings_loader import MESSAGE_VARIABLE
 
@@ -28,9 +29,6 @@ MESSAGE = "agent-eval steer doctor holds this full run."
 
 _TERM_S = 5.0
 """Seconds between the signals that end an agent."""
-
-_DROPPED = ("apiKeyHelper", "env", "mcpServers", "modelProviders", "otelHeadersHelper", "telemetry")
-"""Settings that would start other programs or send requests elsewhere."""
 
 _DEAD_PROXY = "http://127.0.0.1:9"
 """Nothing listens on the discard port, so requests to other hosts fail."""
@@ -63,14 +61,15 @@ def make_place(
         (place.project / "tests/test_one.py").write_text("def test_one():\n    pass\n")
         folder = place.home / settings.user_folder
         moved = {str(root): str(place.project), str(user_folder): str(folder)}
-        for file in (*launch.project_files, CONFIG_NAME):
-            _copy_settings(root / file, place.project / file, moved)
-        for file in launch.user_files:
-            _copy_settings(user_folder / file, folder / file, moved)
+        if (root / CONFIG_NAME).is_file():
+            shutil.copyfile(root / CONFIG_NAME, place.project / CONFIG_NAME)
+        files = {root / file: place.project / file for file in launch.project_files}
+        files |= {user_folder / file: folder / file for file in launch.user_files}
+        problems = [copy_settings(*each, settings, moved) for each in files.items()]
         if launch.user_settings:
             _add_members(folder / launch.user_files[0], launch.user_settings)
         place.home.mkdir(exist_ok=True)
-        yield place
+        yield replace(place, problems=tuple(filter(None, problems)))
 
 
 def run_agent(
@@ -174,37 +173,8 @@ def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> N
         os.killpg(process.pid, number)
 
 
-def _copy_settings(source: Path, target: Path, moved: Mapping[str, str]) -> None:
-    """Copy a file, if it exists; paths that an agent trusts become the throwaway ones."""
-    if not source.is_file():
-        return
-    text = source.read_text("utf-8", "replace")
-    if source.name in {"config.toml", "config.json", "trustedFolders.json"}:
-        for old, new in moved.items():
-            for end in ('"', "/hooks.json:", "/.codex/hooks.json:"):
-                text = text.replace(f'"{old}{end}', f'"{new}{end}')
-    elif source.suffix == ".json":
-        text = _drop_members(text)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, "utf-8")
-
-
-def _drop_members(text: str) -> str:
-    try:
-        document = json.loads(blank_comments(text))
-    except ValueError:
-        return text
-    if not isinstance(document, dict) or not set(_DROPPED) & set(document):
-        return text
-    return json.dumps({key: value for key, value in document.items() if key not in _DROPPED})
-
-
 def _add_members(path: Path, members: Mapping[str, Any]) -> None:
-    text = path.read_text("utf-8") if path.exists() else "{}"
-    try:
-        document = json.loads(blank_comments(text))
-    except ValueError:
-        return
+    document = json.loads(path.read_text("utf-8")) if path.exists() else {}
     for key, value in members.items():
         former = document.get(key)
         document[key] = {**former, **value} if isinstance(former, dict) else value

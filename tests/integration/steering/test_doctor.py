@@ -144,7 +144,52 @@ def test_a_missing_program_is_found(steer, put_agent, tmp_path):
 
     assert shutil.which("agent-eval", path="/usr/bin:/bin") is None
     assert done.returncode == 1
-    assert f"{path}: command not found: agent-eval; run `agent-eval steer install`" in done.stdout
+    sentence = (
+        f"{path}: the program is no absolute path: agent-eval; run `agent-eval steer install`"
+    )
+    assert sentence in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (
+            "./agent-eval steer hook --for claude-code; touch {ran}",
+            "no absolute path: ./agent-eval",
+        ),
+        ("{own} steer hook --for claude-code; touch {ran}", "is not quoted as"),
+        ("{own} steer hook --for claude-code --config $(touch${{IFS}}{ran})", "is not quoted as"),
+        ("{own} steer hook --config\n{script}", "is not quoted as"),
+        ("{own} steer hook --verbose", "unknown option '--verbose'"),
+        (
+            "{folder}/agent-eval steer hook --for claude-code",
+            "command not found: {folder}/agent-eval",
+        ),
+    ],
+)
+def test_a_command_that_install_does_not_write_is_not_run(
+    steer, put_agent, tmp_path, command, problem
+):
+    put_agent()
+    ran, script = tmp_path / "ran", tmp_path / "app/agent-eval"
+    script.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    script.chmod(0o755)
+    own = Path(sys.executable).with_name("agent-eval")
+    values = {"ran": ran, "script": script, "own": own, "folder": tmp_path}
+    hook = {"type": "command", "command": command.format(**values)}
+    path = tmp_path / "app/.claude/settings.json"
+    steer("install", "--for", "claude-code")
+    installed = json.loads(path.read_text())["hooks"]["PreToolUse"]
+    for before in ([], installed):
+        path.write_text(json.dumps({"hooks": {"PreToolUse": [*before, {"hooks": [hook]}]}}))
+
+        done = steer("doctor", "--for", "claude-code")
+
+        assert not ran.exists()
+        assert (done.returncode, done.stderr) == (1, "")
+        assert f"{path}: " in done.stdout
+        assert problem.format(**values) in done.stdout
+        assert not (tmp_path / "seen").exists()
 
 
 def test_settings_that_disable_the_hook_are_found(steer, put_agent, tmp_path):
@@ -170,19 +215,18 @@ def test_an_agent_that_fails_is_quoted(steer, tmp_path):
     assert done.stdout.endswith("claude ran no command (exit code 3): not today\n")
 
 
-def test_settings_that_start_other_programs_are_not_copied(steer, put_agent, tmp_path):
+def test_an_invalid_file_is_not_copied_and_leaves_it_unproved(steer, put_agent, tmp_path):
     put_agent()
-    settings = tmp_path / ".claude/settings.json"
-    settings.parent.mkdir()
-    settings.write_text('{"mcpServers": {"x": {}}, "env": {"A": "1"}, "model": "opus"}')
-    steer("install", "--for", "claude-code", "--user")
-    agent = tmp_path / "bin/claude"
-    copied = tmp_path / "copied"
-    agent.write_text(f"#!/bin/sh\ncp $HOME/.claude/settings.json {copied}\n")
+    steer("install", "--for", "claude-code")
+    local = tmp_path / "app/.claude/settings.local.json"
+    local.write_text('{"env": {"KEY": "sk-1"}')
 
-    steer("doctor", "--for", "claude-code")
+    done = steer("doctor", "--for", "claude-code")
 
-    assert sorted(json.loads(copied.read_text())) == ["hooks", "model"]
+    assert done.returncode == 2
+    assert "claude-code: not proved: " in done.stdout
+    assert f"; {local} was not copied (Expecting" in done.stdout
+    assert "sk-1" not in done.stdout
 
 
 GROUP = """#!{python}
