@@ -53,6 +53,13 @@ def remove_hook(text: str, agent: AgentSettings) -> str:
     return text
 
 
+def is_initial(text: str, agent: AgentSettings) -> bool:
+    """Return whether a valid file is empty, or as a new one is without hooks."""
+    if not text.strip() or not agent.events:
+        return not text.strip()
+    return bool(json.loads(blank_comments(text)) == agent.initial)
+
+
 def find_hook_commands(text: str, agent: AgentSettings) -> list[str]:
     """Return the command lines of agent-eval's hooks. Raises InputError."""
     if not text.strip():

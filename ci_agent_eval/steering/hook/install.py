@@ -13,11 +13,16 @@ from pathlib import Path
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agent_settings import AgentSettings
-from ci_agent_eval.steering.hook.hook_settings import add_hook, find_hook_commands, remove_hook
+from ci_agent_eval.steering.hook.hook_settings import (
+    add_hook,
+    find_hook_commands,
+    is_initial,
+    remove_hook,
+)
 from ci_agent_eval.steering.hook.opencode_plugin import (
     find_plugin_command,
+    remove_plugin,
     render_plugin,
-    require_own_plugin,
 )
 from ci_agent_eval.steering.locations import CONFIG_NAME
 
@@ -54,7 +59,7 @@ def build_hook_command(program: Path, agent: str, options: Mapping[str, str]) ->
 def install_hook(agent: AgentSettings, path: Path, command: str) -> bool:
     """Add the hook to the settings; return whether they changed. Raises InputError."""
     if agent.name == OPENCODE:
-        return _edit_file(path, lambda text: _replace_plugin(text, render_plugin(command)))
+        return _edit_file(path, lambda text: render_plugin(command) + remove_plugin(text))
     return _edit_file(path, lambda text: add_hook(text, command, agent))
 
 
@@ -71,13 +76,13 @@ def create_settings(folder: Path) -> Path | None:
 def uninstall_hook(agent: AgentSettings, path: Path) -> bool:
     """Remove the hook from the settings; return whether they changed. Raises InputError.
 
-    A file that contains nothing else, and has our name, is deleted.
+    A file that has our name, and contains nothing else, is deleted.
     """
     if agent.name == OPENCODE:
-        changed = _edit_file(path, lambda text: _replace_plugin(text, ""))
+        changed = _edit_file(path, remove_plugin)
     else:
         changed = _edit_file(path, lambda text: remove_hook(text, agent))
-    if changed and agent.is_own_file:
+    if changed and agent.is_own_file and is_initial(path.read_text(encoding="utf-8"), agent):
         path.unlink(missing_ok=True)
     return changed
 
@@ -93,11 +98,6 @@ def read_hook_commands(agent: AgentSettings, path: Path) -> list[str]:
             command = find_plugin_command(text)
             return [command] if command else []
         return find_hook_commands(text, agent)
-
-
-def _replace_plugin(old: str, new: str) -> str:
-    require_own_plugin(old)
-    return new
 
 
 def _edit_file(path: Path, edit: Callable[[str], str]) -> bool:

@@ -63,16 +63,30 @@ export const AgentEvalSteering = async ({ client, directory }) => {
 """
 
 
+_WRITTEN = re.compile(
+    re.escape(_MARK) + r".*?^export const AgentEvalSteering\b.*?^}\r?(?:\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""The plugin as any version wrote it."""
+
+
 def render_plugin(command: str) -> str:
     """Return the plugin's text for a command line of the hook."""
     values = {"command": json.dumps(shlex.split(command)), "timeout": TIMEOUT_S * 1000}
     return _MARK + "\n" + (_PLUGIN % values).lstrip()
 
 
-def require_own_plugin(text: str) -> None:
-    """Raise InputError unless the file is missing, empty or was written by agent-eval."""
-    if text.strip() and not text.startswith(_MARK):
+def remove_plugin(text: str) -> str:
+    """Return what others wrote after the plugin.
+
+    Raises InputError unless the file is missing, empty or begins with the plugin.
+    """
+    if not text.strip():
+        return ""
+    plugin = _WRITTEN.match(text)
+    if plugin is None:
         raise InputError("was not written by agent-eval; move it first")
+    return text[plugin.end() :]
 
 
 def find_plugin_command(text: str) -> str | None:

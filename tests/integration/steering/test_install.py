@@ -222,6 +222,29 @@ def test_a_plugin_of_somebody_else_stays(steer, tmp_path, command):
     assert path.read_text().startswith("export const Mine")
 
 
+OTHERS = {
+    "copilot": '{"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "x"}]}}',
+    "opencode": "export const Mine = async () => ({})\n",
+}
+
+
+@pytest.mark.parametrize("agent", OTHERS)
+def test_a_file_with_our_name_stays_if_others_wrote_into_it(steer, tmp_path, agent):
+    path = tmp_path / "app" / FILES[agent][0]
+    if agent == "copilot":
+        path.parent.mkdir(parents=True)
+        path.write_text(OTHERS[agent])
+    steer("install", "--for", agent)
+    if agent == "opencode":
+        path.write_text(path.read_text() + OTHERS[agent])
+    steer("install", "--for", agent, "--config", "agent-eval-steering.yaml")
+
+    assert OTHERS[agent] in path.read_text() or agent == "copilot"
+    assert "agent-eval-steering.yaml" in path.read_text()
+    assert steer("uninstall", "--for", agent).returncode == 0
+    assert path.read_text() == OTHERS[agent]
+
+
 @pytest.mark.parametrize("options", [[], ["--for", "emacs"]])
 def test_other_agents_are_refused(steer, options):
     assert steer("install", *options).returncode == 2
