@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -32,25 +32,26 @@ def add_hook(text: str, command: str, agent: AgentSettings) -> str:
         return json.dumps({**agent.initial, HOOKS: events}, indent=2) + "\n"
     _require_settings(text, agent)
     entry = agent.build_entry(command)
-    if [each.entry for each in _find_hooks(text, agent)] == [entry] * len(agent.events):
+    if [each.entry for each in _find_hooks(text, agent.events)] == [entry] * len(agent.events):
         return text
-    text = remove_hook(text, agent)
+    text = _remove_hooks(text, agent.events)
     for event in agent.events:
         text = _insert_hook(text, event, entry)
     return text
 
 
 def remove_hook(text: str, agent: AgentSettings) -> str:
-    """Return the settings without hooks of agent-eval, and without containers left empty.
+    """Return the settings without hooks of agent-eval in any event, or containers left empty.
 
     Raises InputError if the settings are invalid.
     """
     if not text.strip():
         return text
     _require_settings(text, agent)
-    while (position := next(_find_hooks(text, agent), None)) is not None:
-        text = _remove_position(text, position)
-    return text
+    hooks = find_member(text, _find_start(text), HOOKS)
+    return _remove_hooks(
+        text, [each.key for each in list_members(text, hooks.value)] if hooks else []
+    )
 
 
 def is_initial(text: str, agent: AgentSettings) -> bool:
@@ -65,7 +66,7 @@ def find_hook_commands(text: str, agent: AgentSettings) -> list[str]:
     if not text.strip():
         return []
     _require_settings(text, agent)
-    return [each.command for each in _find_hooks(text, agent)]
+    return [each.command for each in _find_hooks(text, agent.events)]
 
 
 def is_own_hook(command: object) -> bool:
@@ -99,6 +100,12 @@ def _require_settings(text: str, agent: AgentSettings) -> None:
             raise InputError(f"{HOOKS}.{event} is no list of hooks; repair it first")
 
 
+def _remove_hooks(text: str, events: Sequence[str]) -> str:
+    while (position := next(_find_hooks(text, events), None)) is not None:
+        text = _remove_position(text, position)
+    return text
+
+
 def _insert_hook(text: str, event: str, entry: object) -> str:
     root = _find_start(text)
     hooks = find_member(text, root, HOOKS)
@@ -122,12 +129,13 @@ class _HookPosition(NamedTuple):
     command: str
 
 
-def _find_hooks(text: str, agent: AgentSettings) -> Iterator[_HookPosition]:
-    """Yield the positions of the hooks of agent-eval."""
+def _find_hooks(text: str, events: Sequence[str]) -> Iterator[_HookPosition]:
+    """Yield the positions of the hooks of agent-eval in the lists of these events."""
     hooks = find_member(text, _find_start(text), HOOKS)
-    for event in agent.events if hooks else ():
+    for event in events if hooks else ():
         found = hooks and find_member(text, hooks.value, event)
-        for index, item in enumerate(list_members(text, found.value) if found else ()):
+        is_list = found is not None and text[found.value] == "["
+        for index, item in enumerate(list_members(text, found.value) if found and is_list else ()):
             entry = parse_value(text, item)
             for inner, hook in _list_hooks(entry):
                 command = hook.get("command", hook.get("bash"))

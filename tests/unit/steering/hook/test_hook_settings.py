@@ -124,6 +124,17 @@ def test_a_hook_that_somebody_put_into_a_group_of_theirs_comes_out_alone():
     assert left == {"hooks": {"PreToolUse": [{"hooks": [{"command": "x"}, {"command": "y"}]}]}}
 
 
+def test_ours_come_out_of_all_events_and_stay_there_when_installed_again():
+    """The hook of another event measures durations, and is written by hand."""
+    measuring = {"PostToolUse": [{"hooks": [{"command": COMMAND}]}], "PreToolUse": [OURS]}
+    others = {"Stop": [{"hooks": [{"command": "x"}]}], "odd": {"command": COMMAND}}
+    text = json.dumps({"hooks": {**measuring, **others}})
+
+    assert json.loads(remove_hook(text)) == {"hooks": others}
+    again = json.loads(add_hook(text, f"{COMMAND} --config x.yaml"))
+    assert again["hooks"]["PostToolUse"] == measuring["PostToolUse"]
+
+
 def test_several_of_ours_all_come_out():
     group = json.dumps(OURS)
     text = '{"hooks": {"PreToolUse": [' + f"{group}, {group}, {group}" + '], "Stop": []}}'
