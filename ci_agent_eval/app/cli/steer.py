@@ -193,10 +193,10 @@ def install_into_settings(agent: str, config: Path | None, *, project: bool) -> 
     require_packages("steering", "steering", "tree_sitter", "tree_sitter_bash")
     settings, path = _find_settings(agent, project=project)
     options = {} if config is None else {"config": str(config.resolve())}
-    if project and config is None and (created := create_settings(Path.cwd())):
-        click.echo(f"{created}: new settings of steering")
     changed = install_hook(settings, path, build_hook_command(find_program(), agent, options))
     click.echo(f"{path}: the hook is {'in it now' if changed else 'in it already'}")
+    if project and config is None and (created := create_settings(Path.cwd())):
+        click.echo(f"{created}: new settings of steering")
     if settings.next_step:
         click.echo(f"{settings.next_step}.")
     click.echo(f"To prove that a full run is held: agent-eval steer doctor --for {agent}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import stat
 import sys
 import tempfile
@@ -35,16 +36,24 @@ session:
 
 
 def find_program() -> Path:
-    """Return the absolute path of this installation's `agent-eval`. Raises InputError.
+    """Return the absolute path of `agent-eval`. Raises InputError.
 
-    A name alone would be looked up on the agent's PATH, and an agent that does not find a hook's
-    program runs the call without a word.
+    It is beside Python in a virtual environment, and elsewhere with `pip install --user`. A name
+    alone would be looked up on the agent's PATH, and an agent that does not find a hook's program
+    runs the call without a word.
     """
-    program = Path(sys.executable).absolute().with_name("agent-eval")
-    for each in (program, program.with_suffix(".exe")):
-        if each.is_file():
-            return each
-    raise InputError(f"{program}: there is no such program; install ci-agent-eval with pip")
+    beside = Path(sys.executable).with_name("agent-eval")
+    found = shutil.which("agent-eval")
+    programs = [
+        beside,
+        beside.with_suffix(".exe"),
+        Path(sys.argv[0]),
+        *([Path(found)] if found else []),
+    ]
+    for program in programs:
+        if program.stem == "agent-eval" and program.is_file():
+            return program.absolute()
+    raise InputError(f"{beside}: there is no such program; install ci-agent-eval with pip")
 
 
 def build_hook_command(program: Path, agent: str, options: Mapping[str, str]) -> str:

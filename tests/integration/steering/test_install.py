@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
-from ci_agent_eval.steering.hook.install import read_hook_commands
+from ci_agent_eval.steering.hook.install import find_program, read_hook_commands
 from ci_agent_eval.steering.settings_loader import parse_steering_settings
 
 SETTINGS = '{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n'
@@ -162,6 +163,28 @@ def test_settings_that_cannot_be_read_stay_as_they_are(steer, tmp_path, command,
     assert done.stderr.startswith(f"agent-eval: {path}: ")
     assert "repair it first" in done.stderr
     assert path.read_bytes() == content
+    assert "new settings" not in done.stdout
+    assert [each.name for each in path.parent.parent.iterdir()] == [".claude"]
+
+
+def test_the_program_of_an_installation_without_a_virtual_environment_is_found(
+    tmp_path, monkeypatch
+):
+    """As with `pip install --user`: Python is in /usr/bin, and the program in ~/.local/bin."""
+    program = tmp_path / "bin/agent-eval"
+    program.parent.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    monkeypatch.setattr(sys, "argv", ["ci_agent_eval/__main__.py"])
+    monkeypatch.setenv("PATH", "bin")
+    with pytest.raises(InputError, match="there is no such program"):
+        find_program()
+    program.touch(mode=0o755)
+
+    assert find_program() == program
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "argv", ["bin/agent-eval"])
+    assert find_program() == program
 
 
 FILES = {
