@@ -169,7 +169,7 @@ def _update_tables(connection: sqlite3.Connection, path: Path) -> None:
         is_known = is_empty and version == _read_pragma(connection, "application_id") == 0
     if not is_known:
         raise InputError(
-            f"{path}: is no memory of this version of steering and stays as it is; "
+            f"{path}: not a session file of this version of agent-eval, so it was not changed; "
             "delete it, or name another one with --store"
         )
     if version == VERSION:

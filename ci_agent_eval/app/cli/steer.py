@@ -194,7 +194,7 @@ def install_into_settings(agent: str, config: Path | None, *, project: bool) -> 
     settings, path = _find_settings(agent, project=project)
     options = {} if config is None else {"config": str(config.resolve())}
     changed = install_hook(settings, path, build_hook_command(find_program(), agent, options))
-    click.echo(f"{path}: the hook is {'in it now' if changed else 'in it already'}")
+    click.echo(f"{path}: hook {'added' if changed else 'already installed'}")
     if project and config is None and (created := create_settings(Path.cwd())):
         click.echo(f"{created}: new settings of steering")
     if settings.next_step:
@@ -211,7 +211,7 @@ def uninstall_from_settings(agent: str, *, project: bool) -> int:
 
     settings, path = _find_settings(agent, project=project)
     changed = uninstall_hook(settings, path)
-    click.echo(f"{path}: {'the hook is out of it' if changed else 'there was no hook of ours'}")
+    click.echo(f"{path}: {'hook removed' if changed else 'no agent-eval hook found'}")
     return 0
 
 

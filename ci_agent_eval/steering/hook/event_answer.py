@@ -41,7 +41,7 @@ def answer_event(stdin: IO[bytes], agent: str | None, review: ReviewRequest) -> 
 def _review_event(event: HookEvent, agent: CodingAgent, review: ReviewRequest) -> tuple[str, str]:
     request = agent.read_event(event) or read_ended_call(event)
     if request is None:
-        raise InputError(f"the event is none that {agent.name} sends before or after a tool")
+        raise InputError(f"not an event of {agent.name} before or after a tool call")
     return agent.answer(review(request, agent, event)), ""
 
 
@@ -57,7 +57,7 @@ def _choose_agent(name: str | None, event: HookEvent) -> CodingAgent:
         raise InputError(f"option --for: unknown agent {name!r}; known: {', '.join(AGENTS)}")
     agent = AGENTS[name] if name else recognize_agent(event)
     if agent is None:
-        raise InputError(f"no agent is known that sends such events; say which: {_list_choices()}")
+        raise InputError(f"the event does not identify the agent; name it: {_list_choices()}")
     return agent
 
 

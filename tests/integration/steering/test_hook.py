@@ -160,10 +160,16 @@ def test_what_goes_wrong_inside_lets_the_call_through_and_says_so(hook, fixture,
         (b"\xff\xfe\xfd", "UnicodeDecodeError"),
         (b"[" * 100_000, "RecursionError"),
         (b"[]", "the event is no JSON object"),
-        (b"{}", "no agent is known that sends such events; say which: --for claude-code|codex"),
-        (b'{"hook_event_name": "PostToolUse"}', "no agent is known that sends such events"),
-        (b'{"hook_event_name": 7, "toolName": []}', "the event is none that copilot sends"),
-        (b'{"hook_event_name": "PreToolUse"}', "the event is none that claude-code sends"),
+        (b"{}", "the event does not identify the agent; name it: --for claude-code|codex"),
+        (b'{"hook_event_name": "PostToolUse"}', "the event does not identify the agent"),
+        (
+            b'{"hook_event_name": 7, "toolName": []}',
+            "not an event of copilot before or after a tool call",
+        ),
+        (
+            b'{"hook_event_name": "PreToolUse"}',
+            "not an event of claude-code before or after a tool call",
+        ),
     ],
 )
 def test_an_event_that_is_none_lets_the_call_through(hook, event, said):

@@ -49,7 +49,7 @@ def test_a_projects_settings(steer, tmp_path):
     done = steer("install", "--for", "claude-code", "--project")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"{path}: the hook is in it now\n" in done.stdout
+    assert f"{path}: hook added\n" in done.stdout
     (command,) = commands(path)
     assert shlex.split(command)[1:] == [
         "steer", "hook", "--for", "claude-code", "--enable-pytest-full-suite-steering"
@@ -110,13 +110,13 @@ def test_in_twice_and_out_twice(steer, tmp_path):
     once = path.read_text()
     again = steer("install", "--for", "claude-code")
 
-    assert f"{path}: the hook is in it already\n" in again.stdout
+    assert f"{path}: hook already installed\n" in again.stdout
     assert path.read_text() == once != SETTINGS
     assert path.stat().st_mode & 0o777 == 0o640
-    assert steer("uninstall", "--for", "claude-code").stdout.endswith("the hook is out of it\n")
+    assert steer("uninstall", "--for", "claude-code").stdout.endswith("hook removed\n")
     assert path.read_text() == SETTINGS
     done = steer("uninstall", "--for", "claude-code")
-    assert (done.returncode, done.stdout) == (0, f"{path}: there was no hook of ours\n")
+    assert (done.returncode, done.stdout) == (0, f"{path}: no agent-eval hook found\n")
 
 
 def test_out_of_a_file_that_is_not_there_makes_none(steer, tmp_path):
@@ -213,8 +213,8 @@ def test_each_agents_hook_is_installed_works_and_is_removed(steer, tmp_path, age
     done = steer("install", "--for", agent, scope)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"{path}: the hook is in it now\n" in done.stdout
-    assert "in it already" in steer("install", "--for", agent, scope).stdout
+    assert f"{path}: hook added\n" in done.stdout
+    assert "already installed" in steer("install", "--for", agent, scope).stdout
     command, *others = read_hook_commands(AGENT_SETTINGS[agent], path)
     assert set(others) <= {command}
     ran = subprocess.run(

@@ -113,6 +113,6 @@ def test_a_file_of_a_later_version_stays_as_it_is(ledger, path):
         later.executescript(f"{FIRST_VERSION} PRAGMA user_version = 99;")
     before = path.read_bytes()
 
-    with pytest.raises(InputError, match="is no memory of this version of steering"):
+    with pytest.raises(InputError, match="not a session file of this version of agent-eval"):
         ledger.record_call("s", FULL, "held", 1.0)
     assert path.read_bytes() == before
