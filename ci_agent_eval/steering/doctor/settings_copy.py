@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.doctor.hook_command import find_command_problem
 from ci_agent_eval.steering.hook.agent_settings import AgentSettings
 from ci_agent_eval.steering.hook.hook_settings import HOOKS
@@ -58,7 +59,7 @@ def copy_settings(
         return None
     try:
         text = _render_copy(source, agent, moved)
-    except (OSError, ValueError, RecursionError) as error:
+    except (InputError, OSError, ValueError, RecursionError) as error:
         return f"{source} was not copied ({error})"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, "utf-8")
@@ -87,7 +88,7 @@ def _render_copy(source: Path, agent: AgentSettings, moved: Mapping[str, str]) -
 def _require_plugin(text: str) -> str:
     """Return the text if it is the plugin of this version. Raises ValueError."""
     command = find_plugin_command(text)
-    if command is None or render_plugin(command) != text:
+    if not _is_valid_hook(command) or render_plugin(str(command)) != text:
         raise ValueError("differs from what `agent-eval steer install` writes; run it again")
     return text
 

@@ -90,6 +90,14 @@ def remove_plugin(text: str) -> str:
 
 
 def find_plugin_command(text: str) -> str | None:
-    """Return the command line of the hook in the plugin; None if there is none."""
+    """Return the command line of the hook in the plugin; None if there is none.
+
+    Raises InputError if it is invalid.
+    """
     match = re.search(r"^const COMMAND = (.*)$", text, re.MULTILINE)
-    return shlex.join(json.loads(match[1])) if match and text.startswith(_MARK) else None
+    if match is None or not text.startswith(_MARK):
+        return None
+    try:
+        return shlex.join(json.loads(match[1]))
+    except (ValueError, TypeError):
+        raise InputError("COMMAND is no list of words; run `agent-eval steer install`") from None

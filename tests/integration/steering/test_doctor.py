@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -213,6 +214,18 @@ def test_an_agent_that_fails_is_quoted(steer, tmp_path):
 
     assert done.returncode == 2
     assert done.stdout.endswith("claude ran no command (exit code 3): not today\n")
+
+
+@pytest.mark.parametrize("words", ["[oops", "[1]", "7"])
+def test_an_invalid_command_in_the_plugin_is_named(steer, tmp_path, words):
+    steer("install", "--for", "opencode")
+    path = tmp_path / "app/.opencode/plugins/agent-eval.js"
+    path.write_text(re.sub("(?m)^const COMMAND = .*", f"const COMMAND = {words}", path.read_text()))
+
+    done = steer("doctor")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{path}: COMMAND is no list of words; run `agent-eval steer install`" in done.stderr
 
 
 def test_an_invalid_file_is_not_copied_and_leaves_it_unproved(steer, put_agent, tmp_path):

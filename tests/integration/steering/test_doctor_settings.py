@@ -194,14 +194,17 @@ def test_an_invalid_file_is_not_copied(folders, name, file, text, reason):
     assert "SECRET" not in problem
 
 
-def test_only_an_unchanged_plugin_of_opencode_is_copied(folders):
+@pytest.mark.parametrize(
+    ("old", "new"), [("export", "spawn()\nexport"), ('"steer", "hook"', '"steer", "run"')]
+)
+def test_only_an_unchanged_plugin_of_opencode_is_copied(folders, old, new):
     agent = AGENT_SETTINGS["opencode"]
     path = folders[0] / agent.project_file
     install_hook(agent, path, COMMAND)
 
     with copy("opencode", folders) as place:
         assert (place.project / agent.project_file).read_text() == path.read_text()
-    path.write_text(path.read_text() + "spawn()\n")
+    path.write_text(path.read_text().replace(old, new))
     with copy("opencode", folders) as place:
         assert not (place.project / agent.project_file).exists()
         (problem,) = place.problems
