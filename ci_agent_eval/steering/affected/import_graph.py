@@ -21,11 +21,17 @@ TEST_PATTERNS = ("test_*.py", "*_test.py")
 
 _MAX_FILE_BYTES = 1_000_000
 _IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]*import[ \t]*(\([^)]*\)|[^\n#;\\]*(?:\\\r?\n[^\n#;\\]*)*)"
+    r"^[ \t]*(?:from[ \t]+(\.+(?:\w[\w.]*)?|\w[\w.]*)[ \t]*import[ \t]*"
+    r"(\((?:[^()#]++|#[^\n]*+)*+\)|[^\n#;\\]*(?:\\\r?\n[^\n#;\\]*)*)"
     r"|import[ \t]+([^\n#;\\]+(?:\\\r?\n[^\n#;\\]*)*))",
     re.MULTILINE,
 )
-"""An import statement; one in a text counts as well, which adds a test at most."""
+"""An import statement; one in a text counts as well, which adds a test at most.
+
+Matching takes linear time for any text: no two parts that repeat accept the same character.
+"""
+_MAX_NAME_CHARACTERS = 500
+"""Maximum length of a module's name; the time to resolve it is quadratic in its length."""
 _COMMENT = re.compile(r"#.*")
 _SOURCE_FOLDERS = frozenset({"src", "lib", "python"})
 """Folders that are usually on `sys.path`, for packages without `__init__.py`."""
@@ -72,11 +78,14 @@ class _ImportResolver:
             for name in _list_module_names(path, packages):
                 self._by_name.setdefault(name, []).append(path)
 
-    def resolve_imports(self, path: str, source: str) -> Iterator[str]:
-        """Yield the files that the import statements of a file name."""
+    def resolve_imports(self, path: str, source: str, deadline: Deadline) -> Iterator[str]:
+        """Yield the files that the import statements of a file name. Raises TimeoutError."""
         for match in _IMPORT.finditer(source):
             module, members, modules = match.groups()
-            for name in _split_names(members or modules):
+            for name in _split_names(modules if module is None else members):
+                deadline.require_time()
+                if len(module or "") + len(name) > _MAX_NAME_CHARACTERS:
+                    continue
                 if module is None:
                     yield from self._resolve_name(name)
                 elif module.startswith("."):
@@ -117,7 +126,7 @@ def _find_importers(
     importers: dict[str, set[str]] = {}
     for path in files:
         deadline.require_time()
-        for imported in resolver.resolve_imports(path, _read_source(top / path)):
+        for imported in resolver.resolve_imports(path, _read_source(top / path), deadline):
             importers.setdefault(imported, set()).add(path)
     reached = set(changed)
     pending = list(reached)

@@ -59,8 +59,8 @@ class FullSuiteHandler:
         if not any(is_new):
             self._record(session, call, "insisted", now)
             return None
-        self._record(session, call, "held", now)
         advice = self.advise(result)
+        self._record(session, call, "held", now)
         message = compose_message(
             self.message,
             advice,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from ci_agent_eval.steering.affected.deadline import Deadline
@@ -76,6 +79,55 @@ def test_every_form_of_import_counts(affected, source):
     assert affected(sources, "app/prices.py") == ("test_a.py",)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""It says:\n    from app import\n"""\nimport app.prices\n',
+        "from app import\nfrom app import prices\n",
+        "from app import (\nfrom app import (prices)\n",
+        "from app import (\n  cart,  # (the old one)\n  prices,\n)\n",
+        f"import {'a.' * 1000}b\nfrom {'.' * 1000} import a\nimport app.prices\n",
+    ],
+)
+def test_an_import_statement_after_an_odd_line_counts(affected, source):
+    sources = {"app/prices.py": "", "app/cart.py": "", "test_a.py": source}
+
+    assert affected(sources, "app/prices.py") == ("test_a.py",)
+
+
+HOSTILE = """
+import sys
+from pathlib import Path
+from ci_agent_eval.steering.affected.deadline import Deadline
+from ci_agent_eval.steering.affected.import_graph import find_affected_tests
+
+lines = {"dots": "from " + "." * 900_000, "blanks": "from" + " " * 900_000,
+    "comments": "from a import (" + "#" * 900_000, "dotted": "import " + "a." * 400_000,
+    "lists": "from a import (  # b\\n" * 40_000, "hashes": "from a import (" + "# #\\n" * 200_000,
+    "levels": "from " + "." * 400_000 + " import " + "a," * 200_000}
+for name, text in lines.items():
+    Path(f"test_{name}.py").write_text(text + "\\nimport app\\n")
+files = [f"test_{name}.py" for name in lines]
+print(*find_affected_tests(Path.cwd(), [*files, "app.py"], ["app.py"], Deadline(9000)))
+"""
+"""Files that took hours when the time to match was quadratic."""
+
+
+def test_the_search_takes_linear_time(tmp_path):
+    (tmp_path / "app.py").touch()
+
+    done = subprocess.run(
+        [sys.executable, "-c", HOSTILE],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    found = sorted(path.name for path in tmp_path.glob("test_*.py"))
+    assert (done.stderr, done.stdout.split()) == ("", found)
+
+
 def test_a_deleted_file_is_still_imported(affected):
     assert affected({"test_a.py": "import prices"}, "prices.py") == ("test_a.py",)
 
@@ -125,3 +177,12 @@ def test_links_and_broken_files_are_not_read(affected, tmp_path):
 def test_the_search_ends_at_the_deadline(affected):
     with pytest.raises(TimeoutError):
         affected(SHOP, "shop/cart.py", seconds=0)
+
+
+def test_the_search_ends_at_the_deadline_within_a_file(tmp_path):
+    (tmp_path / "test_a.py").write_text("import a\n" * 10)
+    times = iter(range(100))
+
+    with pytest.raises(TimeoutError):
+        find_affected_tests(tmp_path, ["test_a.py"], ["a.py"], Deadline(5, lambda: next(times)))
+    assert next(times) == 6

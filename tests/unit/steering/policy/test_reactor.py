@@ -67,6 +67,21 @@ def test_without_a_session_nobody_is_told_that_sending_again_helps():
     assert message.endswith("optimal speed.")
 
 
+def test_a_call_without_a_decision_is_not_recorded_as_held():
+    calls = []
+
+    class Ledger:
+        def record_call(self, session, call, kind, now):
+            calls.append(kind)
+
+    def fail(run):
+        raise RuntimeError("a defect")
+
+    with pytest.raises(RuntimeError):
+        Chat(advise=fail, ledger=Ledger()).send("pytest")
+    assert calls == []
+
+
 def test_the_second_attempt_goes_through_and_so_do_all_after_it():
     assert Chat().steers("pytest", "pytest", "pytest") == [True, False, False]
 
