@@ -20,8 +20,8 @@ NESTED = "tool_call_reactor"
 """A table in `session`; each key may be in either of the two."""
 
 
-def parse_settings(document: LocatedValue) -> SteeringSettings:
-    """Parse the file's content. Raises LocatedProblem."""
+def parse_settings(document: LocatedValue, default: SteeringSettings) -> SteeringSettings:
+    """Parse the file's content; `default` has the other settings. Raises LocatedProblem."""
     root = _read_mapping(document, "the file")
     if SECTION not in root:
         _refuse_misspelled_section(root)
@@ -29,7 +29,7 @@ def parse_settings(document: LocatedValue) -> SteeringSettings:
     _refuse_unknown(session, (*KEYS, NESTED), f"{SECTION}.")
     nested = _read_mapping(session[NESTED], f"{SECTION}.{NESTED}") if NESTED in session else {}
     _refuse_unknown(nested, tuple(KEYS), f"{SECTION}.{NESTED}.")
-    settings = SteeringSettings()
+    settings = default
     for name, located in _merge_tables(session, nested):
         settings = KEYS[name](settings, located, name)
     return settings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,7 @@ from ci_agent_eval.steering.affected.working_tree import (
 from ci_agent_eval.steering.passed_run import load_passed_run
 from ci_agent_eval.steering.policy.message import NO_ADVICE, Advice
 from ci_agent_eval.steering.policy.model import DetectionResult
+from ci_agent_eval.steering.policy.pytest_arguments import may_change_outcome
 
 TIME_LIMIT_S = 2.0
 """Seconds that the search may take; afterwards the message has no command."""
@@ -27,8 +28,12 @@ TIME_LIMIT_S = 2.0
 MAX_TEST_FILES = 20
 """Maximum number of test files in the command; more are no selection worth naming."""
 
+_MAX_PATH_CHARACTERS = 160
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+")
+
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 """Programs whose `run` starts pytest in the project's environment."""
+_PYTEST = frozenset({"pytest", "py.test"})
 
 
 def find_advice(folder: Path, environ: Mapping[str, str], run: DetectionResult) -> Advice:
@@ -42,7 +47,7 @@ def find_advice(folder: Path, environ: Mapping[str, str], run: DetectionResult) 
         tree = find_working_tree(base, environ, Deadline(TIME_LIMIT_S))
         passed = _find_passed_run(base, tree, run)
         return Advice(passed=passed) if passed else Advice(_find_command(folder, base, tree, run))
-    except (OSError, subprocess.SubprocessError, ValueError):
+    except Exception:  # noqa: BLE001 - without advice, the full run is still held
         return NO_ADVICE
 
 
@@ -56,9 +61,19 @@ def _find_passed_run(base: Path, tree: GitWorkingTree, run: DetectionResult) -> 
     if len(run.intents) != 1 or run.intents[0].runner != "pytest" or _get_start(run) is None:
         return None
     record = load_passed_run(base)
-    if record is None:
+    if record is None or not _has_equal_options(run.command):
         return None
     return record.describe(run.intents[0].selection, tree.compute_digest(), time.time())
+
+
+def _has_equal_options(command: str | None) -> bool:
+    """Return whether a command's options change no test's outcome, as those of the recorded run."""
+    if command is None or "$" in command:
+        return False
+    words = shlex.split(command)
+    names = [PurePosixPath(word).name for word in words]
+    at = next((at for at, name in enumerate(names) if name in _PYTEST), len(words))
+    return not may_change_outcome(words[at + 1 :])
 
 
 def _find_command(
@@ -69,7 +84,8 @@ def _find_command(
     if prefix is None:
         return None
     start = folder if folder.is_relative_to(base) else base
-    paths = [os.path.relpath(tree.top / path, start) for path in _find_tests(tree)]
+    tests = [os.path.relpath(tree.top / path, start) for path in _find_tests(tree)]
+    paths = [Path(path).as_posix() for path in tests]
     command = _build_command(prefix, paths)
     if command is None or start == folder:
         return command
@@ -117,7 +133,7 @@ def _get_pytest_prefix(command: str | None) -> list[str] | None:
     except ValueError:
         return None
     names = [PurePosixPath(word).name for word in words]
-    at = next((at for at, name in enumerate(names) if name in ("pytest", "py.test")), None)
+    at = next((at for at, name in enumerate(names) if name in _PYTEST), None)
     if at is None:
         return None
     before = names[:at]
@@ -140,8 +156,9 @@ def _build_command(prefix: Sequence[str], paths: Sequence[str]) -> str | None:
 
 
 def _is_plain_path(path: str) -> bool:
-    """Return whether a path is printable, and no node id or pattern for pytest.
+    """Return whether a path is short, without blanks, and no node id or pattern for pytest.
 
-    The names come from the working tree: nothing in them may look like an instruction.
+    The names come from the working tree: nothing in them may read as an instruction to the agent.
+    Some letters outside of ASCII look like blanks.
     """
-    return path.isprintable() and not any(part in path for part in ("::", "[", "`", "{", "\ufffd"))
+    return len(path) <= _MAX_PATH_CHARACTERS and _PLAIN_PATH.fullmatch(path) is not None

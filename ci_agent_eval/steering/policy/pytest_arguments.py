@@ -15,11 +15,13 @@ from ci_agent_eval.steering.policy.pytest_options import (
     EXPRESSION_OPTIONS,
     INFO_OPTIONS,
     NARROWING_OPTIONS,
+    NEUTRAL_OPTIONS,
+    NEUTRAL_PLUGINS,
     SELECTING_INI_KEYS,
     SELECTING_OPTIONS,
     UNNARROWED_VALUES,
 )
-from ci_agent_eval.steering.policy.words import Word
+from ci_agent_eval.steering.policy.words import Word, make_words
 
 Reach = Literal["full", "targeted", "nothing"]
 
@@ -70,6 +72,21 @@ def classify_pytest_arguments(
         selection = _apply_collect_limit(selection, words, rules)
     selecting = {*_list_selecting_options(arguments), *selection.arguments}
     return replace(selection, arguments=tuple(sorted(selecting)))
+
+
+def may_change_outcome(words: Sequence[str]) -> bool:
+    """Return whether pytest's arguments may change which of the selected tests pass.
+
+    Options that select tests do not: they are in `RunIntent.selection`. Unknown options may.
+    """
+    return not all(map(_is_neutral, _parse_arguments(make_words(*words)).values))
+
+
+def _is_neutral(option: tuple[str, Word | None]) -> bool:
+    name, value = option
+    if name == "-p":
+        return value is not None and value.text in NEUTRAL_PLUGINS
+    return name in NEUTRAL_OPTIONS or name in SELECTING_OPTIONS
 
 
 def _classify_selection(

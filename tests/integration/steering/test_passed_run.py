@@ -85,6 +85,25 @@ def test_the_same_run_on_the_same_files_is_offered(project):
     assert project.offer(folder="app") is None
 
 
+@pytest.mark.parametrize(
+    "command", ["pytest -qx -n 4 --tb=short", "python -m pytest -p no:randomly --durations 5"]
+)
+def test_an_equal_run_is_offered_with_other_output_and_workers(project, command):
+    project.test("-vs", "--maxfail=1")
+
+    assert project.offer(command) is not None
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--sw", "-W error", "--runxfail", "-o xfail_strict=true", "-p no:doctest", "$OPTIONS"],
+)
+def test_a_run_whose_options_may_change_the_outcome_is_not_offered(project, options):
+    project.test()
+
+    assert project.offer(f"pytest {options}") is None
+
+
 def test_a_changed_file_ends_the_offer_and_a_commit_does_not(project):
     (project.folder / "prices.py").write_text("PRICE = 1  # checked\n")
     (project.folder / "new.txt").write_text("x")
@@ -98,12 +117,77 @@ def test_a_changed_file_ends_the_offer_and_a_commit_does_not(project):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["test_prices.py"], 0), (["--co"], 0), (["-k", "a"], 0), (["--bad"], 4)]
-)  # fmt: skip
+    ("arguments", "code"),
+    [
+        (["test_prices.py"], 0),
+        (["--co"], 0),
+        (["-k", "a"], 0),
+        (["--bad"], 4),
+        (["--sw"], 0),
+        (["-W", "error"], 0),
+        (["--runxfail"], 0),
+        (["--strict-markers"], 0),
+        (["--noconftest"], 0),
+        (["-o", "xfail_strict=true"], 0),
+        (["-p", "no:doctest"], 0),
+    ],
+)
 def test_other_runs_are_not_recorded(project, arguments, code):
     project.test(*arguments, code=code)
 
+    assert not (project.folder / CACHE_FILE).exists()
+
+
+@pytest.mark.parametrize("addopts", ["--sw", "--lf", "-m 'not slow'"])
+def test_a_run_that_the_configuration_narrows_is_not_recorded(project, addopts):
+    (project.folder / "pytest.ini").write_text(f"[pytest]\naddopts = {addopts}\n")
+    project.test("-n", "2")
+
+    assert not (project.folder / CACHE_FILE).exists()
+
+
+def test_a_run_with_a_deselected_test_is_not_recorded(project):
+    (project.folder / "conftest.py").write_text(
+        "def pytest_collection_modifyitems(config, items):\n"
+        "    config.hook.pytest_deselected(items=[items.pop()])\n"
+    )
+    project.test()
+
+    assert not (project.folder / CACHE_FILE).exists()
+
+
+def test_a_run_without_a_cache_passes(project):
+    project.test("-p", "no:cacheprovider")
+
     assert project.offer() is None
+
+
+def test_a_record_that_cannot_be_written_does_not_fail_the_run(project):
+    project.test()
+    (project.folder / CACHE_FILE).unlink()
+    (project.folder / CACHE_FILE).parent.rmdir()
+    (project.folder / CACHE_FILE).parent.touch()
+    (project.folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    project.test()
+
+    assert project.offer() is None
+
+
+def test_after_steer_install_a_passed_run_is_offered(project):
+    (project.folder / CONFIG_NAME).unlink()
+    done = subprocess.run(
+        [sys.executable, "-m", "ci_agent_eval", "steer", "install", "--for", "claude-code"],
+        cwd=project.folder,
+        env=project.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert f"{CONFIG_NAME}: new settings" in done.stdout
+    project.test()
+
+    assert project.offer() is not None
 
 
 def test_a_run_that_failed_is_not_recorded(project):
