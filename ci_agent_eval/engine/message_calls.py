@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -121,13 +121,19 @@ class EpisodeModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Stream the model's answer, as `request`."""
-        with self._start_call(messages, model_request_parameters) as call:
-            async with super().request_stream(
-                messages, model_settings, model_request_parameters, run_context
-            ) as stream:
+        opened = super().request_stream(
+            messages, model_settings, model_request_parameters, run_context
+        )
+        async with AsyncExitStack() as stack:
+            # The code that reads the stream makes its own calls, and may close it in another
+            # context, where no context variable of this one can be reset.
+            with self._start_call(messages, model_request_parameters) as call:
+                stream = await stack.enter_async_context(opened)
+            try:
                 yield stream
-            if call is not None:
-                call.set_message(stream.get())
+            finally:
+                if call is not None:
+                    call.set_message(stream.get())
 
     @contextmanager
     def _start_call(
