@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from pydantic_ai import RunContext
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider as ModelProvider
@@ -20,8 +22,9 @@ from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import CallSource
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.own_requests import observe_request
-from ci_agent_eval.engine.response_stamp import stamp_response
+from ci_agent_eval.engine.response_stamp import get_source, stamp_response
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.attribution import suspend_recording
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
@@ -73,12 +76,31 @@ class ObservedModel(WrapperModel):
         self._observe(response, convert_to_ms(self._clock() - started))
         return response
 
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Stream the response, which is not observed; it is no model call of the episode."""
+        opened = super().request_stream(
+            messages, model_settings, model_request_parameters, run_context
+        )
+        async with AsyncExitStack() as stack:
+            with suspend_recording():  # the code that reads the stream makes its own calls
+                stream = await stack.enter_async_context(opened)
+            yield stream
+
 
 def build_stamped_model(model: Model, clock: Callable[[], float] = time.monotonic) -> Model:
     """Return the model with responses that carry their latency and source."""
     source: CallSource | None = "scripted" if is_scripted(model) else None
 
     def stamp(response: ModelResponse, latency_ms: float) -> None:
+        if get_source(response) == "replayed":
+            return  # it has the latency of its recording
         stamp_response(response, latency_ms=latency_ms, source=source)
 
     return ObservedModel(model, stamp, clock)

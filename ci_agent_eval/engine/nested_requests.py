@@ -25,7 +25,12 @@ from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.message_calls import EpisodeModel
-from ci_agent_eval.engine.model import build_model, build_stamped_model, is_scripted
+from ci_agent_eval.engine.model import (
+    ObservedModel,
+    build_model,
+    build_stamped_model,
+    is_scripted,
+)
 from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
@@ -55,14 +60,15 @@ class RunScope:
     def wrap_model(self, model: Model) -> Model:
         """Put a model on the cassette and in the episode, except for scripts.
 
-        Without a cassette the traffic of its requests shows them.
+        Without a cassette the traffic of its requests shows them, except those of the outer
+        agent's model (`ctx.model`), which the engine measures.
         """
         if is_scripted(model):
             return EpisodeModel(build_stamped_model(model)) if self.has_scripts else model
-        if _is_on_cassette(model):
+        if _is_wrapped_by(CassetteModel, model):
             return EpisodeModel(model)
         if self.cassette_session is None:
-            return model
+            return EpisodeModel(model) if _is_wrapped_by(ObservedModel, model) else model
         return EpisodeModel(CassetteModel(build_stamped_model(model), self.cassette_session))
 
 
@@ -117,17 +123,27 @@ class OuterRun(AbstractCapability[Any]):
 
 @dataclass
 class RecordedRun(OuterRun):
-    """Marks the run of a PydanticAI agent and records its tool calls."""
+    """Marks the run of a PydanticAI agent, and records its tool calls and each model it asks."""
 
     record: RunRecord
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Run last before the request, after capabilities that select the model."""
+        return CapabilityOrdering(position="innermost")
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Note the request; the agent's instructions, its own code, ran before."""
+        """Note the request and measure a model that replaces the agent's.
+
+        The agent's instructions, its own code, ran before.
+        """
         del ctx
         self.record.is_requesting = True
-        return request_context
+        model = request_context.model
+        if _is_wrapped_by(ObservedModel, model):
+            return request_context
+        return replace(request_context, model=build_stamped_model(model, self.record.clock))
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Wrap the agent's tools."""
@@ -201,7 +217,7 @@ def _wrap_agents() -> None:
     models.ALLOW_MODEL_REQUESTS = allowed
 
 
-def _is_on_cassette(model: Model) -> bool:
-    while isinstance(model, WrapperModel) and not isinstance(model, CassetteModel):
+def _is_wrapped_by(kind: type[WrapperModel], model: Model) -> bool:
+    while isinstance(model, WrapperModel) and not isinstance(model, kind):
         model = model.wrapped
-    return isinstance(model, CassetteModel)
+    return isinstance(model, kind)

@@ -98,15 +98,14 @@ def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monk
     redactor = Redactor.from_environ({})
     store = CassetteStore("record", redactor)
     with ModelServer(["hello"]) as server, store.episode("e", tmp_path, "s") as cassette_session:
-        run_agent(Agent(loop_agent(server).model), cassette_session=cassette_session)
+        live = run_agent(Agent(loop_agent(server).model), cassette_session=cassette_session)
     with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as cassette_session:
-        assert (
-            run_agent(
-                Agent("openai-chat:gpt-5-mini", defer_model_check=True),
-                cassette_session=cassette_session,
-            ).final_response
-            == "hello"
+        again = run_agent(
+            Agent("openai-chat:gpt-5-mini", defer_model_check=True),
+            cassette_session=cassette_session,
         )
+    assert again.final_response == "hello"
+    assert again.turns[-1].latency_ms == live.turns[-1].latency_ms
 
 
 def test_a_model_that_goes_past_the_cassette_is_refused(tmp_path):

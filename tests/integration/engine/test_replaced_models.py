@@ -1,0 +1,140 @@
+"""Models that replace a PydanticAI agent's own: each of their requests counts once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.models import Model
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from ci_agent_eval.engine.adapters.run import run_adapter
+from ci_agent_eval.engine.limits import RunLimits
+from tests.integration.engine.rig import run_agent
+from tests.model_server import ModelServer
+from tests.model_server.script import call
+
+ASKS = {"tool_calls": [call("look_up", topic="tea")]}
+SCRIPT = {"main": [ASKS, "It is {tool}"], "tea": ["green"]}
+
+
+@pytest.fixture
+def server():
+    with ModelServer(SCRIPT) as running:
+        yield running
+
+
+def model_of(server, name="gpt-5-mini"):
+    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=server.base_url, api_key="k"))
+
+
+def look_up(topic: str) -> str:
+    return {"tea": "green"}[topic]
+
+
+@dataclass
+class ReplaceModel(AbstractCapability[Any]):
+    model: Model
+
+    async def before_model_request(self, ctx, request_context):
+        return replace(request_context, model=self.model)
+
+
+@dataclass
+class ReplaceModelLast(ReplaceModel):
+    def get_ordering(self):
+        return CapabilityOrdering(position="innermost")
+
+
+@dataclass
+class WatchEvents(AbstractCapability[Any]):
+    """Reads the events of the run, so its model streams."""
+
+    async def wrap_run_event_stream(self, ctx, *, stream) -> AsyncIterator[Any]:
+        async for event in stream:
+            yield event
+
+
+def build_agent(server, *capabilities):
+    return Agent(model_of(server), tools=[look_up], capabilities=capabilities)
+
+
+def overrides_it(server, model):
+    agent = build_agent(server)
+    return agent, agent.override(model=model)
+
+
+def replaces_it(server, model):
+    return build_agent(server, ReplaceModel(model)), nullcontext()
+
+
+def replaces_it_last(server, model):
+    return build_agent(server, ReplaceModelLast(model)), nullcontext()
+
+
+def streams_it(server, model):
+    del model
+    return build_agent(server, WatchEvents()), nullcontext()
+
+
+def run_case(case, server, **options):
+    async def once():
+        async with model_of(server, "gpt-5-nano") as model:
+            agent, block = case(server, model)
+            with block:
+                return await run_adapter(agent, "main", clock=time.monotonic, **options)
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize("limits", [RunLimits(), RunLimits(max_turns=2, tokens=240)])
+@pytest.mark.parametrize("case", [overrides_it, replaces_it, replaces_it_last, streams_it])
+def test_each_request_counts_once(server, case, limits):
+    result = run_case(case, server, limits=limits)
+    assert (result.stop_reason, result.error) == ("completed", None)
+    assert result.final_response == "It is green"
+    assert (len(server.requests), result.token_usage.total) == (2, 240)
+    assert (result.trajectory.agents, result.traffic) == ((), None)
+
+
+@pytest.mark.parametrize("case", [overrides_it, replaces_it, replaces_it_last])
+def test_a_model_that_replaces_the_agents_is_measured(server, case):
+    for turn in run_case(case, server).trajectory.agent_turns:
+        assert (turn.requested_model, turn.response_model) == ("gpt-5-nano", "gpt-5-nano")
+        assert turn.latency_ms is not None
+
+
+def runs_its_model(server):
+    async def ask_expert(ctx: RunContext[None], topic: str) -> str:
+        return (await Agent(ctx.model).run(topic)).output
+
+    return ask_expert
+
+
+def streams_its_model(server):
+    async def ask_expert(ctx: RunContext[None], topic: str) -> str:
+        async with Agent(ctx.model).run_stream(topic) as stream:
+            return await stream.get_output()
+
+    return ask_expert
+
+
+@pytest.mark.parametrize("tool", [runs_its_model, streams_its_model])
+def test_a_sub_agent_with_the_agents_model_counts_once(server, tool):
+    asks = {"tool_calls": [call("ask_expert", topic="tea")]}
+    server.script.extend(type(server.script)({"main": [asks, "It is {tool}"]}))
+    result = run_agent(Agent(model_of(server), tools=[tool(server)]), "main")
+    assert [(turn.agent, turn.content) for turn in result.trajectory.agent_turns] == [
+        ("1", ""),
+        ("1.1", "green"),
+        ("1", "It is green"),
+    ]
+    assert (len(server.requests), result.token_usage.total) == (3, 360)
