@@ -363,13 +363,13 @@ def summarize_traffic(
     unattributed = attribution.count_unattributed(recorder)
     if not calls and not unattributed and not span_calls and not lack_measurement(turns):
         return None
-    answers = {call.number: find_usable_answer(call) for call in calls}
-    unanswered = [call for call in calls if answers[call.number] is None]
-    prices = {call.number: find_price(call) for call in calls}
+    answers = {call: find_usable_answer(call) for call in calls}
+    unanswered = [call for call in calls if answers[call] is None]
+    prices = {call: find_price(call) for call in calls}
     unpriced = [
         answer.model or (call.request and call.request.model) or "unknown"
         for call in calls
-        if (answer := answers[call.number]) and answer.tokens and prices[call.number] is None
+        if (answer := answers[call]) and answer.tokens and prices[call] is None
     ]
     by_vendor = [price.model for price in prices.values() if price and price.is_vendor_price]
     return TrafficSummary(

@@ -205,6 +205,27 @@ def test_a_tool_that_goes_on_without_its_model_does_not_fail_the_run(server):
     assert result.traffic.failed == 1
 
 
+@pytest.mark.parametrize("topics", [("tea", "milk"), ("milk", "tea")])
+def test_the_calls_of_each_tool_are_counted(server, topics):
+    async def ask_expert(topic: str) -> str:
+        model = {"tea": "a-model-without-a-price", "milk": "gpt-5-nano", "oil": "gpt-5-nano"}[topic]
+        async with openai.AsyncOpenAI(
+            base_url=server.base_url, api_key="k", max_retries=0
+        ) as client:
+            messages = [{"role": "user", "content": topic}]
+            try:
+                await client.chat.completions.create(model=model, messages=messages)
+            except openai.BadRequestError:
+                return "unknown"
+        return topic
+
+    asks = {"tool_calls": [call("ask_expert", topic=topic) for topic in (*topics, "oil")]}
+    server.script.extend(type(server.script)({"main": [asks, "Done"], "milk": [400], "oil": ["x"]}))
+    traffic = run_agent(agent_with(ask_expert, server), "main").traffic
+    assert (traffic.requests, traffic.failed) == (3, 1)
+    assert traffic.unpriced_models == ("a-model-without-a-price",)
+
+
 def test_parallel_tools_are_agents_of_their_own(server):
     both = {"tool_calls": [call("ask_expert", topic="tea"), call("ask_expert", topic="milk")]}
     server.script.extend(type(server.script)({"main": [both, "Done"], "milk": ["white"]}))
