@@ -74,7 +74,7 @@ class DeclaredAgentRun:
         check_refusals = build_refusal_check(self.session.get_cassette_session(self.episode_id))
         try:
             with self.traffic.watch():
-                stop = self.traffic.find_stop(check_refusals(await self._run_to_stop()))
+                stop = check_refusals(self.traffic.find_stop(await self._run_to_stop()))
         except InputError:
             raise
         except BaseException as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from pathlib import Path
+from textwrap import indent
 
 import anthropic
 import openai
@@ -289,6 +291,22 @@ def test_model_calls_of_a_program_are_recorded_replayed_and_counted(server, tmp_
         server, program, tmp_path / "cassettes", "off", limits=RunLimits(tokens=200)
     )
     assert stopped.stop_reason == "token_limit"
+
+
+def test_a_limit_does_not_hide_that_a_program_is_on_no_cassette(server, tmp_path, program):
+    asks = {"tool_calls": [call("expert_execute", args="tea")]}
+    server.script.extend(type(server.script)({"main": [asks, asks, "It is {tool}"]}))
+    run_declared(server, program, tmp_path / "cassettes", "record")
+    asked = len(server.requests)
+    ask = f"try:\n{indent(PROGRAM, '    ')}except OSError:\n    pass\n"
+    asks_other = ask.replace("sys.argv[1]", "'milk'")
+    Path(program.split()[-1]).write_text(asks_other + ask + ask)
+    missed = run_declared(
+        server, program, tmp_path / "cassettes", "replay", limits=RunLimits(max_turns=2)
+    )
+    assert len(server.requests) == asked
+    assert (missed.stop_reason, missed.outcome) == ("model_error", "error")
+    assert "the cassette did not answer a request" in missed.error
 
 
 def test_a_declared_agent_without_model_calls_in_tools_is_a_single_agent():
