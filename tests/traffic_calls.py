@@ -13,6 +13,7 @@ from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
     ModelRequest,
+    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
@@ -74,6 +75,9 @@ class ParsedFormat:
 
     def matches(self, method: str, path: str) -> bool:
         return method == "POST" and path.endswith("/chat/completions")
+
+    def parse_head(self, path: str, body: bytes) -> RequestHead:
+        return self.requests[body]
 
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         return self.requests[body]

@@ -85,6 +85,9 @@ class Attachment(FrozenModel):
     size_bytes: Count | None = None
 
 
+FinishReason = Annotated[str, AfterValidator(normalize_finish_reason)]
+
+
 class Turn(FrozenModel):
     """One message of the conversation; agent turns have cost and latency."""
 
@@ -99,7 +102,7 @@ class Turn(FrozenModel):
     tokens: TokenUsage | None = None
     cost_usd: Amount | None = None
     source: CallSource | None = None
-    finish_reason: Annotated[str, AfterValidator(normalize_finish_reason)] | None = Field(
+    finish_reason: FinishReason | None = Field(
         default=None,
         description="why the provider says the model stopped: stop, length, content_filter, "
         "tool_call, or the provider's own word; unset: it did not say",

@@ -6,14 +6,12 @@ from collections.abc import Awaitable
 
 from pydantic_ai.messages import ModelResponse
 
-from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.engine.response_stamp import ResponseTraffic, stamp_response
 from ci_agent_eval.model_traffic import attribution, hooks
+from ci_agent_eval.model_traffic.conversations import find_usable_answer
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
-from ci_agent_eval.model_traffic.trajectory import build_trajectory
-
-_FIELDS = frozenset(ResponseTraffic.model_fields) & frozenset(Turn.model_fields)
+from ci_agent_eval.model_traffic.trajectory import build_traffic_fields
 
 
 async def observe_request(request: Awaitable[ModelResponse], clock: Clock) -> ModelResponse:
@@ -31,11 +29,13 @@ async def observe_request(request: Awaitable[ModelResponse], clock: Clock) -> Mo
 
 def _read_last_answer(recorder: TrafficRecorder) -> ResponseTraffic | None:
     """Return the data of the last answer; the SDK may have repeated the request before."""
-    turns = [one.turn for one in build_trajectory(recorder.calls[-1:]).turns]
-    if not turns or turns[-1].role != "assistant":
+    if not recorder.calls:
         return None
-    answer = turns[-1]
+    call = recorder.calls[-1]
+    answer = find_usable_answer(call)
+    if answer is None:
+        return None
     return ResponseTraffic(
-        **{name: getattr(answer, name) for name in _FIELDS},
+        **build_traffic_fields(call, answer, call.head),
         reasoning_tokens=None if answer.tokens is None else answer.tokens.reasoning,
     )

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 from pydantic_ai.messages import ModelResponse
 
 from ci_agent_eval.contract.base import Amount, Count, FrozenModel
-from ci_agent_eval.contract.trajectory import CallSource
+from ci_agent_eval.contract.trajectory import CallSource, FinishReason
 
 KEY = "ci_agent_eval"
 
@@ -26,7 +26,7 @@ class ResponseTraffic(FrozenModel):
     first_byte_ms: Amount | None = None
     settings: dict[str, JsonValue] = Field(default_factory=dict)
     typed_output: JsonValue = None
-    finish_reason: str | None = None
+    finish_reason: FinishReason | None = None
     error: str | None = None
     reasoning_tokens: Count | None = None
 

@@ -49,19 +49,25 @@ class ToolDefinition:
     """Whether the provider runs it (web search, code interpreter)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
-    """A request to a model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHead:
+    """The part of a request to a model that does not grow with the conversation."""
 
-    format: FormatName
     model: str | None
-    messages: tuple[RequestMessage, ...]
-    """The conversation in order; instructions are messages of the role `system`."""
-    tools: tuple[ToolDefinition, ...] = ()
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
     """Sampling settings, with the names of the format: `temperature`, `max_tokens`, ..."""
     output_schema: JsonValue = None
     """JSON schema of the typed output, if the request asks for one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest(RequestHead):
+    """A request to a model."""
+
+    format: FormatName
+    messages: tuple[RequestMessage, ...]
+    """The conversation in order; instructions are messages of the role `system`."""
+    tools: tuple[ToolDefinition, ...] = ()
     is_streamed: bool = False
     previous_response_id: str | None = None
     """The answer that the provider continues (`previous_response_id`, `conversation`)."""

@@ -20,7 +20,7 @@ from ci_agent_eval.model_traffic.formats.protocol import (
     HTTPAnswer,
     UnreadableTrafficError,
 )
-from ci_agent_eval.model_traffic.messages import ModelAnswer, ModelRequest
+from ci_agent_eval.model_traffic.messages import ModelAnswer, ModelRequest, RequestHead
 
 CallState = Literal[
     "open",
@@ -85,6 +85,9 @@ class ModelCallPlayer(Protocol):
         """Store an ended live call."""
 
 
+Head = TypeVar("Head", bound=RequestHead)
+
+
 class MissingRecordingError(Exception):
     """Raised in replay for a request without a recording."""
 
@@ -132,8 +135,16 @@ class ModelCall:
     @cached_property
     def request(self) -> ModelRequest | None:
         """The request, parsed when it is first needed; None if it cannot be read."""
+        return self._parse(self.format.parse_request)
+
+    @property
+    def head(self) -> RequestHead | None:
+        """The request without its messages and tools, which need most of the parsing's time."""
+        return self.request if "request" in vars(self) else self._parse(self.format.parse_head)
+
+    def _parse(self, parse: Callable[[str, bytes], Head]) -> Head | None:
         try:
-            return self.format.parse_request(self.url, self.body)
+            return parse(self.url, self.body)
         except UnreadableTrafficError as error:
             self.error = self.error or f"the request could not be read: {error}"
             return None

@@ -23,7 +23,12 @@ from ci_agent_eval.model_traffic.conversations import (
     is_open,
     read_conversations,
 )
-from ci_agent_eval.model_traffic.messages import RequestMessage, ToolResult
+from ci_agent_eval.model_traffic.messages import (
+    ModelAnswer,
+    RequestHead,
+    RequestMessage,
+    ToolResult,
+)
 from ci_agent_eval.model_traffic.recorder import ModelCall
 
 MAX_TEXT_CHARACTERS = 200_000
@@ -193,19 +198,28 @@ def _build_answer(step: ConversationStep, compute_cost: ComputeCost) -> _Draft:
         "role": "assistant",
         "content": limit_text(answer.text),
         "latency_ms": _choose_ms(call, call.recorded_latency_ms, call.ended_s),
-        "first_byte_ms": _choose_ms(call, call.recorded_first_byte_ms, call.first_byte_s),
         "tokens": answer.tokens,
         "cost_usd": compute_cost(call),
         "source": call.source,
-        "finish_reason": _limit_name(answer.finish_reason),
-        "requested_model": _limit_name(None if request is None else request.model),
-        "response_model": _limit_name(answer.model),
-        "settings": {} if request is None else _limit_settings(request.settings),
-        "typed_output": _parse_typed_output(step),
-        "error": _find_problem(call, answer.error),
+        **build_traffic_fields(call, answer, request),
     }
     calls = [clean_call(one) for one in answer.tool_calls]
     return _Draft(call.number, step.agent, fields, calls)
+
+
+def build_traffic_fields(
+    call: ModelCall, answer: ModelAnswer, head: RequestHead | None
+) -> dict[str, Any]:
+    """Return the fields of an answer's turn that only the traffic shows."""
+    return {
+        "first_byte_ms": _choose_ms(call, call.recorded_first_byte_ms, call.first_byte_s),
+        "finish_reason": _limit_name(answer.finish_reason),
+        "requested_model": _limit_name(None if head is None else head.model),
+        "response_model": _limit_name(answer.model),
+        "settings": {} if head is None else _limit_settings(head.settings),
+        "typed_output": _parse_typed_output(answer, head),
+        "error": _find_problem(call, answer.error),
+    }
 
 
 def _find_problem(call: ModelCall, error: str | None) -> str | None:
@@ -216,9 +230,8 @@ def _find_problem(call: ModelCall, error: str | None) -> str | None:
     return None if found is None else limit_text(found, MAX_SETTING_CHARACTERS)
 
 
-def _parse_typed_output(step: ConversationStep) -> JsonValue:
-    request, answer = step.request, step.answer
-    if request is None or request.output_schema is None or answer is None or answer.tool_calls:
+def _parse_typed_output(answer: ModelAnswer, head: RequestHead | None) -> JsonValue:
+    if head is None or head.output_schema is None or answer.tool_calls:
         return None
     try:
         return limit_json(to_jsonable(json.loads(answer.text)))

@@ -38,6 +38,7 @@ from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
     ModelRequest,
+    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
@@ -92,19 +93,21 @@ class AnthropicMessages:
         """
         return method == "POST" and _PATH.search(path) is not None
 
+    def parse_head(self, path: str, body: bytes) -> RequestHead:
+        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
+        return _read_head(path, _load(body))
+
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
         request = _load(body)
-        form = get_object(request, "output_config", "format") or get_object(
-            request, "output_format"
-        )
+        head = _read_head(path, request)
         return ModelRequest(
             format=self.name,
-            model=_get_model(path, request),
+            model=head.model,
+            settings=head.settings,
+            output_schema=head.output_schema,
             messages=tuple(_read_messages(request)),
             tools=tuple(_read_tool(tool) for tool in get_objects(request, "tools")),
-            settings=pick_settings(request, _SETTINGS),
-            output_schema=to_jsonable(form.get("schema")),
             is_streamed=request.get("stream") is True or bool(_STREAMED_PATH.search(path)),
         )
 
@@ -127,6 +130,15 @@ def _load(body: bytes) -> Json:
     if not isinstance(request.get("messages"), list):
         raise UnreadableTrafficError("`messages` is no list")
     return request
+
+
+def _read_head(path: str, request: Json) -> RequestHead:
+    form = get_object(request, "output_config", "format") or get_object(request, "output_format")
+    return RequestHead(
+        model=_get_model(path, request),
+        settings=pick_settings(request, _SETTINGS),
+        output_schema=to_jsonable(form.get("schema")),
+    )
 
 
 def _get_model(path: str, request: Json) -> str | None:

@@ -36,6 +36,7 @@ from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
     ModelRequest,
+    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
@@ -65,16 +66,21 @@ class BedrockConverse:
         """Return whether a request asks for a message."""
         return method == "POST" and _PATH.search(path) is not None
 
+    def parse_head(self, path: str, body: bytes) -> RequestHead:
+        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
+        return _read_head(path, _load(body))
+
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
         request, found = _load(body), _PATH.search(path)
+        head = _read_head(path, request)
         return ModelRequest(
             format=self.name,
-            model=_get_model(path),
+            model=head.model,
+            settings=head.settings,
+            output_schema=head.output_schema,
             messages=tuple(_read_messages(request)),
             tools=tuple(_read_tools(get_object(request, "toolConfig"))),
-            settings=_read_settings(request),
-            output_schema=_read_schema(request),
             is_streamed=found is not None and found[2] is not None,
         )
 
@@ -98,6 +104,14 @@ def _load(body: bytes) -> Json:
     if not isinstance(request.get("messages", []), list):
         raise UnreadableTrafficError("`messages` is no list")
     return request
+
+
+def _read_head(path: str, request: Json) -> RequestHead:
+    return RequestHead(
+        model=_get_model(path),
+        settings=_read_settings(request),
+        output_schema=_read_schema(request),
+    )
 
 
 def _get_model(path: str) -> str | None:

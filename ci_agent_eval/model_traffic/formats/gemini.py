@@ -33,6 +33,7 @@ from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
     ModelRequest,
+    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
@@ -78,18 +79,21 @@ class Gemini:
         """Return whether a request asks for content, with any prefix of the path."""
         return method == "POST" and _PATH.search(path) is not None
 
+    def parse_head(self, path: str, body: bytes) -> RequestHead:
+        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
+        return _read_head(path, _convert_keys(_load(body)))
+
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
         request, found = _convert_keys(_load(body)), _PATH.search(path)
-        config = _convert_keys(get_object(request, "generationConfig"))
-        schema = config.get("responseJsonSchema") or config.get("responseSchema")
+        head = _read_head(path, request)
         return ModelRequest(
             format=self.name,
-            model=_get_model(path),
+            model=head.model,
+            settings=head.settings,
+            output_schema=head.output_schema,
             messages=tuple(_read_messages(request)),
             tools=tuple(_read_tools(request)),
-            settings=pick_settings(config, _SETTINGS),
-            output_schema=to_jsonable(schema),
             is_streamed=found is not None and found[2] == "streamGenerateContent",
         )
 
@@ -112,6 +116,16 @@ def _load(body: bytes) -> Json:
     if not isinstance(request.get("contents"), list):
         raise UnreadableTrafficError("`contents` is no list")
     return request
+
+
+def _read_head(path: str, request: Json) -> RequestHead:
+    config = _convert_keys(get_object(request, "generationConfig"))
+    schema = config.get("responseJsonSchema") or config.get("responseSchema")
+    return RequestHead(
+        model=_get_model(path),
+        settings=pick_settings(config, _SETTINGS),
+        output_schema=to_jsonable(schema),
+    )
 
 
 def _get_model(path: str) -> str | None:

@@ -38,6 +38,7 @@ from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
     ModelRequest,
+    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
@@ -103,18 +104,21 @@ class OpenAIChat:
         """Return whether a request asks for a completion, with any prefix of the path."""
         return method == "POST" and path.endswith("/chat/completions")
 
+    def parse_head(self, path: str, body: bytes) -> RequestHead:
+        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
+        return _read_head(path, _load(body))
+
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
         request = _load(body)
+        head = _read_head(path, request)
         return ModelRequest(
             format=self.name,
-            model=_get_model(path, request),
+            model=head.model,
+            settings=head.settings,
+            output_schema=head.output_schema,
             messages=tuple(_read_message(item) for item in get_objects(request, "messages")),
             tools=tuple(_read_tools(request)),
-            settings=pick_settings(request, _SETTINGS),
-            output_schema=to_jsonable(
-                get_object(request, "response_format", "json_schema").get("schema")
-            ),
             is_streamed=request.get("stream") is True,
         )
 
@@ -137,6 +141,15 @@ def _load(body: bytes) -> Json:
     if not isinstance(request.get("messages"), list):
         raise UnreadableTrafficError("`messages` is no list")
     return request
+
+
+def _read_head(path: str, request: Json) -> RequestHead:
+    schema = get_object(request, "response_format", "json_schema").get("schema")
+    return RequestHead(
+        model=_get_model(path, request),
+        settings=pick_settings(request, _SETTINGS),
+        output_schema=to_jsonable(schema),
+    )
 
 
 def _get_model(path: str, request: Json) -> str | None:

@@ -33,6 +33,7 @@ from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
     ModelRequest,
+    RequestHead,
     RequestMessage,
     ToolDefinition,
 )
@@ -89,17 +90,22 @@ class OpenAIResponses:
         """Return whether a request asks for a response, with any prefix of the path."""
         return method == "POST" and path.endswith("/responses")
 
+    def parse_head(self, _path: str, body: bytes) -> RequestHead:
+        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
+        return _read_head(_load(body))
+
     def parse_request(self, _path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
         request = _load(body)
         conversation = get_object(request, "conversation") or {"id": request.get("conversation")}
+        head = _read_head(request)
         return ModelRequest(
             format=self.name,
-            model=get_text(request, "model"),
+            model=head.model,
+            settings=head.settings,
+            output_schema=head.output_schema,
             messages=tuple(_read_messages(request)),
             tools=tuple(_read_tools(request)),
-            settings=pick_settings(request, _SETTINGS),
-            output_schema=to_jsonable(get_object(request, "text", "format").get("schema")),
             is_streamed=request.get("stream") is True,
             previous_response_id=get_text(request, "previous_response_id")
             or get_text(conversation, "id"),
@@ -124,6 +130,14 @@ def _load(body: bytes) -> Json:
     if not isinstance(request.get("input", ""), str | list):
         raise UnreadableTrafficError("`input` is neither a text nor a list")
     return request
+
+
+def _read_head(request: Json) -> RequestHead:
+    return RequestHead(
+        model=get_text(request, "model"),
+        settings=pick_settings(request, _SETTINGS),
+        output_schema=to_jsonable(get_object(request, "text", "format").get("schema")),
+    )
 
 
 def _read_messages(request: Json) -> Iterator[RequestMessage]:

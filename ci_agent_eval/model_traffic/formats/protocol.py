@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ci_agent_eval.model_traffic.messages import FormatName, ModelAnswer, ModelRequest
+from ci_agent_eval.model_traffic.messages import (
+    FormatName,
+    ModelAnswer,
+    ModelRequest,
+    RequestHead,
+)
 
 
 class UnreadableTrafficError(ValueError):
@@ -52,6 +57,9 @@ class Format(Protocol):
 
     def matches(self, method: str, path: str) -> bool:
         """Return whether a request is a model call of this format, by method and path suffix."""
+
+    def parse_head(self, path: str, body: bytes, /) -> RequestHead:
+        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
 
     def parse_request(self, path: str, body: bytes, /) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""

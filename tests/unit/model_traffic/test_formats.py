@@ -284,7 +284,7 @@ def test_a_refusal_has_status_400_and_is_read_as_an_error(wire):
     "body", [b"", b"[]", b"{", b"null", b"\xff", b"[" * 100_000, b'{"a":' * 100_000]
 )
 def test_a_body_that_is_no_object_is_unreadable(wire, body):
-    for read in (wire.format.parse_request, wire.format.build_key):
+    for read in (wire.format.parse_head, wire.format.parse_request, wire.format.build_key):
         with pytest.raises(UnreadableTrafficError, match="no JSON object"):
             read(wire.url, body)
 
@@ -317,7 +317,7 @@ def test_a_conversation_that_is_no_list_is_unreadable(wire):
     for key in ("messages", "contents", "input"):
         body = json.dumps({**request_of(wire), key: 7}).encode()
         if key in request_of(wire):
-            for read in (wire.format.parse_request, wire.format.build_key):
+            for read in (wire.format.parse_head, wire.format.parse_request, wire.format.build_key):
                 with pytest.raises(UnreadableTrafficError, match=f"`{key}` is n"):
                     read(wire.url, body)
 
@@ -347,7 +347,7 @@ def test_lone_surrogates_are_replaced(wire):
 @given(formats, st.data())
 def test_hostile_requests_raise_only_unreadable_traffic_errors(wire, data):
     body = json.dumps(mutated(request_of(wire), data.draw)).encode()
-    for read in (wire.format.parse_request, wire.format.build_key):
+    for read in (wire.format.parse_head, wire.format.parse_request, wire.format.build_key):
         with contextlib.suppress(UnreadableTrafficError):
             read(wire.url, body)
 
