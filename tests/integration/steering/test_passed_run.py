@@ -31,6 +31,7 @@ class PytestProject:
         }  # fmt: skip
         (folder / "app").mkdir()
         (folder / "pytest.ini").write_text("[pytest]\n")
+        (folder / ".gitignore").write_text("__pycache__/\n")
         (folder / "prices.py").write_text("PRICE = 1\n")
         (folder / "test_prices.py").write_text(
             "import prices\ndef test_a(): pass\ndef test_b(): assert prices.PRICE == 1\n"
