@@ -33,7 +33,9 @@ def hide_own_traceback(
     if isinstance(call.excinfo.value, AgentEvalError) and _is_ours(call.excinfo.tb, str(item.path)):
         report.longrepr = call.excinfo.getrepr(style="value")
     for traceback, *_ in getattr(report.longrepr, "chain", ()):
-        if all(entry.style == "value" for entry in traceback.reprentries):
+        # Other plugins, as pytest-check, put other objects than pytest's into this chain.
+        entries = getattr(traceback, "reprentries", ())
+        if entries and all(entry.style == "value" for entry in entries):
             traceback.extraline = (
                 None  # pytest's hint at frames, of which only the message is shown
             )
