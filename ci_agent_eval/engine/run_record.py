@@ -135,6 +135,7 @@ class RecordedToolset(WrapperToolset[Any]):
         except Exception as error:
             if record.broken_tool is None:
                 record.broken_tool, record.is_own_tool = name, self.is_own_code(tool)
+                record.traffic.broken_tool = recorder
             record.add_call(call_id, started, error=describe_error(error))
             raise
         except BaseException:

@@ -175,6 +175,8 @@ class RunTraffic:
     recorder: TrafficRecorder = field(init=False)
     tool_runs: list[ToolRun] = field(default_factory=list)
     """The tool calls of an agent whose requests the engine measures."""
+    broken_tool: TrafficRecorder | None = None
+    """Recorder of the tool call that raised and ended the run."""
     known_prompt: KnownPrompt = field(init=False)
     spans: RunSpans = field(init=False)
     _check: LimitCheck = field(init=False)
@@ -292,8 +294,11 @@ class RunTraffic:
         """Return why the run ended, by the recorder's state before the agent's own report."""
         if self._check.stop is not None:
             return self._check.stop
-        failed = self._find_failed_call()
-        reports = _REPORTS_OF_FAILED_CALLS if self.own_usage is None else {"agent_error"}
+        if self.own_usage is None:
+            failed, reports = self._find_failed_call(), _REPORTS_OF_FAILED_CALLS
+        else:  # the failed calls of other tools did not end the run
+            calls = (self.broken_tool or self.recorder).calls
+            failed, reports = _find_failed_last_call(calls), frozenset({"agent_error"})
         if failed is None or stop.reason not in reports:
             return stop
         return _describe_failed_call(failed)
@@ -313,8 +318,13 @@ class RunTraffic:
 
     def _find_failed_call(self) -> ModelCall | None:
         """Return the last call if it has no answer."""
-        calls = [call for call in self.calls if call.state != "refused"]
-        return calls[-1] if calls and find_usable_answer(calls[-1]) is None else None
+        return _find_failed_last_call(self.calls)
+
+
+def _find_failed_last_call(calls: Iterable[ModelCall]) -> ModelCall | None:
+    """Return the last call that was not refused if it has no answer."""
+    sent = [call for call in calls if call.state != "refused"]
+    return sent[-1] if sent and find_usable_answer(sent[-1]) is None else None
 
 
 def _is_measured(turns: Sequence[Turn]) -> bool:

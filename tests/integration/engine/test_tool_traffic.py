@@ -207,6 +207,25 @@ def test_a_tool_that_goes_on_without_its_model_does_not_fail_the_run(server):
     assert result.traffic.failed == 1
 
 
+def test_a_failure_that_a_tool_caught_does_not_hide_a_later_bug(server):
+    ask = asks_openai(server)
+
+    def ask_expert(topic: str) -> str:
+        try:
+            return ask(topic)
+        except openai.InternalServerError:
+            return "unknown"
+
+    def write_down(text: str) -> str:
+        raise KeyError(text)
+
+    writes = {"tool_calls": [call("write_down", text="unknown")]}
+    server.script.extend(type(server.script)({"main": [ASKS, writes, "Done"], "tea": [500]}))
+    result = run_agent(Agent(model_of(server), tools=[ask_expert, write_down]), "main")
+    assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
+    assert "tool 'write_down' broke: KeyError" in result.error
+
+
 @pytest.mark.parametrize("topics", [("tea", "milk"), ("milk", "tea")])
 def test_the_calls_of_each_tool_are_counted(server, topics):
     async def ask_expert(topic: str) -> str:

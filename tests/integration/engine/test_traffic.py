@@ -196,6 +196,24 @@ def test_an_exception_in_a_tool_is_an_agent_failure_with_its_record(serve):
     assert result.token_usage.total == 120
 
 
+def test_a_failure_that_one_tool_caught_does_not_hide_a_bug_of_a_later_tool(serve):
+    asks, writes = (Step(tool_calls=[call(name)]) for name in ("ask", "write"))
+    server = serve({"Where": [asks, writes, "Done"], "inner": [500]})
+    inner, tools = Loop(server, max_retries=0), iter(("ask", "write"))
+
+    def use_tool(**_):
+        if next(tools) == "write":
+            raise KeyError("place")
+        try:
+            return inner("inner")
+        except openai.InternalServerError:
+            return "unknown"
+
+    result = go(Loop(server, tool=use_tool))
+    assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
+    assert result.traffic.failed == 1
+
+
 @pytest.mark.parametrize("status", [500, 429, 401])
 def test_a_provider_that_fails_is_an_infrastructure_error_with_the_turns_before(serve, status):
     result = go(Loop(serve([LOOKUP, *[Step(status=status)] * 5]), max_retries=0))
