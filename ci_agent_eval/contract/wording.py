@@ -13,6 +13,17 @@ _VARYING = re.compile(
     r"|\d+(?:[.,]\d+)*",  # numbers
     re.ASCII,
 )
+# The runner reads `::command::` at the start of a line, blanks trimmed, and `##[command]`
+# anywhere in it (ActionCommand.cs). pytest wraps some texts, so that any word may start a line.
+_COMMAND_START = re.compile(r"(?<!\S):(?=:)")
+_OLD_COMMAND = re.compile(r"##(?=\[)")
+
+# The colours that pytest gives to the explanation of an assertion; no blinking, reversed or
+# concealed text, and no background.
+_COLOR_CODE = "(?:0?[0134]?|3[0-79]|49|9[0-7])"
+_COLOR = re.compile(rf"(\x1b\[{_COLOR_CODE}(?:;{_COLOR_CODE})*m)")
+_BLANKS = "\t\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
+"""Blanks that Python does not count as printable."""
 _MAX_COMPARED = 300
 _PLACE = re.compile(r" \(([^()\s]+):(\d+)\)$", re.ASCII)
 """The place of an exception, at the end of an episode's reason."""
@@ -48,8 +59,26 @@ def shorten_text(text: str, limit: int) -> str:
 
 
 def make_printable(text: str) -> str:
-    """Replace control characters, so that text from tests cannot control the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """Return a line that controls neither the terminal nor the runner of GitHub Actions."""
+    return without_commands("".join(map(_show_character, text)))
+
+
+def make_lines_printable(text: str) -> str:
+    """Return lines that control neither the terminal nor the runner, in the colours they have."""
+    # The odd parts are the colours.
+    parts = _COLOR.split(text)
+    parts[::2] = ["\n".join(map(make_printable, part.split("\n"))) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _show_character(character: str) -> str:
+    is_shown = character.isprintable() or character in _BLANKS
+    return character if is_shown else "\N{REPLACEMENT CHARACTER}"
+
+
+def without_commands(text: str) -> str:
+    """Break up workflow commands, so that the runner of GitHub Actions ignores them."""
+    return _OLD_COMMAND.sub("## ", _COMMAND_START.sub(": ", text))
 
 
 def replace_varying_parts(text: str) -> str:

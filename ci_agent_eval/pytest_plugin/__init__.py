@@ -403,6 +403,10 @@ def pytest_runtest_makereport(
         hide_own_traceback(item, call, report)
     if SESSION in item.config.stash:
         item.config.stash[SESSION].redact_report(report)
+    if detection.EPISODE in item.stash and report.longrepr is not None:
+        from ci_agent_eval.pytest_plugin.episodes import report_texts  # noqa: PLC0415 - inert until used
+
+        report_texts.make_failure_printable(report)
     return report
 
 

@@ -131,7 +131,8 @@ def _render_part(
 ) -> Iterator[Line]:
     """Yield a label and its text, wrapped and cut to a number of lines, by default the label's."""
     room = max(width - _LABEL - 2, 20)
-    lines = textwrap.wrap(make_printable(one_line(text)), room) or [""]
+    # Each line: wrapping may have moved a workflow command to the start of one.
+    lines = [make_printable(line) for line in textwrap.wrap(one_line(text), room)] or [""]
     most = most or MAX_LINES.get(label, 1)
     if len(lines) > most:
         left = len(" ".join(lines[most:]))

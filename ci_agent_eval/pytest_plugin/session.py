@@ -39,7 +39,7 @@ from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
 )
 from ci_agent_eval.pytest_plugin.episodes.marker import build_episode_from_marker
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
-from ci_agent_eval.pytest_plugin.episodes.report_redaction import redact_report
+from ci_agent_eval.pytest_plugin.episodes.report_texts import redact_report
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.episodes.steering_rules import build_rules_loader
 from ci_agent_eval.pytest_plugin.episodes.subtests import (

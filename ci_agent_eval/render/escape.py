@@ -13,6 +13,8 @@ import re
 from html import escape
 from urllib.parse import quote
 
+from ci_agent_eval.contract.wording import without_commands
+
 EMPTY = "(empty)"
 """Placeholder of a text without visible characters."""
 
@@ -30,11 +32,6 @@ _UNSEEN = re.compile(
 )
 
 _BACKTICKS = re.compile("`+")
-
-# The runner reads `::command::` at the start of a line, blanks trimmed, and `##[command]`
-# anywhere in it (ActionCommand.cs).
-_COMMAND_START = re.compile(r"^(\s*:)(?=:)", re.MULTILINE)
-_OLD_COMMAND = re.compile(r"##(?=\[)")
 
 _MARKER_LIMIT = 60
 
@@ -106,11 +103,6 @@ def code_block(text: str, limit: int, language: str = "text") -> str:
 def escape_terminal(text: str, limit: int = 400) -> str:
     """Return the text on one line without control characters and workflow commands."""
     return without_commands(visible_line(text, limit).strip() or EMPTY)
-
-
-def without_commands(text: str) -> str:
-    """Break up workflow commands, so that the runner of GitHub Actions ignores them."""
-    return _OLD_COMMAND.sub("## ", _COMMAND_START.sub(r"\1 ", text))
 
 
 def comment_token(text: str) -> str:

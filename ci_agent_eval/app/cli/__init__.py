@@ -329,7 +329,7 @@ def _print_report(
 
         text = render_verdict(built)
     elif format_ == "markdown":
-        from ci_agent_eval.render.escape import without_commands
+        from ci_agent_eval.contract.wording import without_commands
         from ci_agent_eval.render.markdown.report import render_comment
 
         # In GitHub's log, unlike on its page, a fenced line of output could be a command.

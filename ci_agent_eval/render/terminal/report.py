@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.analysis.failure_causes import CauseRole
+from ci_agent_eval.contract.wording import without_commands
 from ci_agent_eval.render.cards.model import (
     SENTENCE_LIMIT,
     CardBlock,
@@ -19,7 +20,7 @@ from ci_agent_eval.render.cards.model import (
     ParagraphBlock,
 )
 from ci_agent_eval.render.change_lists import ChangeKind
-from ci_agent_eval.render.escape import escape_terminal, visible_lines, without_commands
+from ci_agent_eval.render.escape import escape_terminal, visible_lines
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.phrases import get_phrase_text
 from ci_agent_eval.render.report_view import ReportView

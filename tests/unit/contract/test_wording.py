@@ -1,8 +1,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ci_agent_eval.contract.wording import one_line, pluralize, shorten_text
+from ci_agent_eval.contract.wording import (
+    make_lines_printable,
+    make_printable,
+    one_line,
+    pluralize,
+    shorten_text,
+    without_commands,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,3 +30,42 @@ from ci_agent_eval.contract.wording import one_line, pluralize, shorten_text
 )
 def test_words_of_messages(written, expected):
     assert written == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2Jb\rc\u202ed\x9b2J", "a�[2Jb�c�d�2J"),
+        ("::error::x ##[error]y", ": :error::x ## [error]y"),
+        ("a ::error::x", "a : :error::x"),
+        ("test_a.py::test_b", "test_a.py::test_b"),
+        ("30\xa0€\u3000of 5\u202f%\tin all", "30\xa0€\u3000of 5\u202f%\tin all"),
+        ("a\nb", "a�b"),
+    ],
+)
+def test_a_line_controls_neither_terminal_nor_runner(text, shown):
+    assert make_printable(text) == shown
+
+
+@pytest.mark.parametrize("color", ["\x1b[31m", "\x1b[39;49;00m", "\x1b[01m", "\x1b[0m", "\x1b[m"])
+def test_lines_keep_the_colors_of_pytest(color):
+    assert make_lines_printable(f"a{color}b\n::c") == f"a{color}b\n: :c"
+
+
+@pytest.mark.parametrize(
+    "sequence", ["\x1b[8m", "\x1b[31;7m", "\x1b[41m", "\x1b[2J", "\x1b]0;t\x07"]
+)
+def test_lines_lose_every_other_sequence(sequence):
+    assert make_lines_printable(f"a{sequence}b").isprintable()
+
+
+def test_commands_are_broken_up_at_the_start_of_every_line():
+    text = without_commands("ok\n  ::error::x\n\t::warning::y ##[group]z")
+    assert text == "ok\n  : :error::x\n\t: :warning::y ## [group]z"
+
+
+@given(st.text(alphabet=":#[ \n\tx", max_size=40))
+def test_no_line_is_left_that_the_runner_would_obey(text):
+    for line in without_commands(text).split("\n"):
+        assert not line.lstrip().startswith("::")
+        assert "##[" not in line

@@ -15,7 +15,6 @@ from ci_agent_eval.render.escape import (
     escape_terminal,
     visible_line,
     visible_lines,
-    without_commands,
 )
 
 
@@ -112,18 +111,6 @@ def test_cut_bytes_takes_text_that_has_no_utf8():
 )
 def test_terminal(text, shown):
     assert escape_terminal(text) == shown
-
-
-def test_commands_are_broken_up_at_the_start_of_every_line():
-    text = without_commands("ok\n  ::error::x\n\t::warning::y ##[group]z")
-    assert text == "ok\n  : :error::x\n\t: :warning::y ## [group]z"
-
-
-@given(st.text(alphabet=":#[ \n\tx", max_size=40))
-def test_no_line_is_left_that_the_runner_would_obey(text):
-    for line in without_commands(text).split("\n"):
-        assert not line.lstrip().startswith("::")
-        assert "##[" not in line
 
 
 def test_a_word_of_an_html_comment_has_no_hyphens():
