@@ -32,6 +32,7 @@ from ci_agent_eval.engine.steering import build_steering
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop
 from ci_agent_eval.engine.traffic import RunTraffic, TrafficRates, summarize_traffic
 from ci_agent_eval.engine.turns import convert_to_turns
+from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 
 COMPLETED = Stop("completed", "")
@@ -71,6 +72,8 @@ class DeclaredAgentRun:
     async def run_to_end(self, observer: Observer) -> AgentResult:
         """Run to any end; return the result and pass it to the observer."""
         started = self.session.clock()
+        listener = self.session.get_usage_listener(self.episode_id)
+        report_end = report_usage(self.traffic, listener)
         check_refusals = build_refusal_check(self.session.get_cassette_session(self.episode_id))
         try:
             with self.traffic.watch():
@@ -79,9 +82,11 @@ class DeclaredAgentRun:
             raise
         except BaseException as error:
             stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
+            report_end()
             observer(self._build_result(stop, started))
             raise
         result = self._build_result(stop, started)
+        report_end()
         observer(result)
         return result
 
@@ -96,9 +101,6 @@ class DeclaredAgentRun:
             raise
         except Exception as error:  # noqa: BLE001 - any error becomes a stop
             return self._classify_error(error)
-        finally:
-            # The observer is called next, and its records count from there on.
-            self.session.report_usage(self.episode_id, self, None)
 
     async def _run_in_time(self, toolsets: Sequence[Toolset]) -> Stop:
         deadline = asyncio.timeout(self.timeout_s)
@@ -132,9 +134,8 @@ class DeclaredAgentRun:
         return find_unfinished_stop(self._convert_messages()) or COMPLETED
 
     def _check_response(self, response: ModelResponse) -> Stop | None:
-        usage = self.traffic.usage
-        self.session.report_usage(self.episode_id, self, usage)
-        return find_filter_stop(response) or find_exceeded_limit(self.limits, usage)
+        self.traffic.on_answer()
+        return find_filter_stop(response) or find_exceeded_limit(self.limits, self.traffic.usage)
 
     @asynccontextmanager
     async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:

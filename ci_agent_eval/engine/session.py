@@ -281,11 +281,6 @@ class EngineSession:
         """Return `on_usage` for the runs of an episode; None if nobody listens."""
         return None if self.on_usage is None else partial(self.on_usage, episode_id)
 
-    def report_usage(self, episode_id: str, run: object, usage: RunUsage | None) -> None:
-        """Pass the usage of a run to `on_usage`; None: the run ended."""
-        if self.on_usage is not None:
-            self.on_usage(episode_id, run, usage)
-
     def get_cassette_counts(self, episode_id: str) -> CassetteCounts:
         """Return the cassette counts of an episode; zeros without a cassette."""
         return self.cassettes.get_counts(episode_id) if self.cassettes else CassetteCounts()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.model_server.script import call
 from tests.plugin.budget_suite import asking, stopped
 
 
@@ -96,6 +97,39 @@ def test_model_calls_of_plain_code_stop_the_run_too(suite, tests, most):
     assert 5 <= len(server.requests) < 20
     used = sum((e.trajectory and e.trajectory.total_tokens) or 0 for e in ran.results.episodes)
     assert 500 < used <= most
+
+
+PROGRAM = """
+import json, os, urllib.request
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "tea"}]}).encode()
+headers = {"content-type": "application/json", "authorization": "Bearer k"}
+for number in range(500):
+    urllib.request.urlopen(urllib.request.Request(url, body, headers)).close()
+"""
+
+NESTED = """
+import sys
+from ci_agent_eval.engine import CLIServer
+
+program = Path(__file__).with_name("program.py")
+tool = CLIServer(
+    "expert", f"{sys.executable} {program}", env={"OPENAI_BASE_URL": agent.provider.base_url}
+)
+main = Agent(provider=agent.provider, cli_servers=[tool], max_turns=1000)
+
+async def test_asks(aitest_run):
+    await aitest_run(main, "question")
+"""
+
+
+def test_model_calls_in_the_tool_of_a_declared_agent_stop_the_run_too(suite):
+    asks = {"tool_calls": [call("expert_execute", args="")]}
+    with asking(suite, NESTED, script={"question": [asks, "Done"], "tea": ["green"]}) as server:
+        suite.pytester.path.joinpath("program.py").write_text(PROGRAM)
+        ran = suite.run("--total-tokens=500")
+    stopped(ran, "total_tokens exceeded: ")
+    assert 5 <= len(server.requests) < 500
 
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "many", "²"])

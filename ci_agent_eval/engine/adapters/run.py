@@ -32,6 +32,7 @@ from ci_agent_eval.engine.traffic import (
     list_offered_tools,
     summarize_traffic,
 )
+from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.attribution import suspend_recording
 from ci_agent_eval.model_traffic.usage import TrafficUsage
@@ -105,7 +106,7 @@ async def run_adapter(
         episode_runs.append(traffic)
     if cassette_session is not None:
         traffic.recorder.player = cassette_session.player
-    report_end = _report_usage(traffic, on_usage)
+    report_end = report_usage(traffic, on_usage)
     work.traffic = traffic
     observe = observer or (lambda _: None)
     check_refusals = build_refusal_check(cassette_session)
@@ -124,34 +125,6 @@ async def run_adapter(
     report_end()
     observe(result)
     return result
-
-
-def _report_usage(
-    traffic: RunTraffic, on_usage: Callable[[object, RunUsage | None], None] | None
-) -> Callable[[], None]:
-    """Report the usage after each model call, on the event loop; return a function for the end.
-
-    The observer is called next, and its records count from there on.
-    """
-    if on_usage is None:
-        return lambda: None
-    loop, has_ended = asyncio.get_running_loop(), False
-
-    def report() -> None:
-        if not has_ended:
-            on_usage(traffic, traffic.usage)
-
-    def report_end() -> None:
-        nonlocal has_ended
-        has_ended = True
-        on_usage(traffic, None)
-
-    def schedule_report() -> None:
-        if not has_ended:
-            loop.call_soon_threadsafe(report)
-
-    traffic.on_answer = schedule_report
-    return report_end
 
 
 def _record_spans(adapter: AgentAdapter, traffic: RunTraffic) -> AbstractContextManager[None]:
