@@ -125,6 +125,7 @@ class DeclaredAgentRun:
                     stop = self.traffic.find_stop_before_request()
                     if stop is not None:
                         return stop
+                    self.traffic.nested.mark_request()
                     self.request, self.record.is_requesting = node, True
                 elif Loop.is_call_tools_node(node):
                     self.record.add_response(node.model_response)
@@ -176,7 +177,7 @@ class DeclaredAgentRun:
         return turns or (Turn(role="user", content=self.prompt),)
 
     def _build_trajectory(self) -> Trajectory:
-        turns, agents = self.traffic.add_tool_turns(self._convert_messages())
+        turns, agents = self.traffic.add_nested_turns(self._convert_messages())
         return Trajectory(turns=tuple(turns), agents=tuple(agents))
 
     def _list_tools(self) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class RunRecord(RunNotes):
     def add_response(self, response: ModelResponse) -> None:
         """Record a response of the model."""
         self.is_requesting, self.last_answer = False, response
+        self.traffic.nested.mark_answer()
         self.response_count += 1
         calls = sum(part.tool_name not in self.output_tools for part in response.tool_calls)
         cost_usd = float(response.usage.cost or 0)
@@ -127,7 +128,7 @@ class RecordedToolset(WrapperToolset[Any]):
         """Call the tool and record its result, in case the run ends before the next request."""
         record, started, call_id = self.record, self.record.clock(), ctx.tool_call_id
         try:
-            with record.traffic.record_tool(record.response_count, call_id, name) as recorder:
+            with record.traffic.record_tool(call_id, name) as recorder:
                 result = await self._run_call(name, tool_args, ctx, tool, recorder)
         except (ModelRetry, ToolFailed) as feedback:
             record.add_call(call_id, started, error=clean_text(str(feedback)))

@@ -19,8 +19,8 @@ from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
 from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop, find_exceeded_limit
+from ci_agent_eval.engine.nested_calls import NestedCalls
 from ci_agent_eval.engine.stops import describe_own_error
-from ci_agent_eval.engine.tool_traffic import ToolRun, add_tool_turns
 from ci_agent_eval.engine.traces.run_spans import RunSpans
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import KnownPrompt, find_usable_answer
@@ -173,8 +173,8 @@ class RunTraffic:
     earlier_runs: Sequence[RunTraffic] = ()
     """The earlier runs of the episode, whose conversations this one may continue."""
     recorder: TrafficRecorder = field(init=False)
-    tool_runs: list[ToolRun] = field(default_factory=list)
-    """The tool calls of an agent whose requests the engine measures."""
+    nested: NestedCalls = field(init=False)
+    """The model calls of an agent whose requests the engine measures."""
     broken_tool: TrafficRecorder | None = None
     """Recorder of the tool call that raised and ended the run."""
     known_prompt: KnownPrompt = field(init=False)
@@ -187,6 +187,7 @@ class RunTraffic:
         self._counter = CallUsageCounter(self.compute_cost)
         self._check = LimitCheck(self._find_limit_stop)
         self.recorder = self._create_recorder()
+        self.nested = NestedCalls(self.recorder)
         self.spans = RunSpans(self.recorder)
 
     def _create_recorder(self) -> TrafficRecorder:
@@ -208,23 +209,22 @@ class RunTraffic:
             try:
                 yield
             finally:
-                for run in self.tool_runs:
+                for run in self.nested.tool_runs:
                     run.recorder.finish()
 
     @contextmanager
-    def record_tool(self, answer: int, call_id: str | None, name: str) -> Iterator[TrafficRecorder]:
+    def record_tool(self, call_id: str | None, name: str) -> Iterator[TrafficRecorder]:
         """Record the model calls of the `with` block as those of a tool call."""
         recorder = self._create_recorder()
         recorder.player, recorder.refusal = self.recorder.player, self.recorder.refusal
-        self.tool_runs.append(ToolRun(answer, call_id, name, recorder))
+        self.nested.add_tool(call_id, name, recorder)
         with attribution.use_recorder(recorder):
             yield recorder
 
     @property
     def calls(self) -> Sequence[ModelCall]:
         """The model calls so far, those of each tool call together."""
-        in_tools = (call for run in self.tool_runs for call in run.recorder.calls)
-        return (*self.recorder.calls, *in_tools)
+        return self.nested.calls
 
     @property
     def usage(self) -> RunUsage:
@@ -246,15 +246,11 @@ class RunTraffic:
         """Return the limit that a request of the engine would exceed after those of tools."""
         return self._find_limit_stop(open_requests=1) if self.calls else None
 
-    def add_tool_turns(
+    def add_nested_turns(
         self, own: Sequence[Turn]
     ) -> tuple[Sequence[Turn], Sequence[TrajectoryAgent]]:
-        """Return the turns that the engine measured with those of the calls in tools, and agents.
-
-        Calls outside of tools, such as those of a function that writes instructions, are first.
-        """
-        outside = ToolRun(0, None, None, self.recorder)
-        return add_tool_turns(own, (outside, *self.tool_runs), self.compute_cost)
+        """Return the turns that the engine measured with those of nested agents, and the agents."""
+        return self.nested.add_turns(own, self.compute_cost)
 
     def merge_turns(self, own: Sequence[Turn]) -> tuple[Sequence[Turn], Sequence[TrajectoryAgent]]:
         """Return the turns of the run and its agents: the adapter's, completed by the traffic.
@@ -297,7 +293,8 @@ class RunTraffic:
         if self.own_usage is None:
             failed, reports = self._find_failed_call(), _REPORTS_OF_FAILED_CALLS
         else:  # the failed calls of other tools did not end the run
-            calls = (self.broken_tool or self.recorder).calls
+            broken, nested = self.broken_tool, self.nested
+            calls = nested.calls_since_answer if broken is None else broken.calls
             failed, reports = _find_failed_last_call(calls), frozenset({"agent_error"})
         if failed is None or stop.reason not in reports:
             return stop
@@ -313,7 +310,7 @@ class RunTraffic:
 
     def refuse_calls(self, reason: str) -> None:
         """Refuse all further calls, such as those of a thread that cannot be stopped."""
-        for recorder in (self.recorder, *(run.recorder for run in self.tool_runs)):
+        for recorder in (self.recorder, *(run.recorder for run in self.nested.tool_runs)):
             recorder.refusal = recorder.refusal or f"refused by ci_agent_eval: {reason}"
 
     def _find_failed_call(self) -> ModelCall | None:

@@ -118,7 +118,7 @@ class LoopAgent:
                 work.messages = run.all_messages()
                 turns = convert_to_turns(run.new_messages(), record)
                 own = [turn for turn in turns if _is_new(turn, work)]
-                work.turns, work.agents = work.traffic.add_tool_turns(own)
+                work.turns, work.agents = work.traffic.add_nested_turns(own)
 
 
 async def _iterate_run(run: AgentRun[Any, Any], work: AgentTask, record: RunRecord) -> None:
@@ -130,6 +130,7 @@ async def _iterate_run(run: AgentRun[Any, Any], work: AgentTask, record: RunReco
             if (stop := work.traffic.find_stop_before_request()) is not None:
                 work.stop = stop
                 return
+            work.traffic.nested.mark_request()
         elif Agent.is_call_tools_node(node):
             response = node.model_response
             record.output_tools |= _list_output_tools(request_node)

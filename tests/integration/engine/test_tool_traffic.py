@@ -11,7 +11,7 @@ from textwrap import indent
 import anthropic
 import openai
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -259,6 +259,79 @@ def test_parallel_tools_are_agents_of_their_own(server):
     ]
     first, second = result.all_tool_calls
     assert [agent.call_id for agent in result.trajectory.agents] == [None, first.id, second.id]
+
+
+def reviewed_agent(server):
+    """An agent whose instructions and output validator ask a model."""
+    ask = asks_openai(server)
+    agent = Agent(model_of(server), tools=[ask])
+
+    @agent.instructions
+    def write_instructions() -> str:
+        return ask("manners")
+
+    @agent.output_validator
+    def review(text: str) -> str:
+        if (advice := ask(f"review of {text!r}")) != "fine":
+            raise ModelRetry(advice)
+        return text
+
+    return agent
+
+
+REVIEWS = {
+    "main": [ASKS, "Green", "It is green"],
+    "manners": ["Be polite"],
+    "'Green'": ["too short"],
+    "'It is green'": ["fine"],
+}
+
+
+def test_model_calls_outside_of_tools_stand_where_they_took_place(server):
+    server.script.extend(type(server.script)(REVIEWS))
+    result = run_agent(reviewed_agent(server), "main")
+    assert [(turn.role, turn.content) for turn in result.turns if turn.agent != "1.1"] == [
+        ("user", "main"),
+        ("assistant", ""),
+        ("system", "tea"),
+        ("assistant", "green"),
+        ("assistant", "Green"),
+        ("system", "too short"),
+        ("assistant", "It is green"),
+    ]
+    before = [
+        (result.turns[place - 1].content, turn.content)
+        for place, turn in enumerate(result.turns)
+        if turn.agent == "1.1" and turn.role == "system"
+    ]
+    assert before == [
+        ("main", "manners"),
+        ("green", "manners"),
+        ("Green", "review of 'Green'"),
+        ("too short", "manners"),
+        ("It is green", "review of 'It is green'"),
+    ]
+
+
+def test_a_failure_that_the_instructions_caught_does_not_hide_a_bug_of_the_validator(server):
+    ask = asks_openai(server)
+    agent = Agent(model_of(server))
+
+    @agent.instructions
+    def write_instructions() -> str:
+        try:
+            return ask("manners")
+        except openai.InternalServerError:
+            return "Be polite"
+
+    @agent.output_validator
+    def review(text: str) -> str:
+        raise KeyError(text)
+
+    server.script.extend(type(server.script)({"main": ["Green"], "manners": [500]}))
+    result = run_agent(agent, "main")
+    assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
+    assert "KeyError" in result.error
 
 
 PROGRAM = """
