@@ -5,14 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from ci_agent_eval.steering.policy.words import PythonCode, ShellCommand, ShellScript, Word
+from ci_agent_eval.steering.policy.words import (
+    PythonCode,
+    ShellCommand,
+    ShellScript,
+    Word,
+    get_program_name,
+)
 from ci_agent_eval.steering.policy.wrappers import WRAPPERS, Wrapper
 
 Layer = ShellCommand | ShellScript | PythonCode
 """A command, shell script or Python code that a command runs."""
 
 _ASSIGNMENT = re.compile(r"^\w+=")
+_PYTEST = frozenset({"pytest", "py.test"})
+_WITHOUT_SECOND_MODULE = _PYTEST | {"mypy"}
+"""Modules whose `-m` names a mark, or a module that they only read."""
 
 
 @dataclass(slots=True)
@@ -34,7 +44,7 @@ def build_layers(parsed: ParsedWrapper, command: ShellCommand) -> list[Layer]:
         return [ShellScript(parsed.script.text, parameters=parsed.rest[1:], stdin=command.stdin)]
     rest = parsed.rest
     if parsed.module is not None:
-        rest = (parsed.module, *rest)
+        rest = select_module(parsed.module, rest)
     if parsed.program is not None:
         rest = (parsed.program, *rest)
     if parsed.wrapper.runs:
@@ -43,6 +53,20 @@ def build_layers(parsed: ParsedWrapper, command: ShellCommand) -> list[Layer]:
         text = " ".join(word.text for word in rest) or command.stdin or ""
         return [ShellScript(text, stdin=command.stdin)]
     return [replace(command, words=rest, environment=environment)] if rest else []
+
+
+def select_module(module: Word, arguments: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words of the module that Python runs.
+
+    A module without a table entry that gets options and then `-m pytest` runs pytest, such as
+    `cudf.pandas -m pytest`.
+    """
+    is_known = module.text in _WITHOUT_SECOND_MODULE or get_program_name(module) in WRAPPERS
+    if not is_known and arguments and arguments[0].text.startswith("-"):
+        for at, (option, value) in enumerate(pairwise(arguments)):
+            if option.text in {"-m", "--module"} and value.text in _PYTEST:
+                return arguments[at + 1 :]
+    return (module, *arguments)
 
 
 def _drop_dashes(words: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -11,7 +11,12 @@ from ci_agent_eval.steering.policy.argument_injection import (
     unwrap_parallel,
     unwrap_xargs,
 )
-from ci_agent_eval.steering.policy.option_parser import Layer, build_layers, parse_wrapper
+from ci_agent_eval.steering.policy.option_parser import (
+    Layer,
+    build_layers,
+    parse_wrapper,
+    select_module,
+)
 from ci_agent_eval.steering.policy.powershell_call import (
     unwrap_invoke_expression,
     unwrap_powershell,
@@ -154,7 +159,7 @@ def _unwrap_interpreter(command: ShellCommand, scope: ShellScope) -> list[Layer]
     if parsed.script is not None:
         return [PythonCode(parsed.script.text, parsed.rest)]
     if parsed.module is not None:
-        return [command.with_words((parsed.module, *parsed.rest))]
+        return [command.with_words(select_module(parsed.module, parsed.rest))]
     if not parsed.rest or parsed.rest[0].text == "-":
         return [] if command.stdin is None else [PythonCode(command.stdin, parsed.rest[1:])]
     text = scope.get_file(parsed.rest[0].text)

@@ -314,6 +314,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "nix-shell": _wrapper("-p --packages -A --attr -I --option", 99, script="--run --command"),
     # JavaScript's runners
     "bunx": _wrapper("-p --package"),
+    "cross-env": _wrapper(assignments=True),
+    "cross-env-shell": _wrapper(assignments=True, joined=True),
     "npm": _wrapper("--prefix -C -w --workspace", group=True),
     "npm exec": _wrapper("-p --package -w --workspace", script="-c --call"),
     "npx": _wrapper("-p --package -w --workspace", script="-c --call"),
