@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,12 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.affected.deadline import Deadline
 from ci_agent_eval.steering.affected.working_tree import find_working_tree
-from ci_agent_eval.steering.passed_run import CACHE_KEY, PassedRun
+from ci_agent_eval.steering.passed_run import (
+    CACHE_KEY,
+    PassedRun,
+    RunConditions,
+    compute_environment_digest,
+)
 from ci_agent_eval.steering.policy.detection import detect_in_argv
 from ci_agent_eval.steering.policy.pytest_arguments import may_change_outcome
 from ci_agent_eval.steering.policy.settings import SteeringSettings
@@ -30,15 +36,16 @@ def watch_full_run(config: pytest.Config) -> None:
         return
     tree = _compute_digest(config.rootpath)
     if tree is not None:
-        config.pluginmanager.register(PassedRunRecorder(tree, selection))
+        environment = compute_environment_digest(os.environ)
+        conditions = RunConditions(tree, environment, selection)
+        config.pluginmanager.register(PassedRunRecorder(conditions))
 
 
 class PassedRunRecorder:
     """Counts passed tests, and writes the record if all tests passed and no file changed."""
 
-    def __init__(self, tree: str, selection: tuple[str, ...]) -> None:
-        self._tree = tree
-        self._selection = selection
+    def __init__(self, conditions: RunConditions) -> None:
+        self._conditions = conditions
         self._started = time.monotonic()
         self._passed = 0
         self._has_deselected = False
@@ -58,8 +65,9 @@ class PassedRunRecorder:
         seconds = time.monotonic() - self._started
         if exitstatus != 0 or cache is None or self._has_deselected:
             return
-        if _compute_digest(session.config.rootpath) == self._tree:
-            record = PassedRun(self._tree, self._selection, self._passed, seconds, time.time())
+        if _compute_digest(session.config.rootpath) == self._conditions.tree:
+            programs = str(Path(sys.executable).parent.resolve())
+            record = PassedRun(self._conditions, programs, self._passed, seconds, time.time())
             # Without a record, the next run is only not offered this one's result.
             with suppress(OSError, ValueError, pytest.PytestWarning):
                 cache.set(CACHE_KEY, record.to_json())

@@ -17,7 +17,12 @@ from ci_agent_eval.steering.affected.working_tree import (
     GitWorkingTree,
     find_working_tree,
 )
-from ci_agent_eval.steering.passed_run import load_passed_run
+from ci_agent_eval.steering.passed_run import (
+    PassedRun,
+    RunConditions,
+    compute_environment_digest,
+    load_passed_run,
+)
 from ci_agent_eval.steering.policy.message import NO_ADVICE, Advice
 from ci_agent_eval.steering.policy.model import DetectionResult
 from ci_agent_eval.steering.policy.pytest_arguments import may_change_outcome
@@ -45,7 +50,7 @@ def find_advice(folder: Path, environ: Mapping[str, str], run: DetectionResult) 
         folder = folder.resolve()
         base = (folder / (_get_start(run) or ".")).resolve()
         tree = find_working_tree(base, environ, Deadline(TIME_LIMIT_S))
-        passed = _find_passed_run(base, tree, run)
+        passed = _find_passed_run(folder, base, tree, run)
         return Advice(passed=passed) if passed else Advice(_find_command(folder, base, tree, run))
     except Exception:  # noqa: BLE001 - without advice, the full run is still held
         return NO_ADVICE
@@ -56,24 +61,33 @@ def _get_start(run: DetectionResult) -> str | None:
     return run.intents[0].folder if run.intents else None
 
 
-def _find_passed_run(base: Path, tree: GitWorkingTree, run: DetectionResult) -> str | None:
-    """Return a sentence if the same tests passed on the same files."""
+def _find_passed_run(
+    folder: Path, base: Path, tree: GitWorkingTree, run: DetectionResult
+) -> str | None:
+    """Return a sentence if the same tests passed on the same files in the same environment."""
     if len(run.intents) != 1 or run.intents[0].runner != "pytest" or _get_start(run) is None:
         return None
-    record = load_passed_run(base)
-    if record is None or not _has_equal_options(run.command):
+    record = load_passed_run(base) if run.keeps_environment else None
+    if record is None or not _is_equal_command(folder, run.command, record):
         return None
-    return record.describe(run.intents[0].selection, tree.compute_digest(), time.time())
+    environment = compute_environment_digest(tree.environ)
+    conditions = RunConditions(tree.compute_digest(), environment, run.intents[0].selection)
+    return record.describe(conditions, time.time())
 
 
-def _has_equal_options(command: str | None) -> bool:
-    """Return whether a command's options change no test's outcome, as those of the recorded run."""
+def _is_equal_command(folder: Path, command: str | None, record: PassedRun) -> bool:
+    """Return whether a command's options change no test's outcome, and its Python is the record's.
+
+    A program without a path is taken for the same one.
+    """
     if command is None or "$" in command:
         return False
     words = shlex.split(command)
     names = [PurePosixPath(word).name for word in words]
     at = next((at for at, name in enumerate(names) if name in _PYTEST), len(words))
-    return not may_change_outcome(words[at + 1 :])
+    paths = [folder / word for word in words[: at + 1] if "/" in word]
+    folders = {str(path.parent.resolve()) for path in paths}
+    return folders <= {record.programs} and not may_change_outcome(words[at + 1 :])
 
 
 def _find_command(

@@ -71,7 +71,8 @@ class DetectionResult:
 
     `full_suite` implies `pytest`; `targeted` means that a part of the tests runs. `command` is the
     deciding command as parsed (words joined by single blanks, quoted where needed); None if there
-    is none. `intents` are those of all full runs, in the order they start.
+    is none. `intents` are those of all full runs, in the order they start. `keeps_environment`: the
+    deciding command sets no variables, and no other user, container or host runs it.
     """
 
     pytest: bool
@@ -80,6 +81,7 @@ class DetectionResult:
     command: str | None = None
     intents: tuple[RunIntent, ...] = ()
     targeted: bool = False
+    keeps_environment: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,16 @@ from ci_agent_eval.pytest_plugin.options import STEERING_FILE
 from ci_agent_eval.steering.affected import advice
 from ci_agent_eval.steering.affected.advice import find_advice
 from ci_agent_eval.steering.locations import CONFIG_NAME
-from ci_agent_eval.steering.passed_run import CACHE_FILE, PassedRun, load_passed_run
+from ci_agent_eval.steering.passed_run import (
+    CACHE_FILE,
+    PassedRun,
+    RunConditions,
+    load_passed_run,
+)
 from ci_agent_eval.steering.policy.detection import detect_in_text
 
-RUN = PassedRun("t", (), 2, 12.34, 1000.0)
+CONDITIONS = RunConditions("t", "e", ())
+RUN = PassedRun(CONDITIONS, "/bin", 2, 12.34, 1000.0)
 
 
 class PytestProject:
@@ -53,11 +60,11 @@ class PytestProject:
         self.git("add", "--all")
         self.git("commit", "--message=x")
 
-    def test(self, *arguments, code=0, folder="."):
+    def test(self, *arguments, code=0, folder=".", **variables):
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:randomly", *arguments],
             cwd=self.folder / folder,
-            env=self.environ,
+            env=self.environ | variables,
             capture_output=True,
             check=False,
             timeout=600,
@@ -103,6 +110,54 @@ def test_a_run_whose_options_may_change_the_outcome_is_not_offered(project, opti
     project.test()
 
     assert project.offer(f"pytest {options}") is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "CI=1 pytest",
+        "env CI=1 pytest",
+        "export CI=1; pytest",
+        "CI=1 bash -c pytest",
+        "unset CI; pytest",
+        "source .env && pytest",
+        "docker exec web pytest",
+        "ssh host pytest",
+        "sudo pytest",
+        "uv run --python 3.12 pytest",
+        "python -O -m pytest",
+        "python3.12 -m pytest",
+        "other/bin/pytest",
+    ],
+)
+def test_a_run_in_another_environment_is_not_offered(project, command):
+    project.test()
+
+    assert project.offer() is not None
+    assert project.offer(command) is None
+
+
+def test_a_run_in_the_same_environment_is_offered(project):
+    project.test()
+    programs = Path(sys.executable).parent
+
+    for command in (
+        "source .venv/bin/activate && timeout 60 pytest",
+        "bash -lc 'pytest -q'",
+        f"{programs}/pytest",
+        f"{programs}/python -m pytest",
+    ):
+        assert project.offer(command) is not None, command
+
+
+@pytest.mark.parametrize("name", ["CI", "TZ", "PYTHONOPTIMIZE", "DJANGO_SETTINGS_MODULE"])
+def test_a_run_with_other_variables_is_not_offered(project, name):
+    project.environ.pop(name, None)
+    project.test(**{name: "1"})
+
+    assert project.offer() is None
+    project.environ[name] = "1"
+    assert project.offer() is not None
 
 
 def test_a_changed_file_ends_the_offer_and_a_commit_does_not(project):
@@ -234,7 +289,7 @@ def test_workers_of_xdist_count_once(project):
     ],
 )  # fmt: skip
 def test_an_old_result_is_not_offered(now, expected):
-    assert RUN.describe((), "t", now) == expected
+    assert RUN.describe(CONDITIONS, now) == expected
 
 
 @pytest.mark.parametrize(

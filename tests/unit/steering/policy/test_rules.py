@@ -194,6 +194,7 @@ def test_words_need_no_quotes():
         reason="-k 'a and b' selects tests",
         command="pytest -k 'a and b'",
         targeted=True,
+        keeps_environment=True,
     )
     assert not detect_in_argv(["echo", "x; pytest"]).pytest
     assert not detect_in_argv([]).pytest
