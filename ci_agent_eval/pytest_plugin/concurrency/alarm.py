@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from ci_agent_eval.pytest_plugin.concurrency.output import get_holding_sink
+from ci_agent_eval.pytest_plugin.concurrency.output import is_holding
 
 TICKS = 15
 """Timer ticks that the loop may take to end the current item. Then the code that runs is ended."""
@@ -87,7 +87,7 @@ class _Alarm:
     def _may_raise(self) -> bool:
         """Return whether the handler's exception ends the current item."""
         is_between_steps = asyncio.current_task(self._loop) is None and self._loop.is_running()
-        return not is_between_steps and get_holding_sink() is None
+        return not is_between_steps and not is_holding()
 
     def stop_ticks(self) -> None:
         """Stop the timer if this alarm has set it."""

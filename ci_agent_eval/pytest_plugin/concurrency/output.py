@@ -1,8 +1,10 @@
 """Output, logs and warnings of an episode before its turn: held, and replayed at its turn.
 
-The process's streams, log handlers and warnings are redirected here only while the event loop runs,
-or an episode is set up ahead; otherwise they are pytest's alone. Output of a child process to our
-file descriptors cannot be attributed: it goes to the current item.
+Threads of an episode also print and log between two turns, when pytest has removed its log handlers
+and its capture of the standard streams. So the streams that pytest switches between, and a log
+handler of our own, hold their output during the whole run. Warnings are redirected only while the
+event loop runs, or an episode is set up ahead. Output of a child process to our file descriptors
+cannot be attributed: it goes to the current item.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
+from threading import RLock
 from typing import Any, Literal
 
 import pytest
@@ -33,34 +37,42 @@ class OutputSink:
     phase: Phase = "setup"
     live: bool = False
     """Whether it is the episode's turn: output goes directly to pytest."""
-    printed: dict[Phase, list[tuple[str, str | bytes]]] = field(default_factory=dict)
-    """Names of streams, and the text or bytes written to them."""
-    logged: dict[Phase, list[tuple[logging.Handler, logging.LogRecord]]] = field(
-        default_factory=dict
-    )
-    warned: list[Any] = field(default_factory=list)
+    _held: dict[Phase, list[Callable[[], object]]] = field(default_factory=dict)
+    """Functions that emit the output, in its order."""
+    _lock: RLock = field(default_factory=RLock)
+    """Reentrant: the handler of a signal may print, too."""
+
+    def hold(self, emit: Callable[[], object]) -> bool:
+        """Keep a function for the replay; False at its turn: emit it now."""
+        with self._lock:
+            if self.live:
+                return False
+            self._held.setdefault(self.phase, []).append(emit)
+            return True
 
     def replay(self, phase: Phase) -> None:
-        """Replay the held output of a phase; after the call phase output is no longer held."""
-        for name, data in self.printed.pop(phase, ()):
-            stream = getattr(sys, name)
-            if isinstance(data, bytes):
-                stream.flush()  # keep the order of text and bytes
-                stream.buffer.write(data)
-            else:
-                stream.write(data)
-        for handler, record in self.logged.pop(phase, ()):
-            handler.handle(record)
-        kept, self.warned = self.warned, []
-        for message in kept:
-            _show_warning(message)
-        self.live = phase == "call"
+        """Emit the held output of a phase; after the call phase output is no longer held."""
+        while held := self._take(phase):
+            for emit in held:
+                emit()
+
+    def _take(self, phase: Phase) -> Sequence[Callable[[], object]]:
+        with self._lock:
+            held = self._held.pop(phase, ())
+            self.live = phase == "call" and not held
+            return held
 
 
-def get_holding_sink() -> OutputSink | None:
-    """Return the sink of this context if it holds output for later."""
+def is_holding() -> bool:
+    """Return whether output of this context is held for later."""
     sink = _sink.get()
-    return None if sink is None or sink.live else sink
+    return sink is not None and not sink.live
+
+
+def _hold(emit: Callable[[], object]) -> bool:
+    """Keep output of this context for its episode's turn; False at its turn."""
+    sink = _sink.get()
+    return sink is not None and sink.hold(emit)
 
 
 def set_sink(sink: OutputSink) -> None:
@@ -81,18 +93,20 @@ def use_sink(sink: OutputSink) -> Iterator[None]:
 class RoutedStream:
     """Replaces a standard stream, and routes each text to its episode."""
 
-    def __init__(self, name: str) -> None:
-        self.stands_for = name
-        self.target: Any = None
+    def __init__(self, name: str, target: Any = None) -> None:
+        self.name_in_sys = name
+        self.target: Any = target
+
+    @property  # type: ignore[misc]  # pytest asserts the class of its streams
+    def __class__(self) -> type:
+        return type(self.target)
 
     def write(self, text: str) -> int:
         """Write a text to the episode's sink, or to the stream."""
-        sink = get_holding_sink()
-        if sink is None:
-            written: int = self.target.write(text)
-            return written
-        sink.printed.setdefault(sink.phase, []).append((self.stands_for, text))
-        return len(text)
+        if _hold(lambda: getattr(sys, self.name_in_sys).write(text)):
+            return len(text)
+        written: int = self.target.write(text)
+        return written
 
     def writelines(self, lines: Any) -> None:
         """Write texts one after the other."""
@@ -116,42 +130,102 @@ class RoutedBytes:
 
     def write(self, data: bytes) -> int:
         """Write bytes to the episode's sink, or to the stream's buffer."""
-        sink = get_holding_sink()
-        if sink is None:
-            written: int = self._text.target.buffer.write(data)
-            return written
-        kept = bytes(data)
-        sink.printed.setdefault(sink.phase, []).append((self._text.stands_for, kept))
-        return len(kept)
+        copy = bytes(data)
+        if _hold(lambda: self._emit(copy)):
+            return len(copy)
+        written: int = self._text.target.buffer.write(data)
+        return written
+
+    def _emit(self, data: bytes) -> None:
+        stream = getattr(sys, self._text.name_in_sys)
+        stream.flush()  # keep the order of text and bytes
+        stream.buffer.write(data)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._text.target.buffer, name)
 
 
 class LogRecordFilter(logging.Filter):
-    """Passes the current item's records to a handler of pytest; holds the others."""
+    """Passes the current item's records to pytest's handlers; holds each other record once."""
 
-    def __init__(self, handler: logging.Handler) -> None:
+    def __init__(self, handlers: Sequence[logging.Handler]) -> None:
         super().__init__()
-        self._handler = handler
+        self._handlers = handlers
+        self._held_ids: set[int] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Hold a record for its episode's turn; its text is formatted now."""
-        sink = get_holding_sink()
-        if sink is None:
+        if id(record) in self._held_ids:
+            return False
+        if not is_holding():
             return True
+        reached = [handler for handler in self._handlers if record.levelno >= handler.level]
+
+        def emit() -> None:
+            self._held_ids.discard(id(record))
+            for handler in reached:
+                handler.handle(record)
+
         record.msg, record.args = record.getMessage(), None
-        sink.logged.setdefault(sink.phase, []).append((self._handler, record))
-        return False
+        self._held_ids.add(id(record))
+        if _hold(emit):
+            return False
+        self._held_ids.discard(id(record))
+        return True
+
+
+class HoldingLogHandler(logging.Handler):
+    """Lets its filter hold the records of episodes also while pytest's handlers are removed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Emit nothing: pytest's handlers do."""
 
 
 def route_logs(config: pytest.Config) -> None:
-    """Add a filter to every handler of pytest's logging plugin."""
+    """Hold the records for every handler of pytest's logging plugin until the end of the run."""
     plugin = config.pluginmanager.get_plugin("logging-plugin")
-    for name in _HANDLERS:
-        handler = getattr(plugin, name, None)
-        if isinstance(handler, logging.Handler):
-            handler.addFilter(LogRecordFilter(handler))
+    found = [getattr(plugin, name, None) for name in _HANDLERS]
+    handlers = [handler for handler in found if isinstance(handler, logging.Handler)]
+    record_filter = LogRecordFilter(handlers)
+    for handler in handlers:
+        handler.addFilter(record_filter)
+    if not handlers:
+        return
+    root, holding = logging.getLogger(), HoldingLogHandler()
+    holding.addFilter(record_filter)
+    root.addHandler(holding)
+    config.add_cleanup(partial(root.removeHandler, holding))
+    if isinstance(level := getattr(plugin, "log_level", None), int):
+        # As pytest sets it in each phase of an item.
+        config.add_cleanup(partial(root.setLevel, root.level))
+        root.setLevel(min(root.level, level))
+
+
+def route_captured_streams(config: pytest.Config) -> None:
+    """Route the streams that pytest's capture switches between, until the end of the run."""
+    manager = config.pluginmanager.get_plugin("capturemanager")
+    capturing = getattr(manager, "_global_capturing", None)
+    for name, attribute in (("stdout", "out"), ("stderr", "err")):
+        capture = getattr(capturing, attribute, None)
+        capture = getattr(capture, "syscapture", capture)  # that of file descriptors has one
+        _route_attribute(config, capture, "tmpfile", name)
+        _route_attribute(config, capture, "_old", name)
+        _route_attribute(config, sys, name, name)
+
+
+def _route_attribute(config: pytest.Config, owner: Any, attribute: str, name: str) -> None:
+    stream = getattr(owner, attribute, None)
+    if not hasattr(stream, "write") or type(stream) is RoutedStream:
+        return
+    routed = RoutedStream(name, stream)
+    setattr(owner, attribute, routed)
+
+    def restore() -> None:
+        setattr(owner, attribute, stream)
+        if getattr(sys, name) is routed:
+            setattr(sys, name, stream)
+
+    config.add_cleanup(restore)
 
 
 class OutputRouting:
@@ -172,9 +246,11 @@ class OutputRouting:
                 self._depth -= 1
             return
         original = getattr(warnings, "_showwarnmsg_impl", None)
+        replaced = {n: getattr(sys, n) for n in self._streams}
         for name, stream in self._streams.items():
-            if getattr(sys, name) is not stream:
-                stream.target = getattr(sys, name)
+            # A fixture such as capsys has replaced a stream that is routed already.
+            if type(replaced[name]) is not RoutedStream:
+                stream.target = replaced[name]
                 setattr(sys, name, stream)
         if original is not None:
             warnings._showwarnmsg_impl = _route_warnings(original)  # type: ignore[attr-defined]  # noqa: SLF001 - as `catch_warnings(record=True)` does
@@ -182,19 +258,16 @@ class OutputRouting:
             yield
         finally:
             self._depth -= 1
-            for name, stream in self._streams.items():
-                setattr(sys, name, stream.target)
+            for name, before in replaced.items():
+                setattr(sys, name, before)
             if original is not None:
                 warnings._showwarnmsg_impl = original  # type: ignore[attr-defined]  # noqa: SLF001 - as above
 
 
 def _route_warnings(original: Any) -> Any:
     def show(message: Any) -> None:
-        sink = get_holding_sink()
-        if sink is None:
+        if not _hold(lambda: _show_warning(message)):
             original(message)
-        else:
-            sink.warned.append(message)
 
     return show
 

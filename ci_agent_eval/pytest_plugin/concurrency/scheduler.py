@@ -22,7 +22,11 @@ from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
 )
 from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
 from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
-from ci_agent_eval.pytest_plugin.concurrency.output import OutputRouting, route_logs
+from ci_agent_eval.pytest_plugin.concurrency.output import (
+    OutputRouting,
+    route_captured_streams,
+    route_logs,
+)
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
 from ci_agent_eval.recording.active_episode import set_concurrent
 
@@ -86,6 +90,7 @@ class EpisodeScheduler:
         session.config.stash[options.SCHEDULER] = scheduler
         scheduler._loop.around = scheduler._routing.enable
         route_logs(session.config)
+        route_captured_streams(session.config)
         session.config.add_cleanup(garbage_collector.collect_less_often())
         session.config.pluginmanager.register(scheduler, "ci_agent_eval_scheduler")
         return scheduler

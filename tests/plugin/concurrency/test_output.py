@@ -187,12 +187,67 @@ def test_the_streams_are_as_before_afterwards(suite):
     conftest = """
     import sys
 
-    def pytest_sessionstart(session):
-        session.config.stash_of_streams = (sys.__stdout__, sys.__stderr__)
+    def pytest_configure(config):
+        config.add_cleanup(check)  # it is called after the plugin's, which are added later
 
-    def pytest_runtest_logreport(report):
+    def check():
         assert "Routed" not in type(sys.stdout).__name__
         assert "Routed" not in type(sys.stderr).__name__
+        print("the streams are pytest's")
     """
     suite.write(PRINTS.replace("PARTIES", "4"), conftest=conftest)
-    suite.run("--episode-concurrency=4").result.assert_outcomes(passed=5)
+    ran = suite.run_apart("--episode-concurrency=4", "-s")
+    ran.result.assert_outcomes(passed=5)
+    ran.result.stdout.fnmatch_lines(["the streams are pytest's"])
+
+
+BETWEEN = """
+import asyncio
+import logging
+import threading
+
+import pytest
+from meeting import DEADLINE_S, meet
+
+log = logging.getLogger("desk")
+between, reported = threading.Event(), threading.Event()
+
+def report():
+    assert between.wait(DEADLINE_S), "no report"
+    print("printed between turns")
+    log.info("logged between turns")
+    reported.set()
+
+@pytest.mark.episode(evidence="none")
+async def test_first(episode):
+    await meet(2)
+
+@pytest.mark.episode(evidence="none")
+async def test_second(episode):
+    await asyncio.gather(asyncio.to_thread(report), meet(2))
+    pytest.fail("no luck")
+"""
+
+BETWEEN_HOOK = """
+import sys
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.nodeid.endswith("test_first"):
+        suite = sys.modules["test_suite"]
+        suite.between.set()
+        assert suite.reported.wait(600)
+"""
+
+
+@pytest.mark.parametrize("capture", ["fd", "sys", "no"])
+def test_a_thread_prints_and_logs_between_two_turns(suite, capture):
+    suite.write(BETWEEN, conftest=BETWEEN_HOOK)
+    ran = suite.run_apart(
+        "--episode-concurrency=2", f"--capture={capture}", "--log-level=INFO", "-v"
+    )
+    ran.result.assert_outcomes(passed=1, failed=1)
+    printed = ["printed between turns"]
+    captured = ["*Captured stdout call*", *printed] if capture != "no" else []
+    ran.result.stdout.fnmatch_lines([*captured, "*Captured log call*", "*logged between turns"])
+    if capture == "no":  # at the turn of the second, whose line has begun
+        ran.result.stdout.fnmatch_lines(["*test_first PASSED*", "*test_second printed between*"])

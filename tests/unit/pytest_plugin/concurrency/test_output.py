@@ -11,7 +11,7 @@ from contextvars import copy_context
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
     OutputSink,
-    get_holding_sink,
+    is_holding,
     set_sink,
     use_sink,
 )
@@ -57,9 +57,9 @@ def test_from_its_turn_on_nothing_is_kept(stdout):
     sink = OutputSink()
     with OutputRouting().enable(), use_sink(sink):
         sink.replay("setup")
-        assert get_holding_sink() is sink
+        assert is_holding()
         sink.replay("call")
-        assert get_holding_sink() is None
+        assert not is_holding()
         print("at once")  # noqa: T201 - what is not kept
         assert stdout.getvalue() == b"at once\n"
 
@@ -88,4 +88,4 @@ def test_a_context_keeps_for_itself(stdout):
     assert stdout.getvalue() == b""
     other.replay("setup")
     assert stdout.getvalue() == b"1\n"
-    assert get_holding_sink() is None
+    assert not is_holding()
