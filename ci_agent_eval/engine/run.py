@@ -80,7 +80,7 @@ async def aitest_run(
             allowed_stops=allowed,
             windows=session.get_traffic_windows,
             on_usage=session.get_usage_listener(episode_id),
-            episode_runs=session.get_episode_runs(episode_id),
+            trajectory_reader=session.get_trajectory_reader(episode_id),
         )
     run = _get_declared_run()(
         agent=agent,

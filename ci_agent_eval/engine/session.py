@@ -19,6 +19,7 @@ from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, Sleep
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import find_declared_secrets
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows, RateWindows
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from pydantic_ai import Agent as Loop
     from pydantic_ai.models import Model
     from pydantic_ai.toolsets import AbstractToolset
-
-    from ci_agent_eval.engine.traffic import RunTraffic
 
 MAX_LOOPS = 256
 """Number of cached PydanticAI agents; each takes a few kilobytes."""
@@ -79,8 +78,8 @@ class _EpisodeResources:
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     opened: list[tuple[Server, Toolset]] = field(default_factory=list)
     guards: dict[SteeringSettings, Guard | None] = field(default_factory=dict)
-    runs: list[RunTraffic] = field(default_factory=list)
-    """The model traffic of the runs of other agents than declared ones, the oldest first."""
+    trajectory_reader: TrajectoryReader = field(default_factory=TrajectoryReader)
+    """Reads the model traffic of the runs of other agents than declared ones."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def toolsets(
@@ -250,10 +249,10 @@ class EngineSession:
         """Release the servers of an episode."""
         await self._episodes.pop(episode_id).stack.aclose()
 
-    def get_episode_runs(self, episode_id: str) -> list[RunTraffic] | None:
-        """Return the model traffic of an episode's runs; None if it was not begun."""
+    def get_trajectory_reader(self, episode_id: str) -> TrajectoryReader | None:
+        """Return the reader of the model traffic of an episode; None if it was not begun."""
         resources = self._episodes.get(episode_id)
-        return None if resources is None else resources.runs
+        return None if resources is None else resources.trajectory_reader
 
     def get_guard(self, settings: SteeringSettings | None, episode_id: str) -> Guard | None:
         """Return the guard that reviews the calls of a run; None without steering.

@@ -26,7 +26,11 @@ from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import KnownPrompt, find_usable_answer
 from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
-from ci_agent_eval.model_traffic.trajectory import MAX_NAME_CHARACTERS, build_trajectory, limit_text
+from ci_agent_eval.model_traffic.trajectory import (
+    MAX_NAME_CHARACTERS,
+    TrajectoryReader,
+    limit_text,
+)
 from ci_agent_eval.model_traffic.usage import CallUsageCounter, ComputeCost, TrafficUsage
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.spending import lack_measurement
@@ -170,8 +174,8 @@ class RunTraffic:
     compute_cost: ComputeCost = compute_call_cost
     own_usage: Callable[[], TrafficUsage] | None = None
     """Returns the usage of the requests that the engine measures; None: it measures none."""
-    earlier_runs: Sequence[RunTraffic] = ()
-    """The earlier runs of the episode, whose conversations this one may continue."""
+    trajectory_reader: TrajectoryReader = field(default_factory=TrajectoryReader)
+    """Has read the earlier runs of the episode, whose conversations this one may continue."""
     recorder: TrafficRecorder = field(init=False)
     nested: NestedCalls = field(init=False)
     """The model calls of an agent whose requests the engine measures."""
@@ -257,16 +261,10 @@ class RunTraffic:
 
         An adapter that has measured its turns keeps them; of others the final text is kept.
         """
-        prompts = {
-            call: run.known_prompt
-            for run in (*self.earlier_runs, self)
-            for call in run.recorder.calls
-        }
-        found = build_trajectory(
+        found = self.trajectory_reader.read(
             self.recorder.calls,
-            find_prompt=prompts.get,
+            find_prompt=lambda _: self.known_prompt,
             compute_cost=self.compute_cost,
-            earlier=[call for run in self.earlier_runs for call in run.recorder.calls],
         )
         found = self.spans.complete(found)
         seen = [one.turn for one in found.turns]

@@ -63,20 +63,6 @@ class ConversationStep:
         return tuple(call for call in self.answer.tool_calls if is_open(call))
 
 
-def read_conversations(
-    calls: Iterable[ModelCall],
-    find_prompt: Callable[[ModelCall], KnownPrompt | None] = lambda _: None,
-) -> Sequence[ConversationStep]:
-    """Return the calls with their predecessors and agents; `calls` are in the order of requests.
-
-    `find_prompt` returns the user's message that a call answers, if it is known.
-    """
-    reader = _ConversationReader()
-    for call in calls:
-        reader.add(call, find_prompt(call))
-    return reader.steps
-
-
 def is_open(call: ToolCall) -> bool:
     """Return whether a tool call has neither a result nor an error."""
     return call.result is None and call.error is None
@@ -197,7 +183,9 @@ class _AgentTree:
 
 
 @dataclass(eq=False)
-class _ConversationReader:
+class ConversationReader:
+    """Reads model calls, each once; later ones may continue the conversations of earlier ones."""
+
     steps: list[ConversationStep] = field(default_factory=list)
     _after: _Index = field(default_factory=lambda: defaultdict(list))
     """Steps by their messages with the answer."""
@@ -211,7 +199,21 @@ class _ConversationReader:
     _first_of_prompt: int = 0
     """Steps before it belong to earlier prompts; their open tool calls stay unanswered."""
 
-    def add(self, call: ModelCall, prompt: KnownPrompt | None) -> None:
+    def read(
+        self,
+        calls: Iterable[ModelCall],
+        find_prompt: Callable[[ModelCall], KnownPrompt | None] = lambda _: None,
+    ) -> Sequence[ConversationStep]:
+        """Return the calls with their predecessors and agents; `calls` are in their order.
+
+        `find_prompt` returns the user's message that a call answers, if it is known.
+        """
+        first = len(self.steps)
+        for call in calls:
+            self._add(call, find_prompt(call))
+        return self.steps[first:]
+
+    def _add(self, call: ModelCall, prompt: KnownPrompt | None) -> None:
         if self.steps and self.steps[-1].prompt is not prompt:
             self._first_of_prompt = len(self.steps)
         request = call.request

@@ -18,10 +18,10 @@ from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import ToolCall, TrajectoryAgent, Turn
 from ci_agent_eval.model_traffic.conversations import (
+    ConversationReader,
     ConversationStep,
     KnownPrompt,
     is_open,
-    read_conversations,
 )
 from ci_agent_eval.model_traffic.messages import (
     ModelAnswer,
@@ -70,37 +70,54 @@ def build_trajectory(
     *,
     find_prompt: FindPrompt = lambda _: None,
     compute_cost: ComputeCost = lambda _: None,
-    earlier: Sequence[ModelCall] = (),
 ) -> TrafficTrajectory:
-    """Build the turns of model calls, in their order: the messages of the user, and the answers.
+    """Build the turns of model calls, as `TrajectoryReader`."""
+    return TrajectoryReader().read(calls, find_prompt=find_prompt, compute_cost=compute_cost)
 
-    `earlier` are the calls of earlier runs. They have no turns, but their agents may go on.
 
-    A message for which `find_prompt` knows the prompt is no message of the user: it is left out if
-    it begins the conversation, else it is a turn of role `system`, such as a framework's request
-    to try again.
-    """
-    drafts: list[_Draft] = []
-    by_step: dict[int, _Draft] = {}
-    agents: dict[str, TrajectoryAgent] = {}
-    before = set(map(id, earlier))
-    for step in read_conversations((*earlier, *calls), find_prompt):
-        if step.is_repeated:
-            continue
-        _add_results(step, by_step)
-        messages = list(_list_messages(step, by_step))
-        drafts += [] if id(step.call) in before else messages
-        if step.answer is not None:
-            answer = by_step[id(step)] = _build_answer(step, compute_cost)
-            drafts += [] if id(step.call) in before else [answer]
-        if messages or step.answer is not None:
-            agents.setdefault(step.agent.id, step.agent)
-    if earlier:
-        agents = _select_trees(agents, {draft.agent.id for draft in drafts})
-    has_several = len(agents) > 1
-    turns = (TrafficTurn(one.call_number, one.build(has_agent=has_several)) for one in drafts)
-    known = sorted(agents.values(), key=lambda agent: [int(n) for n in agent.id.split(".")])
-    return TrafficTrajectory(tuple(turns), tuple(map(_clean_agent, known)) if has_several else ())
+@dataclass(eq=False)
+class TrajectoryReader:
+    """Builds the turns of successive runs, whose agents may go on; reads each call once."""
+
+    _conversations: ConversationReader = field(default_factory=ConversationReader)
+    _answers: dict[int, _Draft] = field(default_factory=dict)
+    """The turns of the answers by the id of their step, which `_conversations` keeps."""
+    _agents: dict[str, TrajectoryAgent] = field(default_factory=dict)
+
+    def read(
+        self,
+        calls: Iterable[ModelCall],
+        *,
+        find_prompt: FindPrompt = lambda _: None,
+        compute_cost: ComputeCost = lambda _: None,
+    ) -> TrafficTrajectory:
+        """Return the turns of a run: the messages of the user, and the answers, in their order.
+
+        A message for which `find_prompt` knows the prompt is no message of the user: it is left
+        out if it begins the conversation, else it is a turn of role `system`, such as a
+        framework's request to try again.
+        """
+        drafts: list[_Draft] = []
+        for step in self._conversations.read(calls, find_prompt):
+            if step.is_repeated:
+                continue
+            _add_results(step, self._answers)
+            drafts += _list_messages(step, self._answers)
+            if step.answer is not None:
+                answer = self._answers[id(step)] = _build_answer(step, compute_cost)
+                drafts.append(answer)
+        return self._build_trajectory(drafts)
+
+    def _build_trajectory(self, drafts: Sequence[_Draft]) -> TrafficTrajectory:
+        for draft in drafts:
+            self._agents.setdefault(draft.agent.id, draft.agent)
+        agents = _select_trees(self._agents, {draft.agent.id for draft in drafts})
+        has_several = len(agents) > 1
+        turns = (TrafficTurn(one.call_number, one.build(has_agent=has_several)) for one in drafts)
+        known = sorted(agents.values(), key=lambda agent: [int(n) for n in agent.id.split(".")])
+        return TrafficTrajectory(
+            tuple(turns), tuple(map(_clean_agent, known)) if has_several else ()
+        )
 
 
 def _select_trees(

@@ -35,6 +35,7 @@ from ci_agent_eval.engine.traffic import (
 from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.attribution import suspend_recording
+from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
 from ci_agent_eval.model_traffic.usage import TrafficUsage
 from ci_agent_eval.storage.ledger.rate_windows import RateWindows
 
@@ -73,15 +74,15 @@ async def run_adapter(
     allowed_stops: frozenset[AgentStop] = frozenset(),
     windows: Callable[[str], RateWindows] | None = None,
     on_usage: Callable[[object, RunUsage | None], None] | None = None,
-    episode_runs: list[RunTraffic] | None = None,
+    trajectory_reader: TrajectoryReader | None = None,
 ) -> AgentResult:
     """Run your own agent until it answers or is stopped; return the recorded run.
 
     Every end gives a result, which `observer` gets too, even if the task is cancelled.
     `timeout_s` limits the run; `windows` returns the rate limits of the address of a model API;
     `on_usage` gets the usage of the run after each model call, and None at its end.
-    `episode_runs` are the earlier runs of the episode, to which this one is added. Raises
-    InputError for wrong arguments of the test.
+    `trajectory_reader` has read the earlier runs of the episode. Raises InputError for wrong
+    arguments of the test.
     """
     adapter = build_adapter(agent)
     timeout_s = validate_value("aitest_run", "timeout_s", RunSeconds | None, timeout_s)
@@ -100,10 +101,8 @@ async def run_adapter(
         work.prompt,
         work.limits,
         TrafficRates(windows),
-        earlier_runs=tuple(episode_runs or ()),
+        trajectory_reader=trajectory_reader or TrajectoryReader(),
     )
-    if episode_runs is not None:
-        episode_runs.append(traffic)
     if cassette_session is not None:
         traffic.recorder.player = cassette_session.player
     report_end = report_usage(traffic, on_usage)

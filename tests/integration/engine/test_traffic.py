@@ -14,7 +14,11 @@ import pytest
 from ci_agent_eval.engine.adapters.protocol import Reply
 from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.model_traffic import attribution, hooks
+from ci_agent_eval.model_traffic.conversations import ConversationReader
+from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
 from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
@@ -161,9 +165,9 @@ HANDOFF = Step(tool_calls=[call("transfer_to_teller")])
 
 
 def test_after_a_handoff_the_next_run_of_the_episode_has_the_same_agents(serve):
-    desk, runs = Desk(serve([HANDOFF, "Hello", "Still here"])), []
-    first = go(desk, "Help", episode_runs=runs)
-    second = go(desk, "And now?", episode_runs=runs)
+    desk, reader = Desk(serve([HANDOFF, "Hello", "Still here"])), TrajectoryReader()
+    first = go(desk, "Help", trajectory_reader=reader)
+    second = go(desk, "And now?", trajectory_reader=reader)
     assert [turn.agent for turn in first.turns] == [None, "1", "1.1"]
     assert [(turn.content, turn.agent) for turn in second.turns] == [
         ("And now?", None),
@@ -174,13 +178,34 @@ def test_after_a_handoff_the_next_run_of_the_episode_has_the_same_agents(serve):
 
 
 def test_a_run_of_another_agent_in_the_episode_has_no_agents_of_the_first(serve):
-    runs = []
+    reader = TrajectoryReader()
     server = serve({"Help": [HANDOFF, "Hello"], "Where": ["Rome"], "Again": [HANDOFF, "Hi"]})
-    go(Desk(server), "Help", episode_runs=runs)
-    other = go(Loop(server), "Where?", episode_runs=runs)
+    go(Desk(server), "Help", trajectory_reader=reader)
+    other = go(Loop(server), "Where?", trajectory_reader=reader)
     assert (other.trajectory.agents, other.turns[-1].agent) == ((), None)
-    again = go(Desk(server), "Again", episode_runs=runs)
+    again = go(Desk(server), "Again", trajectory_reader=reader)
     assert [turn.agent for turn in again.turns] == [None, "1", "1.1"]
+
+
+def test_each_model_call_of_an_episode_is_read_once(serve, monkeypatch):
+    desk, read, add = Desk(serve(["Hello"] * 20)), [], ConversationReader._add
+    monkeypatch.setattr(
+        ConversationReader, "_add", lambda self, *one: [read.append(one[0]), add(self, *one)]
+    )
+
+    async def send_all():
+        async with EngineSession(environ={}, clock=time.monotonic) as session:
+            session.begin_episode("e")
+            sent = [
+                await aitest_run(desk, f"Message {number}", session=session, episode_id="e")
+                for number in range(20)
+            ]
+            await session.end_episode("e")
+        return sent
+
+    sent = asyncio.run(send_all())
+    assert [len(result.turns) for result in sent] == [2] * 20
+    assert len(read) == len(set(read)) == 20
 
 
 def test_an_exception_in_a_tool_is_an_agent_failure_with_its_record(serve):
