@@ -25,7 +25,16 @@ def edit(folder: Path, old: str, new: str, name: str = WORKFLOW) -> None:
     path.write_text(text.replace(old, new))
 
 
-@pytest.mark.parametrize("flags", [[], ["--shards", "2"], ["--no-docker"], ["--forks"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        ["--shards", "2"],
+        ["--no-docker"],
+        ["--no-docker", "--shards", "2"],
+        ["--forks"],
+    ],
+)
 def test_files_of_init_have_no_problem(agent_eval, tmp_path, flags):
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
     agent_eval("init", *flags)
@@ -70,6 +79,14 @@ def test_problem_is_found_with_its_remedy(agent_eval, repository, case):
     lines = [line for line in done.stdout.splitlines() if expected in line]
     assert lines
     assert all(line.startswith(f"problem  {WORKFLOW}") for line in lines)
+
+
+def test_paths_with_an_expression_are_not_checked(agent_eval, repository):
+    edit(repository, "paths: tests/episodes", "paths: tests/episodes ${{ matrix.folder }}/agents")
+
+    done = agent_eval("doctor")
+
+    assert done.returncode == 0, done.stdout
 
 
 def test_folder_without_tests_is_found(agent_eval, repository):

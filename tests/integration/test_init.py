@@ -128,6 +128,7 @@ def test_folder_of_a_larger_repository_is_set_up_alone(agent_eval, repository):
     done = agent_eval("init", cwd=folder)
 
     assert "folder: services/desk/" in done.stdout
+    assert "run the suite: agent-eval run checks/episodes" in done.stdout
     assert set(read_files(repository)) == {
         WORKFLOW,
         "services/desk/pyproject.toml",
@@ -166,6 +167,14 @@ def test_flags_choose_the_workflow(agent_eval, repository, flags, present, absen
     text = (repository / WORKFLOW).read_text()
     assert [part for part in present if part not in text] == []
     assert [part for part in absent if part in text] == []
+
+
+def test_an_extra_is_named_once(agent_eval, repository):
+    (repository / "requirements.txt").write_text("openai-agents\n")
+
+    agent_eval("init", "--no-docker")
+
+    assert "ci-agent-eval[pytest,compare,traffic] @" in (repository / WORKFLOW).read_text()
 
 
 def test_forks_get_no_secrets_and_a_second_workflow(agent_eval, repository):

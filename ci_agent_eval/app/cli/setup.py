@@ -168,9 +168,10 @@ def _describe_repository(repository: ProjectRepository) -> None:
 
 
 def _describe_next_steps(repository: ProjectRepository, plan: WorkflowPlan) -> None:
-    steps = [f"run the suite: agent-eval run {plan.paths}"]
+    here = plan.paths.removeprefix(repository.prefix)
+    steps = [f"run the suite: agent-eval run {here}"]
     if repository.agent is None:
-        steps.append(f"put your agent in the place of `answer` in {plan.paths}/")
+        steps.append(f"put your agent in the place of `answer` in {here}/")
     if plan.environment:
         key = plan.environment[0]
         steps.insert(0, f"set {key} here, and as a secret of the repository")

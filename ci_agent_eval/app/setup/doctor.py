@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Literal
 
 from ci_agent_eval.app.setup.repository import ProjectRepository
-from ci_agent_eval.app.setup.workflow_file import EvalJob, EvalStep, WorkflowFile, parse_workflow
+from ci_agent_eval.app.setup.workflow_file import (
+    EvalJob,
+    EvalStep,
+    WorkflowFile,
+    parse_workflow,
+    split_words,
+)
 from ci_agent_eval.config.settings import Settings, load_settings
 from ci_agent_eval.contract.located_value import LocatedProblem
 from ci_agent_eval.errors import AgentEvalError
@@ -195,7 +201,7 @@ def _check_step(
                 "note", f"{text}; add actions/upload-artifact with `if: always()`", where
             )
     config = step.inputs.get("config")
-    if config and not (context.repository.root / config).is_file():
+    if config and "$" not in config and not (context.repository.root / config).is_file():
         yield Diagnosis("problem", f"its configuration {config!r} does not exist", where)
     if not step.is_pinned:
         text = f"the action is named by {step.version or 'no version'}; pin it by its commit"
@@ -234,7 +240,9 @@ def _list_permissions(workflow: WorkflowFile, step: EvalStep, settings: Settings
 
 
 def _check_paths(paths: str, repository: ProjectRepository, where: str) -> Iterator[Diagnosis]:
-    for word in paths.split():
+    for word in split_words(paths):
+        if "$" in word:
+            continue  # only the runner knows its value
         path = repository.root / word.partition("::")[0]
         if not path.exists():
             yield Diagnosis("problem", f"its path {word!r} does not exist", where)

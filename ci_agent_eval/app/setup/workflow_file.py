@@ -12,6 +12,7 @@ from ci_agent_eval.errors import missing_package_error
 
 _ACTION = re.compile(r"(?:^|/)agent-eval-action(?P<folder>/[\w-]+)?(?:@(?P<version>\S+))?$")
 _COMMAND = re.compile(r"\bagent-eval (?P<command>run|report|publish)\b(?P<arguments>[^\n]*)")
+_WORD = re.compile(r"(?:\$\{\{.*?\}\}|\S)+")
 _UPLOAD = "actions/upload-artifact@"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -144,9 +145,14 @@ def _iterate_steps(item: LocatedValue) -> Iterator[EvalStep]:
         yield EvalStep(item.line, command["command"], _read_arguments(command["arguments"]))
 
 
+def split_words(text: str) -> list[str]:
+    """Return the words of a text; an expression of GitHub (`${{ … }}`) is in one word."""
+    return _WORD.findall(text)
+
+
 def _read_arguments(text: str) -> Mapping[str, str]:
     """Return the options of a command line, and its other words as `paths`."""
-    words = text.split(" -- ", maxsplit=1)[0].split()
+    words = split_words(text.split(" -- ", maxsplit=1)[0])
     inputs: dict[str, str] = {}
     paths: list[str] = []
     while words:

@@ -22,6 +22,14 @@ def test_each_action_has_its_default_mode(action, mode):
     assert [(step.mode, step.version) for step in job.steps] == [(mode, "v1")]
 
 
+def test_an_expression_of_github_is_one_word():
+    text = "agent-eval run tests --shard ${{ matrix.shard }}/3 more"
+    (job,) = parse_workflow("ci.yml", WORKFLOW.replace("uses: {}", f"run: {text}")).jobs
+    assert [step.inputs for step in job.steps] == [
+        {"paths": "tests more", "shard": "${{ matrix.shard }}/3"}
+    ]
+
+
 def test_permissions_of_the_workflow_hold_for_jobs_without_their_own():
     shared = "permissions: {checks: write}\n" + WORKFLOW.format("org/agent-eval-action@v1")
     (job,) = parse_workflow("ci.yml", shared).jobs
