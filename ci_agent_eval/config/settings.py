@@ -353,7 +353,7 @@ def _refuse_long_terms(
             latest = today + dt.timedelta(MAX_WAIVER_DAYS)
             raise InputError(
                 f"{where}: {'.'.join(location)}: {entry.until} is more than {MAX_WAIVER_DAYS} "
-                f"days away; give {latest} at the latest, and agree anew then"
+                f"days away; give {latest} at the latest, and renew it then"
             )
 
 

@@ -65,9 +65,9 @@ def acknowledge(
         root=root, environ=os.environ, flags={"acknowledge": file}, config=config
     )
     today = dt.datetime.now(dt.UTC).date()
-    until = resolve_last_day(until, today)
+    last_day = resolve_last_day(until, today)
     name = acknowledge_scenario(
-        root, settings, scenario, agent=agent, until=until, reason=reason, today=today
+        root, settings, scenario, agent=agent, until=last_day, reason=reason, today=today
     )
-    click.echo(f"wrote {name}: {scenario} is accepted until {until}; commit the file")
+    click.echo(f"wrote {name}: {scenario} is accepted until {last_day}; commit the file")
     return 0

@@ -16,8 +16,9 @@ TODAY = dt.date(2026, 1, 1)
 
 def accept(root, scenario="tone", until="2026-01-31", reason="terse on purpose", agent=None):
     settings = load_settings(root=root, environ={}, flags={})
+    day = resolve_last_day(until, TODAY)
     return acknowledge_scenario(
-        root, settings, scenario, agent=agent, until=until, reason=reason, today=TODAY
+        root, settings, scenario, agent=agent, until=day, reason=reason, today=TODAY
     )
 
 
@@ -58,8 +59,13 @@ def test_any_text_is_read_back_as_it_was(tmp_path):
     ("given", "sentence"),
     [
         ({"until": "2025-12-31"}, "--until: 2025-12-31 has passed; give 2026-01-01 or a later"),
-        ({"until": "2026-08-01"}, r":6: acknowledged.0.until: 2026-08-01 is more than 180 days"),
-        ({"until": "soon"}, r":6: acknowledged.0.until: .*YYYY-MM-DD"),
+        (
+            {"until": "2026-08-01"},
+            "--until: 2026-08-01 is more than 180 days away; give 2026-06-30",
+        ),
+        ({"until": "soon"}, r"--until: give a date as YYYY-MM-DD, .* \(got 'soon'\)"),
+        ({"until": "20260131"}, "--until: give a date as YYYY-MM-DD"),
+        ({"until": "2026-02-30"}, "--until: give a date as YYYY-MM-DD"),
         ({"scenario": "*"}, "matches every scenario"),
         ({"reason": ""}, r"acknowledged.0.reason"),
     ],
@@ -88,7 +94,7 @@ def test_a_broken_file_is_named_and_kept(tmp_path):
 
 @pytest.mark.parametrize(
     ("until", "day"),
-    [("30d", "2026-01-31"), ("0d", "2026-01-01"), ("2026-03-01", "2026-03-01"), ("30", "30")],
+    [("30d", "2026-01-31"), ("0d", "2026-01-01"), ("2026-03-01", "2026-03-01")],
 )
 def test_a_number_of_days_counts_from_today(until, day):
-    assert resolve_last_day(until, TODAY) == day
+    assert resolve_last_day(until, TODAY) == dt.date.fromisoformat(day)

@@ -140,7 +140,7 @@ def test_a_quarantine_has_a_longest_term(tmp_path, name):
         agreed(tmp_path, last - dt.timedelta(1), config)
     assert str(caught.value) == (
         f"{config or name}:5: quarantine.0.until: 2026-01-31 is more than 180 days away; "
-        "give 2026-01-30 at the latest, and agree anew then"
+        "give 2026-01-30 at the latest, and renew it then"
     )
 
 
