@@ -278,8 +278,9 @@ class ComparisonChanges:
             yield ("every other call is as before",)
         elif changed or renames:
             whole = "the other " if len(same) == len(known) - len(changed) else ""
+            count = "" if whole and len(same) == 1 else f"{format_count(len(same))} "
             scenario = "scenario makes" if len(same) == 1 else "scenarios make"
-            yield (f"{whole}{format_count(len(same))} {scenario} the same tool calls as before",)
+            yield (f"{whole}{count}{scenario} the same tool calls as before",)
         elif unjudged := list_unjudged(self._report):
             rest = count_noun(len(self._report.summary.scenarios) - len(unjudged), "scenario")
             passing = all(one.after is not None and one.after.passing for one in same)

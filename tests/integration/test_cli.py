@@ -34,6 +34,14 @@ def test_the_example_fails_for_its_two_reasons(failed_desk):
     }
 
 
+@pytest.mark.parametrize("group", [(), ("steer",)])
+def test_help_shows_the_whole_summary_of_each_command(agent_eval, group):
+    commands = agent_eval(*group, "--help").stdout.partition("Commands:")[2]
+
+    assert commands
+    assert "..." not in commands
+
+
 def test_the_mended_example_passes(passed_desk):
     done = passed_desk.process
     assert done.returncode == 0, done.stdout

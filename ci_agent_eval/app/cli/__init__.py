@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_agent_eval import __version__
+from ci_agent_eval.app.cli.groups import SummaryGroup
 from ci_agent_eval.app.cli.settings_options import add_settings_options
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.github.signals import Terminated
@@ -56,7 +57,7 @@ _MODULES = {
 """The module of each command that is not in this one, and its function there."""
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(SummaryGroup):
     """A group that imports a command's module when the command is listed or run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ci_agent_eval.app.cli.groups import SummaryGroup
 from ci_agent_eval.app.cli.steer_options import config_option, require_packages
 from ci_agent_eval.app.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError
@@ -32,7 +33,7 @@ With --jsonl: 0 if all lines were answered, and 2 as above.
 """
 
 
-@click.group()
+@click.group(cls=SummaryGroup)
 def steer() -> None:
     """Prevent agents from running a whole pytest suite by accident."""
 
