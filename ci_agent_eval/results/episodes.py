@@ -328,7 +328,7 @@ def _find_items(value: Any, name: str) -> list[tuple[str, Any]]:
 
     raise MalformedError(
         "it holds no episodes: neither a list, nor a key 'episodes', nor a key 'scenario_id', "
-        f"nor what {TOOLS} write"
+        f"nor what {TOOLS} write; read other formats with --mapping"
     )
 
 
