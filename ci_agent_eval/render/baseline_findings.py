@@ -52,6 +52,10 @@ _LISTED_ELSEWHERE = frozenset({"not_comparable", "newly_over", "baseline"})
 _OF_A_RATE = frozenset({"regression", "unconfirmed", "undecided"})
 """Kinds that are in the note of a scenario that fails."""
 
+_LABELS: dict[ReasonKind, str] = {
+    "increase": "higher cost or latency",
+    "scenario_increase": "higher cost or latency",
+}
 _INCREASES = frozenset({"increase", "scenario_increase"})
 """Kinds whose figures are costs or latencies."""
 
@@ -83,6 +87,11 @@ class BaselineFinding:
     place: Place = NO_PLACE
     compared: ComparisonRow | None = None
     """None: it is about the suite."""
+
+    @property
+    def label(self) -> str:
+        """One to four words for its kind."""
+        return _LABELS.get(self.kind, self.kind.replace("_", " "))
 
     @property
     def key(self) -> ScenarioKey | None:

@@ -162,14 +162,15 @@ def _list_chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, st
     if scenario.change != "unchanged" or not (row.call or against):
         plain = "passed" if scenario.change == "fixed" else "plain"
         yield _CHIPS.get(scenario.change, plain), row.change
-    gates: dict[str, bool] = {finding.kind: finding.gates for finding in against}
+    findings: dict[str, BaselineFinding] = {finding.kind: finding for finding in against}
     if row.call:
         # A scenario that fails without the baseline has no finding of its pass rate.
-        gates_by_rate = gates.get(scenario.call, scenario.required and scenario.change in _CHIPS)
+        found = findings.get(scenario.call)
+        gates_by_rate = found.gates if found else scenario.required and scenario.change in _CHIPS
         yield "failed" if gates_by_rate and scenario.call == "regression" else "warning", row.call
-    for kind, is_gating in gates.items():
+    for kind, finding in findings.items():
         if kind not in {*_CALLS, scenario.change}:
-            yield "failed" if is_gating else "warning", kind.replace("_", " ")
+            yield "failed" if finding.gates else "warning", finding.label
     if scenario.newly_over:
         yield "warning", "newly over budget"
 

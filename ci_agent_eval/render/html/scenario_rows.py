@@ -145,7 +145,7 @@ def _build_finding(finding: BaselineFinding, texts: PageText) -> Row:
     quoted = f": {texts.text(finding.quoted)}" if finding.quoted else ""
     return drop_empty(
         {
-            "kind": finding.kind.replace("_", " "),
+            "kind": finding.label,
             "what": f"{finding.text}{quoted}; {finding.figures}",
             "gates": finding.gates,
         }

@@ -68,7 +68,7 @@ def chips(text, name):
 def test_the_chip_of_a_regression_that_gates_is_red_and_none_says_unchanged():
     assert chips(page(built=regressed()), "tone") == [("failed", "regression")]
     assert chips(page(built=regressed()), "small") == [("failed", "downgraded")]
-    assert chips(page(built=regressed()), "refund") == [("warning", "scenario increase")]
+    assert chips(page(built=regressed()), "refund") == [("warning", "higher cost or latency")]
     assert chips(page(built=regressed()), "exchange") == [("plain", "still passing")]
     assert chips(page(built=regressed()), "search") == [
         ("plain", "still passing"),
