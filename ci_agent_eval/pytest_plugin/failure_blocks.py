@@ -14,7 +14,7 @@ from ci_agent_eval.contract.wording import make_printable, one_line, pluralize
 from ci_agent_eval.pytest_plugin.episodes.failure_details import format_call
 
 MAX_BLOCKS = 10
-MAX_LINES = {"user": 2, "assistant": 3, "calls": 1, "check": 3, "error": 3}
+MAX_LINES = {"user": 2, "assistant": 3, "calls": 1, "check": 3, "error": 3, "budget": 3}
 MAX_TURNS = 50
 MAX_TURN_LINES = 10
 MAX_WIDTH = 100
@@ -26,6 +26,8 @@ Line = tuple[str, Mapping[str, bool]]
 _RED: Mapping[str, bool] = {"red": True}
 _BOLD: Mapping[str, bool] = {"bold": True, "red": True}
 _PLAIN: Mapping[str, bool] = {}
+_LABELS = {"failed": "check", "error": "error", "passed": "budget"}
+"""Label of the reason, by the episode's outcome: one that passed is over budget."""
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ def render_failure_blocks(
         details = record.get("failure")
         if details is None:
             continue
-        # One scenario's failed assertions are its own; an error is often everybody's.
+        # One scenario's failed assertions are its own; an error or a budget is often everybody's.
         scope = record["scenario_id"] if record["outcome"] == "failed" else ""
         key = (record["outcome"], scope, details["cause"])
         groups.setdefault(key, _Group()).records.append(record)
@@ -81,16 +83,15 @@ def _render_block(
     example = group.example
     details = example["failure"]
     yield _render_title(group, sizes, width), _BOLD
-    is_error = example["outcome"] == "error"
+    label = _LABELS[example["outcome"]]
     if details["answer"] is not None:
         yield from _render_part("user", details["user"], width)
         for number, call in enumerate(details["calls"]):
             yield from _render_part("" if number else "calls", call, width)
         if details["more_calls"]:
             yield from _render_part("", f"and {details['more_calls']} more calls", width)
-        mark = "" if is_error else "✗"
+        mark = "✗" if label == "check" else ""
         yield from _render_part("assistant", details["answer"] or "(no text)", width, mark)
-    label = "error" if is_error else "check"
     parts = [part for part in (details["check"], details["reason"]) if part]
     for number, text in enumerate(parts or ["no reason given"]):
         yield from _render_part("" if number else label, text, width, most=MAX_LINES[label])
@@ -115,12 +116,16 @@ def _render_title(group: _Group, sizes: Mapping[tuple[str, str], int], width: in
     name = scenarios[0]
     size, count = sizes[name], len(group.records)
     if len(scenarios) > 1:
-        parts = [pluralize(len(scenarios), "scenario"), pluralize(count, "episode"), "same error"]
+        same = "over the same budget" if example["outcome"] == "passed" else "same error"
+        parts = [pluralize(len(scenarios), "scenario"), pluralize(count, "episode"), same]
     else:
         parts = [f"{name[0]} (agent {name[1]})" if name[1] else name[0]]
         if size > 1:
             rest = ", the shortest" if count > 1 else ""
-            parts.append(f"{count} of {size} iterations {'fails' if count == 1 else 'fail'}")
+            verb = "fails" if count == 1 else "fail"
+            if example["outcome"] == "passed":
+                verb = "over budget"
+            parts.append(f"{count} of {size} iterations {verb}")
             parts.append(f"iteration {example['key'][2]}{rest}")
     title = make_printable(f"── {' · '.join(parts)} ")
     return title + "─" * max(0, width - len(title))

@@ -61,6 +61,63 @@ def test_repeated_failure_is_shown_once_and_junit_keeps_both(suite, pytester):
     assert (pytester.path / "junit.xml").read_text().count("It is lost.") >= 2
 
 
+OVER_BUDGET = """
+import pytest
+
+def order(number):
+    mark = pytest.mark.episode(f"status-{number}", iterations=2, budgets={"tool_calls": 1})
+    return pytest.param(number, marks=mark)
+
+@pytest.mark.parametrize("order", [order(70), order(80)])
+def test_over(episode, order):
+    with episode.turn("Where is it?") as turn:
+        for call in range(order // 10 - 5):
+            turn.tool_call("search_orders", {"id": order})
+        turn.reply("Sent.")
+    assert episode.turns
+
+@pytest.mark.episode("slow", budgets={"tool_calls": {"limit": 1, "hard": False}})
+def test_soft(episode):
+    with episode.turn("Where is it?") as turn:
+        turn.tool_call("a")
+        turn.tool_call("b")
+        turn.reply("Sent.")
+    assert episode.turns
+"""
+
+
+def test_episodes_over_the_same_budget_are_one_block(suite, workers):
+    suite.write(OVER_BUDGET)
+
+    ran = suite.run(workers)
+
+    lines = ran.result.outlines
+    starts = [n for n, line in enumerate(lines) if line.startswith("── ")]
+    assert len(starts) == 1
+    block = lines[starts[0] : starts[0] + 8]
+    assert block[0].startswith("── 2 scenarios · 4 episodes · over the same budget ──")
+    assert block[1:] == [
+        "  user       Where is it?",
+        "  calls      search_orders(id=70)",
+        "             search_orders(id=70)",
+        "  assistant  Sent.",
+        "  budget     tool_calls: 2, limit 1 (hard)",
+        "             test_suite.py:7",
+        "  again      agent-eval run test_suite.py --scenario status-70 --iterations 1",
+    ]
+
+
+def test_repeated_overrun_is_shown_once(suite, pytester):
+    suite.write(OVER_BUDGET)
+
+    shown = pytester.runpytest_inprocess("-k", "test_over and 70", "-p", "no:randomly").stdout
+
+    shown.fnmatch_lines(["the same failure as test_suite.py::test_over[[]70-1-of-2]"])
+    shown.fnmatch_lines(
+        ["── status-70 · 2 of 2 iterations over budget · iteration 1, the shortest *"]
+    )
+
+
 def test_frames_of_this_package_are_left_out(suite, pytester):
     suite.write(SUITE)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.episode import Assertion, Episode, describe_violation
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
 from ci_agent_eval.contract.wording import replace_varying_parts, shorten_text, split_place
 
@@ -20,13 +20,20 @@ FailureDetails = Mapping[str, Any]
 
 
 def build_failure_details(episode: Episode) -> FailureDetails | None:
-    """Return the details of an episode that failed or ended in an error, else None."""
-    if episode.outcome not in {"failed", "error"}:
+    """Return the details of an episode that failed its test, else None.
+
+    It failed, ended in an error, or passed over a hard budget.
+    """
+    overruns = [describe_violation(found) for found in episode.violations if found.hard]
+    is_over = episode.outcome == "passed" and bool(overruns)
+    if not is_over and episode.outcome not in {"failed", "error"}:
         return None
     failed = next(iter(episode.failed_assertions), None)
     name, reason, place = "", episode.reason or "", ""
     if failed is not None:
         name, reason, place = failed.name, failed.reason or "", _format_place(failed)
+    elif is_over:
+        reason = "; ".join(overruns)
     else:
         reason, file, line = split_place(reason)
         place = f"{file}:{line}" if file else ""
