@@ -43,7 +43,7 @@ def find_pairs(
         [_key(one) for one in group.scenarios[:MOST_TRIED]]
         for group in group_failures(report)[:MOST_CAUSES]
     ]
-    over = [_item_key(item) for item in report.judged_scenarios() if _is_over_budget(item)]
+    over = [_item_key(item) for item in report.judged_scenarios() if item.is_over_budget]
     groups += [[key] for key in over[:MOST_CAUSES]]
     items = {_item_key(item): item for item in report.judged_scenarios()}
     wanted = {key: items[key] for group in groups for key in group}
@@ -62,10 +62,6 @@ def _key(one: AffectedScenario) -> ScenarioKey:
 
 def _item_key(item: JudgedScenario) -> ScenarioKey:
     return item.scenario.scenario_id, item.scenario.agent
-
-
-def _is_over_budget(item: JudgedScenario) -> bool:
-    return any(one.violation.hard for one in item.scenario.violations)
 
 
 def _read_conversations(

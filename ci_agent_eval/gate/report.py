@@ -58,6 +58,11 @@ class JudgedScenario:
         """Whether it is an evaluation that does not gate."""
         return self.scenario.mode == "evaluation" and self.judgement.gate == "advisory"
 
+    @property
+    def is_over_budget(self) -> bool:
+        """Whether it exceeds a hard budget."""
+        return any(one.violation.hard for one in self.scenario.violations)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from ci_agent_eval.contract.columns import count_columns, wrap_columns
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.contract.wording import make_printable, one_line, pluralize
 from ci_agent_eval.pytest_plugin.episodes.failure_details import format_call
@@ -128,7 +128,7 @@ def _render_title(group: _Group, sizes: Mapping[tuple[str, str], int], width: in
             parts.append(f"{count} of {size} iterations {verb}")
             parts.append(f"iteration {example['key'][2]}{rest}")
     title = make_printable(f"── {' · '.join(parts)} ")
-    return title + "─" * max(0, width - len(title))
+    return title + "─" * max(0, width - count_columns(title))
 
 
 def _render_part(
@@ -137,7 +137,7 @@ def _render_part(
     """Yield a label and its text, wrapped and cut to a number of lines, by default the label's."""
     room = max(width - _LABEL - 2, 20)
     # Each line: wrapping may have moved a workflow command to the start of one.
-    lines = [make_printable(line) for line in textwrap.wrap(one_line(text), room)] or [""]
+    lines = [make_printable(line) for line in wrap_columns(one_line(text), room)]
     most = most or MAX_LINES.get(label, 1)
     if len(lines) > most:
         left = len(" ".join(lines[most:]))

@@ -82,10 +82,7 @@ def _list_unknown(report: Report) -> Iterator[Phrase]:
     if unjudged := list_unjudged(report):
         judged = sum(1 for item in report.judged_scenarios() if not item.only_measures)
         scenarios = count_noun(judged, "scenario")
-        did = "it" if len(unjudged) == 1 else "they"
-        what = "" if report.comparison is None else "what this change did to the agent in "
-        part = f"{format_count(len(unjudged))} of {scenarios}"
-        yield (f"{what}{part}, because {did} did not run to an end",)
+        yield (f"{format_count(len(unjudged))} of {scenarios} did not run to an end",)
     if isinstance(report.comparison, Comparison):
         apart = report.comparison.filter_by_change("not_comparable")
         if apart:

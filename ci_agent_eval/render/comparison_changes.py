@@ -101,6 +101,9 @@ class ComparisonChanges:
         self._report = report
         self._found = found
         self._is_broken = is_broken(report)
+        self._over_budget = {
+            get_key(item.scenario) for item in report.judged_scenarios() if item.is_over_budget
+        }
         self._compared = [
             s for s in found.scenarios if s.before is not None and s.after is not None
         ]
@@ -239,8 +242,8 @@ class ComparisonChanges:
         known = [one for one in self._compared if one.behaviour is not None]
         other = [one for one in known if _makes_other_calls(one)]
         listed = [one for one in other if _key(one) not in silent]
-        passing = [one for one in listed if one.after is not None and one.after.passing]
-        failing = [one for one in listed if one.after is None or not one.after.passing]
+        passing = [one for one in listed if self._passes(one)]
+        failing = [one for one in listed if not self._passes(one)]
         if failing:
             yield ("the tool calls in ", *_join_names(failing))
         if passing:
@@ -253,6 +256,10 @@ class ComparisonChanges:
             if changed:
                 yield ("the answer in ", *self._name_or_count(changed))
         yield from self._describe_reach(known, changed)
+
+    def _passes(self, scenario: ScenarioComparison) -> bool:
+        after = scenario.after
+        return after is not None and bool(after.passing) and _key(scenario) not in self._over_budget
 
     def _find_failing(self) -> set[ScenarioKey]:
         """Return the compared scenarios that fail now and passed before."""

@@ -51,6 +51,16 @@ class FindingRow:
         return self.finding.where
 
     @property
+    def has_traceback(self) -> bool:
+        """Whether it is a collection error with pytest's output."""
+        return self.finding.kind == "collection_error" and "\n" in self.sentence.strip()
+
+    @property
+    def error(self) -> str:
+        """The last line, which has the exception of pytest's output."""
+        return self.sentence.strip().rpartition("\n")[2].removeprefix("E   ").strip()
+
+    @property
     def gates(self) -> bool:
         """Whether it gates."""
         return self.finding.blocking

@@ -112,6 +112,22 @@ def test_a_suite_that_cannot_be_collected_fails_and_says_so(agent_eval, tmp_path
     assert "collection_error" in kinds
 
 
+def test_collection_errors_are_one_block_for_each_error(agent_eval, tmp_path):
+    (tmp_path / "desk").mkdir()
+    for name in ("test_one.py", "desk/test_two.py"):
+        (tmp_path / name).write_text("import nothing_of_that_name\n")
+    (tmp_path / "test_syntax.py").write_text("def (:\n")
+    done = agent_eval("run", "test_one.py", "desk", "test_syntax.py")
+    blocks = [line for line in done.stdout.splitlines() if line.startswith("── ")]
+    missing = "ModuleNotFoundError: No module named 'nothing_of_that_name'"
+    one, several = (line for line in blocks if "collection" in line)
+    assert one.startswith("── collection error in test_syntax.py: SyntaxError: invalid syntax ─")
+    assert several.startswith("── 2 collection errors: ModuleNotFoundError: No module named")
+    assert done.stdout.count(f"E   {missing}") == 3  # pytest names it for each file
+    assert "Install nothing_of_that_name where the suite runs" in done.stdout
+    assert "\n  desk/test_two.py, test_one.py\n" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ci_agent_eval.contract.columns import count_columns
+
 SUITE = """
 import pytest
 
@@ -59,6 +61,23 @@ def test_repeated_failure_is_shown_once_and_junit_keeps_both(suite, pytester):
     result.stdout.fnmatch_lines(["the same failure as test_suite.py::test_status[[]1-of-2]"])
     assert result.stdout.str().count("> *assert") <= 1
     assert (pytester.path / "junit.xml").read_text().count("It is lost.") >= 2
+
+
+def test_wide_characters_take_two_columns(suite, pytester):
+    suite.write("""
+import pytest
+
+@pytest.mark.episode("返品")
+def test_returns(episode):
+    with episode.turn("返品できますか") as turn:
+        turn.reply("返品は三十日以内に限ります。" * 20)
+    episode.check("期限", False)
+""")
+    lines = pytester.runpytest_inprocess().outlines
+    start = next(n for n, line in enumerate(lines) if line.startswith("── 返品 ──"))
+    assert count_columns(lines[start]) == 80
+    answer = [line for line in lines[start:] if "限ります" in line]
+    assert [count_columns(line) for line in answer] == [79, 79, 79]
 
 
 OVER_BUDGET = """

@@ -16,7 +16,7 @@ import pytest
 
 from ci_agent_eval.contract.results import CollectionError, CollectionSkip, Session
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.episodes.endings import shorten_message
+from ci_agent_eval.pytest_plugin.episodes.endings import MAX_CHARACTERS, MAX_LINES, shorten_message
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.redaction import Redactor
 
@@ -57,7 +57,7 @@ class CollectionOutcome:
         clean = self._redactor.text
         return {
             "collection_errors": tuple(
-                CollectionError(nodeid=nodeid, message=shorten_message(clean(text)))
+                CollectionError(nodeid=nodeid, message=_shorten_traceback(clean(text)))
                 for nodeid, text in sorted(self.errors.items())
             ),
             "collection_skips": tuple(
@@ -65,6 +65,14 @@ class CollectionOutcome:
                 for file, reason in sorted(self._skips.items())
             ),
         }
+
+
+def _shorten_traceback(text: str) -> str:
+    """Return the end of a traceback, which names the error."""
+    lines = text.rstrip().splitlines()[-MAX_LINES:]
+    while len(lines) > 1 and sum(map(len, lines)) + len(lines) > MAX_CHARACTERS:
+        del lines[0]
+    return shorten_message("\n".join(lines))
 
 
 def _get_skip_reason(report: pytest.CollectReport) -> str:

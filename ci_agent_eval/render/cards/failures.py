@@ -213,7 +213,7 @@ class _FailureCard:
         for rename in found.tool_renames if isinstance(found, Comparison) else ():
             if rename.before in self._group.first.cause.name:
                 return ("If the new name is intended, change it in the checks.",)
-        return _advise_on_module(self._group.first.cause.sentence)
+        return advise_on_module(self._group.first.cause.sentence)
 
 
 def describe_required_passes(judgement: Judgement) -> str:
@@ -254,7 +254,7 @@ def build_error_cards(facts: CardFacts) -> Iterator[CauseCard]:
         body: list[CardBlock] = []
         if len(group.first.cause.sentence) > CHECK_LIMIT:
             body.append(ParagraphBlock((Quoted(group.first.cause.sentence, SENTENCE_LIMIT),)))
-        if advice := _advise_on_module(group.first.cause.sentence):
+        if advice := advise_on_module(group.first.cause.sentence):
             body.append(ParagraphBlock(advice))
         body += [names] if size > 1 else []
         summary = join_phrases([head, (quoted,), links], " · ")
@@ -263,9 +263,17 @@ def build_error_cards(facts: CardFacts) -> Iterator[CauseCard]:
 
 
 def build_test_cards(facts: CardFacts) -> Iterator[CauseCard]:
-    """Yield a card for each cause of failed tests that are no episodes."""
+    """Yield a card for each cause of failed tests that are no episodes.
+
+    pytest's JUnit repeats each collection error as a test; a finding has it already.
+    """
     cases: dict[str, list[int]] = {}
-    failing = facts.report.summary.tests.failing
+    shown = {_name_as_test(row.where) for row in facts.findings.shown if row.has_traceback}
+    failing = [
+        case
+        for case in facts.report.summary.tests.failing
+        if case.message != _NOT_COLLECTED or case.title not in shown
+    ]
     for at, case in enumerate(failing):
         key = replace_varying_parts(case.message or "")
         cases.setdefault(key or f"\n{at}", []).append(at)
@@ -286,14 +294,26 @@ def build_test_cards(facts: CardFacts) -> Iterator[CauseCard]:
         if len(members) > 1:
             titles = (failing[at].title for at in members)
             body.append(NamesBlock(sorted(titles, key=build_natural_key)))
-        shown = CardExample(first.title, facts.links.place(first.file, first.line), "", message)
-        yield CauseCard("gates", join_phrases(parts, " · "), body, example=shown)
+        shown_test = CardExample(
+            first.title, facts.links.place(first.file, first.line), "", message
+        )
+        yield CauseCard("gates", join_phrases(parts, " · "), body, example=shown_test)
+
+
+_NOT_COLLECTED = "collection failure"
+"""The message of pytest's JUnit for a collection error."""
+
+
+def _name_as_test(nodeid: str) -> str:
+    """Return the title that pytest's JUnit gives to a file or class it could not collect."""
+    return nodeid.replace("/", ".").replace(".py::", "::").removesuffix(".py")
 
 
 _MISSING_MODULE = re.compile(r"No module named '([^']{1,100})'")
 
 
-def _advise_on_module(message: str) -> Phrase:
+def advise_on_module(message: str) -> Phrase:
+    """Return the advice to install a module that an error misses; empty: it misses none."""
     found = _MISSING_MODULE.search(message)
     if found is None:
         return ()

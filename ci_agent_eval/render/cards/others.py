@@ -12,12 +12,15 @@ from ci_agent_eval.analysis.failure_causes import (
 )
 from ci_agent_eval.gate import Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render.cards.failures import advise_on_module
 from ci_agent_eval.render.cards.model import (
     SENTENCE_LIMIT,
     CardBlock,
     CardFacts,
     CauseCard,
     ListBlock,
+    NamesBlock,
+    OutputBlock,
     ParagraphBlock,
 )
 from ci_agent_eval.render.findings import FindingRow, FindingRows
@@ -103,9 +106,10 @@ def build_skipped_cards(facts: CardFacts) -> Iterator[CauseCard]:
 
 
 def build_finding_cards(findings: FindingRows) -> Iterator[CauseCard]:
-    """Yield a card of the gating findings about the result files, and one of the others."""
+    """Yield cards of collection errors, of the other gating findings, and of the rest."""
+    yield from _build_collection_cards([row for row in findings.shown if row.has_traceback])
     for gates in (True, False):
-        rows = [row for row in findings.shown if row.gates is gates]
+        rows = [row for row in findings.shown if row.gates is gates and not row.has_traceback]
         if not rows:
             continue
         body: list[CardBlock] = []
@@ -117,6 +121,23 @@ def build_finding_cards(findings: FindingRows) -> Iterator[CauseCard]:
             body.append(ParagraphBlock((f"{findings.summary}:",)))
             body.append(ListBlock([_write_finding(row) for row in findings.consequences]))
         yield CauseCard("gates" if gates else "warns", _summarize_findings(rows), body)
+
+
+def _build_collection_cards(rows: Sequence[FindingRow]) -> Iterator[CauseCard]:
+    """Yield a card for each error with which pytest could not collect files."""
+    groups: dict[str, list[FindingRow]] = {}
+    for row in rows:
+        groups.setdefault(row.error, []).append(row)
+    for error, group in groups.items():
+        name: Phrase = (group[0].name, " in ", Quoted(group[0].where), ": ")
+        if len(group) > 1:
+            name = (Strong(count_noun(len(group), "collection error")), ": ")
+        body: list[CardBlock] = [OutputBlock(group[0].sentence)]
+        if advice := advise_on_module(error):
+            body.append(ParagraphBlock(advice))
+        if len(group) > 1:
+            body.append(NamesBlock([row.where for row in group]))
+        yield CauseCard("gates", (*name, Quoted(error, CHECK_LIMIT)), body)
 
 
 def _summarize_findings(rows: Sequence[FindingRow]) -> Phrase:

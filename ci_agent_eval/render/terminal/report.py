@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.analysis.failure_causes import CauseRole
+from ci_agent_eval.contract.columns import count_columns, wrap_columns
 from ci_agent_eval.contract.wording import without_commands
 from ci_agent_eval.render.cards.model import (
     SENTENCE_LIMIT,
@@ -32,7 +33,6 @@ from ci_agent_eval.render.terminal.layout import (
     RED,
     YELLOW,
     TerminalStyle,
-    wrap_text,
 )
 
 MIN_WIDTH = 40
@@ -60,7 +60,7 @@ _LABELS: dict[ChangeKind, tuple[str, str]] = {
 
 
 def render_terminal(view: ReportView, *, color: bool, width: int) -> str:
-    """Return the report as lines of about `width` characters; colour adds nothing but colour."""
+    """Return the report as lines of about `width` columns; colour adds nothing but colour."""
     style = TerminalStyle(min(max(width, MIN_WIDTH), MAX_WIDTH), color)
     blocks = ["\n".join(block) for block in _list_blocks(view.cards, style)]
     blocks.append("\n".join(_list_verdict(view, style)))
@@ -81,9 +81,9 @@ def _list_blocks(cards: Sequence[CauseCard], style: TerminalStyle) -> Iterator[S
 def _render_card(card: CauseCard, style: TerminalStyle) -> Iterator[str]:
     code = f"{BOLD};{_CARD_CODES[card.role]}"
     word = "warning: " if card.role == "warns" else ""
-    title = wrap_text(f"── {word}{get_phrase_text(card.summary)}", style.width, "   ")
+    title = wrap_columns(f"── {word}{get_phrase_text(card.summary)}", style.width, "   ")
     if len(title) == 1:
-        title = [f"{title[0]} {'─' * (style.width - len(title[0]) - 1)}".rstrip()]
+        title = [f"{title[0]} {'─' * (style.width - count_columns(title[0]) - 1)}".rstrip()]
     yield from (style.paint(line, code) for line in title)
     for block in card.body:
         yield from _render_block(block, style)
@@ -112,15 +112,15 @@ def _render_diff(lines: Sequence[str], style: TerminalStyle) -> Iterator[str]:
     """Yield the lines of a diff, before in red and now in green, long ones wrapped."""
     for line in lines:
         if line.startswith("@@"):
-            yield from (style.paint(f"  {one}", DIM) for one in wrap_text(line, style.width - 2))
+            yield from (style.paint(f"  {one}", DIM) for one in wrap_columns(line, style.width - 2))
             continue
         mark = line[:1] if line[:1] in _DIFF_CODES else " "
-        for text in wrap_text(f"  {mark} {line[1:].removeprefix(' ')}", style.width, "    "):
+        for text in wrap_columns(f"  {mark} {line[1:].removeprefix(' ')}", style.width, "    "):
             yield style.paint(text, _DIFF_CODES[mark]) if mark != " " else text
 
 
 def _indent(texts: Sequence[str], style: TerminalStyle) -> Sequence[str]:
-    lines = (line for text in texts for line in wrap_text(text, style.width - 2))
+    lines = (line for text in texts for line in wrap_columns(text, style.width - 2))
     return [f"  {line}".rstrip() for line in lines]
 
 
@@ -152,7 +152,7 @@ def _render_example(card: CauseCard, example: CardExample, style: TerminalStyle)
     for label, text in parts.items():
         if text and text not in shown:
             indent = " " * (_LABEL_WIDTH + 2)
-            yield from wrap_text(f"  {label:<{_LABEL_WIDTH}}{text}", style.width, indent)
+            yield from wrap_columns(f"  {label:<{_LABEL_WIDTH}}{text}", style.width, indent)
     if example.command:  # on one line, so that it can be copied
         yield f"  {'again':<{_LABEL_WIDTH}}{example.command}"
 
@@ -160,7 +160,7 @@ def _render_example(card: CauseCard, example: CardExample, style: TerminalStyle)
 def _list_verdict(view: ReportView, style: TerminalStyle) -> Iterator[str]:
     """Yield the verdict, the lists of changes, and the counts."""
     yield "═" * style.width
-    for line in wrap_text(view.headline, style.width):
+    for line in wrap_columns(view.headline, style.width):
         yield style.paint(line, f"{BOLD};{GREEN if view.has_passed else RED}")
     for change in view.changes:
         label, code = _LABELS[change.kind]
@@ -168,12 +168,12 @@ def _list_verdict(view: ReportView, style: TerminalStyle) -> Iterator[str]:
     for label, names in _list_apart(view):
         text = ", ".join(_count_rest([escape_terminal(name, 60) for name in names], MOST_NAMES))
         yield from _render_change(label, YELLOW, text, style)
-    yield from wrap_text(" · ".join(_list_ending(view)), style.width)
+    yield from wrap_columns(" · ".join(_list_ending(view)), style.width)
 
 
 def _render_change(label: str, code: str, text: str, style: TerminalStyle) -> Iterator[str]:
-    head = f"{label:<{max(_LABEL_WIDTH, len(label) + 2)}}"
-    first, *others = wrap_text(head + text, style.width, " " * len(head))
+    head = f"{label:<{_LABEL_WIDTH}}" if len(label) < _LABEL_WIDTH else f"{label}: "
+    first, *others = wrap_columns(head + text, style.width, " " * _LABEL_WIDTH)
     yield style.paint(label, code) + first[len(label) :]
     yield from others
 

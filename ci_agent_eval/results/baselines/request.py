@@ -50,7 +50,7 @@ BaselineSource = Callable[[BaselineRequest], FoundBaseline]
 def build_unreadable_baseline(where: str, message: str) -> FoundBaseline:
     """Build the result for a baseline that exists, or should, and cannot be read."""
     finding = Finding("baseline", where, message)
-    return FoundBaseline(NoBaseline("it cannot be read"), (finding,))
+    return FoundBaseline(NoBaseline("the baseline cannot be read"), (finding,))
 
 
 def build_missing_baseline(reason: str) -> FoundBaseline:

@@ -74,7 +74,9 @@ def load_baseline_runs(
             commit = next(iter(commits)) if len(commits) == 1 else None
             loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites, samples))
     if any(finding.blocking for finding in findings):
-        return FoundBaseline(NoBaseline("it cannot be read"), tuple(sorted(set(findings))))
+        return FoundBaseline(
+            NoBaseline("the baseline cannot be read"), tuple(sorted(set(findings)))
+        )
     if not loaded:
         return build_missing_baseline(f"{label} holds no episode")
     return FoundBaseline(

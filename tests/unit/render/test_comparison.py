@@ -387,7 +387,7 @@ def test_a_quarantine_that_is_over_names_the_budget_that_is_exceeded():
     )
     assert "❌ `refund` tool calls 6 (limit 4)" in comment(built)
     assert "`refund` 1/1 until 2026-01-31, over: it gates again (`payments`)" in comment(built)
-    assert "Quarantine  refund until 2026-01-31, over: it gates again\n" in terminal(built)
+    assert "Quarantine refund until 2026-01-31, over: it gates again\n" in terminal(built)
 
 
 @pytest.mark.parametrize(

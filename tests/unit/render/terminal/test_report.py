@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_agent_eval.contract.columns import count_columns
 from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
@@ -41,6 +42,17 @@ def test_lines_keep_the_width(width):
     # A command stays on one line, so that it can be copied.
     lines = [line for line in text.splitlines() if not line.startswith("  again ")]
     assert max(map(len, lines)) <= max(width, 46)
+
+
+def test_wide_characters_take_two_columns():
+    answer = "返品は三十日以内に限ります。" * 20
+    check = failed_assertion("期限を伝える", reason=answer)
+    text = render_terminal(
+        build_report_view(report(failing(assertions=[check]))), color=False, width=60
+    )
+    shown = [line for line in text.splitlines() if "限" in line]
+    assert len(shown) > 2
+    assert max(map(count_columns, shown)) in {59, 60}
 
 
 @pytest.mark.parametrize("name", REPORTS)
