@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +18,8 @@ from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 
 MAX_WORD = 200
 """Characters of a name in a command; a longer one would not be copied as a whole."""
+_FILE_NAME = re.compile(r"\.\w+$")
+"""The end of a test's file. Ids of imported results begin with a tool: `promptfoo[gpt-5.1]`."""
 ACCEPTED_DAYS = 30
 """Days until a proposed acknowledgement expires; a date would differ in every report."""
 
@@ -36,12 +39,16 @@ def list_commands(report: Report) -> Iterator[str]:
 
 
 def build_run_command(scenario: ScenarioSummary, folder: str = "") -> str:
-    """Return the command that runs a scenario as often as it ran; empty: its name is too long.
+    """Return the command that runs a scenario as often as it ran.
 
-    A file outside of the repository, or one that reads like an option, is left out. `folder` is the
-    path from the reader's working folder to that of the files.
+    Empty: its name is too long, or another tool ran it. A file outside of the repository, or one
+    that reads like an option, is left out. `folder` is the path from the reader's working folder to
+    that of the files.
     """
-    file = repository_path(scenario.file or (scenario.nodeid or "").partition("::")[0])
+    test = (scenario.nodeid or "").partition("::")[0]
+    if not scenario.file and test and not _FILE_NAME.search(test):
+        return ""
+    file = repository_path(scenario.file or test)
     paths = [posixpath.join(folder, file)] if file and not file.startswith("-") else []
     words = ["agent-eval", "run", *paths, "--scenario", scenario.scenario_id]
     if scenario.tally.ran > 1:

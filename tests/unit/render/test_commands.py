@@ -48,6 +48,19 @@ def test_only_a_file_of_the_repository_is_part_of_the_command(file, shown):
     assert commands == [f"agent-eval run {shown}--scenario tone --iterations 10"]
 
 
+@pytest.mark.parametrize("nodeid", ["ragas", "promptfoo[gpt-5.1]", "inspect_ai::desk[gpt-5.1]"])
+def test_a_scenario_of_another_tool_has_no_command(nodeid):
+    fields = {"file": None, "nodeid": nodeid}
+    _, commands = compare(runs(failing, **fields), runs(episode, **fields))
+    assert commands == []
+
+
+def test_a_scenario_without_a_file_is_run_by_its_test():
+    fields = {"file": None, "nodeid": "tests/test_tone.py::test_tone"}
+    _, commands = compare(runs(failing, **fields), runs(episode, **fields))
+    assert commands == ["agent-eval run tests/test_tone.py --scenario tone --iterations 10"]
+
+
 def test_what_fails_by_itself_too_cannot():
     _, commands = compare(runs(failing), runs(episode))
     assert commands == ["agent-eval run tests/test_refunds.py --scenario tone --iterations 10"]
