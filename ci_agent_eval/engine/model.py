@@ -8,10 +8,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from pydantic_ai import RunContext
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, StreamedResponse, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider as ModelProvider
@@ -63,31 +62,17 @@ class ObservedModel(WrapperModel):
         self._observe = observe
         self._clock = clock
 
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
+    async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Send the request and observe the response."""
         started = self._clock()
-        request = super().request(messages, model_settings, model_request_parameters)
-        response = await observe_request(request, self._clock)
+        response = await observe_request(super().request(*args, **kwargs), self._clock)
         self._observe(response, convert_to_ms(self._clock() - started))
         return response
 
     @asynccontextmanager
-    async def request_stream(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-        run_context: RunContext[Any] | None = None,
-    ) -> AsyncGenerator[StreamedResponse]:
+    async def request_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamedResponse]:
         """Stream the response, which is not observed; it is no model call of the episode."""
-        opened = super().request_stream(
-            messages, model_settings, model_request_parameters, run_context
-        )
+        opened = super().request_stream(*args, **kwargs)
         async with AsyncExitStack() as stack:
             with suspend_recording():  # the code that reads the stream makes its own calls
                 stream = await stack.enter_async_context(opened)

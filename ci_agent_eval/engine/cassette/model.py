@@ -52,14 +52,9 @@ class UnbuiltModel(Model):
         """The provider's name."""
         return self._system
 
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
+    async def request(self, *args: object, **kwargs: object) -> ModelResponse:
         """Raise CassetteMissError."""
-        del messages, model_settings, model_request_parameters
+        del args, kwargs
         raise CassetteMissError(_describe_live_call("request"))
 
 
@@ -150,15 +145,10 @@ class CassetteModel(WrapperModel):
             response, model_request_parameters=model_request_parameters, replay_events=True
         )
 
-    async def count_tokens(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> RequestUsage:
+    async def count_tokens(self, *args: Any, **kwargs: Any) -> RequestUsage:
         """Count tokens with the model; refused in replay."""
         self._refuse_in_replay("count_tokens")
-        return await super().count_tokens(messages, model_settings, model_request_parameters)
+        return await super().count_tokens(*args, **kwargs)
 
     async def compact_messages(
         self, request_context: ModelRequestContext, *, instructions: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         AgentResult,
         EngineSession,
         RunLimits,
-        SteeringSettings,
     )
     from ci_agent_eval.engine.cassette import CassetteSession, CassetteStore
     from ci_agent_eval.engine.judge_models import JudgeModels
@@ -197,18 +196,16 @@ class RecordedRuns:
         agent: object,
         prompt: str,
         *,
-        messages: Sequence[Any] | None = None,
-        max_turns: int | None = None,
-        timeout_s: float | None = 60.0,
         raises: bool = True,
-        steering: SteeringSettings | None = None,
         allowed_stops: str | Collection[str] = (),
+        **run_options: Any,
     ) -> AgentResult:
         """Run an agent and record its turns in the episode, within the episode's hard budgets.
 
-        Works as `ci_agent_eval.engine.aitest_run`; a run that ends with an infrastructure error
-        raises AgentRunError, unless `raises` is False. A run that ends without an answer fails the
-        episode, unless `allowed_stops` or the marker's argument names its stop reason.
+        The other arguments are those of `AgentRunner`, as `ci_agent_eval.engine.aitest_run` takes
+        them. A run that ends with an infrastructure error raises AgentRunError, unless `raises` is
+        False. A run that ends without an answer fails the episode, unless `allowed_stops` or the
+        marker's argument names its stop reason.
         """
         from ci_agent_eval.contract.fields import validate_value  # noqa: PLC0415 - as above
         from ci_agent_eval.contract.stops import AllowedStops  # noqa: PLC0415 - as above
@@ -225,17 +222,14 @@ class RecordedRuns:
             agent,
             prompt,
             session=self.engine,
-            messages=messages,
-            max_turns=max_turns,
-            timeout_s=timeout_s,
             limits=self._compute_limits(),
             episode_id=self.episode_id,
             observer=self._record,
-            steering=steering,
             allowed_stops={
                 *validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops),
                 *marker_stops,
             },
+            **run_options,
         )
         if raises and result.outcome == "error":
             raise AgentRunError(result)
