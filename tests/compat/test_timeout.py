@@ -28,7 +28,7 @@ def test_slow(episode):
 @pytest.mark.timeout(100)
 async def test_slow_async(episode):
     end_timer()
-    await asyncio.sleep(30)
+    await asyncio.Event().wait()
 
 @pytest.mark.timeout(200)
 @pytest.mark.episode(iterations=2)

@@ -47,7 +47,7 @@ def test_answers_from_a_cassette_count_as_they_do_in_the_report(suite):
 
 
 def test_episodes_side_by_side_are_ended_together_each_with_what_it_has(suite, workers):
-    tests = EPISODES.replace("sleep(0.01)", "sleep(3600)")
+    tests = EPISODES.replace("sleep(0.01)", "Event().wait()")
     with asking(suite, tests):
         ran = suite.run("--total-tokens=300", "--episode-concurrency=3", workers)
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED

@@ -23,7 +23,7 @@ EPISODES = """
 async def test_waits(aitest_run, number):
     await aitest_run(agent, f"question {number}")
     Path("late").touch()
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 """
 
 
@@ -83,7 +83,7 @@ def own():
 async def test_waits(episode, module, own):
     Path("late").touch()
     try:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
     finally:
         await asyncio.sleep(0)
         Path("test").touch()
@@ -109,7 +109,7 @@ def test_nothing_is_left_behind_after_ctrl_c(suite, tmp_path):
 async def test_waits(aitest_run, number):
     await aitest_run(agent, f"question {number}")
     Path(f"asked-{number}").touch()
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 """
     with asking(suite, tests):
         environ = {**os.environ, "TMPDIR": str(tmp_path)}

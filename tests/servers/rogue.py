@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 TOOL = {"name": "act", "description": "Act.", "inputSchema": {"type": "object"}}
@@ -90,7 +89,7 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     serve(mode)
     while mode == "stubborn":
-        time.sleep(1000)
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 
@@ -30,10 +29,10 @@ def main(words: list[str]) -> int:
                 os.setsid()
             print(os.getpid(), flush=True)
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            time.sleep(1000)
+            signal.pause()
         case ["leave"]:
             if (child := os.fork()) == 0:
-                time.sleep(1000)
+                signal.pause()
             print(child)
     return 0
 

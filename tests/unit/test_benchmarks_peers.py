@@ -255,7 +255,7 @@ def test_a_sample_adds_up_the_memory_of_all_processes():
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 def test_a_tree_that_does_not_end_is_ended(tmp_path):
     out = tmp_path / "taken.json"
-    sleeper = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    sleeper = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import signal; signal.pause()'])"
     command = [sys.executable, "-I", tree.__file__, str(out), "1", sys.executable, "-c", sleeper]
     subprocess.run(command, check=True)
 

@@ -68,7 +68,7 @@ def test_a_program_gets_the_environment_it_is_given(monkeypatch):
             "prog ended with exit code 1; its stderr ends with: no luck",
         ),
         ("print('hello')", "wrote a line 1 that cannot be read: it is no JSON"),
-        ("print('x' * 10_000)\nimport time; time.sleep(60)", "wrote more than 5000 bytes"),
+        ("print('x' * 10_000)\nimport signal; signal.pause()", "wrote more than 5000 bytes"),
         ("while True: print('{}' * 5000, flush=True)", "wrote more than 5000 bytes"),
     ],
 )
@@ -109,10 +109,10 @@ def test_a_program_that_does_not_read_a_long_prompt_still_answers():
 
 
 HANGS = """
-import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+import signal, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 print('{"type": "text", "text": "%d"}' % child.pid, flush=True)
-time.sleep(600)
+signal.pause()
 """
 
 
@@ -132,7 +132,7 @@ def test_a_program_that_hangs_is_gone_with_its_children_and_keeps_what_it_said()
 
 def test_a_child_that_outlives_a_program_is_gone_as_well():
     silent = "Popen(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, args="
-    result = run_agent(python(HANGS.rsplit("time.sleep", 1)[0].replace("Popen(", silent)))
+    result = run_agent(python(HANGS.rsplit("signal.pause", 1)[0].replace("Popen(", silent)))
     assert result.stop_reason == "completed"
     assert not is_alive(int(result.final_response))
 

@@ -16,7 +16,7 @@ class Echo:
 class AsyncEcho:
     async def respond(self, message):
         if message == "hang":
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         await asyncio.sleep(0)
         return f"you said {message}"
 

@@ -143,7 +143,7 @@ import os, signal
 class Leaks(AsyncEcho):
     async def respond(self, message):
         os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     async def aclose(self):
         await asyncio.sleep(0)
