@@ -89,7 +89,9 @@ class SideUsage(FrozenModel):
 class TrafficSummary(FrozenModel):
     """Numbers of the requests to models that were seen while an episode ran."""
 
-    requests: Count = Field(description="0: no model traffic was seen")
+    requests: Count = Field(
+        description="without the engine's own, of declared and PydanticAI agents; 0: none were seen"
+    )
     refused: Count = Field(default=0, description="refused by a budget, or without a recording")
     failed: Count = Field(default=0, description="without an answer, or answered by an error")
     replayed: Count = Field(default=0, description="answered by a recording")

@@ -30,7 +30,7 @@ from ci_agent_eval.engine.run_record import RunRecord, restrict_toolsets
 from ci_agent_eval.engine.session import EngineSession, Toolset
 from ci_agent_eval.engine.steering import build_steering
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop
-from ci_agent_eval.engine.traffic import RunTraffic, TrafficRates, summarize_traffic
+from ci_agent_eval.engine.traffic import RunTraffic, TrafficRates
 from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
@@ -188,8 +188,7 @@ class DeclaredAgentRun:
         return tuple(tool.name for tool in context.model_request_parameters.function_tools)
 
     def _build_result(self, stop: Stop, started: float) -> AgentResult:
-        trajectory, calls = self._build_trajectory(), self.traffic.calls
-        summary = summarize_traffic(self.traffic.recorder, calls, trajectory.turns)
+        trajectory, traffic = self._build_trajectory(), self.traffic
         return AgentResult(
             trajectory=trajectory,
             stop_reason=stop.reason,
@@ -203,7 +202,7 @@ class DeclaredAgentRun:
             model=self.agent.provider.model_id,
             needs_turn=stop.needs_turn,
             allowed_stops=self.allowed_stops,
-            traffic=summary if calls else None,
+            traffic=traffic.summarize(trajectory.turns) if traffic.has_summary else None,
         )
 
 

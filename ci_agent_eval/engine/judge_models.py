@@ -11,8 +11,9 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Agent, Provider
-from ci_agent_eval.engine.model import ObservedModel, build_model_settings, compute_cost
+from ci_agent_eval.engine.model import ObservedModel, build_model_settings
 from ci_agent_eval.engine.rate_limits import RateLimitTally
+from ci_agent_eval.engine.response_cost import compute_cost
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.pricing import get_price_table

@@ -30,7 +30,7 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.engine import response_stamp
 from ci_agent_eval.engine.cassette.traffic_player import suspend_players
-from ci_agent_eval.engine.model import compute_cost
+from ci_agent_eval.engine.response_cost import compute_cost
 from ci_agent_eval.engine.traffic import set_call_cost
 from ci_agent_eval.engine.turns import convert_to_turns, render_text
 from ci_agent_eval.model_traffic import attribution
@@ -92,7 +92,8 @@ class MessageCall(ModelCall):
         self.source = response_stamp.get_source(response)
         self.first_byte_s = self._recorder.clock()
         self.recorded_latency_ms, self.recorded_first_byte_ms = turn.latency_ms, turn.first_byte_ms
-        set_call_cost(self, compute_cost(response))
+        vendor_model = response_stamp.get_traffic(response).vendor_priced_model
+        set_call_cost(self, compute_cost(response), vendor_model)
         self.end()
 
 

@@ -110,19 +110,6 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
         raise InputError(f"provider {provider.model_id!r}: {error}") from error
 
 
-def compute_cost(response: ModelResponse) -> float | None:
-    """Return the cost of a response in US dollars; None if price or usage is unknown."""
-    usage = response.usage
-    if usage.unmeasured_requests:
-        return None
-    if usage.cost is not None:
-        return float(usage.cost)
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):
-        return None
-
-
 def is_scripted(model: Model) -> bool:
     """Return whether the model is a script, without importing its (slow) modules."""
     kinds = [("function", "FunctionModel"), ("test", "TestModel")]

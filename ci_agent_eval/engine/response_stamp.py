@@ -29,6 +29,8 @@ class ResponseTraffic(FrozenModel):
     finish_reason: FinishReason | None = None
     error: str | None = None
     reasoning_tokens: Count | None = None
+    vendor_priced_model: str | None = None
+    """The model whose price at its vendor is the cost, because the address is unknown."""
 
     def dump(self) -> dict[str, Any]:
         """Return the known data as JSON."""

@@ -17,6 +17,7 @@ from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import TestRunExtent
+from ci_agent_eval.engine import response_stamp
 from ci_agent_eval.engine.cassette.tool_player import ToolPlayer, note_model_request
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import Clock
@@ -53,6 +54,8 @@ class RunRecord(RunNotes):
         """Record a response of the model."""
         self.is_requesting, self.last_answer = False, response
         self.traffic.nested.mark_answer()
+        if (model := response_stamp.get_traffic(response).vendor_priced_model) is not None:
+            self.traffic.vendor_priced_models.add(model)
         self.response_count += 1
         calls = sum(part.tool_name not in self.output_tools for part in response.tool_calls)
         cost_usd = float(response.usage.cost or 0)

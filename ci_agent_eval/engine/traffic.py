@@ -33,6 +33,7 @@ from ci_agent_eval.model_traffic.trajectory import (
 )
 from ci_agent_eval.model_traffic.usage import CallUsageCounter, ComputeCost, TrafficUsage
 from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.merge import add_traffic
 from ci_agent_eval.recording.spending import lack_measurement
 from ci_agent_eval.recording.traffic import EpisodeTraffic, merge_reply
 from ci_agent_eval.storage.ledger.rate_windows import RateWindows
@@ -74,10 +75,14 @@ def find_price(call: ModelCall) -> CallPrice | None:
     return _prices[call]
 
 
-def set_call_cost(call: ModelCall, cost_usd: float | None) -> None:
-    """Set the cost of a call that is known without its traffic; None: unknown."""
-    model = (call.answer and call.answer.model) or ""
-    _prices[call] = None if cost_usd is None else CallPrice(cost_usd, model, False)
+def set_call_cost(call: ModelCall, cost_usd: float | None, vendor_model: str | None) -> None:
+    """Set the cost of a call that is known without its traffic; None: unknown.
+
+    `vendor_model` is the model if the cost is its vendor's price.
+    """
+    model = vendor_model or (call.answer and call.answer.model) or ""
+    price = None if cost_usd is None else CallPrice(cost_usd, model, vendor_model is not None)
+    _prices[call] = price
 
 
 def compute_call_cost(call: ModelCall) -> float | None:
@@ -179,6 +184,8 @@ class RunTraffic:
     recorder: TrafficRecorder = field(init=False)
     nested: NestedCalls = field(init=False)
     """The model calls of an agent whose requests the engine measures."""
+    vendor_priced_models: set[str] = field(default_factory=set)
+    """The models of the engine's requests whose price is their vendor's."""
     broken_tool: TrafficRecorder | None = None
     """Recorder of the tool call that raised and ended the run."""
     known_prompt: KnownPrompt = field(init=False)
@@ -305,6 +312,19 @@ class RunTraffic:
         if {kind.__name__ for kind in type(error).__mro__} & _TURN_LIMITS:
             return Stop("max_turns", f"its own limit was reached: {describe_error(error)}")
         return Stop("agent_error", f"the agent's own code raised: {describe_own_error(error)}")
+
+    @property
+    def has_summary(self) -> bool:
+        """Whether there are model calls, or prices of the engine's requests to report."""
+        return bool(self.calls or self.vendor_priced_models)
+
+    def summarize(self, turns: Sequence[Turn]) -> TrafficSummary | None:
+        """Count the model calls of the run, as `summarize_traffic`."""
+        found = summarize_traffic(self.recorder, self.calls, turns, self.spans.unmatched)
+        if not self.vendor_priced_models:
+            return found
+        names = _list_names(self.vendor_priced_models)
+        return add_traffic(found, TrafficSummary(requests=0, vendor_priced_models=names))
 
     def refuse_calls(self, reason: str) -> None:
         """Refuse all further calls, such as those of a thread that cannot be stopped."""

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ci_agent_eval.model_traffic.messages import FormatName
+from ci_agent_eval.model_traffic.messages import FormatName, RequestHead
 from ci_agent_eval.model_traffic.recorder import ModelCall
 
 if TYPE_CHECKING:
@@ -54,9 +54,12 @@ def get_price_table() -> str:
     return f"genai-prices {version('genai-prices')}"
 
 
-def price_call(call: ModelCall) -> CallPrice | None:
-    """Return the price of a call; None if its usage, its model or its price is unknown."""
-    answer, request = call.answer, call.request
+def price_call(call: ModelCall, head: RequestHead | None = None) -> CallPrice | None:
+    """Return the price of a call; None if its usage, its model or its price is unknown.
+
+    With `head` the rest of the request is not read.
+    """
+    answer, request = call.answer, head or call.request
     if answer is None or answer.usage is None or answer.tokens is None:
         return None
     models = (answer.model, None if request is None else request.model)
@@ -75,6 +78,11 @@ def price_usage(
     prices = ((model, _price(counts, model, priced_by)) for model in models)
     found = next(((model, cost) for model, cost in prices if cost is not None), None)
     return None if found is None else CallPrice(found[1], found[0], provider is None)
+
+
+def is_known_address(url: str) -> bool:
+    """Return whether the price table knows the provider at an address."""
+    return _find_provider(url) is not None
 
 
 @lru_cache(maxsize=64)

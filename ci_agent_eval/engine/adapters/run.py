@@ -30,7 +30,6 @@ from ci_agent_eval.engine.traffic import (
     TrafficRates,
     find_traffic_stop,
     list_offered_tools,
-    summarize_traffic,
 )
 from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
@@ -219,9 +218,7 @@ def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -
         model=adapter.model or find_requested_model(work.turns),
         needs_turn=work.stop.needs_turn,
         allowed_stops=work.allowed_stops,
-        traffic=summarize_traffic(
-            traffic.recorder, traffic.calls, work.turns, traffic.spans.unmatched
-        ),
+        traffic=traffic.summarize(work.turns),
     )
 
 

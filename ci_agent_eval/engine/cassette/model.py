@@ -32,6 +32,7 @@ from ci_agent_eval.engine.cassette.responses import (
 )
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.cassette.traffic_player import suspend_players
+from ci_agent_eval.engine.response_cost import set_cost
 from ci_agent_eval.errors import InputError
 
 
@@ -121,6 +122,7 @@ class CassetteModel(WrapperModel):
         except ModelContextWindowExceededError as error:
             session.store_response(number, record_overflow(error, session.redact))
             raise
+        set_cost(response)
         session.store_response(number, record_response(response, request, session.redact))
         return response
 

@@ -160,27 +160,36 @@ def _list_figures(record: EpisodeRecord, episode: Mapping[str, Any]) -> Iterator
         yield count_noun(judge.get("calls", 0), "call of the judge", "calls of the judge")
 
 
+_CALL_NOTES = {
+    "refused": "refused",
+    "failed": "failed",
+    "replayed": "replayed",
+    "unattributed": "not attributed to an episode",
+}
+_PRICE_NOTES = {
+    "unpriced_models": "cost unknown: no price of",
+    "vendor_priced_models": "priced as the API's vendor:",
+}
+
+
 def _list_traffic_notes(traffic: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield the numbers of the episode's model traffic, and the gaps in it."""
     if traffic is None:
         return
-    if not traffic["requests"]:
-        yield "no model traffic seen"
-    else:
+    if traffic["requests"]:
         yield count_noun(traffic["requests"], "request")
-    for name in ("refused", "failed", "replayed"):
+    elif not traffic.get("vendor_priced_models"):
+        yield "no model traffic seen"
+    for name, text in _CALL_NOTES.items():
         if traffic.get(name):
-            yield f"{format_count(traffic[name])} {name}"
-    if traffic.get("unattributed"):
-        yield f"{format_count(traffic['unattributed'])} not attributed to an episode"
+            yield f"{format_count(traffic[name])} {text}"
     if traffic.get("span_calls"):
         yield f"{count_noun(traffic['span_calls'], 'model call')} seen only in spans"
     if traffic.get("is_shared"):
         yield "with requests from outside the test's context"
-    if models := traffic.get("unpriced_models"):
-        yield f"cost unknown: no price of {', '.join(models)}"
-    if models := traffic.get("vendor_priced_models"):
-        yield f"priced as the API's vendor: {', '.join(models)}"
+    for name, text in _PRICE_NOTES.items():
+        if models := traffic.get(name):
+            yield f"{text} {', '.join(models)}"
 
 
 def _list_test_runs(turns: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
@@ -65,7 +66,8 @@ def test_turns_of_a_pydantic_agent_have_the_data_of_its_traffic(name):
     assert len(result.trajectory.agent_turns) == 2
     for turn in result.trajectory.agent_turns:
         assert_traffic_is_in(turn, model.model_name, setting)
-    assert result.traffic is None
+    priced = (model.model_name,)  # the server is at no address of the price table
+    assert result.traffic == TrafficSummary(requests=0, vendor_priced_models=priced)
 
 
 def test_turns_of_a_declared_agent_have_the_data_of_its_traffic():

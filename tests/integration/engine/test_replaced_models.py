@@ -102,7 +102,8 @@ def test_each_request_counts_once(server, case, limits):
     assert (result.stop_reason, result.error) == ("completed", None)
     assert result.final_response == "It is green"
     assert (len(server.requests), result.token_usage.total) == (2, 240)
-    assert (result.trajectory.agents, result.traffic) == ((), None)
+    assert result.trajectory.agents == ()
+    assert result.traffic is None or result.traffic.requests == 0
 
 
 @pytest.mark.parametrize("case", [overrides_it, replaces_it, replaces_it_last])

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelResponse
 from ci_agent_eval.engine.own_requests import observe_request
 from ci_agent_eval.engine.response_stamp import ResponseTraffic, get_traffic
 from ci_agent_eval.model_traffic import attribution
+from ci_agent_eval.model_traffic.pricing import price_call
 from ci_agent_eval.model_traffic.trajectory import build_trajectory
 from tests.traffic_wire import JSON, WIRES
 
@@ -80,11 +81,12 @@ def read_last_turn(recorder):
     turns = build_trajectory(recorder.calls[-1:]).select(1, len(recorder.calls))
     if not turns or turns[-1].role != "assistant":
         return ResponseTraffic()
-    turn = turns[-1]
-    names = ResponseTraffic.model_fields.keys() - {"reasoning_tokens"}
+    turn, price = turns[-1], price_call(recorder.calls[-1])
+    names = ResponseTraffic.model_fields.keys() - {"reasoning_tokens", "vendor_priced_model"}
     return ResponseTraffic(
         **{name: getattr(turn, name) for name in names},
         reasoning_tokens=turn.tokens and turn.tokens.reasoning,
+        vendor_priced_model=price.model if price and price.is_vendor_price else None,
     )
 
 

@@ -97,6 +97,8 @@ def test_the_numbers_of_the_traffic_are_in_the_episode():
         "priced as the API's vendor: gpt-5",
     ]
     assert row_of([turn()], traffic={"requests": 0})["traffic"] == ["no model traffic seen"]
+    own = {"requests": 0, "vendor_priced_models": ["gpt-5"]}
+    assert row_of([turn()], traffic=own)["traffic"] == ["priced as the API's vendor: gpt-5"]
     assert "traffic" not in row_of([turn()])
 
 
