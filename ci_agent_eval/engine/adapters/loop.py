@@ -79,8 +79,8 @@ class LoopAgent:
             work.stop = replace(stop, needs_turn=stop.needs_turn and is_own_limit)
         if isinstance(model, CassetteModel) and record.response_count and not model.request_count:
             raise InputError(
-                f"agent {self.label!r}: its model is overridden, which goes past the cassette; "
-                "override it with a CassetteModel, or not at all"
+                f"agent {self.label!r}: its model is overridden, so no request reaches the "
+                "cassette; set agent.model instead, or run with --cassette=off"
             )
 
     def _build_model(self, work: AgentTask) -> Model:

@@ -114,9 +114,22 @@ def test_a_model_that_goes_past_the_cassette_is_refused(tmp_path):
     with (
         store.episode("e", tmp_path, "s") as cassette_session,
         agent.override(model=TestModel()),
-        pytest.raises(InputError, match="its model is overridden"),
+        pytest.raises(InputError, match=r"is overridden.*; set agent.model instead, or run with"),
     ):
         run_agent(agent, cassette_session=cassette_session)
+
+
+def test_the_model_that_is_set_instead_is_recorded_and_replayed(tmp_path):
+    with ModelServer(["hello"]) as server:
+        agent = Agent("openai:gpt-5-mini", defer_model_check=True)
+        agent.model = loop_agent(server).model
+        for mode in ("record", "replay"):
+            store = CassetteStore(mode, Redactor.from_environ({}))
+            with store.episode("e", tmp_path, "s") as cassette_session:
+                result = run_agent(agent, cassette_session=cassette_session)
+            assert result.final_response == "hello"
+    assert len(server.requests) == 1
+    assert result.cassette.hits == 1
 
 
 def test_an_agent_without_a_model_is_refused():
