@@ -12,6 +12,9 @@ from ci_agent_eval.engine import EngineSession, aitest_run
 _LOOP = asyncio.new_event_loop()
 """Clients of the frameworks keep their connections, which belong to a loop."""
 
+TIMEOUT_S = 600
+"""Limit of a run, which only one that hangs reaches: 20 coding agents may share a busy processor."""
+
 
 def _count_time():
     """Return a clock that advances by a millisecond each time it is read."""
@@ -35,7 +38,7 @@ def ask(agent, prompt, **options):
     """Return a function that runs an agent in a session."""
 
     async def go(session):
-        return await aitest_run(agent, prompt, session=session, timeout_s=30, **options)
+        return await aitest_run(agent, prompt, session=session, timeout_s=TIMEOUT_S, **options)
 
     return go
 
@@ -47,7 +50,7 @@ def talk(agent, *prompts, **options):
         messages, result = None, None
         for prompt in prompts:
             result = await aitest_run(
-                agent, prompt, session=session, timeout_s=30, messages=messages, **options
+                agent, prompt, session=session, timeout_s=TIMEOUT_S, messages=messages, **options
             )
             messages = result.messages
         return result
