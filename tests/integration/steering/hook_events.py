@@ -1,0 +1,29 @@
+"""Events of coding agents, and the answers of the hook to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
+ENABLE = "--enable-pytest-full-suite-steering"
+CLAUDE = json.loads((Path(__file__).with_name("fixtures") / "claude-code-pre-tool-use.json").read_text())["event"]  # fmt: skip
+
+
+def decided(done):
+    """The answer of a run that must have gone well."""
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    return json.loads(done.stdout) if done.stdout else ""
+
+
+def is_denied(done):
+    return decided(done) != ""
+
+
+def renamed(event, command):
+    return json.loads(json.dumps(event).replace("pytest", command))
+
+
+def sent_again(event):
+    """The same call in the model's next answer."""
+    return event | {key: f"{event[key]}1" for key in ("answer_id", "timestamp") if key in event}

@@ -1,0 +1,126 @@
+"""The settings file of a project, as the hook reads it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ci_agent_eval.steering.hook.options import HookOptions
+from ci_agent_eval.steering.hook.settings_summary import HookFiles
+from tests.integration.steering.hook_events import (
+    CLAUDE,
+    ENABLE,
+    decided,
+    is_denied,
+    renamed,
+)
+
+
+def test_other_sections_of_the_settings_file_belong_to_other_programs(hook, tmp_path):
+    (tmp_path / "agent-eval-steering.yaml").write_text(
+        "backends:\n  - name: local\nsession:\n  pytest_full_suite_steering_enabled: true\n"
+    )
+
+    assert is_denied(hook(CLAUDE))
+
+
+def test_a_directory_that_covers_testpaths_of_the_event_s_folder_is_denied(hook, tmp_path):
+    (tmp_path / "steer.yaml").write_text("session: {bare_directory: covers_testpaths}\n")
+    for name, testpaths in (("a", "tests"), ("b", "tests docs")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pytest.ini").write_text(f"[pytest]\ntestpaths = {testpaths}\n")
+    event = renamed(CLAUDE, "pytest tests/")
+    options = (ENABLE, "--config", "steer.yaml")
+
+    assert is_denied(hook({**event, "cwd": str(tmp_path / "a")}, *options))
+    assert not is_denied(hook({**event, "cwd": str(tmp_path / "b")}, *options))
+
+
+def test_the_settings_reach_the_hook(hook, tmp_path):
+    (tmp_path / "steer.yaml").write_text(
+        "session:\n  pytest_full_suite_steering_message: Not so fast.\n"
+        "  dangerous_commands: [force-push]\n"
+    )
+    config = ("--config", "steer.yaml")
+    said = decided(hook(CLAUDE, *config, PYTEST_FULL_SUITE_STEERING_ENABLED="true"))
+
+    assert said["hookSpecificOutput"]["permissionDecisionReason"] == "Not so fast."
+    assert decided(hook(CLAUDE, *config, "--disable-pytest-full-suite-steering")) == ""
+    push = renamed(CLAUDE, "git push -f")
+    assert is_denied(hook(push, *config))
+    assert is_denied(hook(push, *config))
+
+
+def test_the_settings_of_the_project_are_found_from_within_it(hook, tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "agent-eval-steering.yaml").write_text(
+        "session: {pytest_full_suite_steering_enabled: true}\n"
+    )
+    (project / "other.yaml").write_text("session: {}\n")
+    named = {"CLAUDE_PROJECT_DIR": str(project)}
+
+    assert is_denied(hook(CLAUDE, **named))
+    assert b"steering is off" in hook(CLAUDE, "--config", "other.yaml", **named).stderr
+    assert b"other.yaml: there is no such file" in hook(CLAUDE, "--config", "other.yaml").stderr
+
+
+def test_a_limit_on_the_tests_asks_the_pytest_of_the_project(hook, tmp_path):
+    project = tmp_path / "app"
+    (project / "tests").mkdir(parents=True)
+    (project / "tests/test_few.py").write_text("def test_a(): pass\n")
+    (project / "tests/test_many.py").write_text(
+        "import pytest\n@pytest.mark.parametrize('n', range(30))\ndef test_a(n): pass\n"
+    )
+    (tmp_path / "steer.yaml").write_text("session: {pytest_full_suite_max_collected: 20}\n")
+
+    def answer(command):
+        event = {**renamed(CLAUDE, command), "cwd": str(project)}
+        return is_denied(
+            hook(event, ENABLE, "--config", "steer.yaml", AGENT_EVAL_PYTHON=sys.executable,
+                 PYTEST_ADDOPTS="-p no:cacheprovider")
+        )  # fmt: skip
+
+    assert answer("pytest tests/test_many.py")
+    assert not answer("pytest tests/test_few.py")
+    assert not answer("pytest tests/test_many.py -k 'a and 7'")
+    assert not answer("pytest tests/there_is_no_such_test.py")
+
+
+def test_the_texts_of_the_settings_file_are_stored_nowhere_else(hook, tmp_path):
+    (tmp_path / "agent-eval-steering.yaml").write_text(
+        "session: {pytest_full_suite_steering_enabled: true}\ndeploy: {token: hunter2}\n"
+    )
+
+    assert is_denied(hook(CLAUDE))
+
+    stored = list((tmp_path / "state/agent-eval").iterdir())
+    assert {path.suffix for path in stored} == {".sqlite3", ".json"}
+    assert not [path for path in stored if b"hunter2" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_summary_is_stored_in_the_current_folder_or_not_at_all(hook, tmp_path, broken):
+    (tmp_path / "agent-eval-steering.yaml").write_text("session: {}")
+    files = HookFiles(HookOptions(store="s.sqlite3"), {"CLAUDE_PROJECT_DIR": str(tmp_path)})
+    if broken:
+        (tmp_path / files.summary).mkdir()
+
+    assert is_denied(hook(CLAUDE, ENABLE, "--store", "s.sqlite3"))
+    assert (tmp_path / files.summary).is_file() is not broken
+
+
+def test_a_runner_of_the_settings_is_denied_once_and_its_narrowed_runs_never(hook, tmp_path):
+    (tmp_path / "agent-eval-steering.yaml").write_text(
+        "session: {pytest_full_suite_steering_enabled: true, runners: [cargo]}\n"
+    )
+
+    def denies(command):
+        return is_denied(hook(renamed(CLAUDE, command)))
+
+    assert denies("cargo test 2>&1 | tail")
+    assert not denies("cargo test parser")
+    assert not denies("cargo test -q")
+    assert not denies("go test ./...")
+    assert not denies("ls")
