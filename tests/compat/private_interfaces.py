@@ -55,6 +55,13 @@ def _rewritten(config):
     return ast.unparse(ast.fix_missing_locations(tree)).replace("@pytest_ar", "pytest_ar")
 
 
+def _captured_streams(config):
+    """Return whether each of pytest's captures has the two streams that it switches between."""
+    capturing = config.pluginmanager.get_plugin("capturemanager")._global_capturing
+    captures = [getattr(each, "syscapture", each) for each in (capturing.out, capturing.err)]
+    return all(hasattr(each.tmpfile, "write") and hasattr(each._old, "write") for each in captures)
+
+
 def _signature(function, names):
     return list(inspect.signature(function).parameters)[: len(names)] == names
 
@@ -367,6 +374,13 @@ INTERFACES = [
         lambda *_: _shown_warnings(),
         "let warnings belong to the test whose turn it is",
         ("_showwarnmsg_impl",),
+    ),
+    Interface(
+        "CaptureManager._global_capturing, and the streams of its captures",
+        ("concurrency/output.py",),
+        lambda request, _: _captured_streams(request.config),
+        "route the streams only while the event loop runs",
+        ("_global_capturing", "syscapture", "tmpfile", "_old"),
     ),
     Interface(
         "LoadScheduling._send_tests, which is xdist's",
