@@ -150,7 +150,7 @@ def test_a_baseline_of_another_suite_is_refused(agent_eval, base, desk_run, tmp_
 def test_no_baseline_is_said_and_passes(agent_eval, base, tmp_path):
     done = agent_eval("report", "--results", "base", "--baseline", "nowhere")
     assert done.returncode == 0, done.stderr
-    assert "Not compared  no file or folder is at nowhere" in done.stdout
+    assert "Not compared: no file or folder is at nowhere" in done.stdout
 
 
 def test_a_broken_baseline_fails_closed(agent_eval, base, tmp_path):
