@@ -137,20 +137,20 @@ def test_repeated_overrun_is_shown_once(suite, pytester):
     )
 
 
-def test_frames_of_this_package_are_left_out(suite, pytester):
+def test_frames_of_this_package_are_left_out(suite):
     suite.write(SUITE)
 
-    shown = pytester.runpytest_inprocess("-k", "broken").stdout.str()
+    shown = suite.run("-k", "broken").result.stdout.str()
 
     assert "await aitest_run(answer" in shown
     assert "raise AgentRunError" not in shown
     assert "ci_agent_eval/" not in shown
 
 
-def test_full_trace_shows_all_frames(suite, pytester):
+def test_full_trace_shows_all_frames(suite):
     suite.write(SUITE)
 
-    shown = pytester.runpytest_inprocess("-k", "broken", "--full-trace").stdout.str()
+    shown = suite.run("-k", "broken", "--full-trace").result.stdout.str()
 
     assert "raise AgentRunError" in shown
 
