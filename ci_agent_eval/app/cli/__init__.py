@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_agent_eval import __version__
-from ci_agent_eval.app.cli.groups import SummaryGroup
 from ci_agent_eval.app.cli.settings_options import add_settings_options
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.github.signals import Terminated
@@ -55,6 +54,18 @@ _MODULES = {
     "view": ("view", "view"),
 }
 """The module of each command that is not in this one, and its function there."""
+
+
+class SummaryGroup(click.Group):
+    """A group whose help wraps the commands' summaries; click's own cuts them off."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each command with its whole summary."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(200)) for name, command in commands if command]
+            )
 
 
 class _LazyGroup(SummaryGroup):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_agent_eval.app.cli.groups import SummaryGroup
+from ci_agent_eval.app.cli import SummaryGroup
 from ci_agent_eval.app.cli.steer_options import config_option, require_packages
 from ci_agent_eval.app.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError

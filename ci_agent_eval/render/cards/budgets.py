@@ -12,7 +12,7 @@ from ci_agent_eval.analysis.failure_causes import (
     CauseRole,
 )
 from ci_agent_eval.analysis.natural_order import build_natural_key
-from ci_agent_eval.gate.failure_groups import index_comparison
+from ci_agent_eval.gate.failure_groups import group_failures, index_comparison
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.behaviour_diff import list_diff_lines, list_trajectory_lines
 from ci_agent_eval.render.budget_overruns import BudgetOverrun
@@ -30,13 +30,19 @@ from ci_agent_eval.render.phrases import (
     join_phrases,
     quote_name,
 )
-from ci_agent_eval.render.scenario_name import ScenarioKey
+from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 
 def build_budget_cards(facts: CardFacts) -> Iterator[CauseCard]:
-    """Yield a card for each scenario over budget, or for several over the same budgets."""
+    """Yield a card for each scenario over budget, or for several over the same budgets.
+
+    The card of a scenario that fails has no diff: the card of its failure shows one.
+    """
     compared = index_comparison(facts.report)
+    failing = {
+        get_key(one.scenario) for group in group_failures(facts.report) for one in group.scenarios
+    }
     pairs = {(pair.scenario_id, pair.agent): pair for pair in facts.report.pairs}
     found: dict[ScenarioKey | None, list[BudgetOverrun]] = {}
     rows = {row.key: row for row, _ in facts.overruns if row is not None}
@@ -55,8 +61,8 @@ def build_budget_cards(facts: CardFacts) -> Iterator[CauseCard]:
         role: CauseRole = "gates" if gates else "warns"
         lines = [_write_overruns(facts, rows[key], found[key], compared.get(key)) for key in keys]
         if len(keys) == 1:
-            pair = pairs.get(keys[0])
-            diff = _list_call_lines(pair, compared.get(keys[0]))
+            pair, change = pairs.get(keys[0]), compared.get(keys[0])
+            diff = () if keys[0] in failing else _list_call_lines(pair, change)
             body = [DiffBlock(diff, pair)] if diff else ()
             yield CauseCard(role, lines[0], body, 1, facts.build_example(rows[keys[0]]))
         else:
