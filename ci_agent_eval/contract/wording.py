@@ -63,10 +63,13 @@ def make_printable(text: str) -> str:
     return without_commands("".join(map(_show_character, text)))
 
 
-def make_lines_printable(text: str) -> str:
-    """Return lines that control neither the terminal nor the runner, in the colours they have."""
+def make_lines_printable(text: str, *, has_colors: bool) -> str:
+    """Return lines that control neither the terminal nor the runner, with pytest's colours if any.
+
+    A text of an agent may then contain the same colours.
+    """
     # The odd parts are the colours.
-    parts = _COLOR.split(text)
+    parts = _COLOR.split(text) if has_colors else [text]
     parts[::2] = ["\n".join(map(make_printable, part.split("\n"))) for part in parts[::2]]
     return "".join(parts)
 

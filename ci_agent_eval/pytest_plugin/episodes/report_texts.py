@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,12 +12,14 @@ import pytest
 from ci_agent_eval.contract.wording import make_lines_printable
 
 
-def make_failure_printable(report: pytest.TestReport) -> None:
+def make_failure_printable(report: pytest.TestReport, *, has_colors: bool) -> None:
     """Replace control characters and workflow commands in a failure's message and traceback.
 
-    pytest prints both as they are, and they may contain what an agent said.
+    pytest prints both as they are, and they may contain what an agent said. `has_colors`: pytest
+    colours them.
     """
-    report.longrepr = _convert_texts(report.longrepr, make_lines_printable)
+    convert = partial(make_lines_printable, has_colors=has_colors)
+    report.longrepr = _convert_texts(report.longrepr, convert)
 
 
 def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> None:

@@ -49,14 +49,15 @@ def test_a_line_controls_neither_terminal_nor_runner(text, shown):
 
 @pytest.mark.parametrize("color", ["\x1b[31m", "\x1b[39;49;00m", "\x1b[01m", "\x1b[0m", "\x1b[m"])
 def test_lines_keep_the_colors_of_pytest(color):
-    assert make_lines_printable(f"a{color}b\n::c") == f"a{color}b\n: :c"
+    assert make_lines_printable(f"a{color}b\n::c", has_colors=True) == f"a{color}b\n: :c"
+    assert "\x1b" not in make_lines_printable(f"a{color}b", has_colors=False)
 
 
 @pytest.mark.parametrize(
     "sequence", ["\x1b[8m", "\x1b[31;7m", "\x1b[41m", "\x1b[2J", "\x1b]0;t\x07"]
 )
 def test_lines_lose_every_other_sequence(sequence):
-    assert make_lines_printable(f"a{sequence}b").isprintable()
+    assert make_lines_printable(f"a{sequence}b", has_colors=True).isprintable()
 
 
 def test_commands_are_broken_up_at_the_start_of_every_line():
