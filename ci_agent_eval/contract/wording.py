@@ -15,12 +15,12 @@ _VARYING = re.compile(
 )
 # The runner reads `::command::` at the start of a line, blanks trimmed, and `##[command]`
 # anywhere in it (ActionCommand.cs). pytest wraps some texts, so that any word may start a line.
-_COMMAND_START = re.compile(r"(?<!\S):(?=:)")
+_COMMAND_START = re.compile(r"(?<!\S):(?=:[a-zA-Z])")
 _OLD_COMMAND = re.compile(r"##(?=\[)")
 
 # The colours that pytest gives to the explanation of an assertion; no blinking, reversed or
 # concealed text, and no background.
-_COLOR_CODE = "(?:0?[0134]?|3[0-79]|49|9[0-7])"
+_COLOR_CODE = "(?:0?[134]|00?|3[0-79]|49|9[0-7])?"
 _COLOR = re.compile(rf"(\x1b\[{_COLOR_CODE}(?:;{_COLOR_CODE})*m)")
 _BLANKS = "\t\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """Blanks that Python does not count as printable."""

@@ -79,6 +79,7 @@ class DeclaredAgentRun:
             with self.traffic.watch():
                 stop = check_refusals(self.traffic.find_stop(await self._run_to_stop()))
         except InputError:
+            report_end()
             raise
         except BaseException as error:
             stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")

@@ -112,6 +112,7 @@ async def run_adapter(
         with traffic.watch(), _record_spans(adapter, traffic):
             work.stop = check_refusals(await _run_to_stop(adapter, work, traffic, timeout_s))
     except InputError:
+        report_end()
         raise
     except BaseException as error:
         work.stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")

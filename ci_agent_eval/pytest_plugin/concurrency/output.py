@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from threading import RLock
+from threading import RLock, get_ident
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -52,15 +53,16 @@ class OutputSink:
 
     def replay(self, phase: Phase) -> None:
         """Emit the held output of a phase; after the call phase output is no longer held."""
-        while held := self._take(phase):
-            for emit in held:
-                emit()
+        self._emit_held(phase)
+        with self._lock:  # a thread that prints without pause waits for the rest
+            self._emit_held(phase)
+            self.live = phase == "call"
 
-    def _take(self, phase: Phase) -> Sequence[Callable[[], object]]:
+    def _emit_held(self, phase: Phase) -> None:
         with self._lock:
             held = self._held.pop(phase, ())
-            self.live = phase == "call" and not held
-            return held
+        for emit in held:
+            emit()
 
 
 def is_holding() -> bool:
@@ -151,27 +153,28 @@ class LogRecordFilter(logging.Filter):
     def __init__(self, handlers: Sequence[logging.Handler]) -> None:
         super().__init__()
         self._handlers = handlers
-        self._held_ids: set[int] = set()
+        self._held: WeakKeyDictionary[logging.LogRecord, int | None] = WeakKeyDictionary()
+        """The thread that emits each record which is or was held; None: no thread does."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Hold a record for its episode's turn; its text is formatted now."""
-        if id(record) in self._held_ids:
-            return False
+        if record in self._held:
+            return self._held[record] == get_ident()
         if not is_holding():
             return True
-        reached = [handler for handler in self._handlers if record.levelno >= handler.level]
-
-        def emit() -> None:
-            self._held_ids.discard(id(record))
-            for handler in reached:
-                handler.handle(record)
-
         record.msg, record.args = record.getMessage(), None
-        self._held_ids.add(id(record))
-        if _hold(emit):
+        self._held[record] = None
+        reached = [handler for handler in self._handlers if record.levelno >= handler.level]
+        if _hold(partial(self._emit, record, reached)):
             return False
-        self._held_ids.discard(id(record))
+        del self._held[record]
         return True
+
+    def _emit(self, record: logging.LogRecord, handlers: Sequence[logging.Handler]) -> None:
+        self._held[record] = get_ident()
+        for handler in handlers:
+            handler.handle(record)
+        self._held[record] = None
 
 
 class HoldingLogHandler(logging.Handler):

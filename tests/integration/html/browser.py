@@ -87,9 +87,11 @@ class Opened:
         """Return the titles of the episodes that are listed."""
         return self.page.locator("#episode-list .title").all_text_contents()
 
-    def status(self) -> str:
-        """Return what is said of how many were found."""
-        return self.page.locator("#episode-status").text_content()
+    def expect_status(self, text: str) -> None:
+        """Wait until the page says so of how many were found: it follows its address later."""
+        from playwright.sync_api import expect
+
+        expect(self.page.locator("#episode-status")).to_have_text(text, timeout=600_000)
 
 
 def watch(page: Any, own: Path) -> Seen:

@@ -140,10 +140,10 @@ def make_suite(number):
 def test_twenty_thousand_episodes_keep_the_page_small(show):
     opened = show(page_of(make_suite(20_000)))
     page = opened.page
-    assert opened.status() == "20,000 episodes"
+    opened.expect_status("20,000 episodes")
     assert count_elements(page) < 5_000
     page.get_by_role("button", name="failed 400").click()
-    assert opened.status() == "400 of 20,000 episodes"
+    opened.expect_status("400 of 20,000 episodes")
     page.get_by_role("button", name="failed 400").click()
     page.get_by_role("searchbox").fill("test[4321]")
     page.get_by_text("1 of 20,000 episodes").wait_for()

@@ -30,7 +30,7 @@ def open_titles(opened):
 
 def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(show):
     opened = show(page_of(suite()), fragment="#scenario=refund")
-    assert opened.status() == "2 of 6 episodes"
+    opened.expect_status("2 of 6 episodes")
     assert "refund#1" in open_titles(opened)
     assert opened.page.locator("#episode-list").get_by_text("It was paid.").is_visible()
     assert opened.page.locator("tr.scenario").count() == 1
@@ -40,18 +40,18 @@ def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(sh
 
 def test_a_scenario_of_any_name_is_found_by_its_quoted_id(show):
     opened = show(page_of(suite()), fragment=f"#scenario={quote(ODD, safe='')}")
-    assert opened.status() == "1 of 6 episodes"
+    opened.expect_status("1 of 6 episodes")
     again = opened.page.locator("tr.detail").get_by_role("link", name="Show its 1 episode")
     again.click()
-    assert opened.status() == "1 of 6 episodes"
+    opened.expect_status("1 of 6 episodes")
 
 
 def test_a_scenario_that_is_not_there_is_said_so(show):
     opened = show(page_of(suite()), fragment="#scenario=gone%zz&episode=99&order=none&x=1")
-    assert opened.status() == "0 of 6 episodes"
+    opened.expect_status("0 of 6 episodes")
     assert "not in this report" in opened.page.locator("#scenario-status").inner_text()
     opened.page.get_by_role("link", name="show all").click()
-    assert opened.status() == "6 episodes"
+    opened.expect_status("6 episodes")
     assert opened.seen.nothing(), opened.seen
 
 
@@ -84,13 +84,13 @@ def test_back_and_forward_move_between_views(show):
     assert open_titles(opened) == opened.rows()[1:2]
     page.go_back()
     assert open_titles(opened) == []
-    assert opened.status() == "2 of 6 episodes"
+    opened.expect_status("2 of 6 episodes")
     page.go_back()
-    assert opened.status() == "6 episodes"
+    opened.expect_status("6 episodes")
     assert fragment(opened) == ""
     page.go_forward()
     page.go_forward()
-    assert opened.status() == "2 of 6 episodes"
+    opened.expect_status("2 of 6 episodes")
     assert len(open_titles(opened)) == 1
 
 
@@ -101,7 +101,7 @@ def test_what_is_typed_at_a_stretch_is_one_step_back(show):
         field.fill(text)
         opened.page.wait_for_url(f"**#q={text}")
     opened.page.go_back()
-    assert opened.status() == "6 episodes"
+    opened.expect_status("6 episodes")
     assert field.input_value() == ""
 
 

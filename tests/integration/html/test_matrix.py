@@ -35,7 +35,7 @@ def test_each_pair_has_its_passes_and_leads_to_its_episodes(show):
     ]
     opened.page.get_by_role("link", name="1 / 2 mixed").click()
     assert opened.page.evaluate("location.hash") == "#scenario=refund&agent=desk-v2"
-    assert opened.status() == "2 of 5 episodes"
+    opened.expect_status("2 of 5 episodes")
     assert opened.seen.nothing(), opened.seen
 
 

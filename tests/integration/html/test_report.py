@@ -68,7 +68,7 @@ def test_it_loads_and_shows_verdict_scenarios_and_episodes(show):
     assert "Agent evals failed" in opened.page.locator("h1").inner_text()
     assert opened.page.locator("tr.scenario").count() == 2
     assert opened.rows() == ["refund#2", "parcel#1", "refund#1"]
-    assert opened.status() == "3 episodes"
+    opened.expect_status("3 episodes")
 
 
 @pytest.mark.parametrize("name", sorted(REPORTS))
@@ -104,7 +104,7 @@ def test_what_regressed_opens_as_trouble_among_the_scenarios(show):
 def test_text_and_outcome_filter_the_list(show):
     opened = show(page_of(small_suite()))
     opened.page.get_by_role("button", name="failed 1").click()
-    assert opened.status() == "1 of 3 episodes"
+    opened.expect_status("1 of 3 episodes")
     opened.page.get_by_role("button", name="failed 1").click()
     opened.page.get_by_role("searchbox").fill("R-5 LEAKING")
     opened.page.get_by_text("1 of 3 episodes").wait_for()
@@ -138,9 +138,9 @@ def test_a_scenario_leads_to_its_episodes(show):
     opened = show(page_of(small_suite()))
     opened.page.locator("tr.scenario", has_text="parcel").get_by_role("button").click()
     opened.page.get_by_role("link", name="Show its 1 episode").click()
-    assert opened.status() == "1 of 3 episodes"
+    opened.expect_status("1 of 3 episodes")
     opened.page.get_by_role("button", name="remove this filter").click()
-    assert opened.status() == "3 episodes"
+    opened.expect_status("3 episodes")
 
 
 def test_agents_and_evaluations_can_be_told_apart(show):
@@ -151,9 +151,9 @@ def test_agents_and_evaluations_can_be_told_apart(show):
     ]
     opened = show(page_of(suite))
     opened.page.locator("#filters").get_by_label("Agent").select_option("desk-v2")
-    assert opened.status() == "2 of 3 episodes"
+    opened.expect_status("2 of 3 episodes")
     opened.page.locator("#filters").get_by_label("Kind").select_option("evaluation")
-    assert opened.status() == "1 of 3 episodes"
+    opened.expect_status("1 of 3 episodes")
 
 
 def test_the_mouse_opens_an_episode(show):

@@ -60,6 +60,15 @@ def test_lines_lose_every_other_sequence(sequence):
     assert make_lines_printable(f"a{sequence}b", has_colors=True).isprintable()
 
 
+def test_a_long_sequence_that_is_no_color_is_read_once():
+    assert make_lines_printable("\x1b[" + "0;" * 100_000, has_colors=True).isprintable()
+
+
+def test_addresses_and_slices_are_no_commands():
+    text = "assert ::1 == a[ ::2]"
+    assert make_lines_printable(text, has_colors=False) == text
+
+
 def test_commands_are_broken_up_at_the_start_of_every_line():
     text = without_commands("ok\n  ::error::x\n\t::warning::y ##[group]z")
     assert text == "ok\n  : :error::x\n\t: :warning::y ## [group]z"
