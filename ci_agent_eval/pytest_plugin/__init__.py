@@ -406,7 +406,8 @@ def pytest_runtest_makereport(
     if detection.EPISODE in item.stash and report.longrepr is not None:
         from ci_agent_eval.pytest_plugin.episodes import report_texts  # noqa: PLC0415 - inert until used
 
-        has_colors = item.config.get_terminal_writer().hasmarkup
+        has_terminal = item.config.pluginmanager.hasplugin("terminalreporter")
+        has_colors = has_terminal and item.config.get_terminal_writer().hasmarkup
         report_texts.make_failure_printable(report, has_colors=has_colors)
     return report
 

@@ -29,9 +29,10 @@ def _conversation_fixture(
         errors = "; ".join(
             f"{type(error).__name__}: {error}" for error in conversation.cleanup_errors
         )
-        request.config.get_terminal_writer().line(
-            make_printable(f"{request.node.nodeid}: cleaning up the agent failed: {errors}")
-        )
+        if request.config.pluginmanager.hasplugin("terminalreporter"):
+            request.config.get_terminal_writer().line(
+                make_printable(f"{request.node.nodeid}: cleaning up the agent failed: {errors}")
+            )
     elif len(conversation.cleanup_errors) > 1:
         raise ExceptionGroup("cleaning up the agents failed", conversation.cleanup_errors)
     elif conversation.cleanup_errors:
