@@ -19,11 +19,7 @@ from typing import Any
 _lock = threading.Lock()
 _count = 0
 _is_hooked = False
-_refused: list[str] = []
 _allowed: set[str] = set()
-
-MAX_REFUSED = 100
-"""Refused addresses that are kept until they are taken."""
 
 
 class RefusedConnectionError(PermissionError):
@@ -72,17 +68,6 @@ def _uninstall() -> None:
         _count -= 1
 
 
-def take_refused() -> tuple[str, ...]:
-    """Return the addresses refused since the last time, and forget them.
-
-    Some clients hide the error that they got: this list does not.
-    """
-    with _lock:
-        refused = tuple(dict.fromkeys(_refused))
-        _refused.clear()
-        return refused
-
-
 def _audit(event: str, args: tuple[Any, ...]) -> None:
     if _count and event.startswith("socket."):
         address = _find_address(event, args)
@@ -128,9 +113,6 @@ def _refuse(address: tuple[Any, Any]) -> None:
     host, port = address
     name = _decode(host)
     place = name if port in (None, 0) else f"{name}:{port}"
-    with _lock:
-        if len(_refused) < MAX_REFUSED:
-            _refused.append(place)
     raise RefusedConnectionError(
         f"no connection to {place}: a replayed suite reaches only this machine."
         " Record the suite again, give the test a server on the loopback, or allow the host by the"
