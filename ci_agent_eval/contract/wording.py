@@ -24,6 +24,8 @@ _COLOR_CODE = "(?:0?[134]|00?|3[0-79]|49|9[0-7])?"
 _COLOR = re.compile(rf"(\x1b\[{_COLOR_CODE}(?:;{_COLOR_CODE})*m)")
 _BLANKS = "\t\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
 """Blanks that Python does not count as printable."""
+_JOINERS = "\u00ad\u200c\u200d"
+"""Soft hyphen, and the marks inside words of some scripts and inside emoji."""
 _MAX_COMPARED = 300
 _PLACE = re.compile(r" \(([^()\s]+):(\d+)\)$", re.ASCII)
 """The place of an exception, at the end of an episode's reason."""
@@ -68,6 +70,7 @@ def make_lines_printable(text: str, *, has_colors: bool) -> str:
 
     A text of an agent may then contain the same colours.
     """
+    text = text.replace("\r\n", "\n")
     # The odd parts are the colours.
     parts = _COLOR.split(text) if has_colors else [text]
     parts[::2] = ["\n".join(map(make_printable, part.split("\n"))) for part in parts[::2]]
@@ -75,7 +78,7 @@ def make_lines_printable(text: str, *, has_colors: bool) -> str:
 
 
 def _show_character(character: str) -> str:
-    is_shown = character.isprintable() or character in _BLANKS
+    is_shown = character.isprintable() or character in _BLANKS or character in _JOINERS
     return character if is_shown else "\N{REPLACEMENT CHARACTER}"
 
 

@@ -42,6 +42,10 @@ def test_words_of_messages(written, expected):
         ("a ::error::x", "a : :error::x"),
         ("test_a.py::test_b", "test_a.py::test_b"),
         ("30\xa0€\u3000of 5\u202f%\tin all", "30\xa0€\u3000of 5\u202f%\tin all"),
+        (
+            "\U0001f469\u200d\U0001f680 می\u200cخواهم Zu\u00adsage",
+            "\U0001f469\u200d\U0001f680 می\u200cخواهم Zu\u00adsage",
+        ),
         ("a\nb", "a�b"),
     ],
 )
@@ -64,6 +68,10 @@ def test_lines_lose_every_other_sequence(sequence):
 
 def test_a_long_sequence_that_is_no_color_is_read_once():
     assert make_lines_printable("\x1b[" + "0;" * 100_000, has_colors=True).isprintable()
+
+
+def test_lines_of_windows_end_like_others():
+    assert make_lines_printable("a\r\nb\rc", has_colors=False) == "a\nb�c"
 
 
 def test_addresses_and_slices_are_no_commands():
