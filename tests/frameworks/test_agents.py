@@ -38,6 +38,8 @@ def test_a_conversation_goes_on_and_a_new_one_begins_anew(agents, scripts):
 def test_after_a_handoff_the_next_turns_belong_to_the_same_agents(agents, scripts):
     if not hasattr(agents, "desk"):
         pytest.skip("the framework has no agents")
+    if hasattr(agents.desk, "tasks"):
+        pytest.skip("a crew keeps no conversation")
     prompt = scripts.add(*scripts.hand_over(*agents.HANDOFF), *[scripts.final("Again.")] * 2)
 
     async def talk_twice(session):
