@@ -1,10 +1,10 @@
 """Output, logs and warnings of an episode before its turn: held, and replayed at its turn.
 
 Threads of an episode also print and log between two turns, when pytest has removed its log handlers
-and its capture of the standard streams. So the streams that pytest switches between, and a log
-handler of our own, hold their output during the whole run. Warnings are redirected only while the
-event loop runs, or an episode is set up ahead. Output of a child process to our file descriptors
-cannot be attributed: it goes to the current item.
+and its capture of the standard streams. So the streams that pytest switches between, a log handler
+of our own, and the function that shows warnings hold their output during the whole run. Between two
+items the filters of warnings are Python's: pytest has removed its own. Output of a child process to
+our file descriptors cannot be attributed: it goes to the current item.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -248,33 +248,50 @@ class OutputRouting:
             finally:
                 self._depth -= 1
             return
-        original = getattr(warnings, "_showwarnmsg_impl", None)
         replaced = {n: getattr(sys, n) for n in self._streams}
         for name, stream in self._streams.items():
             # A fixture such as capsys has replaced a stream that is routed already.
             if type(replaced[name]) is not RoutedStream:
                 stream.target = replaced[name]
                 setattr(sys, name, stream)
-        if original is not None:
-            warnings._showwarnmsg_impl = _route_warnings(original)  # type: ignore[attr-defined]  # noqa: SLF001 - as `catch_warnings(record=True)` does
         try:
-            yield
+            with route_warnings():
+                yield
         finally:
             self._depth -= 1
             for name, before in replaced.items():
                 setattr(sys, name, before)
-            if original is not None:
-                warnings._showwarnmsg_impl = original  # type: ignore[attr-defined]  # noqa: SLF001 - as above
 
 
-def _route_warnings(original: Any) -> Any:
+class WarningsOfItems:
+    """A pytest plugin that routes warnings while pytest records those of an item."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        """Route warnings inside pytest's own wrapper, which has replaced where they are shown."""
+        with route_warnings():
+            return (yield)
+
+
+@contextmanager
+def route_warnings() -> Iterator[None]:
+    """Route each warning to its episode within the `with` block, which may be nested."""
+    original = getattr(warnings, "_showwarnmsg_impl", None)
+    if original is None:
+        yield
+        return
+
     def show(message: Any) -> None:
         if not _hold(lambda: _show_warning(message)):
             original(message)
 
-    return show
+    warnings._showwarnmsg_impl = show  # type: ignore[attr-defined]  # noqa: SLF001 - as `catch_warnings(record=True)` does
+    try:
+        yield
+    finally:
+        warnings._showwarnmsg_impl = original  # type: ignore[attr-defined]  # noqa: SLF001 - as above
 
 
 def _show_warning(message: Any) -> None:
     """Pass a warning to the current recorder; the filters have accepted it before."""
-    warnings._showwarnmsg_impl(message)  # type: ignore[attr-defined]  # noqa: SLF001 - see Routing
+    warnings._showwarnmsg_impl(message)  # type: ignore[attr-defined]  # noqa: SLF001 - see above

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from contextlib import ExitStack
 from itertools import islice
 from typing import Protocol
 
@@ -24,8 +25,10 @@ from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
 from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
+    WarningsOfItems,
     route_captured_streams,
     route_logs,
+    route_warnings,
 )
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
 from ci_agent_eval.recording.active_episode import set_concurrent
@@ -91,8 +94,12 @@ class EpisodeScheduler:
         scheduler._loop.around = scheduler._routing.enable
         route_logs(session.config)
         route_captured_streams(session.config)
+        between_items = ExitStack()
+        between_items.enter_context(route_warnings())
+        session.config.add_cleanup(between_items.close)
         session.config.add_cleanup(garbage_collector.collect_less_often())
         session.config.pluginmanager.register(scheduler, "ci_agent_eval_scheduler")
+        session.config.pluginmanager.register(WarningsOfItems(), "ci_agent_eval_warnings")
         return scheduler
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

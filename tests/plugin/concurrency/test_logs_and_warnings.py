@@ -151,6 +151,66 @@ def test_the_same_warnings_at_every_concurrency(suite, options):
     assert ("warnings summary" in " ".join(told[1])) == (options != ("-W", "error"))
 
 
+def test_a_thread_warns_in_its_own_test_between_two_turns(suite):
+    """The thread of the second episode warns during the first one's teardown, and after it."""
+    suite.write(
+        """
+        import asyncio
+        import warnings
+        import pytest
+        from meeting import meet
+        from turns import left, warned
+
+        @pytest.fixture
+        def desk(request):
+            yield
+            if request.node.name == "test_first":
+                left["teardown"].set()
+                assert warned["teardown"].wait(60)
+
+        def warn_twice():
+            for at in ("teardown", "between"):
+                assert left[at].wait(60)
+                warnings.warn(f"thread at {at}")
+                warned[at].set()
+
+        async def test_first(episode, desk):
+            await meet(2)
+
+        async def test_second(episode, desk):
+            thread = asyncio.create_task(asyncio.to_thread(warn_twice))
+            await asyncio.sleep(0)  # it starts here
+            await meet(2)
+            await thread
+        """,
+        conftest="""
+        import pytest
+        from turns import left, warned
+
+        @pytest.hookimpl(wrapper=True, tryfirst=True)
+        def pytest_runtest_protocol(item):
+            result = yield
+            if item.name == "test_first":
+                left["between"].set()
+                assert warned["between"].wait(60)
+            return result
+        """,
+    )
+    suite.pytester.makepyfile(
+        turns="""
+        import threading
+
+        left = {"teardown": threading.Event(), "between": threading.Event()}
+        warned = {"teardown": threading.Event(), "between": threading.Event()}
+        """
+    )
+    ran = suite.run_apart("--episode-concurrency=2")
+    ran.result.assert_outcomes(passed=2, warnings=2)
+    text = ran.result.stdout.str()
+    assert "test_suite.py::test_second" in text
+    assert "test_suite.py::test_first" not in text
+
+
 def test_what_is_never_awaited_is_warned_of_in_its_own_test(suite):
     suite.write("""
         import asyncio
