@@ -27,6 +27,7 @@ from ci_agent_eval.contract.measurement import (
     find_budget_violations,
     measure_budgets,
 )
+from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.contract.stops import AllowedStops, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     TokenUsage,
@@ -183,6 +184,9 @@ class Episode(FrozenModel):
     judge: SideUsage | None = Field(default=None, description="unset: no model judged it")
     simulated_user: SideUsage | None = Field(
         default=None, description="unset: no model played the user"
+    )
+    carried_over: CarriedOver | None = Field(
+        default=None, description="the earlier run whose result this is; unset: it ran"
     )
     duration_ms: Amount | None = None
     tokens: TokenUsage | None = Field(

@@ -1,0 +1,59 @@
+"""The plan of a run: which scenarios are carried over, which episodes are kept, what runs first."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ci_agent_eval.contract.base import Count, FrozenModel
+
+CarryReason = Literal["unchanged"]
+
+
+class CarriedOver(FrozenModel):
+    """The earlier run whose result an episode is."""
+
+    run: str | None = Field(default=None, description="id of the workflow run, if it was one")
+    commit: str = Field(description="the commit that it ran on")
+    recorded_at: Count = Field(description="when that run began, in seconds since 1970 (UTC)")
+    reason: CarryReason = Field(
+        default="unchanged", description="unchanged: none of its known dependencies changed"
+    )
+
+
+class KeptEpisode(FrozenModel):
+    """A finished episode of an earlier attempt, which is not run again."""
+
+    scenario_id: str = Field(min_length=1)
+    nodeid: str | None = None
+    iteration: Count = 1
+
+
+class UnchangedScenario(FrozenModel):
+    """A scenario whose earlier result is carried over, if these variables are as they were."""
+
+    scenario_id: str = Field(min_length=1)
+    variables: tuple[str, ...] = ()
+
+
+class RunPlan(FrozenModel):
+    """What the plugin runs of the collected episodes, and in which order; all, by default."""
+
+    unchanged: tuple[UnchangedScenario, ...] = Field(
+        default=(), description="scenarios whose earlier results are carried over"
+    )
+    environment: str | None = Field(
+        default=None,
+        description="hash of Python, platform and distributions; in another environment, nothing "
+        "is carried over",
+    )
+    variables: dict[str, str | None] = Field(
+        default_factory=dict, description="hash of each environment variable in the earlier run"
+    )
+    kept: tuple[KeptEpisode, ...] = Field(
+        default=(), description="episodes that an earlier attempt finished"
+    )
+    first: tuple[str, ...] = Field(
+        default=(), description="scenarios to run first, in this order: new, changed, failed before"
+    )

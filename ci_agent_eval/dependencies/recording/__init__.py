@@ -1,0 +1,1 @@
+"""Recording dependencies in the process that runs the suite."""

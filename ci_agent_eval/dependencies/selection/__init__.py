@@ -1,0 +1,1 @@
+"""Selecting the scenarios that a change can have affected; runs no project code."""
