@@ -22,8 +22,7 @@ DependencyUnit = Literal["function", "module"]
 
 UnknownCause = Literal[
     "child_process",
-    "computed_import",
-    "dynamic_code",
+    "host",
     "native_code",
     "outside_file",
     "symlink",

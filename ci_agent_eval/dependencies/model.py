@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 
 from ci_agent_eval.contract.dependencies import (
     RECORDER_VERSION,
@@ -39,6 +39,10 @@ class Reached:
         return Reached(
             *(getattr(self, one.name) | getattr(other, one.name) for one in fields(Reached))
         )
+
+    def with_variables(self, names: Iterable[str]) -> Reached:
+        """Return it with more variables."""
+        return replace(self, variables=self.variables | frozenset(names))
 
     @property
     def code_files(self) -> frozenset[str]:

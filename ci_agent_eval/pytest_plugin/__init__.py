@@ -109,10 +109,15 @@ def pytest_load_initial_conftests(
     """Keep pytest's parser, which later shows the exclusions of the command line.
 
     Also determine the rootdir without our options' values, before pytest looks for a conftest
-    there.
+    there, and start to record dependencies before a module of the project is imported.
     """
     early_config.stash[options.PARSER] = parser
     rootdir.set_rootdir(early_config, parser, args)
+    if early_config.known_args_namespace.episode_dependencies:
+        options.require_pydantic()
+        from ci_agent_eval.pytest_plugin.dependency_recording import DependencyRecording  # noqa: PLC0415 - inert until used
+
+        DependencyRecording.start(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

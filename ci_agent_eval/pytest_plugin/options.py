@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WORKER_DIR = "episode_report_dir"
 """Key of an xdist worker's input that holds the report directory."""
 
+RECORDING = "ci_agent_eval_dependencies"
+"""Name of the plugin object that records dependencies; there is none without a recording."""
 EPISODES = "ci_agent_eval_episodes"
 """pytest's name of the plugin object of the session's episodes."""
 
@@ -52,12 +54,12 @@ CASSETTE_MODES = ("off", "record", "replay", "auto")
 MARKER_HELP = (
     "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
     "min_passes=None, iterations=None, allowed_stops=None, agent=None, model=None, "
-    "metadata=None, was=None, alone=None, evidence='required'): an agent episode; scenario_id "
-    "defaults to the node id, gate is 'required' or 'advisory', iterations to "
+    "metadata=None, was=None, alone=None, evidence='required', depends_on=None): an agent "
+    "episode; scenario_id defaults to the node id, gate is 'required' or 'advisory', iterations to "
     "--aitest-iterations, allowed_stops names the ends without an answer that do not fail it, "
     "was names the scenario ids it had before, alone=True lets no other run beside it, False "
-    "lets any, evidence='none' lets it pass without a turn, a tool call or an assertion "
-    "(ci-agent-eval)"
+    "lets any, evidence='none' lets it pass without a turn, a tool call or an assertion, "
+    "depends_on names files and hosts of its child processes (ci-agent-eval)"
 )
 
 
@@ -104,6 +106,8 @@ def _add_report_options(group: pytest.OptionGroup, parser: pytest.Parser) -> Non
     )
     # Only for `agent-eval run`, which adds to session.json how pytest's process ended.
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
+    # Only for `agent-eval run`: record what each episode depends on, beside its results.
+    group.addoption("--episode-dependencies", action="store_true", help=argparse.SUPPRESS)
     # Only for `agent-eval`: the arguments of this one run, as a JSON list.
     group.addoption("--episode-asked", help=argparse.SUPPRESS)
 

@@ -125,6 +125,9 @@ class RunReport:
             complete=not (interrupted or stopped or self._errors),
         )
         self._errors.update(dict.fromkeys(unreadable, "this line of the journal is broken"))
+        recording = session.config.pluginmanager.get_plugin(options.RECORDING)
+        if recording is not None:
+            recording.write_dependencies(self._folder)
         noted = self._folder.session()
         self._folder.write_session(
             self._session.model_copy(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -37,7 +37,10 @@ from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     is_result_property,
     list_junit_properties,
 )
-from ci_agent_eval.pytest_plugin.episodes.marker import build_episode_from_marker
+from ci_agent_eval.pytest_plugin.episodes.marker import (
+    build_episode_from_marker,
+    list_declared_files,
+)
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.pytest_plugin.episodes.report_texts import redact_report
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
@@ -64,6 +67,9 @@ from ci_agent_eval.redaction import Redactor, make_distinct_names
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
+if TYPE_CHECKING:
+    from ci_agent_eval.pytest_plugin.dependency_recording import DependencyRecording
+
 
 class EpisodeSession:
     """The object that the plugin's hooks call; one per process that runs tests."""
@@ -81,6 +87,7 @@ class EpisodeSession:
         self._load_steering_rules: Callable[[], Rules] = Rules
         self._subtest: EpisodeItem | None = None
         self._places = CheckPlaces(repo)
+        self._recording: DependencyRecording | None = None
         self.adaptive: AdaptiveIterations | None = None
         """The adaptive iterations of this process; None: it has none."""
         self.notes: tuple[str, ...] = ()
@@ -101,6 +108,7 @@ class EpisodeSession:
         episodes._load_steering_rules = build_rules_loader(config.rootpath)
         is_debugging = config.getoption("usepdb", default=False)
         episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
+        episodes._recording = config.pluginmanager.get_plugin(options.RECORDING)
         episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
         config.pluginmanager.register(episodes, options.EPISODES)
         return episodes
@@ -192,6 +200,7 @@ class EpisodeSession:
             state.initial_episode.mode,
             locate=self._places.locate_frame,
             load_steering_rules=self._load_steering_rules,
+            accesses=None if self._recording is None else self._recording.begin_episode(),
         )
         if measurement.is_hypothesis_evaluation(item, state):
             state.running.mode, state.running.counts_once = "strict", True
@@ -377,10 +386,19 @@ class EpisodeSession:
         finally:
             deactivate_episode()
             if EPISODE in item.stash:
+                self._end_recording(item)
                 if self.adaptive is not None:
                     self.adaptive.end(item, item.stash[EPISODE].final_episode)
                 item.stash[EPISODE].forget()
                 item.stash[REPORTED_EPISODE] = None
+
+    def _end_recording(self, item: pytest.Item) -> None:
+        """Record the dependencies of an ended episode, whatever its outcome."""
+        state = item.stash[EPISODE]
+        ended = state.final_episode or state.initial_episode
+        if self._recording is not None and state.running is not None and ended is not None:
+            clean = self._redact_episode(ended)
+            self._recording.end_episode(item, state.running, clean, list_declared_files(item))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record the failed subtest, whose name is known now, in its episode."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
+from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME, Dependencies
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import (
     EVAL_RESULTS_NAME,
@@ -37,6 +38,7 @@ EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
 
 _JOURNAL_NAME = re.compile(r"(?:main|gw\d+)\.jsonl")
+_PART_SUFFIX = ".dependencies.json"
 _RESULTS_START = b'{"schema_version":'
 _JOURNAL_START = b'{"episode":'
 _LARGEST_SESSION = 16 * 1024 * 1024
@@ -141,7 +143,7 @@ class ReportFolder:
         Raises InputError as `prepare` does, and OSError if a file cannot be removed.
         """
         self.prepare(with_junit=with_junit)
-        journals = list(self._list_journals())
+        journals = [*self._list_journals(), *self._list_parts()]
         for file in [*journals, *self._list_documents(with_junit=with_junit)]:
             file.unlink(missing_ok=True)
         (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
@@ -160,14 +162,14 @@ class ReportFolder:
     def _list_documents(self, *, with_junit: bool) -> Iterator[Path]:
         # The session goes last, because it proves that the JUnit file is ours.
         junit = (JUNIT_NAME,) if with_junit else ()
-        names = (RESULTS_NAME, EVAL_RESULTS_NAME, *junit, SESSION_NAME)
+        names = (RESULTS_NAME, EVAL_RESULTS_NAME, DEPENDENCIES_NAME, *junit, SESSION_NAME)
         return (self.path / name for name in names)
 
     def _is_ours(self, file: Path) -> bool:
         """Say whether this program wrote a file, by its content."""
         if not file.is_file():
             return False
-        if file.name == JUNIT_NAME:
+        if file.name in {JUNIT_NAME, DEPENDENCIES_NAME}:
             return self._is_ours(self.path / SESSION_NAME)
         if file.name == SESSION_NAME:
             return _is_session(file)
@@ -185,9 +187,29 @@ class ReportFolder:
             return []
         return [file for file in sorted(folder.iterdir()) if _JOURNAL_NAME.fullmatch(file.name)]
 
+    def _list_parts(self) -> list[Path]:
+        return sorted((self.path / JOURNAL_DIR).glob(f"*{_PART_SUFFIX}"))
+
     def journal(self, worker: str) -> Journal:
         """Return the journal of a worker or of `main`."""
         return Journal(self.path / JOURNAL_DIR / f"{worker}.jsonl")
+
+    def write_part(self, worker: str, text: str) -> None:
+        """Write what a process has seen of its episodes' dependencies."""
+        _replace_file(self.path / JOURNAL_DIR / f"{worker}{_PART_SUFFIX}", [text])
+
+    def read_parts(self) -> Iterator[bytes | None]:
+        """Yield the part of each process that ran tests; None for a process without one."""
+        journals = {file.stem for file in self._list_journals()}
+        parts = {file.name.removesuffix(_PART_SUFFIX): file for file in self._list_parts()}
+        for worker in sorted(journals | parts.keys()):
+            yield parts[worker].read_bytes() if worker in parts else None
+
+    def write_dependencies(self, found: Dependencies) -> None:
+        """Write `dependencies.json` atomically, and remove the parts that it was merged from."""
+        _replace_file(self.path / DEPENDENCIES_NAME, [canonical_json(found) + "\n"])
+        for file in self._list_parts():
+            file.unlink(missing_ok=True)
 
     def write_session(self, session: Session) -> None:
         """Write `session.json` atomically."""

@@ -34,6 +34,7 @@ ARGUMENTS = (
     "was",
     "alone",
     "evidence",
+    "depends_on",
 )
 _MERGED_ARGUMENTS = ("budgets", "metadata")
 
@@ -52,6 +53,7 @@ def build_episode_from_marker(
         values = {"scenario_id": scenario_id, **gate, **needs, **arguments}
         limits = _parse_iterations(values.pop(ARGUMENT, 1))
         _check_alone(values.pop("alone", None))
+        _parse_declared_files(values.pop("depends_on", ()))
         _check_reach(item, arguments, limits)
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
@@ -76,6 +78,27 @@ def _parse_iterations(given: object) -> IterationRange:
 def _check_alone(given: object) -> None:
     if given is not None and not isinstance(given, bool):
         raise InputError(f"alone: must be True or False (got {given!r})")
+
+
+def _parse_declared_files(given: object) -> tuple[str, ...]:
+    """Return the declared patterns. Raises InputError."""
+    patterns = (given,) if isinstance(given, str) else given
+    if not isinstance(patterns, Sequence) or not all(
+        isinstance(one, str) and one.strip() for one in patterns
+    ):
+        raise InputError(
+            "depends_on: must be a list of files, patterns or hosts, such as "
+            f"['servers/*.py', 'https://api.example.com'] (got {given!r})"
+        )
+    return tuple(patterns)
+
+
+def list_declared_files(item: pytest.Item) -> tuple[str, ...]:
+    """Return the files, patterns and hosts that the item's markers declare in `depends_on`."""
+    try:
+        return _parse_declared_files(read_marker_arguments(item).get("depends_on", ()))
+    except InputError:
+        return ()
 
 
 def _check_reach(

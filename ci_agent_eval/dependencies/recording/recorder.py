@@ -1,0 +1,126 @@
+"""The recorder of a process: attributes what runs to the episode that runs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from ci_agent_eval.dependencies.recording.accesses import (
+    Access,
+    Accesses,
+    ProcessAccesses,
+)
+from ci_agent_eval.dependencies.recording.file_accesses import FileWatch
+from ci_agent_eval.dependencies.recording.functions import FunctionMonitor
+from ci_agent_eval.dependencies.recording.part import ProcessPart, ScenarioPart
+from ci_agent_eval.dependencies.recording.places import Function, Places
+from ci_agent_eval.dependencies.recording.variables import VariableWatch
+
+FindAccesses = Callable[[], "Accesses | None"]
+"""Returns the accesses of the episode that runs in this context; None: none, or unknown which."""
+
+
+class DependencyRecorder:
+    """Watches a process from its start to the end of its session."""
+
+    def __init__(
+        self,
+        places: Places,
+        find_accesses: FindAccesses,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._places = places
+        self._find_accesses = find_accesses
+        self._process = ProcessAccesses()
+        self._scenarios: dict[str, ScenarioPart] = {}
+        self._functions = FunctionMonitor(places, self._process, self._find_owner)
+        self._files = FileWatch(places, self._process, self._find_owner)
+        self._variables = VariableWatch(places, self._process, self._find_owner, environ)
+        self._has_functions = False
+        self._is_complete = True
+
+    def start(self) -> None:
+        """Start to watch."""
+        self._has_functions = self._functions.start()
+        self._files.start()
+        self._variables.start()
+
+    def stop(self) -> None:
+        """Stop to watch."""
+        self._variables.stop()
+        self._files.stop()
+        self._functions.stop()
+
+    def _find_owner(self) -> Accesses:
+        found = self._find_accesses()
+        return self._process.shared if found is None or found.is_ended else found
+
+    def end_episode(
+        self,
+        found: Accesses,
+        scenario_id: str,
+        *,
+        test_file: str | None,
+        patterns: Iterable[str] = (),
+        tools: Iterable[str] = (),
+        requests: Iterable[str] = (),
+    ) -> None:
+        """Add an ended episode to its scenario.
+
+        `requests` are hashes of its requests to models.
+        """
+        if self._has_functions and not self._functions.is_watching():
+            self._is_complete = False
+        found.is_ended = True
+        part = ScenarioPart(
+            frozenset(found.hits),
+            frozenset(found.accesses),
+            frozenset(() if test_file is None else (test_file,)),
+            frozenset(patterns),
+            frozenset(tools),
+            frozenset(requests),
+        )
+        self._scenarios[scenario_id] = self._scenarios.get(scenario_id, ScenarioPart()) | part
+
+    def share(self, found: Accesses) -> None:
+        """Make everything that an episode did a dependency of every episode."""
+        shared = self._process.shared
+        shared.accesses |= found.accesses
+        for function in found.hits:
+            shared.hits.setdefault(function, 1)
+
+    def build_part(self) -> ProcessPart:
+        """Return what this process has seen."""
+        shared = self._process.shared
+        return ProcessPart(
+            unit="function" if self._has_functions else "module",
+            complete=self._is_complete,
+            modules=tuple(self._list_modules()),
+            shared=ScenarioPart(frozenset(shared.hits), frozenset(shared.accesses)),
+            imports={
+                file: ScenarioPart(frozenset(found.hits), frozenset(found.accesses))
+                for file, found in sorted(self._process.imports.items())
+            },
+            opened=tuple(self._list_opened()),
+            written=frozenset(self._files.written),
+            scenarios=dict(self._scenarios),
+        )
+
+    def _list_opened(self) -> Iterator[tuple[Function, Access, bool]]:
+        for function, found in sorted(self._process.opened.items()):
+            for access, is_indirect in sorted(found.items()):
+                yield function, access, is_indirect
+
+    def _list_modules(self) -> list[tuple[str, str, str]]:
+        """Return name, package and file of each loaded module of the project."""
+        found = []
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str):
+                path = os.path.normpath(file)
+                relative = self._places.find_relative(path)
+                if relative is not None and self._places.find_owner(path) == "project":
+                    package = getattr(module, "__package__", None) or ""
+                    found.append((name, str(package), relative))
+        return sorted(found)
