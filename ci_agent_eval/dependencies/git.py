@@ -17,8 +17,14 @@ _OPTIONS = (
 TIMEOUT_S = 60.0
 
 
-def run_git(folder: Path, environ: Mapping[str, str], timeout_s: float, *words: str) -> bytes:
-    """Return the output of a git command.
+def run_git(
+    folder: Path,
+    environ: Mapping[str, str],
+    timeout_s: float,
+    *words: str,
+    given: bytes | None = None,
+) -> bytes:
+    """Return the output of a git command that reads `given` from standard input.
 
     Raises OSError or subprocess.SubprocessError if git is missing, fails or is too slow.
     """
@@ -26,7 +32,7 @@ def run_git(folder: Path, environ: Mapping[str, str], timeout_s: float, *words: 
         ["git", *_OPTIONS, *words],  # noqa: S607 - found on the search path
         cwd=folder,
         env={name: value for name, value in environ.items() if name not in _LOCATING},
-        stdin=subprocess.DEVNULL,
+        input=given or b"",
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         check=True,
@@ -49,6 +55,10 @@ class GitRepository:
     def run(self, *words: str) -> bytes:
         """Return the output of a git command in the top folder; raises as `run_git`."""
         return run_git(self.top, self.environ, TIMEOUT_S, *words)
+
+    def run_with_input(self, given: bytes, *words: str) -> bytes:
+        """Return the output of a git command that reads `given`; raises as `run_git`."""
+        return run_git(self.top, self.environ, TIMEOUT_S, *words, given=given)
 
     def find_commit(self, name: str = "HEAD") -> str | None:
         """Return the full id of a commit; None if git does not have it here."""

@@ -1,0 +1,189 @@
+"""Select the scenarios that a change can have affected. Pure; the rules are in docs/affected.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from ci_agent_eval.contract.dependencies import RECORDER_VERSION
+from ci_agent_eval.dependencies.git import is_code_or_configuration
+from ci_agent_eval.dependencies.model import Reached, RecordedRun
+from ci_agent_eval.dependencies.selection.changes import TreeChanges
+from ci_agent_eval.dependencies.selection.model import (
+    ChangedDependency,
+    EarlierProblem,
+    FullRun,
+    FullRunCause,
+    SelectedScenario,
+    Selection,
+    SelectionReason,
+    UnseenDependency,
+)
+
+_CONFIGURATION = (
+    *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"),
+    *("setup.cfg", "pyproject.toml", "setup.py", "agent-eval*.toml", "agent-eval-steering.y*ml"),
+    *("requirements*.txt", "constraints*.txt", "*.lock", "Pipfile", "environment.y*ml"),
+    *("poetry.toml", "pdm.toml", "uv.toml", "pylock*.toml", "package-lock.json", "pnpm-lock.yaml"),
+    *(
+        ".gitattributes",
+        ".gitmodules",
+        ".lfsconfig",
+        ".python-version",
+        "Dockerfile*",
+        "action.yml",
+    ),
+)
+"""Names of files whose every change runs everything."""
+_CONFIGURATION_FOLDERS = (".github/workflows/", "requirements/")
+
+SECONDS_PER_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionRules:
+    """The limits of carrying results over."""
+
+    now: int
+    """Seconds since 1970 (UTC)."""
+    max_age_days: float
+    """Age at which a result expires, and everything runs."""
+
+
+def select_scenarios(
+    base: RecordedRun,
+    problems: Mapping[str, EarlierProblem | None],
+    changes: TreeChanges,
+    rules: SelectionRules,
+) -> Selection:
+    """Select among the scenarios of `problems`: those of the baseline's results.
+
+    A problem is the reason why a scenario runs whatever changed; None: it passed.
+    """
+    full_run = find_full_run(base, changes, rules)
+    if full_run is not None:
+        return Selection(full_run=full_run)
+    selected, unchanged = [], []
+    matcher = _ChangeMatcher(base, changes)
+    for name in sorted(problems):
+        reason = problems[name] or matcher.find_reason(name)
+        if reason is None:
+            unchanged.append(name)
+        else:
+            selected.append(SelectedScenario(name, reason))
+    return Selection(tuple(selected), tuple(unchanged))
+
+
+def find_full_run(base: RecordedRun, changes: TreeChanges, rules: SelectionRules) -> FullRun | None:
+    """Return the reason to run everything, or None."""
+    return _find_unusable(base, rules) or next(_list_broad_changes(changes), None)
+
+
+def _find_unusable(base: RecordedRun, rules: SelectionRules) -> FullRun | None:
+    """Return why the recorded dependencies cannot be used, or None."""
+    age = rules.now - base.recorded_at
+    problems: tuple[tuple[bool, FullRunCause], ...] = (
+        (base.recorder != RECORDER_VERSION, "other_recorder"),
+        (not base.complete, "incomplete"),
+        (not base.is_clean or base.commit is None, "unclean"),
+        (not 0 <= age <= rules.max_age_days * SECONDS_PER_DAY, "expired"),
+    )
+    return next((FullRun(cause) for is_found, cause in problems if is_found), None)
+
+
+def _list_broad_changes(changes: TreeChanges) -> Iterator[FullRun]:
+    """Yield the changes that can affect every scenario."""
+    for path, changed in changes.files.items():
+        if is_configuration(path) or changed.is_special:
+            yield FullRun("configuration", path)
+        elif is_code_or_configuration(path) and changed.old is None:
+            yield FullRun("file_added", path)
+        elif is_code_or_configuration(path) and changed.new is None:
+            yield FullRun("file_removed", path)
+
+
+def is_configuration(path: str) -> bool:
+    """Return whether every change of a file runs everything."""
+    name = path.rpartition("/")[2]
+    return path.startswith(_CONFIGURATION_FOLDERS) or any(
+        fnmatchcase(name, pattern) for pattern in _CONFIGURATION
+    )
+
+
+class _ChangeMatcher:
+    """Finds the first changed dependency of each scenario; equal sets are looked up once."""
+
+    def __init__(self, base: RecordedRun, changes: TreeChanges) -> None:
+        self._base = base
+        self._changes = changes
+        self._closures: dict[frozenset[str], ChangedDependency | None] = {}
+        self._shared = self._find_changed(base.shared)
+
+    def find_reason(self, scenario_id: str) -> SelectionReason | None:
+        """Return why a scenario that passed runs again, or None."""
+        own = self._base.scenarios.get(scenario_id)
+        if own is None:
+            return "no_dependencies"
+        if not self._changes.files:
+            return None
+        unknown = sorted(
+            self._base.shared.unknown | own.unknown, key=lambda one: (one.cause, one.detail)
+        )
+        if unknown:
+            return UnseenDependency(unknown[0].cause, unknown[0].detail)
+        return self._shared or self._find_changed(own)
+
+    def _find_changed(self, reached: Reached) -> ChangedDependency | None:
+        finders: tuple[Callable[[Reached], Iterator[ChangedDependency]], ...] = (
+            self._list_functions,
+            self._list_definitions,
+            self._list_files,
+        )
+        return next((one for find in finders for one in find(reached)), None)
+
+    def _list_functions(self, reached: Reached) -> Iterator[ChangedDependency]:
+        for path, name in sorted(reached.functions):
+            changed = self._changes.files.get(path)
+            if changed is not None and name and changed.has_new_body(name):
+                yield ChangedDependency("function", path, name)
+
+    def _list_definitions(self, reached: Reached) -> Iterator[ChangedDependency]:
+        roots = reached.code_files
+        if roots not in self._closures:
+            closure = self._base.find_import_closure(roots)
+            self._closures[roots] = next(self._list_in_closure(closure), None)
+        if (found := self._closures[roots]) is not None:
+            yield found
+        for path in sorted(reached.modules):
+            if path in self._changes.files:
+                yield ChangedDependency("module", path)
+
+    def _list_in_closure(self, closure: Iterable[str]) -> Iterator[ChangedDependency]:
+        is_whole = self._base.unit == "module"
+        for path in sorted(closure):
+            changed = self._changes.files.get(path)
+            if changed is not None and is_whole and changed.has_new_code:
+                yield ChangedDependency("module", path)
+            elif changed is not None and changed.has_new_definitions:
+                yield ChangedDependency("definitions", path)
+
+    def _list_files(self, reached: Reached) -> Iterator[ChangedDependency]:
+        for path in self._changes.files:
+            if path in reached.files:
+                yield ChangedDependency("file", path)
+            elif path in reached.absent:
+                yield ChangedDependency("absent_file", path)
+            elif any(fnmatchcase(path, pattern) for pattern in reached.patterns):
+                yield ChangedDependency("declared_file", path)
+        for path in (*self._changes.added, *self._changes.removed):
+            folder = next((one for one in _list_folders(path) if one in reached.folders), None)
+            if folder is not None:
+                yield ChangedDependency("folder", path)
+
+
+def _list_folders(path: str) -> Iterator[str]:
+    """Yield the folders whose listing a new or deleted file can change."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path or "."
