@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from hashlib import sha256
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
+from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import (
     Assertion,
     Conditions,
@@ -26,6 +28,7 @@ from ci_agent_eval.contract.evidence import EvidencePart
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import Session
+from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
 
@@ -121,6 +124,10 @@ class EpisodeRecord:
     """Whether it passes only with evidence."""
     minimum_iterations: int | None = None
     """Adaptive iterations that always run; None: all run."""
+    carried_over: CarriedOver | None = None
+    """The earlier run whose result it is; None: it ran."""
+    content_hash: str | None = None
+    """Hash of the earlier episode, if it is carried over; see `hash_content`."""
 
     @property
     def is_rated(self) -> bool:
@@ -139,8 +146,24 @@ class EpisodeRecord:
 _RECORD_VALUES = attrgetter(*(one.name for one in fields(EpisodeRecord)))
 
 
+_UNVERIFIED = "its earlier result, which was carried over, does not count"
+
+
 def build_episode_record(episode: Episode) -> EpisodeRecord:
-    """Reduce an episode to its record."""
+    """Reduce an episode to its record.
+
+    A carried-over episode proves nothing by itself: it is an error until it is replaced by the
+    baseline's (`results.carried_results`).
+    """
+    if (origin := episode.carried_over) is not None:
+        earlier = episode.model_copy(update={"carried_over": None})
+        return replace(
+            build_episode_record(earlier),
+            outcome="error",
+            reason=_UNVERIFIED,
+            carried_over=origin,
+            content_hash=hash_content(canonical_json(earlier)),
+        )
     trajectory = episode.trajectory
     return EpisodeRecord(
         scenario_id=episode.scenario_id,
@@ -178,6 +201,11 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         needs_evidence=episode.evidence != "none",
         minimum_iterations=episode.minimum_iterations,
     )
+
+
+def hash_content(line: str) -> str:
+    """Return the SHA-256 of an episode's canonical JSON."""
+    return sha256(line.encode()).hexdigest()
 
 
 def _score_evaluation(episode: Episode) -> EvaluationScore:
@@ -332,6 +360,19 @@ class ConfirmationRuns:
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedResults:
+    """The earlier results that count: they are verified, and their records are the baseline's."""
+
+    commit: str
+    """The commit that they are about."""
+    scenarios: frozenset[str]
+    run: str | None = None
+    """Id of their workflow run, if it was one."""
+    age_days: int | None = None
+    """Whole days since that run began; None: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedResults:
     """The content of all result files, in an order that does not depend on the reading order."""
 
@@ -343,3 +384,7 @@ class LoadedResults:
     suites: tuple[str, ...] = ()
     """Sorted suite names in the results, except of unnamed runs."""
     confirmation: ConfirmationRuns | None = None
+    carried: CarriedResults | None = None
+    """None: no earlier result counts."""
+    environments: tuple[str | None, ...] = ()
+    """Hash of the environment of each run that left out scenarios; None: it recorded none."""

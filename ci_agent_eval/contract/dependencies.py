@@ -14,6 +14,9 @@ from ci_agent_eval.contract.base import SCHEMA_VERSION, Count, FrozenModel, Sche
 
 DEPENDENCIES_NAME = "dependencies.json"
 
+MAX_DEPENDENCIES_BYTES: Final = 64 * 1024 * 1024
+"""Maximum size of the file; a larger one is not read."""
+
 RECORDER_VERSION: Final = 1
 """Version of the recorder's rules; dependencies of another version select everything."""
 

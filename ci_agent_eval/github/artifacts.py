@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
+from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.api_errors import make_printable_line
@@ -34,8 +35,8 @@ IsWanted = Callable[[PurePosixPath], bool]
 
 
 def is_results_file(path: PurePosixPath) -> bool:
-    """Say whether a file of a report folder holds a run's episodes."""
-    return path.name in {RESULTS_NAME, SESSION_NAME}
+    """Say whether a file of a report folder holds a run's episodes, or what they depend on."""
+    return path.name in {RESULTS_NAME, SESSION_NAME, DEPENDENCIES_NAME}
 
 
 def is_run_data(path: PurePosixPath) -> bool:

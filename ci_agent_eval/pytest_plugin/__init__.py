@@ -259,13 +259,18 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select scenarios and shards, and order the iterations, after other plugins."""
+    """Select scenarios, what must run and shards, and order the iterations, after other plugins."""
     if config.option.episode_scenario:
         from ci_agent_eval.pytest_plugin.collection import selected_scenarios  # noqa: PLC0415 - inert until used
 
         wanted = config.option.episode_scenario
         if others := selected_scenarios.select_scenarios(items, wanted):
             config.hook.pytest_deselected(items=others)
+    if config.option.episode_plan:
+        from ci_agent_eval.pytest_plugin.collection import run_plan  # noqa: PLC0415 - inert until used
+
+        if left_out := run_plan.apply_run_plan(config, items):
+            config.hook.pytest_deselected(items=left_out)
     if any(map(iterations.is_optional, items)):
         episodes = filter(detection.is_episode, items)
         config.stash[options.SCENARIO_COUNT] = len(set(map(iterations.get_scenario_unit, episodes)))
@@ -281,9 +286,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Count the episodes that -k, -m or --deselect exclude; --lf does not report its exclusions.
 
-    Scenarios that another shard runs do not count.
+    Scenarios that another shard runs do not count, nor does what an earlier run has shown.
     """
-    if items and options.SHARD in items[0].config.stash:
+    if items and any(key in items[0].config.stash for key in (options.APPLIED_PLAN, options.SHARD)):
         return
     if count := sum(1 for item in items if detection.is_episode(item)):
         stash = items[0].config.stash
@@ -440,9 +445,9 @@ def _select_episodes(config: pytest.Config, items: list[pytest.Item]) -> None:
     stash = config.stash
     removed_episodes = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
     removed = () if removed_episodes is None else removed_episodes.list_scenarios(items)
-    _get_session(config).select(
-        items, stash.get(DESELECTED, 0), stash.get(options.SHARD, None), removed
-    )
+    shard, applied = stash.get(options.SHARD, None), stash.get(options.APPLIED_PLAN, None)
+    given = () if applied is None else (applied,)
+    _get_session(config).select(items, stash.get(DESELECTED, 0), shard, removed, *given)
 
 
 def _get_session(config: pytest.Config) -> EpisodeSession:

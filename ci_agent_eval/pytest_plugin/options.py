@@ -43,8 +43,12 @@ SCHEDULER = pytest.StashKey[Any]()
 ADAPTIVE_STOPS = "agent_eval_adaptive_stops"
 """Key under which an xdist worker sends why its adaptive scenarios stopped."""
 
+APPLIED_PLAN = pytest.StashKey[Any]()
+"""What `--episode-plan` left out, a `collection.run_plan.AppliedPlan`."""
+
 SCENARIO_COUNT = pytest.StashKey[int]()
-"""Number of scenarios of the whole suite, of all shards; set if iterations are adaptive."""
+"""Number of scenarios of the whole suite, of all shards, without those carried over; set if
+iterations are adaptive."""
 
 ASSERT_MODULES = "episode_assert_modules"
 """Ini setting that names modules whose asserts count as assertions of episodes."""
@@ -132,6 +136,8 @@ def _add_selection_options(group: pytest.OptionGroup) -> None:
     group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
     # Only for `agent-eval run`: the file with what adaptive iterations are compared with.
     group.addoption("--episode-adaptive-plan", help=argparse.SUPPRESS)
+    # Only for `agent-eval`: the file with what need not run, and what runs first.
+    group.addoption("--episode-plan", metavar="FILE", help=argparse.SUPPRESS)
 
 
 def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:

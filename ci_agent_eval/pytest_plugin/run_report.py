@@ -24,6 +24,9 @@ from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.storage.run_folder import ReportFolder
 
+_NOTED = ("selected", "deselected", "shard", "removed", "carried", "kept")
+"""Fields of the session that the selection of the episodes fills in."""
+
 
 class RunReport:
     """A plugin object that watches the session and writes its report files."""
@@ -134,12 +137,9 @@ class RunReport:
                 update={
                     "state": "interrupted" if interrupted else "finished",
                     "exit_status": int(session.exitstatus),
-                    "selected": noted.selected,
-                    "deselected": noted.deselected,
-                    "shard": noted.shard,
+                    **{name: getattr(noted, name) for name in _NOTED},
                     "stopped": stopped,
                     "suite_stop": _get_suite_stop(session),
-                    "removed": noted.removed,
                     "adaptive_stops": self._list_adaptive_stops(session),
                     **self._collection.list_session_fields(),
                     "wall_time_s": round(time.perf_counter() - self._started, 3),

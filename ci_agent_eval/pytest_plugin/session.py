@@ -23,6 +23,7 @@ from ci_agent_eval.pytest_plugin.collection.detection import (
 )
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, is_optional
 from ci_agent_eval.pytest_plugin.collection.notes import list_notes
+from ci_agent_eval.pytest_plugin.collection.run_plan import AppliedPlan
 from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
 from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
@@ -126,6 +127,7 @@ class EpisodeSession:
         deselected: int,
         shard: Shard | None = None,
         removed: Sequence[RemovedScenario] = (),
+        plan: AppliedPlan = AppliedPlan(),  # noqa: B008 - frozen
     ) -> None:
         """Register the items that are episodes, and write how many there are.
 
@@ -142,14 +144,21 @@ class EpisodeSession:
             scenario = scenarios[get_default_scenario(item)]
             self._register_item(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
-            clean = tuple(redact_model(scenario, self._redactor) for scenario in removed)
-            sure = sum(1 for item in items if not is_optional(item))
-            self._folder.note_selected(sure, deselected, shard, clean)
+            selection = {
+                "selected": sum(1 for item in items if not is_optional(item)),
+                "deselected": deselected,
+                "shard": shard,
+                "removed": tuple(redact_model(one, self._redactor) for one in removed),
+                "carried": tuple(redact_model(one, self._redactor) for one in plan.carried),
+                "kept": plan.kept,
+            }
+            self._folder.note_selected(selection)
         if items:
             self.adaptive = AdaptiveIterations.start(items[0].config, items)
             adaptive = () if self.adaptive is None else (self.adaptive.describe(),)
             found = [*list_notes(items, options.get_iterations(items[0].config)), *adaptive]
             self.notes = tuple(self._redactor.text(note) for note in found)
+        self.notes += tuple(plan.describe())
 
     def dump_adaptive_stops(self) -> list[dict[str, Any]]:
         """Return why the adaptive scenarios of this process stopped, as plain redacted data."""

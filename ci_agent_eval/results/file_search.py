@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
+from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import (
     EVAL_RESULTS_NAME,
@@ -26,6 +27,7 @@ MAX_FILE_BYTES = 2 * 1024**3
 """Maximum file size; a larger file is a finding."""
 
 _VERDICT_NAME = "verdict.json"
+_OWN_OUTPUT = (_VERDICT_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, DEPENDENCIES_NAME)
 _MAX_DEPTH = 20
 _MAX_FOREIGN_FILES = 1000
 _MAX_HEADER_BYTES = 4096
@@ -210,7 +212,7 @@ class _FileSearch:
 
     def _add_result_file(self, path: Path) -> None:
         """Add a named file to its run, to the JUnit files or to the other episode files."""
-        if path.name in (_VERDICT_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME):
+        if path.name in _OWN_OUTPUT:
             return  # our own output, which contains no results of this run
         if path.name in (SESSION_NAME, RESULTS_NAME):
             self.run_folders.add(path.parent)

@@ -172,8 +172,15 @@ def _redact_case(case: JUnitCase, redact_location: Redact, redact: Redact) -> JU
 
 
 def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> Session:
+    def redact_scenario(name: str) -> str:
+        return names.scenarios.get(name) or redact(name)
+
     return session.model_copy(
         update={
+            "carried": tuple(
+                one.model_copy(update={"scenario_id": redact_scenario(one.scenario_id)})
+                for one in session.carried
+            ),
             "suite": redact(session.suite),
             "stopped": _redact_text(session.stopped, redact),
             "commit": _redact_text(session.commit, redact),
@@ -181,8 +188,7 @@ def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> S
             "adaptive_stops": tuple(
                 stop.model_copy(
                     update={
-                        "scenario_id": names.scenarios.get(stop.scenario_id)
-                        or redact(stop.scenario_id),
+                        "scenario_id": redact_scenario(stop.scenario_id),
                         "agent": _redact_text(stop.agent, redact),
                     }
                 )

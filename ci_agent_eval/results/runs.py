@@ -101,6 +101,8 @@ class LoadedRun:
     """Suite names in its files."""
     tests: dict[str, list[JUnitCase]] = field(default_factory=dict)
     """Tests of other runners in its files, by file."""
+    environment: str | None = None
+    """Hash of its environment, if it left out scenarios and recorded one."""
 
     @property
     def was_cut_short(self) -> bool:
@@ -131,6 +133,10 @@ def read_run(
     for file in files:
         _read_file(file, loaded, spool, rules, is_journal=file is not run.results)
     _check_completeness(run, loaded)
+    if loaded.session is not None and loaded.session.carried and run.session is not None:
+        from ci_agent_eval.results.dependencies_file import read_environment  # noqa: PLC0415 - rarely needed
+
+        loaded.environment = read_environment(run.session.path.parent)
     if loaded.session is not None:
         loaded.findings += check_exit_status(loaded.session)
     if run.lacks_junit and loaded.session is not None and loaded.session.state == "finished":
@@ -378,7 +384,9 @@ def _collect_iterations(loaded: LoadedRun, *, only_over: bool = False) -> set[tu
     return {
         key[:3]
         for key, entry in loaded.entries.items()
-        if (entry.is_over or not only_over) and entry.record.is_rated
+        if (entry.is_over or not only_over)
+        and entry.record.is_rated
+        and entry.record.carried_over is None
     }
 
 
@@ -400,11 +408,12 @@ def _build_unreadable(file: ResultFile, message: str, line: int = 0) -> Finding:
 
 
 def _count_sources(files: Iterable[ResultFile], loaded: LoadedRun) -> None:
-    """Add the counts of each file's episodes by outcome."""
+    """Add the counts of each file's episodes by outcome, without those carried over."""
     unread = {finding.where for finding in loaded.findings if finding.kind == "unreadable_file"}
     outcomes: dict[str, list[Outcome]] = {file.where: [] for file in files}
     for entry in loaded.entries.values():
-        outcomes[entry.source.where].append(entry.record.outcome)
+        if entry.record.carried_over is None:
+            outcomes[entry.source.where].append(entry.record.outcome)
     for where in loaded.tests:
         if not outcomes[where]:
             del outcomes[where]

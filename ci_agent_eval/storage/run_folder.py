@@ -21,9 +21,7 @@ from ci_agent_eval.contract.results import (
     RESULTS_NAME,
     SESSION_NAME,
     JournalLine,
-    RemovedScenario,
     Session,
-    Shard,
 )
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file
@@ -219,23 +217,11 @@ class ReportFolder:
         """Read `session.json`."""
         return Session.model_validate_json((self.path / SESSION_NAME).read_bytes())
 
-    def note_selected(
-        self,
-        count: int,
-        deselected: int,
-        shard: Shard | None = None,
-        removed: tuple[RemovedScenario, ...] = (),
-    ) -> None:
-        """Record the selection in `session.json`; every worker records the same."""
+    def note_selected(self, found: Mapping[str, object]) -> None:
+        """Record the selection, fields of `Session`; every worker records the same."""
         session = self.session()
         if session.state == "running" and session.selected is None:
-            update = {
-                "selected": count,
-                "deselected": deselected,
-                "shard": shard,
-                "removed": removed,
-            }
-            self.write_session(session.model_copy(update=update))
+            self.write_session(session.model_copy(update=found))
 
     def note_process_status(self, status: int) -> None:
         """Record the exit status of pytest's process in `session.json`.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ci_agent_eval.analysis.natural_order import build_natural_key
@@ -43,14 +44,18 @@ def load_from_files(request: BaselineRequest) -> FoundBaseline:
     if not runs:
         return build_missing_baseline(f"{request.name} holds no {RESULTS_NAME} of a run")
     ordered = sorted(runs, key=lambda run: build_natural_key(run.label), reverse=True)
-    return load_baseline_runs(
+    found = load_baseline_runs(
         request.name,
         ordered[: request.runs],
         root=request.root,
         redact=request.redact,
         suite=request.suite,
         imports=request.imports,
+        with_latest=request.with_latest,
     )
+    if found.latest is None:
+        return found
+    return replace(found, latest=replace(found.latest, is_trusted=request.trusts_paths))
 
 
 def _expand_pattern(request: BaselineRequest) -> list[Path]:
@@ -74,15 +79,19 @@ def _is_own_report(path: Path, request: BaselineRequest) -> bool:
 def _find_runs(path: Path, request: BaselineRequest) -> Iterator[RunFiles]:
     """Yield the run of a results file or report folder, or the runs below a folder."""
     if not path.is_dir():
-        yield RunFiles((str(path),), _label_path(path, request.root))
+        yield RunFiles((str(path),), _label_path(path, request.root), (path.parent,))
         return
     folders = [folder for folder in _find_run_folders(path) if not _is_own_report(folder, request)]
     if path in folders or any(_is_shard(folder) for folder in folders if folder.parent == path):
-        yield RunFiles(_list_result_files(folders), _label_path(path, request.root))
+        yield _build_run(folders, path, request.root)
         return
     for child in sorted({path / folder.relative_to(path).parts[0] for folder in folders}):
         inside = [folder for folder in folders if folder.is_relative_to(child)]
-        yield RunFiles(_list_result_files(inside), _label_path(child, request.root))
+        yield _build_run(inside, child, request.root)
+
+
+def _build_run(folders: Sequence[Path], path: Path, root: Path) -> RunFiles:
+    return RunFiles(_list_result_files(folders), _label_path(path, root), tuple(folders))
 
 
 def _find_run_folders(folder: Path, depth: int = 0) -> Iterator[Path]:
@@ -97,7 +106,7 @@ def _find_run_folders(folder: Path, depth: int = 0) -> Iterator[Path]:
             yield from _find_run_folders(Path(entry.path), depth + 1)
 
 
-def _list_result_files(folders: list[Path]) -> tuple[str, ...]:
+def _list_result_files(folders: Sequence[Path]) -> tuple[str, ...]:
     """Return the result files of folders, without JUnit files, which have no episodes."""
     names = (RESULTS_NAME, SESSION_NAME)
     return tuple(

@@ -11,8 +11,9 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME, MAX_DEPENDENCIES_BYTES
 from ci_agent_eval.contract.results import RESULTS_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.baselines.request import (
@@ -88,15 +89,31 @@ def _load_at_commit(commit: str, place: GitLocation, request: BaselineRequest) -
         return build_unreadable_baseline(
             request.name, f"at {label} it has {size // 2**20:,} MiB, {limit}"
         )
-    return _load_blob(_run_git(request, ("cat-file", "blob", name)), label, request)
+    results = _run_git(request, ("cat-file", "blob", name))
+    if not request.with_latest:
+        return _load_blobs(results, b"", label, request)
+    beside = f"{commit}:{PurePosixPath(name.partition(':')[2]).with_name(DEPENDENCIES_NAME)}"
+    return _load_blobs(results, _read_small_blob(request, beside), label, request)
 
 
-def _load_blob(data: bytes, label: str, request: BaselineRequest) -> FoundBaseline:
+def _read_small_blob(request: BaselineRequest, name: str) -> bytes:
+    """Return a blob; empty if there is none, or if it is too large."""
+    size = int(_run_git(request, ("cat-file", "-s", name)) or b"0")
+    if size > MAX_DEPENDENCIES_BYTES:
+        return b""
+    return _run_git(request, ("cat-file", "blob", name))
+
+
+def _load_blobs(
+    results: bytes, dependencies: bytes, label: str, request: BaselineRequest
+) -> FoundBaseline:
     lines = request.name.endswith(".jsonl")
     with tempfile.TemporaryDirectory(prefix="agent-eval-") as folder:
         file = Path(folder) / ("episodes.jsonl" if lines else RESULTS_NAME)
-        file.write_bytes(data)
-        runs = [RunFiles((file.name,), label)]
+        file.write_bytes(results)
+        if dependencies:
+            file.with_name(DEPENDENCIES_NAME).write_bytes(dependencies)
+        runs = [RunFiles((file.name,), label, (Path(folder),))]
         found = load_baseline_runs(
             label,
             runs,
@@ -104,10 +121,12 @@ def _load_blob(data: bytes, label: str, request: BaselineRequest) -> FoundBaseli
             redact=request.redact,
             suite=request.suite,
             imports=request.imports,
+            with_latest=request.with_latest,
         )
     # Findings must name the file in git, not the temporary one.
     findings = tuple(replace(finding, where=request.name) for finding in found.findings)
-    return replace(found, findings=findings)
+    latest = None if found.latest is None else replace(found.latest, is_trusted=True)
+    return replace(found, findings=findings, latest=latest)
 
 
 class _GitError(Exception):

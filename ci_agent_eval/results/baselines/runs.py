@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +13,20 @@ from ci_agent_eval.analysis.comparison.model import (
     ConversationSample,
     NoBaseline,
 )
-from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, LoadedResults
+from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.contract.result_mapping import ImportPolicy
-from ci_agent_eval.results.baselines.request import FoundBaseline, build_missing_baseline
+from ci_agent_eval.results.baselines.episode_lines import LineCollector
+from ci_agent_eval.results.baselines.request import (
+    EarlierRun,
+    FoundBaseline,
+    build_missing_baseline,
+)
 from ci_agent_eval.results.consistency import describe_other_suite
+from ci_agent_eval.results.dependencies_file import read_dependencies
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.results.loaded_redaction import Redact
+from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact
 from ci_agent_eval.results.parallel import count_processors, map_parallel
 from ci_agent_eval.results.samples import SampleCollector
 
@@ -42,6 +49,8 @@ class RunFiles:
     """Files or folders, as in `load_results`."""
     label: str
     """The run's name in reports."""
+    folders: tuple[Path, ...] = ()
+    """Where its `dependencies.json` are: one, or one for each shard."""
 
 
 def load_baseline_runs(
@@ -53,8 +62,11 @@ def load_baseline_runs(
     suite: str | None = None,
     require_complete: bool = False,
     imports: ImportPolicy | None = None,
+    with_latest: bool = False,
 ) -> FoundBaseline:
     """Load runs, given latest first; runs without episodes are left out.
+
+    Episodes that a run carried over are left out: they are in the baseline's earlier run.
 
     `label` is the name of the baseline in reports; the latest run's commit is added to it.
     A run of another suite than `suite` is a blocking finding, and with `require_complete` so is an
@@ -62,26 +74,58 @@ def load_baseline_runs(
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
-    read = partial(_read_run, root=root, redact=redact, imports=imports)
+    read = partial(_read_run, root=root, redact=redact, imports=imports, with_latest=with_latest)
     # Reports show conversations of the latest run only.
     requests = [(files, number == 0) for number, files in enumerate(runs)]
     results = map_parallel(read, requests, processes=count_processors())
-    for files, (found, samples) in zip(runs, results, strict=True):
+    latest = None
+    for number, (files, (found, samples, lines)) in enumerate(zip(runs, results, strict=True)):
         findings += _convert_findings(found.findings, require_complete=require_complete)
         findings += _find_foreign_suites(found.suites, suite, files.label)
-        if found.episodes:
-            commits = {session.commit for session in found.sessions if session.commit}
-            commit = next(iter(commits)) if len(commits) == 1 else None
-            loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites, samples))
+        own = tuple(record for record in found.episodes if record.carried_over is None)
+        if own:
+            commit = _find_common(session.commit for session in found.sessions)
+            loaded.append(BaselineRun(own, commit, files.label, found.suites, samples))
+        if own and with_latest and number == 0:
+            latest = _build_earlier_run(files, found, lines)
     if any(finding.blocking for finding in findings):
         return FoundBaseline(
             NoBaseline("the baseline cannot be read"), tuple(sorted(set(findings)))
         )
     if not loaded:
         return build_missing_baseline(f"{label} holds no episode")
-    return FoundBaseline(
-        Baseline(_append_commit(label, loaded), tuple(loaded)), tuple(sorted(set(findings)))
+    baseline = Baseline(_append_commit(label, loaded), tuple(loaded))
+    return FoundBaseline(baseline, tuple(sorted(set(findings))), latest)
+
+
+def _find_common(values: Iterable[str | None]) -> str | None:
+    """Return the only value besides None; None if there are several."""
+    found = {value for value in values if value}
+    return found.pop() if len(found) == 1 else None
+
+
+def _build_earlier_run(
+    files: RunFiles, found: LoadedResults, lines: Mapping[EpisodeKey, bytes]
+) -> EarlierRun:
+    earlier = EarlierRun(
+        episodes=tuple(one for one in found.episodes if _get_key(one) in lines),
+        lines=lines,
+        run=_find_common(session.run for session in found.sessions),
+        adaptive_stops=tuple(stop for one in found.sessions for stop in one.adaptive_stops),
     )
+    documents = read_dependencies(files.folders)
+    if isinstance(documents, str):
+        return replace(earlier, problem=documents)
+    commits = {one.commit for one in documents}
+    named = {session.commit for session in found.sessions if session.commit is not None}
+    commit = _find_common(commits)
+    if commit is None or commits | named != {commit}:
+        return replace(earlier, problem=f"its {DEPENDENCIES_NAME} is not about its results' commit")
+    return replace(earlier, commit=commit, dependencies=documents)
+
+
+def _get_key(record: EpisodeRecord) -> EpisodeKey:
+    return record.scenario_id, record.nodeid or "", record.iteration, record.attempt
 
 
 def _read_run(
@@ -90,14 +134,18 @@ def _read_run(
     root: Path,
     redact: Redact | None,
     imports: ImportPolicy | None,
-) -> tuple[LoadedResults, tuple[ConversationSample, ...]]:
-    """Load a run and, if requested, samples of its conversations."""
-    files, with_samples = request
-    samples = SampleCollector() if with_samples else None
-    loaded = load_results(
-        files.patterns, (), root=root, spool=samples, redact=redact, imports=imports
-    )
-    return loaded, () if samples is None else samples.list_samples(redact)
+    with_latest: bool,
+) -> tuple[LoadedResults, tuple[ConversationSample, ...], Mapping[EpisodeKey, bytes]]:
+    """Load a run; of the latest also samples of its conversations and, if requested, its lines."""
+    files, is_latest = request
+    load = partial(load_results, files.patterns, (), root=root, redact=redact, imports=imports)
+    if not is_latest:
+        return load(), (), {}
+    samples = SampleCollector()
+    if not with_latest:
+        return load(spool=samples), samples.list_samples(redact), {}
+    lines = LineCollector(samples, redact)
+    return load(spool=lines), samples.list_samples(redact), lines.list_lines()
 
 
 def _find_foreign_suites(

@@ -160,8 +160,8 @@ _TABLE = """
 --episode-again=
 --episode-artifact --episode-artifact-path= --episode-asked= --episode-commit=
 --episode-concurrency= --episode-iterations= --episode-list=
---episode-report-dir= --episode-scenario= --episode-suite= --episode-watched --eval --eval-results=
---eval-strict --experiment-dataset= --experiment-prefix=
+--episode-plan= --episode-report-dir= --episode-scenario= --episode-suite= --episode-watched
+--eval --eval-results= --eval-strict --experiment-dataset= --experiment-prefix=
 --experiment-score= --experiment-server= --experiment-store= --experiment=
 --shard-durations= --shard= --total-cost-usd= --total-tokens= --total-wall-time-s=
 # pytester, which is a part of pytest

@@ -1,0 +1,132 @@
+"""`--episode-plan`: leave out what an earlier run has shown, and run the rest in its order.
+
+Only `agent-eval` gives the option, with a file of the plan. Every process of a run computes the
+same from it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.results import CarriedScenario
+from ci_agent_eval.contract.run_plan import RunPlan
+from ci_agent_eval.contract.wording import pluralize
+from ci_agent_eval.dependencies.environment import (
+    compute_environment_digest,
+    get_platform,
+    get_python_version,
+    hash_distributions,
+    hash_variable,
+)
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, is_optional
+from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedPlan:
+    """What a plan left out of a collection."""
+
+    carried: tuple[CarriedScenario, ...] = ()
+    kept: int = 0
+    """Episodes that an earlier attempt had finished."""
+
+    def describe(self) -> Iterator[str]:
+        """Yield a sentence about each kind of episodes that do not run."""
+        if self.carried:
+            yield f"{pluralize(len(self.carried), 'unchanged scenario')}: earlier results count"
+        if self.kept:
+            yield f"{pluralize(self.kept, 'episode')} of an earlier attempt kept"
+
+
+def apply_run_plan(config: pytest.Config, items: list[pytest.Item]) -> Sequence[pytest.Item]:
+    """Leave out the items that need not run, and order the others; return those left out.
+
+    What was left out is in the stash, under `options.APPLIED_PLAN`.
+    """
+    plan = RunPlan.model_validate_json(Path(str(config.option.episode_plan)).read_bytes())
+    episodes = {id(item): _build_episode(item) for item in items}
+
+    def find_scenario(item: pytest.Item) -> str | None:
+        found = episodes[id(item)]
+        return None if found is None else found.scenario_id
+
+    unchanged = find_unchanged_scenarios(plan, os.environ)
+    carried = [item for item in items if find_scenario(item) in unchanged]
+    finished = {(one.scenario_id, one.nodeid, one.iteration) for one in plan.kept}
+    kept = [
+        item
+        for item in items
+        if find_scenario(item) not in unchanged
+        and (find_scenario(item), item.nodeid, get_iteration(item).number) in finished
+    ]
+    config.stash[options.APPLIED_PLAN] = AppliedPlan(
+        tuple(_list_carried((item, episodes[id(item)]) for item in carried)), len(kept)
+    )
+    left_out = set(map(id, (*carried, *kept)))
+    items[:] = _order_items([i for i in items if id(i) not in left_out], plan.first, find_scenario)
+    return [*carried, *kept]
+
+
+def _build_episode(item: pytest.Item) -> Episode | None:
+    """Return the episode of an item; None: it has none, or its test names the scenario later."""
+    if not detection.is_episode(item) or detection.returns_episode(item):
+        return None
+    return build_collected_episode(item)
+
+
+def find_unchanged_scenarios(plan: RunPlan, environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the scenarios whose results this process may carry over.
+
+    None of them in another environment than the earlier run's, and none whose variables differ.
+    """
+    if not plan.unchanged or plan.environment is None or plan.environment != _compute_environment():
+        return frozenset()
+    changed = {
+        name
+        for one in plan.unchanged
+        for name in one.variables
+        if name not in plan.variables
+        or plan.variables[name] != hash_variable(name, environ.get(name))
+    }
+    return frozenset(one.scenario_id for one in plan.unchanged if changed.isdisjoint(one.variables))
+
+
+def _compute_environment() -> str:
+    return compute_environment_digest(get_python_version(), get_platform(), hash_distributions())
+
+
+def _list_carried(
+    items: Iterable[tuple[pytest.Item, Episode | None]],
+) -> Iterator[CarriedScenario]:
+    """Yield the carried-over scenarios by id, with the iterations that would certainly have run."""
+    iterations: dict[str, int] = defaultdict(int)
+    required: set[str] = set()
+    for item, episode in items:
+        assert episode is not None, "only episodes have a scenario"  # noqa: S101 - see _build_episode
+        iterations[episode.scenario_id] += not is_optional(item)
+        if episode.gate == "required":
+            required.add(episode.scenario_id)
+    for name, number in sorted(iterations.items()):
+        gate = "required" if name in required else "advisory"
+        yield CarriedScenario.model_validate(
+            {"scenario_id": name, "gate": gate, "iterations": number}
+        )
+
+
+def _order_items(
+    items: list[pytest.Item],
+    first: Sequence[str],
+    find_scenario: Callable[[pytest.Item], str | None],
+) -> list[pytest.Item]:
+    """Move the items of the first scenarios to the start; fixtures may be set up twice for it."""
+    places = {name: place for place, name in enumerate(first)}
+    return sorted(items, key=lambda item: places.get(find_scenario(item) or "", len(places)))
