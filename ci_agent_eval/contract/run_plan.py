@@ -55,5 +55,8 @@ class RunPlan(FrozenModel):
         default=(), description="episodes that an earlier attempt finished"
     )
     first: tuple[str, ...] = Field(
-        default=(), description="scenarios to run first, in this order: new, changed, failed before"
+        default=(), description="scenarios to run after the new ones: changed, or failed before"
+    )
+    known: tuple[str, ...] = Field(
+        default=(), description="scenarios of the earlier run; any other one is new and runs first"
     )

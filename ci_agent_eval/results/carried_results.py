@@ -122,7 +122,9 @@ class _CarryChecks:
                 self.claimed[record.scenario_id].append(record)
         # Each shard names all the scenarios that were left out.
         self._expected = {
-            one.scenario_id: one.iterations for session in loaded.sessions for one in session.carried
+            one.scenario_id: one.iterations
+            for session in loaded.sessions
+            for one in session.carried
         }
         self._known = {} if earlier is None else _index_episodes(earlier, self.claimed.keys())
 
@@ -141,9 +143,7 @@ class _CarryChecks:
         if record.carried_over is None or record.scenario_id not in valid:
             return record
         known = self._known[record.scenario_id][_get_key(record)].record
-        return replace(
-            known, carried_over=record.carried_over, content_hash=record.content_hash
-        )
+        return replace(known, carried_over=record.carried_over, content_hash=record.content_hash)
 
     def _find_general_problem(self) -> _Problem | None:
         """Return why no earlier result counts."""

@@ -21,9 +21,11 @@ FullRunCause = Literal[
     "environment",
     "default_branch",
     "schedule",
+    "untrusted",
 ]
 """Why everything runs. `no_dependencies`: the baseline recorded none; `unclean`: its files were
-not those of its commit; `no_commit`: git does not have the commit here."""
+not those of its commit; `no_commit`: git does not have the commit here; `untrusted`: the change can
+have written the baseline."""
 
 ChangeKind = Literal[
     "function",

@@ -72,7 +72,8 @@ def apply_run_plan(config: pytest.Config, items: list[pytest.Item]) -> Sequence[
         tuple(_list_carried((item, episodes[id(item)]) for item in carried)), len(kept)
     )
     left_out = set(map(id, (*carried, *kept)))
-    items[:] = _order_items([i for i in items if id(i) not in left_out], plan.first, find_scenario)
+    left = [item for item in items if id(item) not in left_out]
+    items[:] = _order_items(left, plan, find_scenario)
     return [*carried, *kept]
 
 
@@ -123,10 +124,15 @@ def _list_carried(
 
 
 def _order_items(
-    items: list[pytest.Item],
-    first: Sequence[str],
-    find_scenario: Callable[[pytest.Item], str | None],
+    items: list[pytest.Item], plan: RunPlan, find_scenario: Callable[[pytest.Item], str | None]
 ) -> list[pytest.Item]:
-    """Move the items of the first scenarios to the start; fixtures may be set up twice for it."""
-    places = {name: place for place, name in enumerate(first)}
-    return sorted(items, key=lambda item: places.get(find_scenario(item) or "", len(places)))
+    """Run new scenarios first, then `plan.first`; fixtures may be set up twice for it."""
+    known, first = frozenset(plan.known), frozenset(plan.first)
+
+    def get_rank(item: pytest.Item) -> int:
+        scenario = find_scenario(item)
+        if scenario is None or not known:
+            return 2 if scenario not in first else 1
+        return 0 if scenario not in known else 1 if scenario in first else 2
+
+    return sorted(items, key=get_rank)
