@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_agent_eval.analysis.comparison.model import NoBaseline
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
+from ci_agent_eval.app.pipeline import Job
 from ci_agent_eval.contract.dependencies import Dependencies
 from ci_agent_eval.contract.run_plan import RunPlan, UnchangedScenario
 from ci_agent_eval.dependencies.document import unpack_dependencies
@@ -40,14 +41,18 @@ class AffectedSelection:
     """The commit that the results are about; None: the working tree's."""
     full_run: FullRun | None = None
     """Why the job runs everything, whatever changed."""
+    carries: bool = False
+    """Whether unchanged scenarios are left out of a run; otherwise they only run last."""
 
     def plan_run(self, found: FoundBaseline | None) -> RunPlan:
         """Return the plan of a run against a baseline."""
         latest = None if found is None else found.latest
         if latest is None:
             return RunPlan()
-        selection = self.select(latest)
-        return build_run_plan(selection, latest) if latest.is_trusted else RunPlan()
+        plan = build_run_plan(self.select(latest), latest)
+        if self.carries and latest.is_trusted:
+            return plan
+        return plan.model_copy(update={"unchanged": (), "variables": {}})
 
     def explain(self, found: FoundBaseline | None) -> Selection:
         """Return the selection against a baseline; without a usable one everything runs."""
@@ -171,10 +176,26 @@ def _list_unchanged(
         yield UnchangedScenario(scenario_id=name, variables=tuple(sorted(names)))
 
 
-def choose_full_run(event: str | None, default_branch: str | None = None) -> FullRun | None:
+def build_selection(
+    job: Job, event: str | None = None, head: str | None = None
+) -> AffectedSelection:
+    """Return the selection of a job: `event` started its workflow, `head` is the tested commit."""
+    settings = job.settings.select
+    rules = SelectionRules(job.now or 0, settings.max_age_days)
+    carries, full_run = settings.mode == "affected", choose_full_run(event)
+    return AffectedSelection(job.root, job.environ, rules, head, full_run, carries)
+
+
+def with_selection(job: Job, event: str | None, head: str | None) -> Job:
+    """Return the job with the selection that its settings and its event demand."""
+    found = build_selection(job, event, head)
+    return replace(job, plan_run=found.plan_run, select=found.select)
+
+
+def choose_full_run(event: str | None) -> FullRun | None:
     """Return why a workflow's event runs everything, or None; `event` None: on a laptop."""
     if event is None or event in AFFECTED_EVENTS:
         return None
     if event == "schedule":
         return FullRun("schedule")
-    return FullRun("default_branch", default_branch or event)
+    return FullRun("event", event)

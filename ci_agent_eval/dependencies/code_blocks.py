@@ -42,9 +42,10 @@ def split_code(tree: ast.Module) -> CodeBlocks | None:
     names: dict[str, set[str]] = {}
     try:
         for name, function in list(_iterate_functions(tree.body, "")):
-            bodies.setdefault(name, []).append(_dump_body(function))
-            names.setdefault(name, set()).update(_list_names(function))
-            function.body = function.body[:1] if _has_docstring(function) else []
+            start = 1 if ast.get_docstring(function, clean=False) is not None else 0
+            body, function.body = function.body[start:], function.body[:start]
+            bodies.setdefault(name, []).append("\0".join(map(ast.dump, body)))
+            names.setdefault(name, set()).update(_list_names(body))
         return CodeBlocks(
             _hash_text(ast.dump(tree)),
             {name: _hash_text("\0".join(dumps)) for name, dumps in bodies.items()},
@@ -76,16 +77,8 @@ def _list_blocks(statement: ast.AST) -> Iterator[list[ast.stmt]]:
         yield part.body
 
 
-def _dump_body(function: _Function) -> str:
-    return "\0".join(map(ast.dump, function.body))
-
-
-def _has_docstring(function: _Function) -> bool:
-    return ast.get_docstring(function, clean=False) is not None
-
-
-def _list_names(function: _Function) -> Iterator[str]:
-    for statement in function.body:
+def _list_names(body: list[ast.stmt]) -> Iterator[str]:
+    for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name):
                 yield node.id

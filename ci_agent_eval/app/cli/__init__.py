@@ -52,6 +52,7 @@ _MODULES = {
     "scenarios": ("scenarios", "update_scenarios"),
     "steer": ("steer", "steer"),
     "view": ("view", "view"),
+    "why": ("why", "why"),
 }
 """The module of each command that is not in this one, and its function there."""
 

@@ -19,7 +19,7 @@ FullRunCause = Literal[
     "file_removed",
     "configuration",
     "environment",
-    "default_branch",
+    "event",
     "schedule",
     "untrusted",
 ]
