@@ -130,6 +130,11 @@ class EpisodeRecord:
     """Hash of the earlier episode, if it is carried over; see `hash_content`."""
 
     @property
+    def key(self) -> tuple[str, str, int, int]:
+        """Identity and sort key: scenario, node id, iteration, attempt; as `Episode.key`."""
+        return self.scenario_id, self.nodeid or "", self.iteration, self.attempt
+
+    @property
     def is_rated(self) -> bool:
         """Whether it counts for shown rates and for the suite.
 

@@ -16,6 +16,7 @@ from ci_agent_eval.analysis.adaptive_summary import (
     summarize_adaptive,
 )
 from ci_agent_eval.analysis.agent_names import assign_agents
+from ci_agent_eval.analysis.carried_totals import CarriedTotals, sum_carried_results
 from ci_agent_eval.analysis.declared_iterations import (
     NotRunCounter,
     build_not_run_counter,
@@ -144,6 +145,8 @@ class ScenarioSummary:
 
     adaptive: AdaptiveSummary | None = None
     """Its adaptive iterations; None: their number is fixed."""
+    is_carried_over: bool = False
+    """Whether it did not run, and these are the results of an earlier run."""
 
     @property
     def rated(self) -> OutcomeTally:
@@ -216,6 +219,15 @@ class Summary:
     """Comparison with the scenario manifest; None: there is none."""
     shard: SummaryShard | None = None
     """The shard summarized alone; None: the whole suite, even if it ran in shards."""
+    carried: CarriedTotals | None = None
+    """The part of the scenarios that did not run, with results of an earlier run; None: none.
+
+    They count in the tallies, and not in calls, totals and stops."""
+
+    @property
+    def own(self) -> OutcomeTally:
+        """The part of `tally` that ran."""
+        return _sum_tallies(s.tally for s in self.scenarios if not s.is_carried_over)
 
     @property
     def rated(self) -> OutcomeTally:
@@ -245,29 +257,38 @@ def summarize_results(
     agents = Counter(group[0].scenario_id for group in by_scenario)
     not_run = build_not_run_counter(loaded)
     stops = collect_stops(loaded.sessions)
+    carried = frozenset[str]() if loaded.carried is None else loaded.carried.scenarios
     scenarios = tuple(
-        _summarize_scenario(group, not_run, stops, among_agents=agents[group[0].scenario_id] > 1)
+        _summarize_scenario(
+            group,
+            not_run,
+            stops,
+            among_agents=agents[group[0].scenario_id] > 1,
+            is_carried_over=group[0].scenario_id in carried,
+        )
         for group in by_scenario
     )
     tally = _tally_episodes(final)
-    totals = _sum_totals(episodes, loaded, budgets)
+    own = [record for record in episodes if record.carried_over is None]
+    totals = _sum_totals(own, loaded, budgets)
     return Summary(
         suite=suite,
         scenarios=scenarios,
         tally=tally,
         gated=_sum_tallies(s.tally for s in scenarios if s.gate == "required"),
-        calls=sum((record.calls for record in episodes), ModelCallCounts()),
+        calls=sum((record.calls for record in own), ModelCallCounts()),
         tests=loaded.tests,
         evaluations=tally_evaluations(record for record in final if record.is_rated),
         totals=totals,
         suite_violations=_find_suite_violations(budgets, totals),
         pass_interval=compute_pass_interval(_sum_tallies(s.rated for s in scenarios)),
-        stops=_count_stops(episodes),
+        stops=_count_stops(own),
         deselected=sum(session.deselected for session in loaded.sessions),
         restrictions=collect_restrictions(loaded),
         sources=tuple(sorted(loaded.sources)),
         findings=tuple(sorted(set(loaded.findings))),
         shard=_find_shard(loaded),
+        carried=sum_carried_results(loaded.carried, episodes),
     )
 
 
@@ -331,6 +352,7 @@ def _summarize_scenario(
     stops: AdaptiveStops,
     *,
     among_agents: bool,
+    is_carried_over: bool,
 ) -> ScenarioSummary:
     final = _find_last_attempts(attempts)
     first, tally, ran = final[0], _tally_episodes(final), _drop_skipped(attempts)
@@ -385,6 +407,7 @@ def _summarize_scenario(
         ),
         needs_evidence=all(f.needs_evidence for f in final if f.outcome == "passed"),
         adaptive=summarize_adaptive(final, stops.get(_get_scenario_key(first))),
+        is_carried_over=is_carried_over,
     )
 
 

@@ -24,7 +24,9 @@ from ci_agent_eval.config.settings import Settings, load_import_policy
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
+from ci_agent_eval.dependencies.selection.model import FullRun, Selection
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.redaction import Redactor
@@ -37,7 +39,11 @@ from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
-    from ci_agent_eval.results.baselines.request import BaselineSource, FoundBaseline
+    from ci_agent_eval.results.baselines.request import (
+        BaselineSource,
+        EarlierRun,
+        FoundBaseline,
+    )
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
@@ -45,6 +51,14 @@ Echo = Callable[[str], None]
 
 def _find_nothing(_: Report) -> tuple[Finding, ...]:
     return ()
+
+
+def _plan_nothing(_: FoundBaseline | None) -> RunPlan:
+    return RunPlan()
+
+
+def _select_everything(_: EarlierRun) -> Selection:
+    return Selection(full_run=FullRun("no_dependencies"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,12 @@ class Job:
     """Effect of a run that is restricted to a part of its suite."""
     find_extra: Callable[[Report], Iterable[Finding]] = _find_nothing
     """Returns additional findings for the judged report."""
+    now: int | None = None
+    """When the job began, in seconds since 1970 (UTC); None: unknown."""
+    plan_run: Callable[[FoundBaseline | None], RunPlan] = _plan_nothing
+    """Returns what a run leaves out, and what it runs first."""
+    select: Callable[[EarlierRun], Selection] = _select_everything
+    """Returns the scenarios whose earlier results count, from the Git trees alone."""
 
     @property
     def folder(self) -> Path:
@@ -118,6 +138,7 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
                 f"{base}: {describe_other_suite(other, named[0])}; compare runs of one"
             )
     loaded = _with_foreign_suites(loaded, named[0]) if named else loaded
+    loaded = _verify_carried_results(job, loaded, None)
     return _judge_results(job, loaded, found)
 
 
@@ -153,8 +174,26 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
         suite=job.settings.suite if is_own else None,
         own=job.folder if is_own else None,
         imports=load_import_policy(job.root, job.settings),
+        with_latest=is_own,
+        # In a workflow, a file of the checkout may be the change's own.
+        trusts_paths=job.environ.get("GITHUB_ACTIONS") != "true",
     )
     return load_baseline(request, job.sources)
+
+
+def _verify_carried_results(
+    job: Job, loaded: LoadedResults, base: FoundBaseline | None
+) -> LoadedResults:
+    """Return the results with the earlier ones that count; without a baseline, none does."""
+    if not any(session.carried for session in loaded.sessions) and not any(
+        record.carried_over for record in loaded.episodes
+    ):
+        return loaded
+    from ci_agent_eval.results.carried_results import verify_carried_results  # noqa: PLC0415 - start-up
+
+    earlier = None if base is None else base.latest
+    selection = Selection() if earlier is None else job.select(earlier)
+    return verify_carried_results(loaded, earlier, selection, job.now)
 
 
 def _judge_results(job: Job, loaded: LoadedResults, base: FoundBaseline | None) -> Report:
@@ -189,6 +228,8 @@ def _check_baseline(
     """Return the baseline, or the reason why this run cannot be compared with it."""
     if not loaded.episodes:
         return NoBaseline("there is no episode to compare")
+    if all(record.carried_over for record in loaded.episodes):
+        return NoBaseline("no episode ran, so that there is none to compare")
     for session in loaded.sessions:
         if session.shard is not None:
             shard = f"this is shard {session.shard.index} of {session.shard.count}"
@@ -203,6 +244,7 @@ def write_report(
     redactor = Redactor.from_environ(job.environ)
     with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
+        loaded = _verify_carried_results(job, loaded, base)
         report = report_loaded(job, loaded, spool.iterate_lines, base)
         _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):

@@ -24,6 +24,7 @@ from ci_agent_eval.dependencies.selection.model import (
     Selection,
 )
 from ci_agent_eval.dependencies.selection.select import SelectionRules, select_scenarios
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.baselines.request import EarlierRun, FoundBaseline
 
 AFFECTED_EVENTS = frozenset({"pull_request", "pull_request_target", "merge_group"})
@@ -190,6 +191,16 @@ def with_selection(job: Job, event: str | None, head: str | None) -> Job:
     """Return the job with the selection that its settings and its event demand."""
     found = build_selection(job, event, head)
     return replace(job, plan_run=found.plan_run, select=found.select)
+
+
+def require_baseline(job: Job) -> None:
+    """Raise InputError if a job selects by a baseline and names none."""
+    settings = job.settings
+    if settings.select.mode == "affected" and settings.compare.baseline is None:
+        raise InputError(
+            "select affected: there is no baseline to select by; set baseline (artifact in a "
+            "workflow, or a report folder or git:REF:PATH of main)"
+        )
 
 
 def choose_full_run(event: str | None) -> FullRun | None:

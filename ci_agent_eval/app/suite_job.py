@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.analysis.loaded_results import LoadedResults
@@ -129,11 +130,14 @@ class _SuiteJob:
         if problem is not None:
             failed = Finding("install_failed", "install", f"{problem}; the suite did not run")
             return SuiteRun(1), report_loaded(job, LoadedResults(findings=(failed,)))
-        command = replace(self.command, adaptive_plan=_build_adaptive_plan(job, base))
+        command = replace(
+            self.command, adaptive_plan=_build_adaptive_plan(job, base), plan=job.plan_run(base)
+        )
         run = run_suite(command, environ=environ, emit=self.echo, on_progress=self.on_progress)
         if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
             missing = LoadedResults(findings=(_describe_missing_session(run),))
             return run, report_loaded(job, missing, base=base)
+        _append_carried_results(job.folder, base)
         report = self._report(base)
         if checkout is None or run.interrupted_by is not None:
             return run, report
@@ -172,6 +176,24 @@ class _SuiteJob:
                 passed_on_retry=self.job.settings.gate.passed_on_retry,
             ),
         )
+
+
+def _append_carried_results(folder: Path, base: FoundBaseline | None) -> None:
+    """Append the baseline's results of the scenarios that were left out to `results.json`.
+
+    Of several shards, only the first does. Raises InputError if the file cannot be written.
+    """
+    run_folder = ReportFolder(folder)
+    session = run_folder.session()
+    if not session.carried or (session.shard is not None and session.shard.index > 1):
+        return
+    from ci_agent_eval.results.baselines.episode_lines import list_carried_lines  # noqa: PLC0415 - rare
+
+    latest = None if base is None else base.latest
+    names = {one.scenario_id for one in session.carried}
+    if latest is not None and latest.origin is not None:
+        lines = list_carried_lines(latest.lines, names, latest.origin)
+        run_folder.append_episodes(lines)
 
 
 def _get_git_ref(baseline: str | None) -> str | None:

@@ -8,7 +8,7 @@ replaced by the baseline's.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ci_agent_eval.analysis.loaded_results import (
@@ -29,13 +29,6 @@ _DAY_S = 86_400
 
 _Problem = tuple[CarryProblem, str]
 """Why a scenario's earlier results do not count, and the detail."""
-
-
-def has_carried_results(loaded: LoadedResults) -> bool:
-    """Return whether a run left out scenarios, or has earlier results."""
-    return any(session.carried for session in loaded.sessions) or any(
-        record.carried_over is not None for record in loaded.episodes
-    )
 
 
 def verify_carried_results(
@@ -71,13 +64,13 @@ def _build_findings(problems: Mapping[str, _Problem]) -> Iterator[Finding]:
     grouped: dict[_Problem, list[str]] = defaultdict(list)
     for scenario, problem in sorted(problems.items()):
         grouped[problem].append(scenario)
-    for (problem, detail), scenarios in grouped.items():
-        data = RefusedResults(problem, tuple(scenarios), detail)
+    for (cause, detail), scenarios in grouped.items():
+        data = RefusedResults(cause, tuple(scenarios), detail)
         yield Finding("carried_over", RESULTS_NAME, data)
 
 
 def _restore_stops(
-    sessions: Sequence[Session], earlier: EarlierRun, valid: Set[str]
+    sessions: Sequence[Session], earlier: EarlierRun, valid: Collection[str]
 ) -> tuple[Session, ...]:
     """Return the sessions with the earlier run's stops of the adaptive scenarios."""
     found = [
@@ -126,6 +119,8 @@ class _CarryChecks:
             for session in loaded.sessions
             for one in session.carried
         }
+        dependencies = () if earlier is None else earlier.dependencies
+        self._environments = set(map(hash_environment, dependencies))
         self._known = {} if earlier is None else _index_episodes(earlier, self.claimed.keys())
 
     def find_problems(self) -> dict[str, _Problem]:
@@ -133,16 +128,26 @@ class _CarryChecks:
         general = self._find_general_problem()
         found = {name: general or self._find_problem(name) for name in self.claimed}
         problems = {name: problem for name, problem in found.items() if problem is not None}
-        if all(session.state == "finished" for session in self._loaded.sessions):
-            missing = self._expected.keys() - self.claimed.keys()
-            problems |= {name: ("missing", "") for name in missing}
-        return problems
+        missing: _Problem = ("missing", "")
+        return problems | dict.fromkeys(self._list_required() - self.claimed.keys(), missing)
 
-    def restore_record(self, record: EpisodeRecord, valid: Set[str]) -> EpisodeRecord:
+    def _list_required(self) -> set[str]:
+        """Return the scenarios of which there must be earlier results.
+
+        Of several shards, the first has them; an unfinished run has none.
+        """
+        return {
+            one.scenario_id
+            for session in self._loaded.sessions
+            if session.state == "finished" and (session.shard is None or session.shard.index == 1)
+            for one in session.carried
+        }
+
+    def restore_record(self, record: EpisodeRecord, valid: Collection[str]) -> EpisodeRecord:
         """Return the baseline's record in place of an earlier result that counts."""
         if record.carried_over is None or record.scenario_id not in valid:
             return record
-        known = self._known[record.scenario_id][_get_key(record)].record
+        known = self._known[record.scenario_id][record.key].record
         return replace(known, carried_over=record.carried_over, content_hash=record.content_hash)
 
     def _find_general_problem(self) -> _Problem | None:
@@ -156,9 +161,6 @@ class _CarryChecks:
             return "no_dependencies", earlier.problem
         if full_run is not None and full_run.cause == "expired":
             return "expired", full_run.detail
-        environments = {hash_environment(one) for one in earlier.dependencies}
-        if full_run is None and set(self._loaded.environments) != environments:
-            return "other_environment", ""
         return None
 
     def _find_problem(self, name: str) -> _Problem | None:
@@ -169,6 +171,8 @@ class _CarryChecks:
         if name not in self._selection.unchanged:
             full_run = self._selection.full_run
             return "not_proven_unchanged", "" if full_run is None else full_run.cause
+        if set(self._loaded.environments) != self._environments:
+            return "other_environment", ""
         if not self._is_equal(name):
             return "differs", ""
         rated = sum(1 for one in self._known[name].values() if one.record.is_rated)
@@ -179,24 +183,20 @@ class _CarryChecks:
         assert self._earlier is not None  # noqa: S101 - see _find_general_problem
         origin, known = self._earlier.origin, self._known.get(name, {})
         claimed = self.claimed[name]
-        return {_get_key(one) for one in claimed} == known.keys() and all(
-            one.carried_over == origin and one.content_hash == known[_get_key(one)].content_hash
+        return {one.key for one in claimed} == known.keys() and all(
+            one.carried_over == origin and one.content_hash == known[one.key].content_hash
             for one in claimed
         )
 
 
 def _index_episodes(
-    earlier: EarlierRun, wanted: Set[str]
+    earlier: EarlierRun, wanted: Collection[str]
 ) -> Mapping[str, Mapping[EpisodeKey, _EarlierEpisode]]:
     """Return the earlier run's episodes of some scenarios, with their hashes."""
     found: dict[str, dict[EpisodeKey, _EarlierEpisode]] = defaultdict(dict)
     for record in earlier.episodes:
         if record.scenario_id in wanted:
-            key = _get_key(record)
+            key = record.key
             line = decompress_line(earlier.lines[key])
             found[record.scenario_id][key] = _EarlierEpisode(record, hash_content(line))
     return found
-
-
-def _get_key(record: EpisodeRecord) -> EpisodeKey:
-    return record.scenario_id, record.nodeid or "", record.iteration, record.attempt

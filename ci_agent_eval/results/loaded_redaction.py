@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import (
@@ -53,7 +54,7 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
 
     Episodes that differ only in a secret are numbered.
     """
-    names = RedactedNames.build(map(_get_episode_key, loaded.episodes), redact)
+    names = RedactedNames.build((record.key for record in loaded.episodes), redact)
     # Files, agents and models are the same in thousands of episodes.
     redact = functools.lru_cache(_CACHE_SIZE)(_redact_secret_pairs(redact))
 
@@ -63,7 +64,7 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     episodes = (_redact_episode(record, names, redact) for record in loaded.episodes)
     return replace(
         loaded,
-        episodes=tuple(sorted(episodes, key=_get_episode_key)),
+        episodes=tuple(sorted(episodes, key=attrgetter("key"))),
         tests=_redact_tests(loaded.tests, redact_location, redact),
         sessions=tuple(_redact_session(session, names, redact) for session in loaded.sessions),
         sources=tuple(replace(source, path=redact(source.path)) for source in loaded.sources),
@@ -95,10 +96,6 @@ def redact_json(value: Any, redact: Redact) -> Any:
             names[key]: redact_json(redact_value(key, item), redact) for key, item in value.items()
         }
     return value
-
-
-def _get_episode_key(record: EpisodeRecord) -> EpisodeKey:
-    return record.scenario_id, record.nodeid or "", record.iteration, record.attempt
 
 
 def _redact_episode(record: EpisodeRecord, names: RedactedNames, redact: Redact) -> EpisodeRecord:

@@ -25,6 +25,7 @@ from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, JUNIT_NAME, ScenarioListing
+from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner.interpreter import Interpreter, inspect_interpreter, provide_plugin
@@ -102,6 +103,8 @@ class SuiteCommand:
     """The run stops at the hard ones."""
     adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
     """The rates by which adaptive iterations are decided."""
+    plan: RunPlan = RunPlan()  # noqa: RUF009 - frozen
+    """What the run leaves out, and what it runs first."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     color: bool = False
@@ -159,9 +162,9 @@ def run_suite(
 
     version = suite.interpreter.get_version("pytest")
     with (
-        _write_plan(command.adaptive_plan) as plan,
+        _write_plans(command) as plans,
         suite.start_pytest(
-            lambda plugin: build_suite_command(command, plugin, version, plan), grace_s
+            lambda plugin: build_suite_command(command, plugin, version, plans), grace_s
         ) as child,
     ):
         progress = _watch_child(
@@ -178,15 +181,23 @@ def run_suite(
 
 
 @contextmanager
-def _write_plan(plan: AdaptivePlan) -> Iterator[Path | None]:
-    """Write the plan of adaptive iterations to a file for the run; None: it is the default."""
-    if plan == AdaptivePlan():
-        yield None
-        return
+def _write_plans(command: SuiteCommand) -> Iterator[Sequence[str]]:
+    """Write the plans that are not the default to files for the run; yield their options."""
+    plans: Sequence[tuple[str, RunPlan | AdaptivePlan]] = (
+        ("--episode-adaptive-plan", command.adaptive_plan),
+        ("--episode-plan", command.plan),
+    )
     with TemporaryDirectory(prefix="agent-eval-") as folder:
-        file = Path(folder) / "adaptive-plan.json"
-        file.write_text(canonical_json(plan), encoding="ascii")
-        yield file
+        yield [
+            f"{option}={_write_plan(Path(folder, option.strip('-')), plan)}"
+            for option, plan in plans
+            if plan != type(plan)()
+        ]
+
+
+def _write_plan(file: Path, plan: RunPlan | AdaptivePlan) -> Path:
+    file.write_text(canonical_json(plan), encoding="ascii")
+    return file
 
 
 def _find_usage_error(lines: Iterable[str]) -> str | None:
@@ -210,10 +221,13 @@ def list_scenarios(
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
     suite = _Suite.of(command, environ)
-    with TemporaryDirectory(prefix="agent-eval-") as folder:
+    with (
+        TemporaryDirectory(prefix="agent-eval-") as folder,
+        _write_plans(replace(command, adaptive_plan=AdaptivePlan())) as plans,
+    ):
         file = Path(folder) / "scenarios.json"
         with suite.start_pytest(
-            lambda plugin: _build_listing_command(command, plugin, file), grace_s
+            lambda plugin: _build_listing_command(command, plugin, file, plans), grace_s
         ) as run:
             lines = list(redactor.lines(filter(None, run.lines(PROGRESS_SECONDS))))
         status = run.process.returncode
@@ -275,7 +289,7 @@ def build_suite_command(
     command: SuiteCommand,
     plugin: str,
     pytest_version: tuple[int, ...],
-    adaptive_plan: Path | None = None,
+    plans: Sequence[str] = (),
 ) -> list[str]:
     """Return the command line; paths come last, after `--`, so that none is read as an option.
 
@@ -291,8 +305,7 @@ def build_suite_command(
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
     if command.shard is not None:
         ours.append(f"--shard={command.shard}")
-    if adaptive_plan is not None:
-        ours.append(f"--episode-adaptive-plan={adaptive_plan}")
+    ours += plans
     if command.suite is not None:
         ours.append(f"--episode-suite={command.suite}")
     if command.again is not None:
@@ -311,8 +324,10 @@ def build_suite_command(
     )
 
 
-def _build_listing_command(command: SuiteCommand, plugin: str, listing: Path) -> list[str]:
-    ours = ("--collect-only", "-q", f"--episode-list={listing}")
+def _build_listing_command(
+    command: SuiteCommand, plugin: str, listing: Path, plans: Sequence[str]
+) -> list[str]:
+    ours = ("--collect-only", "-q", f"--episode-list={listing}", *plans)
     return _build_pytest_command(command, plugin, before=(), after=ours)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,6 +39,7 @@ EpisodeKey = tuple[str, str, int, int]
 
 _JOURNAL_NAME = re.compile(r"(?:main|gw\d+)\.jsonl")
 _PART_SUFFIX = ".dependencies.json"
+_RESULTS_END = "]}"
 _RESULTS_START = b'{"schema_version":'
 _JOURNAL_START = b'{"episode":'
 _LARGEST_SESSION = 16 * 1024 * 1024
@@ -245,6 +248,25 @@ class ReportFolder:
         _replace_file(self.path / RESULTS_NAME, render_results(suite, ordered, complete=complete))
         return merged.unreadable
 
+    def append_episodes(self, added: Iterable[tuple[EpisodeKey, str]]) -> None:
+        """Merge canonical lines into `results.json`; both are in the order of their keys.
+
+        Without that file, whose absence is a finding, nothing is written.
+        """
+        path = self.path / RESULTS_NAME
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8") as file:
+            header = json.loads(f"{file.readline()}]}}")
+            own = (line.rstrip(",\n") for line in file if not line.startswith(_RESULTS_END))
+            merged = heapq.merge(((_parse_key(line), line) for line in own), added)
+            pieces = render_results(
+                header["suite"],
+                (line for _, line in merged),
+                complete=header.get("complete", True),
+            )
+            _replace_file(path, pieces)
+
     def merge_journals(self) -> MergedJournals:
         """Select one line of each episode: ended lines before started ones, then the last."""
         places: dict[EpisodeKey, _LinePlace] = {}
@@ -262,6 +284,17 @@ class ReportFolder:
                 if has_ended or key not in places or not places[key].has_ended:
                     places[key] = _LinePlace(file, start, len(raw), has_ended)
         return MergedJournals(places, tuple(unreadable))
+
+
+def _parse_key(line: str) -> EpisodeKey:
+    """Return the key of an episode's canonical JSON, which leaves defaults out."""
+    found = json.loads(line)
+    return (
+        found["scenario_id"],
+        found.get("nodeid") or "",
+        found.get("iteration", 1),
+        found.get("attempt", 1),
+    )
 
 
 def _iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:

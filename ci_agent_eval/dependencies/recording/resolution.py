@@ -148,15 +148,17 @@ class _Resolver:
         tools, modules = self._find_tools(part.tools, closure)
         functions = self._expand(ran, closure, self._executed) | self._expand(tools, closure, None)
         accesses = set(part.accesses)
+        accesses |= set(self._list_opened(functions, ran))
+        if not self._run.has_functions:
+            # Its fixtures are not seen: those of every conftest.py count.
+            closure = self._find_closure(roots | self._list_conftests())
+            modules |= part.test_files | self._list_conftests()
+            accesses |= set(self._list_opened(frozenset(self._list_all(closure)), frozenset()))
+            functions = frozenset()
         for file in closure:
             found = self._run.imports.get(file, ScenarioPart())
             functions |= found.functions
-            accesses |= found.accesses
-        accesses |= set(self._list_opened(functions, ran))
-        if not self._run.has_functions:
-            modules |= part.test_files
-            accesses |= set(self._list_opened(frozenset(self._list_all(closure)), frozenset()))
-            functions = frozenset()
+            accesses |= found.accesses | set(self._list_opened(found.functions, frozenset()))
         bare = frozenset((file, "") for file in part.test_files)
         return self._build(part, functions | bare, modules, accesses)
 
@@ -179,6 +181,10 @@ class _Resolver:
             if name.rpartition(".")[2].startswith(("test_", "conftest")) or name.endswith("_test")
         }
         return frozenset(tests | named)
+
+    def _list_conftests(self) -> frozenset[str]:
+        named = (file for _, _, file in self._run.modules)
+        return frozenset(file for file in named if file.rpartition("/")[2] == "conftest.py")
 
     def _list_all(self, closure: Iterable[str]) -> Iterator[Function]:
         for file in closure:

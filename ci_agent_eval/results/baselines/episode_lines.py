@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact
 from ci_agent_eval.results.samples import SampleCollector
 from ci_agent_eval.results.spool import EpisodeWriter, SpoolPosition
@@ -60,3 +61,13 @@ class LineCollector:
 def decompress_line(line: bytes) -> str:
     """Return an episode's canonical JSON."""
     return zlib.decompress(line).decode()
+
+
+def list_carried_lines(
+    lines: Mapping[EpisodeKey, bytes], scenarios: Collection[str], origin: CarriedOver
+) -> Iterator[tuple[EpisodeKey, str]]:
+    """Yield the key and the canonical JSON of the scenarios' episodes, as carried over."""
+    for key, line in sorted(lines.items()):
+        if key[0] in scenarios:
+            episode = Episode.model_validate_json(decompress_line(line))
+            yield key, canonical_json(episode.model_copy(update={"carried_over": origin}))

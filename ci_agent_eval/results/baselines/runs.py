@@ -13,7 +13,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ConversationSample,
     NoBaseline,
 )
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord, LoadedResults
+from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.contract.result_mapping import ImportPolicy
@@ -108,7 +108,7 @@ def _build_earlier_run(
     files: RunFiles, found: LoadedResults, lines: Mapping[EpisodeKey, bytes]
 ) -> EarlierRun:
     earlier = EarlierRun(
-        episodes=tuple(one for one in found.episodes if _get_key(one) in lines),
+        episodes=tuple(one for one in found.episodes if one.key in lines),
         lines=lines,
         run=_find_common(session.run for session in found.sessions),
         adaptive_stops=tuple(stop for one in found.sessions for stop in one.adaptive_stops),
@@ -122,10 +122,6 @@ def _build_earlier_run(
     if commit is None or commits | named != {commit}:
         return replace(earlier, problem=f"its {DEPENDENCIES_NAME} is not about its results' commit")
     return replace(earlier, commit=commit, dependencies=documents)
-
-
-def _get_key(record: EpisodeRecord) -> EpisodeKey:
-    return record.scenario_id, record.nodeid or "", record.iteration, record.attempt
 
 
 def _read_run(
