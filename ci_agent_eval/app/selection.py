@@ -15,7 +15,7 @@ from ci_agent_eval.contract.run_plan import RunPlan, UnchangedScenario
 from ci_agent_eval.dependencies.document import unpack_dependencies
 from ci_agent_eval.dependencies.environment import compute_environment_digest
 from ci_agent_eval.dependencies.git import GitRepository, find_repository
-from ci_agent_eval.dependencies.model import RecordedRun
+from ci_agent_eval.dependencies.model import RunDependencies
 from ci_agent_eval.dependencies.selection.changes import TreeChanges, compare_trees
 from ci_agent_eval.dependencies.selection.model import (
     EarlierProblem,
@@ -94,7 +94,7 @@ class AffectedSelection:
         own = {name: problem for name, problem in problems.items() if name in base.scenarios}
         return select_scenarios(base, own, changes, self.rules)
 
-    def _compare(self, repository: GitRepository, base: RecordedRun) -> TreeChanges:
+    def _compare(self, repository: GitRepository, base: RunDependencies) -> TreeChanges:
         if base.commit is None:
             return TreeChanges()  # `select_scenarios` refuses it
         head = None if self.head is None or _has_checked_out(repository, self.head) else self.head
@@ -169,7 +169,7 @@ def build_run_plan(selection: Selection, latest: EarlierRun) -> RunPlan:
 
 
 def _list_unchanged(
-    selection: Selection, runs: Sequence[RecordedRun]
+    selection: Selection, runs: Sequence[RunDependencies]
 ) -> Iterator[UnchangedScenario]:
     for name in selection.unchanged:
         found = [one.find_dependencies(name) for one in runs]

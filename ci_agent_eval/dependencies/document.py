@@ -17,12 +17,12 @@ from ci_agent_eval.contract.dependencies import (
     ScenarioDependencies,
     VariableVersion,
 )
-from ci_agent_eval.dependencies.model import Reached, RecordedRun
+from ci_agent_eval.dependencies.model import Reached, RunDependencies
 
 _K = TypeVar("_K", bound=tuple[str, str] | str)
 
 
-def pack_dependencies(run: RecordedRun) -> Dependencies:
+def pack_dependencies(run: RunDependencies) -> Dependencies:
     """Return the file's content; equal runs give equal content."""
     sets = (run.shared, *run.scenarios.values())
     files = _Table(_list_paths(run, sets))
@@ -60,11 +60,11 @@ def pack_dependencies(run: RecordedRun) -> Dependencies:
     )
 
 
-def unpack_dependencies(document: Dependencies) -> RecordedRun:
+def unpack_dependencies(document: Dependencies) -> RunDependencies:
     """Return the recorded run. Raises ValueError for an index that is in no table."""
     reader = _Reader(document)
     try:
-        return RecordedRun(
+        return RunDependencies(
             recorded_at=document.recorded_at,
             python=document.python,
             platform=document.platform,
@@ -94,7 +94,7 @@ def unpack_dependencies(document: Dependencies) -> RecordedRun:
         raise ValueError("an index is in no table") from None
 
 
-def _list_paths(run: RecordedRun, sets: Iterable[Reached]) -> Iterator[str]:
+def _list_paths(run: RunDependencies, sets: Iterable[Reached]) -> Iterator[str]:
     yield from run.hashes
     for path, imported in run.imports.items():
         yield path

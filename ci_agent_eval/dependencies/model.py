@@ -51,7 +51,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedRun:
+class RunDependencies:
     """The dependencies of a run's scenarios, and the conditions that it ran under."""
 
     recorded_at: int

@@ -35,7 +35,7 @@ IsWanted = Callable[[PurePosixPath], bool]
 
 
 def is_results_file(path: PurePosixPath) -> bool:
-    """Say whether a file of a report folder holds a run's episodes, or what they depend on."""
+    """Say whether a file of a report folder holds a run's episodes or their dependencies."""
     return path.name in {RESULTS_NAME, SESSION_NAME, DEPENDENCIES_NAME}
 
 

@@ -26,7 +26,7 @@ from ci_agent_eval.dependencies.environment import (
     is_always_read,
 )
 from ci_agent_eval.dependencies.git import GitRepository, find_repository, has_code
-from ci_agent_eval.dependencies.model import RecordedRun
+from ci_agent_eval.dependencies.model import RunDependencies
 from ci_agent_eval.dependencies.recording.accesses import Accesses
 from ci_agent_eval.dependencies.recording.part import ProcessPart, dump_part, parse_part
 from ci_agent_eval.dependencies.recording.places import Places
@@ -121,7 +121,7 @@ class DependencyRecording:
             name for one in (found.shared, *found.scenarios.values()) for name in one.variables
         }
         always = {name for name in start.environ if is_always_read(name)}
-        run = RecordedRun(
+        run = RunDependencies(
             recorded_at=int(start.seconds),
             python=get_python_version(),
             platform=get_platform(),

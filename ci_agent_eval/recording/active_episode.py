@@ -66,7 +66,7 @@ class RunningEpisode:
     asserted: bool = False
     """Whether an assert of the test passed, or an equivalent."""
     accesses: Accesses | None = None
-    """What it ran and accessed; None: its dependencies are not recorded."""
+    """Its functions and accesses; None: its dependencies are not recorded."""
 
     def owns_task(self, task: asyncio.Task[Any]) -> bool:
         """Return whether a task inherited the context of this one of several episodes."""

@@ -1,4 +1,4 @@
-"""Earlier results that a run carried over: what it says of them is verified, never believed. Pure.
+"""Earlier results that a run carried over: its claims about them are verified. Pure.
 
 A carried-over episode counts only if the baseline's latest run has it, byte for byte, and if the
 selection, recomputed from the two Git trees, calls its scenario unchanged. Its record is then

@@ -29,7 +29,7 @@ _HOST_MARK = "://"
 
 @dataclass(frozen=True, slots=True)
 class FileStates:
-    """What is known of the repository's files when the run has ended."""
+    """The state of the repository's files when the run has ended."""
 
     read: ReadFile
     is_tracked: Callable[[str], bool]

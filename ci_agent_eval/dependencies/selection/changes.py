@@ -18,7 +18,7 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 @dataclass(frozen=True)
-class ChangedFile:
+class FileChange:
     """A file that differs between two trees, with both contents."""
 
     path: str
@@ -70,7 +70,7 @@ def _split(content: bytes | None) -> CodeBlocks | None:
 class TreeChanges:
     """All differences of two trees; empty: nothing that git tracks or sees changed."""
 
-    files: Mapping[str, ChangedFile] = field(default_factory=dict)
+    files: Mapping[str, FileChange] = field(default_factory=dict)
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -89,35 +89,35 @@ def compare_trees(
     """Compare a commit with another one or, without one, with the working tree.
 
     `hashes` are the SHA-256 of the files that the baseline's run read from disk: a file whose
-    blob in `base` has another hash counts as changed, because git does not show what was read.
+    blob in `base` has another hash counts as changed, because git does not show the bytes that the run read.
     Raises OSError or subprocess.SubprocessError if git fails.
     """
     reader = _BlobReader(repository)
     words = ("diff", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", base)
     fields = split_paths(repository.run(*words, *(() if head is None else (head,)), "--"))
-    files: dict[str, ChangedFile] = {}
+    files: dict[str, FileChange] = {}
     for entry, path in zip(fields[::2], fields[1::2], strict=True):
         old_mode, new_mode, old, new, _ = entry.lstrip(":").split(" ")
         before = reader.read(old)
         after = reader.read(new) if head is not None else _read_disk(repository.top / path)
         special = _SUBMODULE in {old_mode, new_mode} or _is_pointer(before) or _is_pointer(after)
         if before != after or old_mode != new_mode or special:
-            files[path] = ChangedFile(path, before, after, special)
+            files[path] = FileChange(path, before, after, special)
     if head is None:
         for path in repository.list_new():
-            files[path] = ChangedFile(path, None, _read_disk(repository.top / path))
+            files[path] = FileChange(path, None, _read_disk(repository.top / path))
     files |= _find_other_bytes(reader, base, hashes, files)
     return TreeChanges(dict(sorted(files.items())))
 
 
 def _find_other_bytes(
     reader: _BlobReader, base: str, hashes: Mapping[str, str], known: Mapping[str, object]
-) -> dict[str, ChangedFile]:
+) -> dict[str, FileChange]:
     """Return the files whose bytes on disk were not those of the base commit."""
     found = {}
     for path, content in reader.read_paths(base, [p for p in hashes if p not in known]).items():
         if content is None or sha256(content).hexdigest() != hashes[path]:
-            found[path] = ChangedFile(path, None, content)
+            found[path] = FileChange(path, None, content)
     return found
 
 

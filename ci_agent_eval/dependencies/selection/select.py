@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from ci_agent_eval.contract.dependencies import RECORDER_VERSION
 from ci_agent_eval.dependencies.git import is_code_or_configuration
-from ci_agent_eval.dependencies.model import Reached, RecordedRun
+from ci_agent_eval.dependencies.model import Reached, RunDependencies
 from ci_agent_eval.dependencies.selection.changes import TreeChanges
 from ci_agent_eval.dependencies.selection.model import (
     ChangedDependency,
@@ -52,7 +52,7 @@ class SelectionRules:
 
 
 def select_scenarios(
-    base: RecordedRun,
+    base: RunDependencies,
     problems: Mapping[str, EarlierProblem | None],
     changes: TreeChanges,
     rules: SelectionRules,
@@ -75,12 +75,14 @@ def select_scenarios(
     return Selection(tuple(selected), tuple(unchanged))
 
 
-def find_full_run(base: RecordedRun, changes: TreeChanges, rules: SelectionRules) -> FullRun | None:
+def find_full_run(
+    base: RunDependencies, changes: TreeChanges, rules: SelectionRules
+) -> FullRun | None:
     """Return the reason to run everything, or None."""
     return _find_unusable(base, rules) or next(_list_broad_changes(changes), None)
 
 
-def _find_unusable(base: RecordedRun, rules: SelectionRules) -> FullRun | None:
+def _find_unusable(base: RunDependencies, rules: SelectionRules) -> FullRun | None:
     """Return why the recorded dependencies cannot be used, or None."""
     age = rules.now - base.recorded_at
     problems: tuple[tuple[bool, FullRunCause], ...] = (
@@ -114,7 +116,7 @@ def is_configuration(path: str) -> bool:
 class _ChangeMatcher:
     """Finds the first changed dependency of each scenario; equal sets are looked up once."""
 
-    def __init__(self, base: RecordedRun, changes: TreeChanges) -> None:
+    def __init__(self, base: RunDependencies, changes: TreeChanges) -> None:
         self._base = base
         self._changes = changes
         self._closures: dict[frozenset[str], ChangedDependency | None] = {}

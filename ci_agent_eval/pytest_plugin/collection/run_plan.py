@@ -50,7 +50,7 @@ class AppliedPlan:
 def apply_run_plan(config: pytest.Config, items: list[pytest.Item]) -> Sequence[pytest.Item]:
     """Leave out the items that need not run, and order the others; return those left out.
 
-    What was left out is in the stash, under `options.APPLIED_PLAN`.
+    The items left out are in the stash, under `options.APPLIED_PLAN`.
     """
     plan = RunPlan.model_validate_json(Path(str(config.option.episode_plan)).read_bytes())
     episodes = {id(item): _build_episode(item) for item in items}
@@ -127,12 +127,13 @@ def _order_items(
     items: list[pytest.Item], plan: RunPlan, find_scenario: Callable[[pytest.Item], str | None]
 ) -> list[pytest.Item]:
     """Run new scenarios first, then `plan.first`; fixtures may be set up twice for it."""
-    known, first = frozenset(plan.known), frozenset(plan.first)
+    known = frozenset(plan.known)
+    places = {name: place for place, name in enumerate(plan.first)}
 
     def get_rank(item: pytest.Item) -> int:
         scenario = find_scenario(item)
-        if scenario is None or not known:
-            return 2 if scenario not in first else 1
-        return 0 if scenario not in known else 1 if scenario in first else 2
+        if scenario is None:
+            return len(places)
+        return -1 if known and scenario not in known else places.get(scenario, len(places))
 
     return sorted(items, key=get_rank)

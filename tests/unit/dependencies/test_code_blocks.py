@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from ci_agent_eval.dependencies.code_blocks import list_imports, parse_code, split_code
-from ci_agent_eval.dependencies.selection.changes import ChangedFile
+from ci_agent_eval.dependencies.selection.changes import FileChange
 
 OLD = '''
 import os
@@ -34,9 +34,9 @@ if os.environ.get("FAST"):
 '''
 
 
-def changed(old: str, new: str) -> ChangedFile:
+def changed(old: str, new: str) -> FileChange:
     assert old in OLD
-    return ChangedFile("desk.py", OLD.encode(), OLD.replace(old, new).encode())
+    return FileChange("desk.py", OLD.encode(), OLD.replace(old, new).encode())
 
 
 BODIES = [
@@ -87,7 +87,7 @@ def test_comments_and_blank_lines_change_nothing():
 
 @pytest.mark.parametrize("new", [b"def (", b"\0", b"x = " + b"(" * 5_000, None])
 def test_a_file_that_cannot_be_parsed_changed_whole(new):
-    found = ChangedFile("desk.py", OLD.encode(), new)
+    found = FileChange("desk.py", OLD.encode(), new)
     assert found.has_new_definitions
     assert found.has_new_body("refund")
     assert found.has_new_code
@@ -95,7 +95,7 @@ def test_a_file_that_cannot_be_parsed_changed_whole(new):
 
 def test_functions_of_the_same_name_are_one():
     old = b"try:\n    def f(): return 1\nexcept ImportError:\n    def f(): return 2\n"
-    assert ChangedFile("a.py", old, old.replace(b"2", b"3")).has_new_body("f")
+    assert FileChange("a.py", old, old.replace(b"2", b"3")).has_new_body("f")
 
 
 def test_the_names_that_a_function_uses():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.dependencies import Dependencies, UnknownDependency
 from ci_agent_eval.dependencies.document import pack_dependencies, unpack_dependencies
-from ci_agent_eval.dependencies.model import Reached, RecordedRun
+from ci_agent_eval.dependencies.model import Reached, RunDependencies
 
 TEXTS = st.text(min_size=1, max_size=4)
 TEXT_SETS = st.frozensets(TEXTS, max_size=4)
@@ -28,7 +28,7 @@ REACHED = st.builds(
     unknown=st.frozensets(UNKNOWN, max_size=2),
 )
 RUNS = st.builds(
-    RecordedRun,
+    RunDependencies,
     recorded_at=st.integers(0, 2**33),
     python=TEXTS,
     platform=TEXTS,

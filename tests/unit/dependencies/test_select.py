@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from ci_agent_eval.contract.dependencies import RECORDER_VERSION, UnknownDependency
-from ci_agent_eval.dependencies.model import Reached, RecordedRun
-from ci_agent_eval.dependencies.selection.changes import ChangedFile, TreeChanges
+from ci_agent_eval.dependencies.model import Reached, RunDependencies
+from ci_agent_eval.dependencies.selection.changes import FileChange, TreeChanges
 from ci_agent_eval.dependencies.selection.select import SelectionRules, select_scenarios
 
 DAY = 86_400
 RULES = SelectionRules(now=100 * DAY, max_age_days=7)
 CODE = b"LIMIT = 1\ndef f():\n    return 1\ndef g():\n    return 1\n"
-BASE = RecordedRun(
+BASE = RunDependencies(
     recorded_at=99 * DAY,
     python="p",
     platform="p",
@@ -45,7 +45,7 @@ def select(*changed, base=BASE, problems=PASSED, rules=RULES):
 
 
 def edited(path, old=b"1", new=b"2", code=CODE):
-    return ChangedFile(path, code, code.replace(old, new, 1))
+    return FileChange(path, code, code.replace(old, new, 1))
 
 
 def test_nothing_changed():
@@ -54,7 +54,7 @@ def test_nothing_changed():
 
 
 def test_a_body_selects_the_scenarios_that_ran_it():
-    body = ChangedFile("agent.py", CODE, CODE.replace(b"f():\n    return 1", b"f():\n    return 2"))
+    body = FileChange("agent.py", CODE, CODE.replace(b"f():\n    return 1", b"f():\n    return 2"))
     assert select(body) == ["one"]
 
 
@@ -71,9 +71,9 @@ def test_a_body_in_an_imported_file_that_did_not_run_selects_nothing():
     "changed",
     [
         edited("prompts/one.md"),
-        ChangedFile("prompts/override.md", None, b"x"),
-        ChangedFile("shots/new.md", None, b"x"),
-        ChangedFile("shots/old.md", b"x", None),
+        FileChange("prompts/override.md", None, b"x"),
+        FileChange("shots/new.md", None, b"x"),
+        FileChange("shots/old.md", b"x", None),
         edited("server/index.js"),
         edited("test_a.py"),
     ],
@@ -89,7 +89,7 @@ def test_an_edit_in_a_listed_folder_is_no_change_of_its_names():
 def test_where_modules_are_the_unit_any_code_of_the_closure_counts():
     base = replace(BASE, unit="module")
     assert select(edited("rules.py", b"return 1", b"return 2"), base=base) == ["one", "two"]
-    assert select(ChangedFile("rules.py", CODE, CODE + b"# comment\n"), base=base) == []
+    assert select(FileChange("rules.py", CODE, CODE + b"# comment\n"), base=base) == []
 
 
 def test_shared_dependencies_select_everything():
@@ -129,10 +129,10 @@ def test_dependencies_that_cannot_be_used_select_everything(base, cause):
 @pytest.mark.parametrize(
     ("changed", "cause"),
     [
-        (ChangedFile("queue.py", None, CODE), "file_added"),
-        (ChangedFile("a/b.pth", None, b"x"), "file_added"),
-        (ChangedFile(".env", None, b"x"), "file_added"),
-        (ChangedFile("old.py", CODE, None), "file_removed"),
+        (FileChange("queue.py", None, CODE), "file_added"),
+        (FileChange("a/b.pth", None, b"x"), "file_added"),
+        (FileChange(".env", None, b"x"), "file_added"),
+        (FileChange("old.py", CODE, None), "file_removed"),
         (edited("tests/conftest.py"), "configuration"),
         (edited("pyproject.toml"), "configuration"),
         (edited("requirements/dev.txt"), "configuration"),
@@ -140,7 +140,7 @@ def test_dependencies_that_cannot_be_used_select_everything(base, cause):
         (edited("a/.gitattributes"), "configuration"),
         (edited("agent-eval.toml"), "configuration"),
         (edited(".github/workflows/evals.yml"), "configuration"),
-        (ChangedFile("vendor", None, None, is_special=True), "configuration"),
+        (FileChange("vendor", None, None, is_special=True), "configuration"),
     ],
 )
 def test_broad_changes_select_everything(changed, cause):
