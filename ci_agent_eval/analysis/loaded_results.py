@@ -157,7 +157,7 @@ _UNVERIFIED = "its earlier result, which was carried over, does not count"
 def build_episode_record(episode: Episode) -> EpisodeRecord:
     """Reduce an episode to its record.
 
-    Alone, a carried-over episode proves nothing: it is an error until it is replaced by the
+    A carried-over episode alone proves nothing: it is an error until it is replaced by the
     baseline's (`results.carried_results`).
     """
     if (origin := episode.carried_over) is not None:

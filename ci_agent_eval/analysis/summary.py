@@ -146,7 +146,7 @@ class ScenarioSummary:
     adaptive: AdaptiveSummary | None = None
     """Its adaptive iterations; None: their number is fixed."""
     is_carried_over: bool = False
-    """Whether it did not run, and these are the results of an earlier run."""
+    """Whether it did not run: these are the results of an earlier run, or refused ones."""
 
     @property
     def rated(self) -> OutcomeTally:
@@ -257,15 +257,8 @@ def summarize_results(
     agents = Counter(group[0].scenario_id for group in by_scenario)
     not_run = build_not_run_counter(loaded)
     stops = collect_stops(loaded.sessions)
-    carried = frozenset[str]() if loaded.carried is None else loaded.carried.scenarios
     scenarios = tuple(
-        _summarize_scenario(
-            group,
-            not_run,
-            stops,
-            among_agents=agents[group[0].scenario_id] > 1,
-            is_carried_over=group[0].scenario_id in carried,
-        )
+        _summarize_scenario(group, not_run, stops, among_agents=agents[group[0].scenario_id] > 1)
         for group in by_scenario
     )
     tally = _tally_episodes(final)
@@ -352,7 +345,6 @@ def _summarize_scenario(
     stops: AdaptiveStops,
     *,
     among_agents: bool,
-    is_carried_over: bool,
 ) -> ScenarioSummary:
     final = _find_last_attempts(attempts)
     first, tally, ran = final[0], _tally_episodes(final), _drop_skipped(attempts)
@@ -407,7 +399,7 @@ def _summarize_scenario(
         ),
         needs_evidence=all(f.needs_evidence for f in final if f.outcome == "passed"),
         adaptive=summarize_adaptive(final, stops.get(_get_scenario_key(first))),
-        is_carried_over=is_carried_over,
+        is_carried_over=any(record.carried_over for record in final),
     )
 
 

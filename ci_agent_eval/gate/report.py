@@ -176,7 +176,7 @@ def _compare_with_baseline(
 ) -> Comparison:
     """Compare with the baseline; where it is worse, use the confirmation, if there is one.
 
-    Results that the run carried over are samples of the baseline alone.
+    Results that the run carried over are the baseline's, and no new sample.
     """
     # The statistics are not worth their start-up time to a report without a baseline.
     from ci_agent_eval.analysis.comparison.compare import compare_runs  # noqa: PLC0415 - see above

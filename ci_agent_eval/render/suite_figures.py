@@ -13,6 +13,7 @@ from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.adaptive_stops import describe_saving
+from ci_agent_eval.render.carried_results import list_carried_parts
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
 
@@ -76,8 +77,8 @@ def list_figures(report: Report) -> Iterator[SuiteFigure]:
     """Yield every figure of the suite that was measured."""
     yield from _list_pass_figures(report)
     yield from _list_evaluation_figures(report.summary.evaluations)
-    yield from _list_cost_figures(report.summary.totals, report.summary.tally.ran)
-    totals, ran = report.summary.totals, report.summary.tally.ran
+    totals, ran = report.summary.totals, report.summary.own.ran
+    yield from _list_cost_figures(totals, ran)
     if totals.tokens is not None and ran:
         judging = sum(side.tokens for _, side in _list_sides(totals))
         yield SuiteFigure(
@@ -182,7 +183,7 @@ def list_evidence(report: Report) -> tuple[str, ...]:
     """Return the parts of the evidence line: episodes, tests, calls, stops."""
     summary = report.summary
     calls = summary.calls
-    parts = [_describe_episodes(summary.tally)]
+    parts = [*list_carried_parts(summary), _describe_episodes(summary.own)]
     if saving := describe_saving(summary):
         parts.append(saving)
     if summary.deselected:
@@ -208,7 +209,8 @@ def list_evidence(report: Report) -> tuple[str, ...]:
 def list_ending(report: Report) -> Iterator[str]:
     """Yield episodes, tests and cost, in short; calls only if not all were live."""
     summary = report.summary
-    tally, totals, calls = summary.tally, summary.totals, summary.calls
+    tally, totals, calls = summary.own, summary.totals, summary.calls
+    yield from list_carried_parts(summary)
     if tally.total or not summary.tests.tally.total:
         parts = [f"{format_count(tally.judged)} judged"]
         parts += [count_noun(tally.error, "error")] if tally.error else []

@@ -1,4 +1,4 @@
-"""Earlier results that a run carried over: its claims about them are verified. Pure.
+"""Verify the earlier results that a run carried over; its own word for them counts nothing. Pure.
 
 A carried-over episode counts only if the baseline's latest run has it, byte for byte, and if the
 selection, recomputed from the two Git trees, calls its scenario unchanged. Its record is then

@@ -79,7 +79,7 @@ class FoundBaseline:
     findings: tuple[Finding, ...] = ()
     """A blocking finding means that the baseline exists and cannot be read."""
     latest: EarlierRun | None = None
-    """Its latest run, if it was requested and ran episodes itself."""
+    """Its latest run, if it was requested and has episodes that ran."""
 
 
 BaselineSource = Callable[[BaselineRequest], FoundBaseline]
