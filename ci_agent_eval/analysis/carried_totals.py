@@ -28,9 +28,9 @@ class CarriedTotals:
     age_days: int | None = None
     """Whole days since the earlier run began; None: unknown."""
     cost_usd: float | None = None
-    """Their cost in that run, as far as it is known; None: of none."""
+    """Their cost there, as far as it is known; None: of none."""
     duration_ms: float | None = None
-    """How long they took there, one after another, as far as it is known; None: of none."""
+    """Their duration there, one after another, as far as it is known; None: of none."""
 
 
 def sum_carried_results(

@@ -83,7 +83,7 @@ class Job:
     now: int | None = None
     """When the job began, in seconds since 1970 (UTC); None: unknown."""
     plan_run: Callable[[FoundBaseline | None], RunPlan] = _plan_nothing
-    """Returns the plan of a run: the scenarios to leave out, and those to run first."""
+    """Returns the scenarios that a run leaves out, and those that it runs first."""
     select: Callable[[EarlierRun], Selection] = _select_everything
     """Returns the scenarios whose earlier results count, from the Git trees alone."""
 

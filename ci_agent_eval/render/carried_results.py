@@ -18,7 +18,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 def list_carried_parts(summary: Summary) -> Iterator[str]:
-    """Yield what ran and what is of which earlier run, then what was not spent; or nothing."""
+    """Yield how many scenarios ran, how many have earlier results, and the savings; or nothing."""
     carried = summary.carried
     if carried is None:
         return

@@ -104,7 +104,7 @@ class SuiteCommand:
     adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
     """The rates by which adaptive iterations are decided."""
     plan: RunPlan = RunPlan()  # noqa: RUF009 - frozen
-    """The scenarios to leave out, and those to run first."""
+    """The scenarios that the run leaves out, and those that it runs first."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     color: bool = False

@@ -50,7 +50,7 @@ class AppliedPlan:
 def apply_run_plan(config: pytest.Config, items: list[pytest.Item]) -> Sequence[pytest.Item]:
     """Leave out the items that need not run, and order the others; return those left out.
 
-    The items left out are in the stash, under `options.APPLIED_PLAN`.
+    The stash notes the result under `options.APPLIED_PLAN`.
     """
     plan = RunPlan.model_validate_json(Path(str(config.option.episode_plan)).read_bytes())
     episodes = {id(item): _build_episode(item) for item in items}
