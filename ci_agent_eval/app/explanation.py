@@ -46,7 +46,7 @@ def explain_selection(
 ) -> SelectionExplanation:
     """Collect the suite, and explain its selection. Raises InputError."""
     settings, affected = job.settings, replace(build_selection(job), carries=True)
-    base = find_baseline(job)
+    base = find_baseline(job, "lines")
     latest = None if base is None else base.latest
     selection, plan = affected.explain(base), affected.plan_run(base)
     command = SuiteCommand(

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         BaselineSource,
         EarlierRun,
         FoundBaseline,
+        LatestDetail,
     )
 
 Echo = Callable[[str], None]
@@ -105,7 +106,7 @@ def report_files(
     with folder.hold_lock():
         return write_report(
             job,
-            find_baseline(job),
+            functools.partial(find_baseline, job),
             lambda spool, redact: load_results(
                 results,
                 junit,
@@ -125,12 +126,12 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
     settings = job.settings.model_copy(update={"compare": compare})
     # Results are compared with each other, not with the suite's manifest.
     job = replace(job, settings=settings, manifest=None)
-    found = find_baseline(job, is_own=False)
-    if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
-        raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
     redact = Redactor.from_environ(job.environ).text
     imports = load_import_policy(job.root, job.settings)
     loaded = load_results(results, (), root=job.root, redact=redact, imports=imports)
+    found = find_baseline(job, _get_needed_detail(loaded), is_own=False)
+    if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
+        raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
     named = loaded.suites or _list_suites(found)
     for other in _list_suites(found) if named else ():
         if other != named[0]:
@@ -138,7 +139,7 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
                 f"{base}: {describe_other_suite(other, named[0])}; compare runs of one"
             )
     loaded = _with_foreign_suites(loaded, named[0]) if named else loaded
-    loaded = _verify_carried_results(job, loaded, None)
+    loaded = _verify_carried_results(job, loaded, found)
     return _judge_results(job, loaded, found)
 
 
@@ -149,10 +150,13 @@ def _list_suites(found: FoundBaseline | None) -> tuple[str, ...]:
     return tuple(sorted({suite for run in found.baseline.runs for suite in run.suites}))
 
 
-def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
+def find_baseline(
+    job: Job, latest: LatestDetail = "none", *, is_own: bool = True
+) -> FoundBaseline | None:
     """Load the configured baseline; None if none is configured.
 
-    `is_own` says that the report folder belongs to the compared run. Raises InputError for an
+    `latest` is the detail of its latest run for carrying results over. `is_own` says that the
+    report folder belongs to the compared run. Raises InputError for an
     invalid setting, or if a package that comparing needs is missing.
     """
     compare = job.settings.compare
@@ -174,20 +178,26 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
         suite=job.settings.suite if is_own else None,
         own=job.folder if is_own else None,
         imports=load_import_policy(job.root, job.settings),
-        with_latest=is_own,
+        latest=latest,
         # In a workflow, a file of the checkout may be the change's own.
         trusts_paths=job.environ.get("GITHUB_ACTIONS") != "true",
     )
     return load_baseline(request, job.sources)
 
 
+def _get_needed_detail(loaded: LoadedResults) -> LatestDetail:
+    """Return the detail of the baseline's latest run that verifying the results takes."""
+    has_carried = any(session.carried for session in loaded.sessions) or any(
+        record.carried_over for record in loaded.episodes
+    )
+    return "lines" if has_carried else "none"
+
+
 def _verify_carried_results(
     job: Job, loaded: LoadedResults, base: FoundBaseline | None
 ) -> LoadedResults:
     """Return the results with the earlier ones that count; without a baseline, none does."""
-    if not any(session.carried for session in loaded.sessions) and not any(
-        record.carried_over for record in loaded.episodes
-    ):
+    if _get_needed_detail(loaded) == "none":
         return loaded
     from ci_agent_eval.results.carried_results import verify_carried_results  # noqa: PLC0415 - start-up
 
@@ -238,12 +248,18 @@ def _check_baseline(
 
 
 def write_report(
-    job: Job, base: FoundBaseline | None, read: Callable[[EpisodeSpool, Redact], LoadedResults]
+    job: Job,
+    find_base: Callable[[LatestDetail], FoundBaseline | None],
+    read: Callable[[EpisodeSpool, Redact], LoadedResults],
 ) -> Report:
-    """Judge the results that `read` loads, and write the report folder. Raises InputError."""
+    """Judge the results that `read` loads, and write the report folder. Raises InputError.
+
+    `find_base` returns the baseline with at least the detail of its latest run.
+    """
     redactor = Redactor.from_environ(job.environ)
     with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
+        base = find_base(_get_needed_detail(loaded))
         loaded = _verify_carried_results(job, loaded, base)
         report = report_loaded(job, loaded, spool.iterate_lines, base)
         _write_evaluations(job, loaded, spool)

@@ -90,7 +90,8 @@ class _SuiteJob:
 
     def run(self) -> tuple[SuiteRun, Report]:
         # Before the suite runs, as it may change the baseline's files in the workspace.
-        base = find_baseline(self.job)
+        is_affected = self.job.settings.select.mode == "affected"
+        base = find_baseline(self.job, "lines" if is_affected else "records")
         _note_false_alarms(self.job, base, self.echo)
         claim_report_folder(self.job.folder)
         clear_report_folder(self.job.folder)
@@ -165,7 +166,7 @@ class _SuiteJob:
     def _report(self, base: FoundBaseline | None) -> Report:
         return write_report(
             self.job,
-            base,
+            lambda _: base,
             lambda spool, redact: load_results(
                 (),
                 (),

@@ -195,7 +195,7 @@ def _index_episodes(
     """Return the earlier run's episodes of some scenarios, with their hashes."""
     found: dict[str, dict[EpisodeKey, _EarlierEpisode]] = defaultdict(dict)
     for record in earlier.episodes:
-        if record.scenario_id in wanted:
+        if record.scenario_id in wanted and record.key in earlier.lines:
             key = record.key
             line = decompress_line(earlier.lines[key])
             found[record.scenario_id][key] = _EarlierEpisode(record, hash_content(line))

@@ -165,7 +165,7 @@ def _read_all(
     left = iter(runs)
     while few := list(islice(left, min(MAX_CONCURRENT, request.runs - found, MAX_MISSES - misses))):
         # Only results of the latest run are carried over.
-        wanted = replace(request, with_latest=request.with_latest and not found)
+        wanted = replace(request, latest="none") if found else request
         for one in _read_few(api, few, wanted, name, into):
             tries.append(one)
             found, misses = (found, misses + 1) if one.run is None else (found + 1, 0)
@@ -227,7 +227,7 @@ def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> 
         redact=request.redact,
         suite=request.suite,
         require_complete=True,
-        with_latest=request.with_latest,
+        latest=request.latest,
     )
     findings = tuple(
         replace(finding, where=f"{label}, {finding.where}") for finding in found.findings

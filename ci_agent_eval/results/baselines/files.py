@@ -51,7 +51,7 @@ def load_from_files(request: BaselineRequest) -> FoundBaseline:
         redact=request.redact,
         suite=request.suite,
         imports=request.imports,
-        with_latest=request.with_latest,
+        latest=request.latest,
     )
     if found.latest is None:
         return found

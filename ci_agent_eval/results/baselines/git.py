@@ -90,7 +90,7 @@ def _load_at_commit(commit: str, place: GitLocation, request: BaselineRequest) -
             request.name, f"at {label} it has {size // 2**20:,} MiB, {limit}"
         )
     results = _run_git(request, ("cat-file", "blob", name))
-    if not request.with_latest:
+    if request.latest == "none":
         return _load_blobs(results, b"", label, request)
     beside = f"{commit}:{PurePosixPath(name.partition(':')[2]).with_name(DEPENDENCIES_NAME)}"
     return _load_blobs(results, _read_small_blob(request, beside), label, request)
@@ -121,7 +121,7 @@ def _load_blobs(
             redact=request.redact,
             suite=request.suite,
             imports=request.imports,
-            with_latest=request.with_latest,
+            latest=request.latest,
         )
     # Findings must name the file in git, not the temporary one.
     findings = tuple(replace(finding, where=request.name) for finding in found.findings)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
@@ -15,6 +16,9 @@ from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.result_mapping import ImportPolicy
 from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact
+
+LatestDetail = Literal["none", "records", "lines"]
+"""`records` are enough to select scenarios; to carry results over takes their `lines`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,8 @@ class BaselineRequest:
     """The report folder of the compared run, which is never its own baseline."""
     imports: ImportPolicy | None = None
     """How results of other tools are read and judged; None: no thresholds and mappings."""
-    with_latest: bool = False
-    """Whether the results of the latest run may be carried over, which takes its episodes."""
+    latest: LatestDetail = "none"
+    """The detail in which the latest run is kept, as `FoundBaseline.latest`."""
     trusts_paths: bool = False
     """Whether results of a path may be carried over: nobody else can have written them."""
 
@@ -47,10 +51,10 @@ class EarlierRun:
     """The latest run of a baseline, whose results can be carried over."""
 
     episodes: tuple[EpisodeRecord, ...]
-    """Its episodes, without those that it carried over itself, and without the scenarios whose
-    text has a secret."""
-    lines: Mapping[EpisodeKey, bytes]
-    """Their canonical JSON, compressed (`episode_lines`)."""
+    """Its episodes, without those that it carried over itself and, if there are lines, without
+    the scenarios whose text has a secret."""
+    lines: Mapping[EpisodeKey, bytes] = field(default_factory=dict)
+    """Their canonical JSON, compressed (`episode_lines`); empty unless requested."""
     commit: str | None = None
     run: str | None = None
     """Id of its workflow run."""

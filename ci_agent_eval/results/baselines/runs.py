@@ -21,6 +21,7 @@ from ci_agent_eval.results.baselines.episode_lines import LineCollector
 from ci_agent_eval.results.baselines.request import (
     EarlierRun,
     FoundBaseline,
+    LatestDetail,
     build_missing_baseline,
 )
 from ci_agent_eval.results.consistency import describe_other_suite
@@ -62,7 +63,7 @@ def load_baseline_runs(
     suite: str | None = None,
     require_complete: bool = False,
     imports: ImportPolicy | None = None,
-    with_latest: bool = False,
+    latest: LatestDetail = "none",
 ) -> FoundBaseline:
     """Load runs, given latest first; runs without episodes are left out.
 
@@ -74,11 +75,13 @@ def load_baseline_runs(
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
-    read = partial(_read_run, root=root, redact=redact, imports=imports, with_latest=with_latest)
+    read = partial(
+        _read_run, root=root, redact=redact, imports=imports, with_lines=latest == "lines"
+    )
     # Reports show conversations of the latest run only.
     requests = [(files, number == 0) for number, files in enumerate(runs)]
     results = map_parallel(read, requests, processes=count_processors())
-    latest = None
+    earlier = None
     for number, (files, (found, samples, lines)) in enumerate(zip(runs, results, strict=True)):
         findings += _convert_findings(found.findings, require_complete=require_complete)
         findings += _find_foreign_suites(found.suites, suite, files.label)
@@ -86,8 +89,9 @@ def load_baseline_runs(
         if own:
             commit = _find_common(session.commit for session in found.sessions)
             loaded.append(BaselineRun(own, commit, files.label, found.suites, samples))
-        if own and with_latest and number == 0:
-            latest = _build_earlier_run(files, found, lines)
+        if own and latest != "none" and number == 0:
+            kept = own if latest == "records" else tuple(one for one in own if one.key in lines)
+            earlier = _build_earlier_run(files, found, EarlierRun(kept, lines))
     if any(finding.blocking for finding in findings):
         return FoundBaseline(
             NoBaseline("the baseline cannot be read"), tuple(sorted(set(findings)))
@@ -95,7 +99,7 @@ def load_baseline_runs(
     if not loaded:
         return build_missing_baseline(f"{label} holds no episode")
     baseline = Baseline(_append_commit(label, loaded), tuple(loaded))
-    return FoundBaseline(baseline, tuple(sorted(set(findings))), latest)
+    return FoundBaseline(baseline, tuple(sorted(set(findings))), earlier)
 
 
 def _find_common(values: Iterable[str | None]) -> str | None:
@@ -104,12 +108,10 @@ def _find_common(values: Iterable[str | None]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _build_earlier_run(
-    files: RunFiles, found: LoadedResults, lines: Mapping[EpisodeKey, bytes]
-) -> EarlierRun:
-    earlier = EarlierRun(
-        episodes=tuple(one for one in found.episodes if one.key in lines),
-        lines=lines,
+def _build_earlier_run(files: RunFiles, found: LoadedResults, earlier: EarlierRun) -> EarlierRun:
+    """Add the origin and the dependencies of an earlier run's episodes."""
+    earlier = replace(
+        earlier,
         run=_find_common(session.run for session in found.sessions),
         adaptive_stops=tuple(stop for one in found.sessions for stop in one.adaptive_stops),
     )
@@ -130,7 +132,7 @@ def _read_run(
     root: Path,
     redact: Redact | None,
     imports: ImportPolicy | None,
-    with_latest: bool,
+    with_lines: bool,
 ) -> tuple[LoadedResults, tuple[ConversationSample, ...], Mapping[EpisodeKey, bytes]]:
     """Load a run; of the latest also samples of its conversations and, if requested, its lines."""
     files, is_latest = request
@@ -138,7 +140,7 @@ def _read_run(
     if not is_latest:
         return load(), (), {}
     samples = SampleCollector()
-    if not with_latest:
+    if not with_lines:
         return load(spool=samples), samples.list_samples(redact), {}
     lines = LineCollector(samples, redact)
     return load(spool=lines), samples.list_samples(redact), lines.list_lines()
