@@ -13,6 +13,7 @@ from ci_agent_eval.results.baselines.git import parse_git_location
 from ci_agent_eval.results.baselines.load import load_baseline
 from ci_agent_eval.results.baselines.request import BaselineRequest
 from tests.builders import episode, failing, write_run
+from tests.carried_runs import ORIGIN, REFUND, dependencies, write_earlier_run
 
 PATH = os.environ["PATH"]
 
@@ -102,3 +103,26 @@ def test_the_repository_s_own_settings_start_nothing(repository, tmp_path):
     write_run(repository / "evals", failing())
     assert found(repository, "main:evals").findings == ()
     assert not mark.exists()
+
+
+def test_the_latest_run_is_a_trusted_origin(tmp_path):
+    root = tmp_path / "repository"
+    write_earlier_run(root / "evals", REFUND)
+    git(root, "init", "--quiet", "--initial-branch=main")
+    git(root, "add", "--force", ".")
+    git(root, "commit", "--quiet", "--message=base")
+    for path in ("evals", "evals/results.json"):
+        request = BaselineRequest(f"git:main:{path}", root, search_path=PATH, latest="lines")
+        latest = load_baseline(request, {}).latest
+        assert (latest.is_trusted, latest.commit, latest.dependencies) == (
+            True,
+            ORIGIN.commit,
+            (dependencies(),),
+        )
+        assert list(latest.lines) == [REFUND.key]
+
+
+def test_a_file_without_dependencies_beside_it_is_no_origin(repository):
+    request = BaselineRequest("git:main:evals", repository, search_path=PATH, latest="lines")
+    latest = load_baseline(request, {}).latest
+    assert (latest.origin, latest.problem) == (None, "its run left no dependencies.json")
