@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from ci_agent_eval.checks.protocol import Check
     from ci_agent_eval.checks.recovery import ErrorRecovery
     from ci_agent_eval.checks.repeats import Loops, RepeatedCalls
+    from ci_agent_eval.checks.results import ResultShape, ResultsHold
     from ci_agent_eval.checks.rubric import Rubric
     from ci_agent_eval.checks.shapes import ArgumentShape, ReplyShape
+    from ci_agent_eval.checks.state import FinalState, StateUnchanged
     from ci_agent_eval.checks.text import ForbiddenText, RequiredText
     from ci_agent_eval.checks.tools import (
         ForbiddenTools,
@@ -38,6 +40,7 @@ __all__ = [
     "Check",
     "ConfirmedTools",
     "ErrorRecovery",
+    "FinalState",
     "ForbiddenText",
     "ForbiddenTools",
     "Loops",
@@ -47,7 +50,10 @@ __all__ = [
     "ReplyShape",
     "RequiredText",
     "RequiredTools",
+    "ResultShape",
+    "ResultsHold",
     "Rubric",
+    "StateUnchanged",
     "StepRatio",
     "ToolCallLimits",
     "TrajectoryMatch",
@@ -62,6 +68,7 @@ _HOMES = {
     "Check": "checks.protocol",
     "ConfirmedTools": "checks.confirmation",
     "ErrorRecovery": "checks.recovery",
+    "FinalState": "checks.state",
     "ForbiddenText": "checks.text",
     "ForbiddenTools": "checks.tools",
     "Loops": "checks.repeats",
@@ -71,7 +78,10 @@ _HOMES = {
     "ReplyShape": "checks.shapes",
     "RequiredText": "checks.text",
     "RequiredTools": "checks.tools",
+    "ResultShape": "checks.results",
+    "ResultsHold": "checks.results",
     "Rubric": "checks.rubric",
+    "StateUnchanged": "checks.state",
     "StepRatio": "checks.efficiency",
     "ToolCallLimits": "checks.tools",
     "TrajectoryMatch": "checks.trajectory",

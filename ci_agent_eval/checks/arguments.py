@@ -11,7 +11,7 @@ from ci_agent_eval.checks.exchanges import get_tool_calls
 from ci_agent_eval.checks.formatting import format_call, format_list, format_value
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import TextList, validate_fields
-from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.jsonable import is_equal_json, to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.errors import InputError
 
@@ -51,19 +51,6 @@ def arguments_match(given: Json, reference: Json, rule: ArgumentRule) -> bool:
     )
 
 
-def is_equal_json(one: Json, other: Json) -> bool:
-    """Return whether two JSON values are equal: `1` equals `1.0` but not `true`."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(
-            is_equal_json(one[key], other[key]) for key in one
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_equal_json, one, other))
-    return bool(one == other)
-
-
 def _is_superset(larger: Json, smaller: Json) -> bool:
     if not isinstance(larger, dict) or not isinstance(smaller, dict):
         return is_equal_json(larger, smaller)
@@ -99,35 +86,44 @@ class ArgumentsHold(BaseCheck):
         validate_fields(self)
         if self.expected == {}:
             raise InputError(
-                "ArgumentsHold.expected: it names no argument; to ask only for the call, use "
+                f"{type(self).__name__}.expected: it names no value; to ask only for the call, use "
                 f"RequiredTools({self.tool!r})"
             )
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         made = [call for call in get_tool_calls(episode) if call.name == self.tool]
-        statement = f"calls {self.tool} with {self._describe_expected()}"
+        statement = self._describe_statement()
         if not made:
             reason = f"{self.tool} was never called"
             return (self._build_assertion(statement, self.optional, reason),)
         selected = {"first": made[:1], "last": made[-1:]}.get(self.which, made)
-        wrong = [format_call(call) for call in selected if not self._is_expected(call)]
+        wrong = [self._format_call(call) for call in selected if not self._is_expected(call)]
         passed = len(wrong) < len(selected) if self.which == "any" else not wrong
-        found = f"in {format_list(map(format_call, selected))}"
+        found = f"in {format_list(map(self._format_call, selected))}"
         reason = f"not in {format_list(wrong)}" if wrong else found
         score = 1.0 if passed else compute_share(len(selected) - len(wrong), len(selected))
         return (self._build_assertion(statement, passed, reason, score=score),)
 
-    def _describe_expected(self) -> str:
+    def _describe_statement(self) -> str:
+        return f"calls {self.tool} with {self._describe_expected('arguments')}"
+
+    def _format_call(self, call: ToolCall) -> str:
+        return format_call(call)
+
+    def _describe_expected(self, noun: str) -> str:
         if isinstance(self.expected, Mapping):
             return format_list(f"{key}={format_value(item)}" for key, item in self.expected.items())
         name = getattr(self.expected, "__name__", "<lambda>")
-        return "the arguments asked for" if name == "<lambda>" else f"arguments that {name}"
+        return f"the {noun} asked for" if name == "<lambda>" else f"{noun} that {name}"
 
     def _is_expected(self, call: ToolCall) -> bool:
+        return self._matches(call.arguments)
+
+    def _matches(self, value: Json) -> bool:
         if isinstance(self.expected, Mapping):
-            return arguments_match(call.arguments, to_jsonable(self.expected), "superset")
+            return arguments_match(value, to_jsonable(self.expected), "superset")
         try:
-            return bool(self.expected(call.arguments))
+            return bool(self.expected(value))
         except (LookupError, TypeError):
             return False

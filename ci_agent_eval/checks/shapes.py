@@ -15,6 +15,7 @@ from ci_agent_eval.checks.exchanges import get_replies, get_tool_calls
 from ci_agent_eval.checks.formatting import format_list, format_text, format_times
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import validate_fields
+from ci_agent_eval.contract.trajectory import ToolCall
 
 Shape = Any
 """A JSON Schema (draft 2020-12, unless its `$schema` says otherwise), a pydantic model, or
@@ -92,21 +93,27 @@ class ArgumentShape(BaseCheck):
 
     def __post_init__(self) -> None:
         validate_fields(self)
-        set_fields(self, _validate=build_validator("ArgumentShape", self.shape))
+        set_fields(self, _validate=build_validator(type(self).__name__, self.shape))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        arguments = [call.arguments for call in get_tool_calls(episode) if call.name == self.tool]
-        statement = f"arguments of {self.tool} are {describe_shape(self.shape)}"
-        if not arguments:
+        calls = [call for call in get_tool_calls(episode) if call.name == self.tool]
+        statement = self._describe_statement()
+        if not calls:
             reason = f"{self.tool} was never called"
             return (self._build_assertion(statement, self.optional, reason),)
-        found = [(number, self._validate(given)) for number, given in enumerate(arguments, 1)]
+        found = [(number, self._find_problems(call)) for number, call in enumerate(calls, 1)]
         wrong = [f"call {number}: {format_problems(items)}" for number, items in found if items]
-        all_conform = f"called {format_times(len(arguments))}, all conform"
+        all_conform = f"called {format_times(len(calls))}, all conform"
         reason = "; ".join(wrong[:3]) if wrong else all_conform
-        score = compute_share(len(arguments) - len(wrong), len(arguments))
+        score = compute_share(len(calls) - len(wrong), len(calls))
         return (self._build_assertion(statement, not wrong, reason, score=score),)
+
+    def _describe_statement(self) -> str:
+        return f"arguments of {self.tool} are {describe_shape(self.shape)}"
+
+    def _find_problems(self, call: ToolCall) -> list[str]:
+        return self._validate(call.arguments)
 
 
 def build_validator(owner: str, shape: Shape) -> Validator:

@@ -28,6 +28,7 @@ from ci_agent_eval.contract.measurement import (
     measure_budgets,
 )
 from ci_agent_eval.contract.run_plan import CarriedOver
+from ci_agent_eval.contract.state import WatchedState
 from ci_agent_eval.contract.stops import AllowedStops, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     TokenUsage,
@@ -180,6 +181,9 @@ class Episode(FrozenModel):
     conditions: Conditions = Field(default_factory=Conditions)
     traffic: TrafficSummary | None = Field(
         default=None, description="unset: the model traffic was not watched"
+    )
+    states: tuple[WatchedState, ...] = Field(
+        default=(), description="the watched databases, folders and mocks of HTTP, with changes"
     )
     judge: SideUsage | None = Field(default=None, description="unset: no model judged it")
     simulated_user: SideUsage | None = Field(

@@ -28,6 +28,11 @@ def clean_text(text: str) -> str:
     return text
 
 
+def clean_optional_text(value: object) -> str | None:
+    """Return the text of a value without lone surrogates; None stays None."""
+    return None if value is None else clean_text(str(value))
+
+
 def remove_addresses(text: str) -> str:
     """Remove memory addresses of Python's default reprs: they differ in every run.
 
@@ -97,6 +102,19 @@ def _convert_to_text(value: object) -> str:
         return remove_addresses(clean_text(repr(value)))
     except Exception:  # noqa: BLE001 - a broken repr of the agent's must not end the episode
         return f"<{type(value).__name__}>"
+
+
+def is_equal_json(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal: `1` equals `1.0` but not `true`."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            is_equal_json(one[key], other[key]) for key in one
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_equal_json, one, other))
+    return bool(one == other)
 
 
 _SELF_EXPLAINING = frozenset({"ServerError", "ModelError", "InputError"})

@@ -10,7 +10,7 @@ from numbers import Number
 from typing import Any, SupportsFloat
 
 from ci_agent_eval.contract.episode import Assertion, Severity
-from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.validation import build_value
 
@@ -45,7 +45,7 @@ def build_assertions(
         name=clean_text(name),
         passed=passed,
         score=score,
-        reason=None if reason is None else clean_text(str(reason)),
+        reason=clean_optional_text(reason),
         severity=severity,
     )
     return [assertion]

@@ -21,7 +21,7 @@ from ci_agent_eval.contract.episode import (
     TrafficSummary,
 )
 from ci_agent_eval.contract.evidence import EvidencePart
-from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
+from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import AGENT_FINISHED, StopCause, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
@@ -54,6 +54,7 @@ from ci_agent_eval.recording.spending import lack_measurement, sum_spending
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
 from ci_agent_eval.recording.usage import EpisodeUsage
 from ci_agent_eval.recording.validation import Clock, build_value
+from ci_agent_eval.recording.watched_states import WatchedStates
 from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class EpisodeRecorder:
         self._summary = TrajectorySummary()
         self._traffic: TrafficSummary | None = None
         self._conditions = Conditions()
+        self._states = WatchedStates()
         self._ended = False
         self._clock = clock
         self._stopped: float | None = None
@@ -225,6 +227,16 @@ class EpisodeRecorder:
         self._assertions += add_location(found, self._locate())
         return all(assertion.passed for assertion in found)
 
+    def watch(self, state: object, name: str | None = None, *, ignore: Sequence[str] = ()) -> None:
+        """Record what changes from now on in a database, a folder, a mock of HTTP or a mapping.
+
+        FinalState and StateUnchanged judge it. `ignore` has patterns of entries (`audit_log/*`) and
+        fields (`*.updated_at`). A state that cannot be read raises InputError; if it is so at the
+        end of the test, the episode is an error.
+        """
+        self._require_running("watched state")
+        self._states.add(state, name, ignore)
+
     def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion from elsewhere, such as a failed subtest."""
         self._assertions.append(assertion)
@@ -246,6 +258,7 @@ class EpisodeRecorder:
         self._scores += find_new_parts(self._scores, episode.scores)
         self._budgets = merge_budgets(self._budgets, episode.budgets)
         self._summary = episode.trajectory_summary
+        self._states.merge(episode.states)
         self._metadata |= episode.metadata
         self.agent = episode.agent or self.agent
         self.model = episode.model or self.model
@@ -353,7 +366,7 @@ class EpisodeRecorder:
     def score(self, name: str, value: float, reason: str | None = None) -> None:
         """Record a number for the report; it never fails the test."""
         self._require_running(f"score {name!r}")
-        values = {"name": clean_text(name), "value": value, "reason": _clean_optional_text(reason)}
+        values = {"name": clean_text(name), "value": value, "reason": clean_optional_text(reason)}
         self._scores.append(build_value(f"score {name!r}", Score, **values))
 
     def budget(
@@ -389,6 +402,7 @@ class EpisodeRecorder:
     def stop(self) -> None:
         """Stop the clock: the test has ended, and `finish` is called later."""
         self._stopped = self._clock()
+        self._states.end()
 
     def finish(
         self,
@@ -419,6 +433,8 @@ class EpisodeRecorder:
             outcome = "failed"
         elif missed is not None and outcome == "passed":
             missing, reason = ("turn",), describe_unentered_turn(missed.message)
+        if (unknown := self._states.end()) and outcome == "passed":
+            outcome, reason = "error", unknown
         return self._build_episode(
             outcome=outcome,
             reason=reason,
@@ -443,9 +459,9 @@ class EpisodeRecorder:
             Episode.model_validate,
             obj={
                 **dict(self._initial),
-                "agent": _clean_optional_text(self.agent),
-                "model": _clean_optional_text(self.model),
-                "thread_id": _clean_optional_text(self.thread_id),
+                "agent": clean_optional_text(self.agent),
+                "model": clean_optional_text(self.model),
+                "thread_id": clean_optional_text(self.thread_id),
                 "metadata": to_jsonable(self.metadata),
                 "budgets": add_needed_turns(self._budgets, self._turns_needed),
                 "allowed_stops": self._allowed_stops,
@@ -456,6 +472,7 @@ class EpisodeRecorder:
                 **vars(self._usage),
                 "conditions": self._conditions,
                 "traffic": self._summarize_traffic(),
+                "states": self._states.compare(),
                 **ending,
             },
         )
@@ -481,7 +498,3 @@ class EpisodeRecorder:
                 f"episode {self.scenario_id!r} has ended: record the {subject} "
                 "before the test returns"
             )
-
-
-def _clean_optional_text(value: object) -> str | None:
-    return None if value is None else clean_text(str(value))

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 from ci_agent_eval.contract.episode import Assertion, Episode, Outcome, describe_violation
 from ci_agent_eval.contract.stops import AGENT_FINISHED
+from ci_agent_eval.recording.watched_states import list_state_errors
 
 MAX_MESSAGE_CHARACTERS = 80
 """Characters of the user's message that a reason quotes."""
 
 
 def list_failure_reasons(episode: Episode) -> tuple[str, ...]:
-    """List failed checks with their location, exceeded hard budgets and missing evidence."""
+    """List failed checks with their location, exceeded hard budgets and all that is unproven."""
     checks = [_describe_failed_assertion(assertion) for assertion in episode.failed_assertions]
     budgets = [f"budget {describe_violation(v)}" for v in episode.violations if v.hard]
     missing = [episode.reason] if episode.missing_evidence and episode.reason else []
-    return (*checks, *budgets, *missing)
+    return (*checks, *budgets, *missing, *list_state_errors(episode.states))
 
 
 def _describe_failed_assertion(assertion: Assertion) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
+from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text, to_jsonable
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, build_reported_stop, parse_tool_call
@@ -88,7 +88,7 @@ class Transcript:
             role="assistant",
             tokens=tokens,
             cost_usd=event.get("cost_usd"),
-            finish_reason=None if reason is None else clean_text(str(reason)),
+            finish_reason=clean_optional_text(reason),
         )
         self._change(
             tokens=validated.tokens,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from ci_agent_eval.contract.base import Count
-from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
+from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.engine.traces.indexed_messages import (
     Message,
@@ -255,7 +255,7 @@ def iterate_calls(message: Message) -> Iterator[ToolCall]:
         if part.get("type") == "tool_call":
             given = part.get("id")
             yield ToolCall(
-                id=None if given is None else clean_text(str(given)),
+                id=clean_optional_text(given),
                 name=clean_text(str(part.get("name") or "unnamed")),
                 arguments=parse_attribute(part.get("arguments")),
             )
@@ -361,7 +361,7 @@ def _get_first(span: SpanLike, names: Sequence[str]) -> Any:
 
 def _get_text(span: SpanLike, names: Sequence[str]) -> str | None:
     found = _get_first(span, names)
-    return None if found is None else clean_text(str(found))
+    return clean_optional_text(found)
 
 
 def _get_count(span: SpanLike, names: Sequence[str]) -> Count | None:

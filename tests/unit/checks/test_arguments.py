@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.checks import ArgumentsHold
-from ci_agent_eval.checks.arguments import arguments_match, is_equal_json
+from ci_agent_eval.checks.arguments import arguments_match
+from ci_agent_eval.contract.jsonable import is_equal_json
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, tool_call
 
@@ -126,7 +127,7 @@ def test_names():
         ),
         (
             lambda: ArgumentsHold("x", {}),
-            r"^ArgumentsHold\.expected: it names no argument; .* use RequiredTools\('x'\)$",
+            r"^ArgumentsHold\.expected: it names no value; .* use RequiredTools\('x'\)$",
         ),
         (
             lambda: ArgumentsHold("x", {"id": 1}, "all"),

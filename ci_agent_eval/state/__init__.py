@@ -1,0 +1,1 @@
+"""Snapshots of the state that an agent changes: databases, folders, mocks of HTTP."""

@@ -1,0 +1,166 @@
+"""`episode.watch(...)`: what a test changed, checks of it, and states that cannot be read."""
+
+from __future__ import annotations
+
+import pytest
+
+SHOP = """
+import sqlite3
+import pytest
+from ci_agent_eval import check
+from ci_agent_eval.checks import FinalState, StateUnchanged
+
+@pytest.fixture
+def shop():
+    shop = sqlite3.connect(":memory:")
+    shop.execute("create table orders (id integer primary key, status text)")
+    shop.execute("insert into orders values (1, 'paid')")
+    yield shop
+    shop.close()
+
+def talk(episode, shop, statement="update orders set status = 'refunded'"):
+    episode.watch(shop, "shop")
+    with episode.turn("Refund order 1.") as turn:
+        shop.execute(statement)
+        turn.reply("Done.")
+"""
+
+
+def run(suite, tests, *arguments):
+    suite.pytester.makepyfile(test_shop=SHOP + tests, conftest="")
+    return suite.run("test_shop.py", "-W", "error", *arguments)
+
+
+def changes(episode):
+    return {
+        change.entry: (change.before, change.after)
+        for state in episode.states
+        for change in state.changes
+    }
+
+
+REFUNDED = {"orders/1": ({"id": 1, "status": "paid"}, {"id": 1, "status": "refunded"})}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_changes_are_recorded_and_judged(suite, concurrency):
+    ran = run(
+        suite,
+        """
+async def test_expected(episode, shop):
+    talk(episode, shop)
+    assert check(FinalState({"orders/1": {"status": "refunded"}}))
+
+async def test_unexpected(episode, shop):
+    talk(episode, shop)
+    check(StateUnchanged())
+
+async def test_after_the_check(episode, shop):
+    talk(episode, shop, "select 1")
+    check(StateUnchanged())
+    shop.execute("delete from orders")
+""",
+        f"--episode-concurrency={concurrency}",
+    )
+    ran.result.assert_outcomes(passed=2, failed=1)
+    found = ran.episodes
+    assert changes(found["test_expected"]) == REFUNDED
+    (state,) = found["test_unexpected"].states
+    assert (state.name, state.kind, state.entries, state.error) == ("shop", "database", 1, None)
+    (failed,) = found["test_unexpected"].failed_assertions
+    assert (failed.name, failed.reason) == (
+        "leaves shop unchanged",
+        'orders/1.status changed from "paid" to "refunded"',
+    )
+    assert changes(found["test_after_the_check"]) == {
+        "orders/1": ({"id": 1, "status": "paid"}, None)
+    }
+
+
+def test_a_state_that_cannot_be_read_makes_a_passing_episode_an_error(suite):
+    ran = run(
+        suite,
+        """
+def test_closed(episode, shop):
+    talk(episode, shop)
+    assert episode.turns
+    shop.close()
+
+def test_closed_and_failed(episode, shop):
+    talk(episode, shop)
+    shop.close()
+    assert not episode.turns
+""",
+    )
+    ran.result.assert_outcomes(failed=2)
+    problem = (
+        "the state of 'shop' cannot be read: ProgrammingError: Cannot operate on a closed database."
+    )
+    closed, failed = ran.episodes["test_closed"], ran.episodes["test_closed_and_failed"]
+    assert (closed.outcome, closed.reason) == ("error", problem)
+    assert (failed.outcome, failed.states[0].error) == ("failed", problem)
+    ran.result.stdout.fnmatch_lines([f"*{problem}*"])
+
+
+def test_mistakes_are_named(suite):
+    ran = run(
+        suite,
+        """
+def test_twice(episode, shop):
+    episode.watch(shop, "shop")
+    with pytest.raises(Exception, match="a state 'shop' is watched already; give this one"):
+        episode.watch(shop, "shop")
+    with pytest.raises(Exception, match="^episode.watch.ignore: "):
+        episode.watch(shop, "other", ignore=[3])
+    with pytest.raises(Exception, match="cannot be watched"):
+        episode.watch(3)
+    with episode.turn("Hi") as turn:
+        turn.reply("Hi")
+
+@pytest.fixture
+def kept():
+    kept = []
+    yield kept
+    with pytest.raises(Exception, match="has ended: record the watched state before"):
+        kept[0].watch({})
+
+def test_late(episode, kept):
+    kept.append(episode)
+    with episode.turn("Hi") as turn:
+        turn.reply("Hi")
+    assert episode.turns
+""",
+    )
+    ran.result.assert_outcomes(passed=2)
+
+
+def test_secrets_in_rows_are_redacted(suite):
+    ran = run(
+        suite,
+        """
+def test_secret(episode, shop):
+    talk(episode, shop, "update orders set status = 'ghp_" + "a1B2" * 9 + "'")
+    check(StateUnchanged())
+""",
+    )
+    ran.result.assert_outcomes(failed=1)
+    assert "a1B2a1B2" not in (ran.folder / "results.json").read_text()
+    assert list(changes(ran.episodes["test_secret"])) == ["orders/1"]
+
+
+def test_the_states_of_a_returned_episode_are_kept(suite):
+    ran = run(
+        suite,
+        """
+from ci_agent_eval import Episode, llm_episode
+from ci_agent_eval.contract.state import compare_states
+
+@llm_episode()
+def test_returned():
+    state = compare_states("other", "value", {}, {"a": {"value": 1}})
+    return Episode(scenario_id="x", states=[state], assertions=[{"name": "a", "passed": True}])
+""",
+    )
+    ran.result.assert_outcomes(passed=1)
+    (episode,) = ran.results.episodes
+    assert changes(episode) == {"a": (None, {"value": 1})}
