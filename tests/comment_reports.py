@@ -414,7 +414,13 @@ def hostile_behaviour(text: str) -> Report:
         calls = ((said, {said: said}), (said, {}))
         return Talk(user=said, calls=calls, answer=said, place=(text, 3), **fields)
 
-    now = talk(f"{text} {text}", fails=text, reason=text)
+    # Names of states, entries and fields come from the agent's world, too.
+    changes = [
+        {"entry": text, "after": {text: text}},
+        {"entry": text, "before": {}, "after": {text: text}},
+    ]
+    state = {"name": text, "kind": "database", "changes": changes, "error": text}
+    now = talk(f"{text} {text}", fails=text, reason=text, fields={"states": [state]})
     names = {text: now, f"{text}1": replace(now, fails=f"{text}\n"), f"{text}2": talk(text)}
     return compare(
         {name: talk(text) for name in names}, names, iterations=4, past=4, runs=1, suite="a b"

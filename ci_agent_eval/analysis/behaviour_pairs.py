@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product, zip_longest
 from typing import Any
+
+from ci_agent_eval.analysis.state_changes import StateSummary, summarize_states
 
 MAX_TEXT = 600
 """Characters kept of a message, from the first sentence that differs."""
@@ -60,6 +62,8 @@ class BehaviourPair:
     now: ExchangeSide
     before: ExchangeSide | None = None
     """None: no passing conversation of the baseline is known."""
+    states: tuple[StateSummary, ...] = ()
+    """What the episode of `now` changed in its watched states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +87,19 @@ class EpisodeExchanges:
 
     iteration: int
     exchanges: tuple[ParsedExchange, ...]
+    states: tuple[StateSummary, ...] = ()
 
 
-def parse_conversation(iteration: int, turns: Iterable[Mapping[str, Any]]) -> EpisodeExchanges:
+def parse_conversation(
+    iteration: int, turns: Iterable[Mapping[str, Any]], states: Iterable[Mapping[str, Any]] = ()
+) -> EpisodeExchanges:
     """Split the turns of an episode, as its JSON has them, into exchanges."""
     found: list[list[Mapping[str, Any]]] = []
     for turn in turns:
         if turn.get("role") == "user" or not found:
             found.append([])
         found[-1].append(turn)
-    return EpisodeExchanges(iteration, tuple(map(_build_exchange, found)))
+    return EpisodeExchanges(iteration, tuple(map(_build_exchange, found)), summarize_states(states))
 
 
 def _build_exchange(turns: Sequence[Mapping[str, Any]]) -> ParsedExchange:
@@ -128,10 +135,12 @@ def choose_pair(
         return None
     if not before:
         alone = min(now, key=lambda one: (len(one.exchanges[-1].answer), one.iteration))
-        return _build_pair(name, len(alone.exchanges), alone.exchanges[-1], None)
+        pair = _build_pair(name, len(alone.exchanges), alone.exchanges[-1], None)
+        return replace(pair, states=alone.states)
     pairs = ((head, base, _find_turn(head, base, renames)) for head, base in product(now, before))
     head, base, at = min(pairs, key=lambda pair: _rank_pair(*pair))
-    return _build_pair(name, at + 1, head.exchanges[at], base.exchanges[at])
+    pair = _build_pair(name, at + 1, head.exchanges[at], base.exchanges[at])
+    return replace(pair, states=head.states)
 
 
 def _find_turn(head: EpisodeExchanges, base: EpisodeExchanges, renames: Renames) -> int:

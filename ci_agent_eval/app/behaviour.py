@@ -77,8 +77,10 @@ def _read_conversations(
     for record, line in zip(assign_agents(episodes), lines, strict=False):
         key = (record.scenario_id, record.agent or None)
         if key in tests and len(found[key]) < MOST_ITERATIONS and tests[key](record):
-            turns = json.loads(line).get("trajectory", {}).get("turns", ())
-            found[key].append(parse_conversation(record.iteration, turns))
+            episode = json.loads(line)
+            turns = episode.get("trajectory", {}).get("turns", ())
+            states = episode.get("states", ())
+            found[key].append(parse_conversation(record.iteration, turns, states))
     return found
 
 

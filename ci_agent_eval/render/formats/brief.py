@@ -105,7 +105,7 @@ def _list_example_lines(example: CardExample, shown: str) -> Sequence[str]:
 
 def _build_cause(card: CauseCard) -> dict[str, Any]:
     diffs = (block for block in card.body if isinstance(block, DiffBlock))
-    diff = next(("\n".join(block.lines) for block in diffs), "")
+    diff = "\n".join(line for block in diffs for line in block.lines)
     return {
         "summary": get_phrase_text(card.summary),
         "scenarios": card.scenarios,

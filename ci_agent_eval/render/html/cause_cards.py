@@ -140,7 +140,7 @@ class CausePages:
         if isinstance(block, DiffBlock):
             if block.pair is not None:
                 return _build_exchange(block.pair)
-            return {"kind": "diff", "lines": [_mark_line(line) for line in block.lines]}
+            return {"kind": "diff", "lines": list(map(mark_diff_line, block.lines))}
         if isinstance(block, OutputBlock):
             return {"kind": "output", "text": self._texts.text(block.text)}
         if isinstance(block, ParagraphBlock):
@@ -157,7 +157,7 @@ class CausePages:
         return {"kind": kind, "items": self._texts.first(items), "all": len(items)}
 
 
-def _mark_line(line: str) -> tuple[str, str]:
+def mark_diff_line(line: str) -> tuple[str, str]:
     """Return the kind of a line of a diff, and its text without the prefix."""
     if line.startswith("@@ "):
         return "head", line.strip("@ ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 
 import pytest
@@ -82,7 +81,7 @@ def test_a_file_is_read_without_writing_to_its_folder(shop, tmp_path):
     shop.commit()
     ((before, after),) = changes(watch).values()
     assert (before, after) == (None, {"text": "closed"})
-    assert os.listdir(tmp_path) == ["shop.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["shop.db"]
 
 
 def test_a_broken_file_is_an_error_that_names_it(shop, tmp_path):

@@ -134,6 +134,12 @@ function facts(episode) {
   );
 }
 
+const SIDES = { before: "before: ", now: "after: " };
+
+function stateLine([kind, text]) {
+  return el("li", { class: kind }, SIDES[kind] ? el("span", { class: "unseen" }, SIDES[kind]) : "", bdi(text));
+}
+
 function metadata(episode) {
   if (!episode.metadata) return [];
   return [el("details", {}, el("summary", {}, "Metadata"), el("div", { class: "text code" }, episode.metadata))];
@@ -148,7 +154,13 @@ function episodePanel(episode) {
     el(
       "div",
       { class: "panes" },
-      el("div", { class: "said-pane" }, el("h4", { class: "label" }, "Conversation"), conversation(episode)),
+      el(
+        "div",
+        { class: "said-pane" },
+        el("h4", { class: "label" }, "Conversation"),
+        conversation(episode),
+        aside("State", listOf(episode.states, stateLine, "diff")),
+      ),
       el(
         "div",
         { class: "side" },

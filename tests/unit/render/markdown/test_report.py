@@ -46,6 +46,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 OUR_PART = re.compile(
     r"@@ (?:user, turn \d+|tool calls|answer)(?:: before \(-\), now \(\+\)|: now \(\+\))? @@"
+    r"|@@ state: before the episode \(-\), after it \(\+\) @@"
 )
 TEXT = (
     st.one_of(

@@ -1,0 +1,37 @@
+"""The suite's fixtures: a fresh shop that is watched, and a conversation that is recorded."""
+
+import pytest
+from agent import RetailDesk
+from shop import Shop
+
+
+@pytest.fixture
+def episode_clock():
+    """Time stands still, so that the report is the same every time."""
+    return lambda: 0.0
+
+
+@pytest.fixture
+def shop(episode, tmp_path):
+    shop = Shop(tmp_path / "shop.db")
+    episode.watch(shop.db, "shop")
+    yield shop
+    shop.close()
+
+
+@pytest.fixture
+def say(episode, shop):
+    """Say something to the agent; the turn, its tool calls and its reply are recorded."""
+
+    def use(name, **arguments):
+        result = getattr(shop, name)(**arguments)
+        episode.tool_call(name, arguments, result)
+        return result
+
+    desk = RetailDesk(use)
+
+    def say(message):
+        with episode.turn(message) as turn:
+            turn.reply(desk.respond(message), source="scripted")
+
+    return say
