@@ -82,6 +82,32 @@ def test_a_desk_that_does_not_ask_fails_the_scenario_that_says_so(support):
 
 
 @pytest.fixture
+def retail(tmp_path):
+    shutil.copytree(EXAMPLES / "retail_desk", tmp_path / "retail")
+    return tmp_path
+
+
+def test_the_retail_desk_fails_on_what_no_answer_says(retail):
+    done, _ = run_example("retail", retail)
+    assert done.returncode == 1
+    results = json.loads((retail / "agent-eval-report/results.json").read_text())
+    assert told_in_readme("retail_desk", results["episodes"])
+    failing = [one["scenario_id"] for one in results["episodes"] if one["outcome"] != "passed"]
+    assert failing == ["return_lamp"]
+    comment = (retail / "agent-eval-report/comment.md").read_text()
+    assert '+ items/W1003,L-2.status: "returned"' in comment
+
+
+def test_the_retail_desk_passes_without_its_mistake(retail):
+    agent = retail / "retail/agent.py"
+    mended = agent.read_text().replace('if item["name"] in each["name"]:', "if item is each:")
+    assert mended != agent.read_text()
+    agent.write_text(mended)
+    verdict, _ = passes_offline("retail", retail, scripted=7)
+    assert verdict["counts"]["episodes"]["passed"] == 4
+
+
+@pytest.fixture
 def diagrams(tmp_path):
     shutil.copytree(EXAMPLES / "diagram_agent", tmp_path / "diagrams")
     return tmp_path
