@@ -191,11 +191,11 @@ def _build_pair(
     if at is None:
         at = _find_other_arguments(before.calls, now.calls, {})
     old_answer, new_answer = cut_from_differing_sentence(before.answer, now.answer)
-    sides = [
+    new, old = (
         ExchangeSide(_cut(one.user), *_format_calls(one.calls, at), answer=answer)
         for one, answer in ((now, new_answer), (before, old_answer))
-    ]
-    return BehaviourPair(*name, turn, *sides)
+    )
+    return BehaviourPair(*name, turn, new, old)
 
 
 def _cut(text: str, start: int = 0) -> CutText:
