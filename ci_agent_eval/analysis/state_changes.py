@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.contract.jsonable import is_equal_json
 
 MAX_VALUE = 200
@@ -54,7 +55,7 @@ def summarize_states(
 
 
 def _summarize_state(state: Mapping[str, Any], most: int) -> StateSummary:
-    changes: Sequence[Mapping[str, Any]] = state.get("changes", ())
+    changes = sorted(state.get("changes", ()), key=lambda one: build_natural_key(one["entry"]))
     parts: list[ChangedPart] = []
     more = max(0, len(changes) - most) + state.get("omitted_changes", 0)
     for change in changes[:most]:
@@ -66,13 +67,12 @@ def _summarize_state(state: Mapping[str, Any], most: int) -> StateSummary:
 
 def _list_parts(change: Mapping[str, Any]) -> Iterator[ChangedPart]:
     before, after = change.get("before"), change.get("after")
-    entry = str(change["entry"])
     if before is None or after is None:
         sides = (None if side is None else _shorten(_encode(side)) for side in (before, after))
-        yield ChangedPart(entry, *sides)
+        yield ChangedPart(change["entry"], *sides)
         return
     for field in sorted({*before, *after}):
-        yield from _list_field_parts(f"{entry}.{field}", before, after, field)
+        yield from _list_field_parts(f"{change['entry']}.{field}", before, after, field)
 
 
 def _list_field_parts(

@@ -93,9 +93,9 @@ def compare_states(
 def list_changes(before: Entries, after: Entries) -> Iterator[StateChange]:
     """Yield the entries that differ, by name."""
     for entry in sorted({*before, *after}):
-        change = StateChange(entry=entry, before=before.get(entry), after=after.get(entry))
-        if (change.before is None) != (change.after is None) or change.differing_fields():
-            yield change
+        old, new = before.get(entry), after.get(entry)
+        if old is None or new is None or not is_equal_json(old, new):
+            yield StateChange(entry=entry, before=old, after=new)
 
 
 def _count_recorded(changes: tuple[StateChange, ...]) -> int:

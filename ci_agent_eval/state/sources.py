@@ -97,7 +97,7 @@ def _build_path_source(path: Path, name: str | None) -> StateSource:
     if path.is_dir():
         return StateSource(name or path.name, "folder", partial(read_folder, path))
     if not path.is_file():
-        raise InputError(f"the state of {str(path)!r} cannot be watched: there is no such path")
+        raise InputError(f"the state of {str(path)!r} cannot be watched: it does not exist yet")
     with path.open("rb") as file:
         header = file.read(len(SQLITE_HEADER))
     if header not in {SQLITE_HEADER, b""}:
