@@ -15,7 +15,14 @@ SECRET = "Zx9-plain-value"
 REDACTOR = Redactor((SECRET,))
 
 
-NEEDED = {"passed": True, "value": 1, "role": "assistant", "limit": 1, "requests": 1}
+NEEDED = {
+    "passed": True,
+    "value": 1,
+    "role": "assistant",
+    "limit": 1,
+    "requests": 1,
+    "kind": "database",
+}
 """What the contract requires besides texts."""
 
 
