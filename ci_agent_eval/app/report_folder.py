@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
+from ci_agent_eval.contract.base import FrozenModel
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME, Confirmation
 from ci_agent_eval.contract.evaluation import EvaluationReport
+from ci_agent_eval.contract.mutations import MUTATIONS_NAME, MutationReport
 from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, RESULTS_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
@@ -42,6 +44,7 @@ _OURS = {
     CTRF_NAME: (CTRF_BEGINNING,),
     SARIF_NAME: (SARIF_BEGINNING,),
     CONFIRMATION_NAME: ('{"base_commit":',),
+    MUTATIONS_NAME: ('{"counts":',),
 }
 """The beginning of each file that this program writes."""
 
@@ -133,9 +136,18 @@ def write_page(folder: Path, pieces: Iterable[str]) -> None:
 
 def write_confirmation(folder: Path, found: Confirmation) -> None:
     """Write `confirmation.json`, atomically; raises InputError on failure."""
+    _write_document(folder, CONFIRMATION_NAME, found)
+
+
+def write_mutations(folder: Path, found: MutationReport) -> None:
+    """Write `mutations.json`, atomically; raises InputError on failure."""
+    _write_document(folder, MUTATIONS_NAME, found)
+
+
+def _write_document(folder: Path, name: str, found: FrozenModel) -> None:
     claim_report_folder(folder)
     try:
-        with replace_file(folder / CONFIRMATION_NAME) as file:
+        with replace_file(folder / name) as file:
             file.write(canonical_json(found) + "\n")
     except OSError as error:
         raise _write_error(folder, error) from None
@@ -164,7 +176,7 @@ def clear_report_folder(folder: Path) -> None:
     """Delete an earlier report's files, so that they are not read as the next one's."""
     texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
     others = (name for name, _ in _FORMATS.values())
-    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, *others):
+    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, MUTATIONS_NAME, *others):
         (folder / name).unlink(missing_ok=True)
 
 

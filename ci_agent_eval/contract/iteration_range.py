@@ -33,6 +33,21 @@ class IterationRange(NamedTuple):
         return self.total if self.minimum is None else self.minimum
 
 
+def format_iteration(number: int, limits: IterationRange) -> str:
+    """Return an iteration's part of the node id; the number starts at 1."""
+    return f"{number}-of-{AUTO if limits.minimum else limits.total}"
+
+
+def remove_iteration(nodeid: str, number: int, limits: IterationRange) -> str:
+    """Return a node id without its iteration, with the user's own parameter ids."""
+    if limits.total == 1:
+        return nodeid
+    label = format_iteration(number, limits)
+    nodeid = nodeid.removesuffix(f"[{label}]")
+    shortened = nodeid.removesuffix(f"-{label}]")
+    return nodeid if shortened == nodeid else f"{shortened}]"
+
+
 def parse_iterations(value: object) -> IterationRange:
     """Parse a number of iterations, as a marker names it; raises ValueError with a sentence."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:

@@ -274,6 +274,7 @@ class EpisodeSession:
         state.recorder = EpisodeRecorder.from_initial_episode(
             state.initial_episode, clock=clock, locate=self._places.locate_caller
         )
+        state.recorder.playback = state.playback
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
             for assertion in running.early_assertions:

@@ -13,6 +13,7 @@ from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.contract.mutations import MUTATIONS_NAME
 from ci_agent_eval.contract.results import (
     EVAL_RESULTS_NAME,
     JOURNAL_DIR,
@@ -27,7 +28,10 @@ MAX_FILE_BYTES = 2 * 1024**3
 """Maximum file size; a larger file is a finding."""
 
 _VERDICT_NAME = "verdict.json"
-_OWN_OUTPUT = (_VERDICT_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, DEPENDENCIES_NAME)
+_OWN_OUTPUT = (
+    *(_VERDICT_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, DEPENDENCIES_NAME),
+    MUTATIONS_NAME,
+)
 _MAX_DEPTH = 20
 _MAX_FOREIGN_FILES = 1000
 _MAX_HEADER_BYTES = 4096

@@ -49,6 +49,7 @@ _MODULES = {
     "doctor": ("setup", "doctor"),
     "experiments": ("experiments", "experiments"),
     "init": ("setup", "init"),
+    "mutate": ("mutate", "mutate"),
     "power": ("power", "power"),
     "scenarios": ("scenarios", "update_scenarios"),
     "steer": ("steer", "steer"),
@@ -463,8 +464,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Split the arguments at the first `--` of `run` or `scenarios`; the rest is for pytest."""
-    if argv[:1] not in (["run"], ["scenarios"]) or "--" not in argv:
+    """Split the arguments at the first `--` of a command that runs pytest; the rest is for it."""
+    if argv[:1] not in (["run"], ["scenarios"], ["mutate"]) or "--" not in argv:
         return list(argv), ()
     at = list(argv).index("--")
     return list(argv[:at]), tuple(argv[at + 1 :])

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
+from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.playback import EpisodePlayback
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -33,6 +35,8 @@ def build_asker(
     """Return a function that asks an app, and records each turn. Raises InputError."""
     if is_engine_agent(app):
         return _build_engine_asker(app, kwargs)
+    if recorder is not None and (playback := recorder.playback) is not None:
+        return lambda message: _play_and_record(message, recorder, playback)
     respond = getattr(app, "respond", None)
     call = respond if callable(respond) else app
     if not callable(call):
@@ -81,6 +85,16 @@ def _ask_and_record(
         reply = parse_reply(returned)
         reply.record(turn)
     return _build_answer(reply, recorder.allowed_stops)
+
+
+def _play_and_record(
+    message: str, recorder: EpisodeRecorder, playback: EpisodePlayback
+) -> Steps[AppAnswer]:
+    """Answer with the next recorded answer; the app is not asked."""
+    yield from ()
+    answer = playback.take_answer(clean_text(message))
+    recorder.record_run(answer.turns, stop_reason=answer.stop_reason)
+    return AppAnswer(answer.text)
 
 
 def _build_answer(reply: AgentReply, allowed_stops: Collection[str]) -> AppAnswer:

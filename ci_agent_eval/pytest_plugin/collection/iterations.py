@@ -13,7 +13,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ci_agent_eval.contract.iteration_range import AUTO, IterationRange, parse_iterations
+from ci_agent_eval.contract.iteration_range import (
+    IterationRange,
+    format_iteration,
+    parse_iterations,
+    remove_iteration,
+)
 from ci_agent_eval.pytest_plugin.collection import detection
 
 PARAMETER = "_agent_eval_iteration"
@@ -34,7 +39,7 @@ class Iteration(NamedTuple):
     @property
     def label(self) -> str:
         """The iteration's part of the node id."""
-        return f"{self.number}-of-{AUTO if self.limits.minimum else self.limits.total}"
+        return format_iteration(self.number, self.limits)
 
 
 def repeat_episodes(
@@ -110,13 +115,7 @@ def get_iteration(item: pytest.Item | pytest.Collector) -> Iteration:
 
 def get_base_nodeid(item: pytest.Item | pytest.Collector) -> str:
     """Return the node id that all iterations of a test share, with the user's own parameter ids."""
-    iteration = get_iteration(item)
-    nodeid = item.nodeid
-    if iteration.limits.total > 1:
-        nodeid = nodeid.removesuffix(f"[{iteration.label}]")
-        shortened = nodeid.removesuffix(f"-{iteration.label}]")
-        nodeid = nodeid if shortened == nodeid else f"{shortened}]"
-    return nodeid
+    return remove_iteration(item.nodeid, *get_iteration(item))
 
 
 def get_scenario_unit(item: pytest.Item) -> str:

@@ -210,6 +210,7 @@ class RecordedRuns:
         from ci_agent_eval.contract.fields import validate_value  # noqa: PLC0415 - as above
         from ci_agent_eval.contract.stops import AllowedStops  # noqa: PLC0415 - as above
         from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.engine.playback import play_run  # noqa: PLC0415 - as above
 
         if not self.loop.is_running:
             raise InputError(
@@ -217,28 +218,41 @@ class RecordedRuns:
                 "plugin; await it in an `async def` test or fixture, not in a thread or "
                 "`asyncio.run`, and not on trio"
             )
-        marker_stops = self.recorder.allowed_stops
-        result = await aitest_run(
-            agent,
-            prompt,
-            session=self.engine,
-            limits=self._compute_limits(),
-            episode_id=self.episode_id,
-            observer=self._record,
-            allowed_stops={
-                *validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops),
-                *marker_stops,
-            },
-            **run_options,
-        )
+        stops = {
+            *validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops),
+            *self.recorder.allowed_stops,
+        }
+        if self.recorder.playback is not None:
+            result = play_run(
+                self.recorder.playback, prompt, run_options.get("messages"), allowed_stops=stops
+            )
+            self._record(result)
+        else:
+            result = await aitest_run(
+                agent,
+                prompt,
+                session=self.engine,
+                limits=self._compute_limits(),
+                episode_id=self.episode_id,
+                observer=self._record,
+                allowed_stops=stops,
+                **run_options,
+            )
         if raises and result.outcome == "error":
             raise AgentRunError(result)
         return result
 
     async def judge(self, rubric: Rubric, episode: Episode) -> JudgeVerdict:
-        """Send the rubric and an episode to the judge's model. Raises JudgeError, InputError."""
+        """Send the rubric and an episode to the judge's model. Raises JudgeError, InputError.
+
+        In playback no model is asked: the rubric counts as satisfied.
+        """
+        from ci_agent_eval.checks.rubric import JudgeVerdict  # noqa: PLC0415 - inert until used
         from ci_agent_eval.engine.judge import ask_judge  # noqa: PLC0415 - inert until used
 
+        if self.recorder.playback is not None:
+            self.recorder.playback.note_judge()
+            return JudgeVerdict(passed=True, score=1.0, reason="not asked in playback")
         return await ask_judge(rubric, episode, self._judge_models())
 
     async def judge_model(self, model: object) -> Any:
@@ -246,6 +260,8 @@ class RecordedRuns:
         from ci_agent_eval.engine.judge_models import parse_judge_model  # noqa: PLC0415 - inert until used
         from ci_agent_eval.engine.rate_limits import RateLimitTally  # noqa: PLC0415 - as above
 
+        if self.recorder.playback is not None:
+            raise InputError("playback asks no model, and so no judge")
         return await self._judge_models().build(parse_judge_model(model), RateLimitTally())
 
     def _judge_models(self) -> JudgeModels:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 WINDOWS = pytest.StashKey[Any]()
 """Returns the rate limits of a model API's address."""
 
+REFUSAL = "playback asks no model: only recorded answers are played"
+"""Why a model call of a test's own code is refused while its episode is played."""
+
 CLIENTS = frozenset({"aiohttp", "httpx", "httpx2", "urllib3"})
 """The HTTP clients that the hooks watch; without one there is no traffic to watch."""
 
@@ -64,6 +67,8 @@ class _EpisodeWatch:
         rates = TrafficRates(_get_windows(self.config))
         self._calls = watch_episode(self.recorder, self.clock, rates).recorder
         self._calls.player = None if self.cassette is None else self.cassette.player
+        if self.recorder.playback is not None:
+            self._calls.refusal = REFUSAL
         hooks.install()
         attribution.add_lookup(_find_active_recorder)
         attribution.add_running(self._calls)

@@ -1,0 +1,40 @@
+"""The result of an agent's run that a playback gives; no model and no tool is called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.stops import AgentStop
+from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.engine.result import AgentResult
+from ci_agent_eval.recording.playback import EpisodePlayback
+
+
+def play_run(
+    playback: EpisodePlayback,
+    prompt: str,
+    messages: Sequence[Any] | None,
+    allowed_stops: Collection[AgentStop],
+) -> AgentResult:
+    """Return the next recorded answer as the result of a run. Raises InputError without one."""
+    play, answer = playback.play, playback.take_answer(clean_text(prompt))
+    agents = play.trajectory.agents if any(turn.agent for turn in answer.turns) else ()
+    return AgentResult(
+        trajectory=Trajectory(turns=answer.turns, agents=agents),
+        stop_reason=answer.stop_reason,
+        error=None if answer.stop_reason == "completed" else "as recorded",
+        duration_ms=math.fsum(turn.latency_ms or 0.0 for turn in answer.turns),
+        messages=(*(messages or ()), *_build_messages(answer.turns)),
+        available_tools=play.tools,
+        agent=play.agent,
+        model=play.model,
+        allowed_stops=frozenset(allowed_stops),
+    )
+
+
+def _build_messages(turns: Sequence[Turn]) -> list[dict[str, str]]:
+    """Return the turns as messages with `role` and `content`."""
+    return [{"role": turn.role, "content": turn.content} for turn in turns if turn.content]
