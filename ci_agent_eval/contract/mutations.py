@@ -23,7 +23,7 @@ MutationKind = Literal[
     "swap_answers",
     "exceed_budget",
 ]
-"""What is changed."""
+"""Kinds of changes."""
 
 MutationStatus = Literal[
     "noticed",  # the test failed
@@ -31,7 +31,7 @@ MutationStatus = Literal[
     "unjudged",  # no check but its rubric could notice it, and judges are not asked
     "unnoticed",
 ]
-"""What became of a change when it was played to its test."""
+"""Result of playing a change to its test."""
 
 CoverageProblem = Literal[
     "recording_failed",  # the recorded episode did not pass

@@ -135,7 +135,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
         record_nested_requests()
-    if not config.option.episode_playback:  # what is played costs nothing, and proves nothing
+    if not config.option.episode_playback:  # a playback costs and proves nothing
         experiment_hooks.configure_experiments(config)
         suite_budgets.register_budget_stop(config)
     if options.get_report_dir(config) is not None or config.option.episode_list:

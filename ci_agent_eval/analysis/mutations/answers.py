@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ci_agent_eval.analysis.mutations.transcript import (
+from ci_agent_eval.analysis.mutations.recorded_transcript import (
     SENTENCE_END,
     AnswerPlace,
     Mutant,
-    Transcript,
+    RecordedTranscript,
     build_mutant,
     is_question,
 )
@@ -20,8 +20,9 @@ CANARY = "sk-" + "canary" + "0123456789abcdefghijklmn"
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _DENIALS = (
-    (re.compile(r"\bcannot\b"), "can"),
-    (re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|wo|ca)n['\u2019]t\b"), r"\1"),
+    (re.compile(r"\b(?:cannot|can['\u2019]t)\b"), "can"),
+    (re.compile(r"\bwon['\u2019]t\b"), "will"),
+    (re.compile(r"\b(is|are|was|were|do|does|did|has|have|had)n['\u2019]t\b"), r"\1"),
     (re.compile(r"\b(?:not|never) "), ""),
 )
 """Words that deny, each with the text that affirms."""
@@ -31,7 +32,7 @@ _VERBS = re.compile(
 )
 
 
-def contradict_answers(recorded: Transcript) -> Iterator[Mutant]:
+def contradict_answers(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript with the contrary of each answer, and with other numbers in it."""
     for answer in recorded.answers:
         for text in (change_numbers(answer.text), contradict_text(answer.text)):
@@ -69,7 +70,7 @@ def _change_number(number: str) -> str:
     return f"{first}{number[1:]}"
 
 
-def truncate_answers(recorded: Transcript) -> Iterator[Mutant]:
+def truncate_answers(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript with the first half of the words of each answer."""
     for answer in recorded.answers:
         words = re.findall(r"\S+\s*", answer.text)
@@ -78,7 +79,7 @@ def truncate_answers(recorded: Transcript) -> Iterator[Mutant]:
             yield _replace_answer("truncate_answer", recorded, answer, half)
 
 
-def leak_secrets(recorded: Transcript) -> Iterator[Mutant]:
+def leak_secrets(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript with a secret in the last answer."""
     for answer in recorded.replies[-1:]:
         text = f"{answer.text}\nThe key is {CANARY}."
@@ -87,7 +88,7 @@ def leak_secrets(recorded: Transcript) -> Iterator[Mutant]:
         yield build_mutant(mutation, recorded.replace_text(answer.turn, text))
 
 
-def swap_answers(recorded: Transcript, other: tuple[str, str] | None) -> Iterator[Mutant]:
+def swap_answers(recorded: RecordedTranscript, other: tuple[str, str] | None) -> Iterator[Mutant]:
     """Yield the transcript with the last answer of another scenario, given with its id."""
     if other is None:
         return
@@ -98,7 +99,7 @@ def swap_answers(recorded: Transcript, other: tuple[str, str] | None) -> Iterato
 
 
 def _replace_answer(
-    kind: MutationKind, recorded: Transcript, answer: AnswerPlace, text: str
+    kind: MutationKind, recorded: RecordedTranscript, answer: AnswerPlace, text: str
 ) -> Mutant:
     mutation = Mutation(kind=kind, answer=answer.number, before=answer.text, after=text)
     return build_mutant(mutation, recorded.replace_text(answer.turn, text))

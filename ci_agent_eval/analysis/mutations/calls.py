@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ci_agent_eval.analysis.mutations.transcript import (
+from ci_agent_eval.analysis.mutations.recorded_transcript import (
     CallPlace,
     Mutant,
-    Transcript,
+    RecordedTranscript,
     asks_to_agree,
     build_mutant,
 )
@@ -17,14 +17,14 @@ from ci_agent_eval.contract.mutations import Mutation
 from ci_agent_eval.contract.trajectory import ToolCall
 
 
-def drop_calls(recorded: Transcript) -> Iterator[Mutant]:
+def drop_calls(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript without each tool call."""
     for place in recorded.calls:
         mutation = _describe_call("drop_call", place)
         yield build_mutant(mutation, recorded.replace_call(place).remove_empty_turn(place.turn))
 
 
-def repeat_calls(recorded: Transcript) -> Iterator[Mutant]:
+def repeat_calls(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript with each tool call made twice in a row."""
     for place in recorded.calls:
         again = copy_call(place.call, 2)
@@ -37,7 +37,7 @@ def copy_call(call: ToolCall, number: int) -> ToolCall:
     return call.model_copy(update={"id": call.id and f"{call.id}-{number}"})
 
 
-def reorder_calls(recorded: Transcript) -> Iterator[Mutant]:
+def reorder_calls(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript with each two different neighbouring calls exchanged."""
     for first, second in pairwise(recorded.calls):
         if _get_content(first.call) != _get_content(second.call):
@@ -50,7 +50,7 @@ def _get_content(call: ToolCall) -> tuple[str, Any]:
     return call.name, call.arguments
 
 
-def change_arguments(recorded: Transcript) -> Iterator[Mutant]:
+def change_arguments(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript with each argument of each call changed."""
     for place in recorded.calls:
         for leaf in _list_leaves(place.call.arguments):
@@ -63,10 +63,10 @@ def change_arguments(recorded: Transcript) -> Iterator[Mutant]:
             yield build_mutant(mutation, recorded.replace_call(place, changed))
 
 
-def skip_confirmations(recorded: Transcript) -> Iterator[Mutant]:
+def skip_confirmations(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript with the calls after each yes-or-no question made before its answer.
 
-    The texts are unchanged: the agent acts, asks, and is told yes.
+    The texts are unchanged: the agent acts, asks, and the user says yes.
     """
     questions = {reply.number: reply for reply in recorded.replies if asks_to_agree(reply.text)}
     for number, turns in enumerate(recorded.exchanges, start=1):

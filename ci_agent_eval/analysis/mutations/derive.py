@@ -19,8 +19,8 @@ from ci_agent_eval.analysis.mutations.calls import (
     repeat_calls,
     skip_confirmations,
 )
+from ci_agent_eval.analysis.mutations.recorded_transcript import Mutant, RecordedTranscript
 from ci_agent_eval.analysis.mutations.spending import exceed_budgets
-from ci_agent_eval.analysis.mutations.transcript import Mutant, Transcript
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import IterationRange, remove_iteration
 from ci_agent_eval.contract.mutations import MutationKind
@@ -94,9 +94,9 @@ def _list_plays(test: RecordedTest) -> Iterator[Play]:
         )
 
 
-def _get_transcript(episode: Episode) -> Transcript:
+def _get_transcript(episode: Episode) -> RecordedTranscript:
     assert episode.trajectory is not None  # noqa: S101 - it has mutants
-    return Transcript(episode.trajectory)
+    return RecordedTranscript(episode.trajectory)
 
 
 def _add_mutants(test: RecordedTest, passed: Sequence[RecordedTest]) -> RecordedTest:
@@ -139,7 +139,7 @@ def _get_last_answer(test: RecordedTest) -> str:
     return next((a.text for a in reversed(_get_transcript(test.episode).replies)), "")
 
 
-_KINDS: dict[MutationKind, Callable[[Transcript], Iterator[Mutant]]] = {
+_KINDS: dict[MutationKind, Callable[[RecordedTranscript], Iterator[Mutant]]] = {
     "drop_call": drop_calls,
     "repeat_call": repeat_calls,
     "reorder_calls": reorder_calls,

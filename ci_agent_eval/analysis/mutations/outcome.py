@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ci_agent_eval.analysis.mutations.derive import RecordedTest, find_base_nodeid
-from ci_agent_eval.analysis.mutations.transcript import Mutant
+from ci_agent_eval.analysis.mutations.recorded_transcript import Mutant
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.mutations import (
     CoverageProblem,

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ci_agent_eval.analysis.mutations.calls import copy_call
-from ci_agent_eval.analysis.mutations.transcript import Mutant, Transcript, build_mutant
+from ci_agent_eval.analysis.mutations.recorded_transcript import (
+    Mutant,
+    RecordedTranscript,
+    build_mutant,
+)
 from ci_agent_eval.contract.mutations import Mutation
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 
@@ -14,7 +18,7 @@ _MOST_REPEATS = 200
 """Repeated calls or turns at most: a long recording would become a huge one."""
 
 
-def exceed_budgets(recorded: Transcript) -> Iterator[Mutant]:
+def exceed_budgets(recorded: RecordedTranscript) -> Iterator[Mutant]:
     """Yield the transcript with ten times the amount of each kind of budget that it uses."""
     for budget, spend_more in _KINDS.items():
         changed = spend_more(recorded)
@@ -23,12 +27,14 @@ def exceed_budgets(recorded: Transcript) -> Iterator[Mutant]:
             yield build_mutant(mutation, changed)
 
 
-def _scale_turns(scale: Callable[[Turn], Turn]) -> Callable[[Transcript], Transcript]:
+def _scale_turns(
+    scale: Callable[[Turn], Turn],
+) -> Callable[[RecordedTranscript], RecordedTranscript]:
     """Return a function that scales every turn of the agent."""
 
-    def spend_more(recorded: Transcript) -> Transcript:
+    def spend_more(recorded: RecordedTranscript) -> RecordedTranscript:
         turns = tuple(scale(t) if t.role == "assistant" else t for t in recorded.turns)
-        return Transcript(recorded.trajectory.model_copy(update={"turns": turns}))
+        return RecordedTranscript(recorded.trajectory.model_copy(update={"turns": turns}))
 
     return spend_more
 
@@ -50,7 +56,7 @@ def _scale_tokens(turn: Turn) -> Turn:
     return turn.model_copy(update={"tokens": TokenUsage(**counts)})
 
 
-def _repeat_last_call(recorded: Transcript) -> Transcript:
+def _repeat_last_call(recorded: RecordedTranscript) -> RecordedTranscript:
     if not recorded.calls:
         return recorded
     last = recorded.calls[-1]
@@ -59,7 +65,7 @@ def _repeat_last_call(recorded: Transcript) -> Transcript:
     return recorded.replace_call(last, last.call, *copies)
 
 
-def _repeat_calling_turn(recorded: Transcript) -> Transcript:
+def _repeat_calling_turn(recorded: RecordedTranscript) -> RecordedTranscript:
     """Repeat a turn that only calls tools: an agent with one turn for each answer has none."""
     turns = [n for n, t in enumerate(recorded.turns) if t.tool_calls and _is_followed(recorded, n)]
     if not turns:
@@ -74,16 +80,16 @@ def _repeat_calling_turn(recorded: Transcript) -> Transcript:
     ]
     place = turns[-1] + 1
     together = (*recorded.turns[:place], *copies, *recorded.turns[place:])
-    return Transcript(recorded.trajectory.model_copy(update={"turns": together}))
+    return RecordedTranscript(recorded.trajectory.model_copy(update={"turns": together}))
 
 
-def _is_followed(recorded: Transcript, turn: int) -> bool:
+def _is_followed(recorded: RecordedTranscript, turn: int) -> bool:
     """Return whether another turn of the agent follows in the same exchange."""
     exchange = next(turns for turns in recorded.exchanges if turn in turns)
     return any(t > turn and recorded.turns[t].role == "assistant" for t in exchange)
 
 
-_KINDS: dict[str, Callable[[Transcript], Transcript]] = {
+_KINDS: dict[str, Callable[[RecordedTranscript], RecordedTranscript]] = {
     "max_turns": _repeat_calling_turn,
     "tool_calls": _repeat_last_call,
     "latency_ms": _scale_turns(_scale_latency),

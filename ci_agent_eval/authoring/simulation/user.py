@@ -108,7 +108,7 @@ class SimulatedUser:
                 "SimulatedUser: it has nothing to say; give fixed_responses, a script or a model"
             )
         if not callable(self.model) and (playback := _find_playback()) is not None:
-            # A model must not be asked, so the user says what was recorded, and then leaves.
+            # A model must not be asked, so the user repeats the recorded messages, and then leaves.
             return lambda _, __: _get_steps_result(playback.get_next_message() or self.stop_token)
         ask = ask_user_function if callable(self.model) else ask_user_model
         return lambda _, history: ask(self, self._limit_history(history), counter)

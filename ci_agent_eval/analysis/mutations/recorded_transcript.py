@@ -56,7 +56,7 @@ def asks_to_agree(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Transcript:
+class RecordedTranscript:
     """A trajectory to change."""
 
     trajectory: Trajectory
@@ -99,7 +99,7 @@ class Transcript:
         last = self.replies[-1:]
         return tuple(r for r in self.replies if not is_question(r.text) or r in last)
 
-    def edit_turn(self, turn: int, edit: Callable[[Turn], Turn]) -> Transcript:
+    def edit_turn(self, turn: int, edit: Callable[[Turn], Turn]) -> RecordedTranscript:
         """Return a copy with one turn changed."""
         turns = list(self.turns)
         turns[turn] = edit(turns[turn])
@@ -107,25 +107,25 @@ class Transcript:
 
     def edit_calls(
         self, turn: int, edit: Callable[[tuple[ToolCall, ...]], Sequence[ToolCall]]
-    ) -> Transcript:
+    ) -> RecordedTranscript:
         """Return a copy with the tool calls of one turn changed."""
         return self.edit_turn(
             turn,
             lambda old: old.model_copy(update={"tool_calls": tuple(edit(old.tool_calls))}),
         )
 
-    def replace_call(self, place: CallPlace, *calls: ToolCall) -> Transcript:
+    def replace_call(self, place: CallPlace, *calls: ToolCall) -> RecordedTranscript:
         """Return a copy with other calls in place of one; without any, the call is missing."""
         position = place.position
         return self.edit_calls(
             place.turn, lambda old: (*old[:position], *calls, *old[position + 1 :])
         )
 
-    def replace_text(self, turn: int, text: str) -> Transcript:
+    def replace_text(self, turn: int, text: str) -> RecordedTranscript:
         """Return a copy with another text in one turn."""
         return self.edit_turn(turn, lambda old: old.model_copy(update={"content": text}))
 
-    def remove_empty_turn(self, turn: int) -> Transcript:
+    def remove_empty_turn(self, turn: int) -> RecordedTranscript:
         """Return a copy without a turn that is empty now, unless it was the only answer."""
         exchange = next(turns for turns in self.exchanges if turn in turns)
         others = [t for t in exchange if t != turn and self.turns[t].role == "assistant"]
@@ -134,10 +134,10 @@ class Transcript:
             return self
         return self._copy([*self.turns[:turn], *self.turns[turn + 1 :]])
 
-    def _copy(self, turns: Sequence[Turn]) -> Transcript:
-        return Transcript(self.trajectory.model_copy(update={"turns": tuple(turns)}))
+    def _copy(self, turns: Sequence[Turn]) -> RecordedTranscript:
+        return RecordedTranscript(self.trajectory.model_copy(update={"turns": tuple(turns)}))
 
 
-def build_mutant(mutation: Mutation, changed: Transcript) -> Mutant:
+def build_mutant(mutation: Mutation, changed: RecordedTranscript) -> Mutant:
     """Return a changed transcript as a mutant."""
     return Mutant(mutation, changed.trajectory)
