@@ -37,6 +37,7 @@ CoverageProblem = Literal[
     "recording_failed",  # the recorded episode did not pass
     "not_played",  # the test did not run: it was changed, moved or left out
     "own_agent",  # the test gets its agent itself, and asked for no recorded answer
+    "asks_model",  # the test itself asks a model, such as a judge, which playback refuses
     "other_answers",  # the test asked for more or fewer answers than recorded
     "playback_failed",  # the unchanged recording does not pass
     "no_change",  # nothing in the recording can be changed

@@ -337,10 +337,10 @@ def get_iterations(config: pytest.Config) -> IterationRange:
 def get_concurrency(config: pytest.Config) -> int:
     """Return the number of concurrent episodes per process; raises pytest.UsageError.
 
-    It is 1 with a debugger and with options that show each test's setup.
+    It is 1 with a debugger, with options that show each test's setup, and in playback.
     """
     requested = _read_count(config, "episode_concurrency")
-    one_by_one = ("usepdb", "trace", "setupshow", "setuponly", "setupplan")
+    one_by_one = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "episode_playback")
     return 1 if any(config.getoption(name, default=False) for name in one_by_one) else requested
 
 

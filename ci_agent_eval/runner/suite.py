@@ -334,7 +334,7 @@ def _list_playback_options(playback: Path, report_dir: Path) -> Sequence[str]:
         f"--episode-playback={playback}",
         f"--eval-results={report_dir / EVAL_RESULTS_NAME}",
         f"--override-ini=cache_dir={report_dir / 'cache'}",
-        *("--maxfail=0", "--tb=no", "--cassette=off", "--episode-concurrency=1"),
+        *("--maxfail=0", "--tb=no", "--cassette=off"),
     )
 
 

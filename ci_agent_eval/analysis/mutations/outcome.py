@@ -75,6 +75,8 @@ def _find_problem(test: RecordedTest, played: PlayedEpisodes) -> CoverageProblem
     record = get_playback_record(unchanged)
     if record.own_turns or (not record.answers and unchanged.is_passing()):
         return "own_agent"
+    if unchanged.traffic is not None and unchanged.traffic.refused:
+        return "asks_model"
     if not unchanged.is_passing():
         return "playback_failed"
     return None if record.is_exact else "other_answers"

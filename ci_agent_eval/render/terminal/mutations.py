@@ -39,6 +39,7 @@ _PROBLEMS: dict[CoverageProblem, str] = {
     "not_played": "its test did not run: it was changed, or left out, after the recording",
     "own_agent": "its test asks its agent itself; only answers that @conversation, aitest_run or "
     "a simulation ask for are played",
+    "asks_model": "its test itself asks a model, such as a judge, which is refused in playback",
     "other_answers": "its test asks for more or fewer answers than recorded; it depends on "
     "something that only its agent changes",
     "playback_failed": "its unchanged recording does not pass without its agent",

@@ -30,7 +30,10 @@ def judge(*changed, tests=TESTS):
 def test_a_failed_test_noticed_and_says_by_what():
     report = judge(play(2, failing, assertions=[failed_assertion("says sorry")]))
     (scenario,) = report.scenarios
-    assert (scenario.results[0].status, scenario.results[0].noticed_by) == ("noticed", ("says sorry",))
+    assert (scenario.results[0].status, scenario.results[0].noticed_by) == (
+        "noticed",
+        ("says sorry",),
+    )
     assert {result.status for result in scenario.results[1:]} == {"unnoticed"}
     assert report.counts.noticed == 1
     assert report.score == pytest.approx(1 / len(scenario.results))
@@ -80,6 +83,7 @@ def test_a_skipped_test_noticed_nothing():
     [
         (play(1, metadata={}), "own_agent"),
         (play(1, failing, metadata={"playback": {"own_turns": True}}), "own_agent"),
+        (play(1, traffic={"requests": 1, "refused": 1}), "asks_model"),
         (play(1, failing), "playback_failed"),
         (play(1, failing, metadata={}), "playback_failed"),
         (play(1, metadata={"playback": {"answers": 1, "extra": 1}}), "other_answers"),
