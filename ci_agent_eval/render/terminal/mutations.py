@@ -34,7 +34,7 @@ _HEADINGS: dict[MutationStatus, tuple[str, str]] = {
 }
 """Heading and colour of each listed status."""
 
-_PROBLEMS: dict[CoverageProblem, str] = {
+PROBLEMS: dict[CoverageProblem, str] = {
     "recording_failed": "its recorded episode did not pass",
     "not_played": "its test did not run: it was changed, or left out, after the recording",
     "own_agent": "its test asks its agent itself; only answers that @conversation, aitest_run or "
@@ -90,7 +90,7 @@ def _describe_result(result: MutationResult) -> str:
 def _describe_problem(scenario: ScenarioMutations) -> str:
     assert scenario.problem is not None  # noqa: S101 - only of these
     reason = f": {scenario.reason}" if scenario.reason else ""
-    return escape_terminal(f"{_PROBLEMS[scenario.problem]}{reason}")
+    return escape_terminal(f"{PROBLEMS[scenario.problem]}{reason}")
 
 
 def _describe_score(report: MutationReport, covered: int) -> str:
