@@ -21,7 +21,7 @@ from ci_agent_eval.contract.results import RESULTS_NAME, Results
 from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.runner import SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.runner import SuiteCommand, run_suite
 from ci_agent_eval.storage.regular_file import open_regular
 
 Echo = Callable[[str], None]
@@ -33,9 +33,9 @@ _ENDED = (0, 1)
 class InterruptedPlaybackError(InputError):
     """Raised if a signal ended the playback."""
 
-    def __init__(self, run: SuiteRun) -> None:
+    def __init__(self, signal: int) -> None:
         super().__init__("the playback was interrupted; nothing is written")
-        self.exit_code = run.exit_status
+        self.exit_code = 128 + signal
 
 
 def mutate_suite(
@@ -103,7 +103,7 @@ def _play(
         playing = replace(command, report_dir=folder / "report", playback=file)
         run = run_suite(playing, environ=environ, emit=lines.append)
         if run.interrupted_by is not None:
-            raise InterruptedPlaybackError(run)
+            raise InterruptedPlaybackError(run.interrupted_by)
         if run.exit_status not in _ENDED:
             for line in lines:
                 echo(line)

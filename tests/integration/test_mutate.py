@@ -144,7 +144,7 @@ def test_what_is_changed_and_what_noticed_it_is_said(shop):
     assert "    drop_call: call 2, refund, is not made" in done.stdout
     assert "    change_argument: call 2, refund, is made with order 1001 → 1002" in done.stdout
     noticed = {r["mutation"]["kind"]: r.get("noticed_by") for r in strict["results"]}
-    assert noticed["leak_secret"][0].startswith("has no text of sk-")
+    assert noticed["leak_secret"] == ["never says /sk-[A-Za-z0-9]{20}/"]
     assert noticed["skip_confirmation"] == ["asks before it calls refund"]
     budgets = [r.get("noticed_by") for r in strict["results"] if r["mutation"].get("budget")]
     assert ["budget cost_usd"] in budgets

@@ -72,6 +72,11 @@ def _find_problem(test: RecordedTest, played: PlayedEpisodes) -> CoverageProblem
     unchanged = plays[0]
     if unchanged is None or None in plays:
         return "not_played"
+    return _find_playback_problem(unchanged)
+
+
+def _find_playback_problem(unchanged: Episode) -> CoverageProblem | None:
+    """Return why the playback of an unchanged recording is none."""
     record = get_playback_record(unchanged)
     if record.own_turns or (not record.answers and unchanged.is_passing()):
         return "own_agent"
