@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from ci_agent_eval.contract.mutations import MutationKind
-from tests.processes import run_agent_eval
+from tests.processes import run_agent_eval, started_python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -214,6 +216,32 @@ def test_a_report_of_the_folder_does_not_read_the_mutations(shop):
     done = run_agent_eval("report", "--results", "agent-eval-report", cwd=folder)
     assert "mutations.json" not in done.stdout
     assert "1 of 6 scenarios fails" in done.stdout
+
+
+BLOCKING = """
+import os, signal
+from ci_agent_eval import conversation
+
+@conversation("blocks", lambda: lambda message: "Hi.")
+def test_blocks(agent):
+    assert agent.send("Hello")
+    if os.path.exists("ready"):
+        open("ready", "w").close()
+        signal.pause()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_playback_ends_with_its_signal_and_writes_nothing(tmp_path, number, code):
+    (tmp_path / "test_blocks.py").write_text(BLOCKING)
+    assert run_agent_eval("run", "test_blocks.py", cwd=tmp_path).returncode == 0
+    os.mkfifo(tmp_path / "ready")
+    with started_python("-m", "ci_agent_eval", "mutate", "test_blocks.py", cwd=tmp_path) as process:
+        (tmp_path / "ready").read_text()  # until the test has opened it
+        process.send_signal(number)
+        said = process.communicate(timeout=600)[0]
+    assert (process.returncode, "was interrupted" in said) == (code, True)
+    assert not (tmp_path / "agent-eval-report/mutations.json").exists()
 
 
 @pytest.mark.parametrize(
