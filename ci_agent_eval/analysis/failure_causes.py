@@ -15,7 +15,7 @@ from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.stops import AGENT_FINISHED
-from ci_agent_eval.contract.wording import replace_varying_parts, split_place
+from ci_agent_eval.contract.wording import replace_varying_parts, split_place, summarize_reason
 
 CauseKind = Literal["check", "message", "error"]
 """`check`: a failed check or assertion. `message`: an exception, or a failure without a check.
@@ -103,7 +103,7 @@ def _build_assertion_cause(
 ) -> FailureCause:
     is_exception = _EXCEPTION.fullmatch(found.name) is not None
     place = (found.file, found.line) if found.file else (test.file, test.line)
-    message = _get_first_line(found.reason)
+    message = summarize_reason(found.reason or "")
     kind: CauseKind = "message" if is_exception else "check"
     return FailureCause(kind, found.name, message, *place, iterations)
 
@@ -126,10 +126,6 @@ def _build_reason_cause(
     message, file, line = split_place(reason or "")
     place = (file, line) if file else (test.file, test.line)
     return FailureCause(kind, "", message, *place, iterations)
-
-
-def _get_first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]
 
 
 @dataclass(frozen=True, slots=True)

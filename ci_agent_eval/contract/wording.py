@@ -27,6 +27,8 @@ _BLANKS = "\t\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u2
 _JOINERS = "\u00ad\u200c\u200d"
 """Soft hyphen, and the marks inside words of some scripts and inside emoji."""
 _MAX_COMPARED = 300
+_EXPLANATION = "assert "
+"""Start of pytest's explanation, which follows the assert's own message, if it has one."""
 _PLACE = re.compile(r" \(([^()\s]+):(\d+)\)$", re.ASCII)
 """The place of an exception, at the end of an episode's reason."""
 
@@ -91,6 +93,17 @@ def replace_varying_parts(text: str) -> str:
     """Return the first line with numbers, ids and directories replaced by `#`, to group causes."""
     first = text.strip().partition("\n")[0][:_MAX_COMPARED]
     return _VARYING.sub("#", first).strip()
+
+
+def summarize_reason(reason: str) -> str:
+    """Return a failed assertion's reason on one line: its first line.
+
+    An assert's own message would hide the values, so pytest's explanation follows it in brackets.
+    """
+    first, *more = reason.strip().split("\n")
+    explanation = next((line for line in more if line.startswith(_EXPLANATION)), "")
+    has_message = explanation and not first.startswith(_EXPLANATION)
+    return f"{first} ({explanation})" if has_message else first
 
 
 def split_place(reason: str) -> tuple[str, str | None, int | None]:

@@ -242,7 +242,7 @@ def test_the_summary_counts_what_repeats(suite):
     ran.result.stdout.fnmatch_lines([
         "FAILED desk (agent a): polite (test_suite.py:5) [[]1 of 3 iterations[]]",
         "BUDGET desk (agent a): max_turns: 1, limit 0 (hard) [[]3 of 3 iterations[]]",
-        "3 episodes: 2 passed, 1 failed; 3 budget violations",
+        "3 episodes: 1 failed, 2 over a hard budget; 3 budget violations",
     ])  # fmt: skip
 
 

@@ -40,7 +40,10 @@ def test_the_summary_is_short_and_in_order(suite, workers):
         "FAILED greeting: polite (test_suite.py:12) and 1 more",
         "ERROR  red \N{REPLACEMENT CHARACTER}[31m alert: ConnectionError: refused (test_suite.py:17)",
         "BUDGET refund: tool_calls: 2, limit 1 (hard)",
-        "5 episodes: 2 passed, 1 failed, 1 errored, 1 skipped; 1 budget violation; $0.0125",
+        (
+            "5 episodes: 1 passed, 1 failed, 1 over a hard budget, 1 errored, 1 skipped; "
+            "1 budget violation; $0.0125"
+        ),
     ]
 
 

@@ -41,15 +41,18 @@ def validate_scenarios(
     Raises FileProblem if the file as a whole is invalid.
     """
     items, defaults = _split_document(document)
+    header_line = 1 if document is None else document.line
     entries: list[LocatedEntry] = []
     problems: list[LocatedProblem] = []
     for item in items:
         try:
-            entries.append(_build_entry(item, defaults))
+            entries.append(_build_entry(item, defaults, header_line))
         except LocatedProblem as problem:
             problems.append(problem)
     problems += _find_duplicate_ids(entries)
-    return entries, sorted(problems, key=lambda problem: problem.line)
+    # A problem of a CSV column, or of the defaults, is found once for each scenario.
+    different = {(one.line, one.column, one.message): one for one in problems}
+    return entries, sorted(different.values(), key=lambda problem: problem.line)
 
 
 def _split_document(
@@ -88,14 +91,16 @@ def _get_defaults(given: LocatedValue | None) -> Mapping[str, LocatedValue]:
     return given.value
 
 
-def _build_entry(item: LocatedValue, defaults: Mapping[str, LocatedValue]) -> LocatedEntry:
+def _build_entry(
+    item: LocatedValue, defaults: Mapping[str, LocatedValue], header_line: int
+) -> LocatedEntry:
     if not isinstance(item.value, Mapping):
         raise LocatedProblem(item.line, "a scenario must be a table (keys with values)")
     merged = LocatedValue(_merge_defaults(defaults, item.value), item.line)
     try:
         return LocatedEntry(ScenarioEntry.model_validate(merged.to_plain()), item.line)
     except ValueError as error:
-        raise _build_problem(error, merged) from None
+        raise _build_problem(error, merged, header_line) from None
 
 
 def _merge_defaults(
@@ -126,8 +131,11 @@ def _remove_disabled_defaults(
     return {name: check for name, check in checks.items() if name not in removed}
 
 
-def _build_problem(error: ValueError, merged: LocatedValue) -> LocatedProblem:
-    """Return the first problem of a validation error, with its location."""
+def _build_problem(error: ValueError, merged: LocatedValue, header_line: int) -> LocatedProblem:
+    """Return the first problem of a validation error, with its location.
+
+    An unknown column of a table is a problem of the header.
+    """
     errors: Any = getattr(error, "errors", None)
     if errors is None:
         return LocatedProblem(merged.line, str(error))
@@ -138,6 +146,8 @@ def _build_problem(error: ValueError, merged: LocatedValue) -> LocatedProblem:
         message = "must be a number, or a table with `limit`"
     unknown = find_unknown_key(first)
     found = merged.find(path if unknown is None else [*path, unknown])
+    if unknown is not None and found.column == ".".join(map(str, [*path, unknown])):
+        return LocatedProblem(header_line, message, found.column)
     where = "" if found.column else ".".join(map(str, path))
     shown = f"{where}: {message}" if where else message
     return LocatedProblem(found.line, f"{shown}{_quote_input(first)}", found.column)

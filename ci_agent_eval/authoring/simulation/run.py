@@ -77,7 +77,7 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
             max_turns=max_turns,
             thread_id=thread_id,
             project_name=project_name,
-            tags=tuple(tags or ()),
+            tags=_list_tags(tags),
             stop_when=stop_when,
             goal=goal,
             app_kwargs=app_kwargs,
@@ -136,6 +136,22 @@ class SimulationPlan:
             raise InputError(
                 f"run_simulation: initial_message must be a text, got {self.initial_message!r}"
             )
+        _check_predicate("goal", self.goal, "; write a goal in words as SimulatedUser(goal=...)")
+        _check_predicate("stop_when", self.stop_when)
+
+
+def _check_predicate(name: str, given: object, remedy: str = "") -> None:
+    if given is not None and not callable(given):
+        raise InputError(
+            f"run_simulation: {name} must be a function of the conversation, got {given!r}{remedy}"
+        )
+
+
+def _list_tags(tags: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the tags; a text would be a list of letters. Raises InputError."""
+    if isinstance(tags, str) or not isinstance(tags, Iterable | None):
+        raise InputError(f"run_simulation: tags must be a list of texts, got {tags!r}")
+    return tuple(tags or ())
 
 
 def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> Steps[SimulationResult]:

@@ -73,7 +73,7 @@ class SimulatedUser:
         self.fixed_responses = parse_responses(fixed_responses or ())
         self.script = None if script is None else parse_script(script)
         self.max_history_messages = _require_count(max_history_messages)
-        self.goal = goal
+        self.goal = None if goal is None else _require_text("goal", goal)
         self.stop_token = None if stop_token is None else _require_text("stop_token", stop_token)
         self.timeout_s = timeout_s
         self._session: UserSession | None = None

@@ -8,7 +8,12 @@ from typing import Any
 
 from ci_agent_eval.contract.episode import Assertion, Episode, describe_violation
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
-from ci_agent_eval.contract.wording import replace_varying_parts, shorten_text, split_place
+from ci_agent_eval.contract.wording import (
+    replace_varying_parts,
+    shorten_text,
+    split_place,
+    summarize_reason,
+)
 
 MAX_TEXT = 2_000
 """Characters of a message that are sent to the terminal's process."""
@@ -47,7 +52,7 @@ def build_failure_details(episode: Episode) -> FailureDetails | None:
         "calls": [format_call(call) for call in calls[:MAX_CALLS]],
         "more_calls": max(0, len(calls) - MAX_CALLS),
         "check": name,
-        "reason": _cut(reason.strip().partition("\n")[0]),
+        "reason": _cut(summarize_reason(reason)),
         "place": place or _format_place(episode),
         "cause": replace_varying_parts(name or reason),
         "length": sum(len(turn.content) for turn in turns),

@@ -17,7 +17,7 @@ from ci_agent_eval.contract.evaluation import (
     name_conversations,
     score_episode,
 )
-from ci_agent_eval.contract.wording import format_cost, pluralize
+from ci_agent_eval.contract.wording import format_cost, pluralize, summarize_reason
 
 MAX_NAME = 60
 """Maximum characters of a conversation's name."""
@@ -103,7 +103,7 @@ def _list_details(row: EvaluationRow) -> Iterator[str]:
 def _format_failure(assertion: Assertion) -> str:
     place = f"{assertion.file}:{assertion.line}: " if assertion.file else ""
     warning = "warning: " if assertion.severity == "warning" else ""
-    reason = f": {_get_first_line(assertion.reason)}" if assertion.reason else ""
+    reason = f": {_get_first_line(summarize_reason(assertion.reason))}" if assertion.reason else ""
     return f"{place}{warning}{_get_first_line(assertion.name)}{reason}"
 
 

@@ -12,6 +12,7 @@ from ci_agent_eval.contract.wording import (
     one_line,
     pluralize,
     shorten_text,
+    summarize_reason,
     without_commands,
 )
 
@@ -28,6 +29,14 @@ from ci_agent_eval.contract.wording import (
         (one_line(" a\n\tb  c\r\n"), "a b c"),
         (shorten_text("a\nb c", 5), "a b c"),
         (shorten_text("a\nb cd", 5), "a b …"),
+        (
+            summarize_reason("no please\nassert 'please' in 'no'"),
+            "no please (assert 'please' in 'no')",
+        ),
+        (summarize_reason("two\nlines\nassert 1 == 2\n +  where 1 = f()"), "two (assert 1 == 2)"),
+        (summarize_reason("assert 1 == 2\nassert 3"), "assert 1 == 2"),
+        (summarize_reason("said no\nand left"), "said no"),
+        (summarize_reason(""), ""),
     ],
 )
 def test_words_of_messages(written, expected):

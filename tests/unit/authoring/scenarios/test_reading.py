@@ -316,11 +316,11 @@ def test_what_is_wrong_with_json_is_said_with_its_line(text, said):
         ('id,persona\na,"b\n', "s.csv:2: is no CSV: unexpected end of data"),
         (
             "id,persna,script\na,b,c\n",
-            "s.csv:2: column 'persna': unknown key 'persna'; did you mean",
+            "s.csv:1: column 'persna': unknown key 'persna'; did you mean",
         ),
         (
             "id,script,budgets.tool_cals\na,c,3\n",
-            "s.csv:2: column 'budgets.tool_cals': unknown key 'tool_cals'; did you mean 'tool_calls'?",
+            "s.csv:1: column 'budgets.tool_cals': unknown key 'tool_cals'; did you mean 'tool_calls'?",
         ),
         (
             "id,script,budgets.tool_calls\na,c,3\nb,c,many\n",
@@ -345,6 +345,27 @@ def test_what_is_wrong_with_json_is_said_with_its_line(text, said):
 )
 def test_what_is_wrong_with_csv_is_said_with_line_and_column(text, said):
     assert problem(text, "s.csv").startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "lines"),
+    [
+        ("id,script,owner\na,b,me\nc,d,you\n", "s.csv", ["s.csv:1: column 'owner': unknown key"]),
+        (
+            "defaults: {owner: me}\nscenarios: [{id: a, script: [b]}, {id: c, script: [d]}]",
+            "s.yaml",
+            ["s.yaml:1: unknown key 'owner'"],
+        ),
+        (
+            "id,script,max_turns\na,b,0\nc,d,0\n",
+            "s.csv",
+            ["s.csv:2: column 'max_turns'", "s.csv:3: column 'max_turns'"],
+        ),
+    ],
+)
+def test_a_problem_of_a_column_or_of_the_defaults_is_listed_once(text, name, lines):
+    found = problem(text, name).splitlines()
+    assert [line[: len(start)] for line, start in zip(found, lines, strict=True)] == lines
 
 
 def test_columns_of_inner_keys():

@@ -416,6 +416,7 @@ class TestModels:
             ({"script": []}, None),
             ({"fixed_responses": ["a"], "stop_token": ""}, "SimulatedUser.stop_token: must be"),
             ({"fixed_responses": ["a"], "max_history_messages": 0}, "1 or more, got 0"),
+            ({"fixed_responses": ["a"], "goal": print}, "SimulatedUser.goal: must be a text"),
         ],
     )
     def test_a_user_that_cannot_speak_is_refused(self, options, problem):
@@ -425,6 +426,19 @@ class TestModels:
         with pytest.raises(InputError) as refused:
             SimulatedUser("Ada", **options)
         assert problem in str(refused.value)
+
+    @pytest.mark.parametrize(
+        ("options", "problem"),
+        [
+            ({"goal": "a refund"}, "goal must be a function of the conversation, got 'a refund'; "),
+            ({"stop_when": "bye"}, "stop_when must be a function of the conversation, got 'bye'"),
+            ({"tags": "smoke"}, "tags must be a list of texts, got 'smoke'"),
+            ({"tags": 3}, "tags must be a list of texts, got 3"),
+        ],
+    )
+    def test_arguments_of_another_type_are_refused(self, options, problem):
+        with pytest.raises(InputError, match=f"run_simulation: {problem}"):
+            run_simulation(echo, user("a"), **options)
 
     @pytest.mark.parametrize("turns", [0, -1, True, 2.5, None])
     def test_turns_are_a_whole_number(self, turns):
