@@ -20,6 +20,7 @@ class AgentRunner(Protocol):
         messages: Sequence[Any] | None = None,
         max_turns: int | None = None,
         timeout_s: float | None = 60.0,
+        timeout_ms: float | None = None,
         raises: bool = True,
         steering: SteeringSettings | None = None,
         allowed_stops: str | Collection[str] = (),

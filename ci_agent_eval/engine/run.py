@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from ci_agent_eval.contract.fields import RunSeconds, field_error, validate_value
 from ci_agent_eval.contract.jsonable import clean_text
@@ -19,11 +19,14 @@ from ci_agent_eval.engine.declarations import Agent, Steering
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import AgentResult, Observer
 from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.engine.standalone import run_without_session
 from ci_agent_eval.errors import missing_package_error
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.declared_run import DeclaredAgentRun
+
+_Milliseconds = Annotated[int | float, Field(gt=0), "a number of milliseconds above 0"]
 
 _numbers = itertools.count(1)
 
@@ -32,7 +35,7 @@ async def aitest_run(
     agent: Agent | AgentAdapter | Callable[..., Any] | object,
     prompt: str,
     *,
-    session: EngineSession,
+    session: EngineSession | None = None,
     messages: Sequence[Any] | None = None,
     max_turns: int | None = None,
     timeout_s: float | None = 60.0,
@@ -49,18 +52,33 @@ async def aitest_run(
     function, an HTTPAgent, a CommandAgent.
 
     `messages` of an earlier result continue its conversation. `max_turns` replaces the
-    agent's, `timeout_s` (or `timeout_ms`) limits the run without waits for rate limits and
-    starts of servers; None: no limit. `steering` replaces the rules of the agent or the
-    session for held-back tool calls, of declared and PydanticAI agents.
+    agent's, `timeout_s` (or `timeout_ms`, which replaces it) limits the run without waits for
+    rate limits and starts of servers; None: no limit. `steering` replaces the rules of the
+    agent or the session for held-back tool calls, of declared and PydanticAI agents.
 
     A run without an answer is an agent failure (`AgentResult.outcome`), unless
     `allowed_stops` contains its end: `{"refusal"}`.
 
+    Without a `session` it runs in the active episode, as the fixture `aitest_run` does; outside
+    of episodes, in a session of its own, whose tool servers end with the run.
+
     Every end gives a result. Raises InputError for wrong arguments of the test; a cancelled
     task stays cancelled.
     """
-    deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
-    deadline = validate_value("aitest_run", "timeout_s", RunSeconds | None, deadline)
+    deadline = convert_timeout(timeout_s, timeout_ms)
+    if session is None:
+        own = {"limits": limits, "episode_id": episode_id, "observer": observer}
+        return await run_without_session(
+            aitest_run,
+            own,
+            agent=agent,
+            prompt=prompt,
+            messages=messages,
+            max_turns=max_turns,
+            timeout_s=deadline,
+            steering=steering,
+            allowed_stops=allowed_stops,
+        )
     allowed = frozenset(validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops))
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.register_secrets(agent)
@@ -94,6 +112,14 @@ async def aitest_run(
         allowed_stops=allowed,
     )
     return await run.run_to_end(observer or (lambda _: None))
+
+
+def convert_timeout(timeout_s: float | None, timeout_ms: float | None) -> float | None:
+    """Return the timeout in seconds; None: no limit. Raises InputError."""
+    milliseconds = validate_value("aitest_run", "timeout_ms", _Milliseconds | None, timeout_ms)
+    given = timeout_s if milliseconds is None else milliseconds / 1000
+    seconds: float | None = validate_value("aitest_run", "timeout_s", RunSeconds | None, given)
+    return seconds
 
 
 def _get_declared_run() -> type[DeclaredAgentRun]:

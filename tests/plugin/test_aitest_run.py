@@ -105,6 +105,50 @@ async def test_down(aitest_run):
     assert "model_error" in episode["reason"]
 
 
+def test_a_run_by_the_function_is_that_of_the_fixture_in_an_episode_and_its_own_outside(suite):
+    result, episodes = suite(
+        {"balance": BALANCE, "there": [Step(status=500)]},
+        """
+import asyncio
+from ci_agent_eval.engine import RunLimits, aitest_run as run
+
+async def ask(prompt, **options):
+    return await run(agent, prompt, timeout_ms=30_000, **options)
+
+@pytest.mark.episode(scenario_id="in an episode")
+async def test_in_an_episode(episode):
+    result = await ask("What's my checking balance?")
+    assert "$1,500.00" in result.final_response
+    with pytest.raises(Exception, match="the running episode sets limits; leave it out"):
+        await ask("again", limits=RunLimits(max_turns=1))
+
+@pytest.mark.episode(scenario_id="down")
+async def test_down(aitest_run):
+    result = await ask("Are you there?")
+    assert (result.success, result.stop_reason, result.outcome) == (False, "model_error", "error")
+
+def test_outside():
+    result = asyncio.run(ask("What's my savings balance?", limits=RunLimits(max_turns=2)))
+    assert "$1,500.00" in result.final_response
+""",
+    )
+    result.assert_outcomes(passed=2, failed=1)
+    found = {e["scenario_id"]: (e["outcome"], len(e["trajectory"]["turns"])) for e in episodes}
+    assert found == {"in an episode": ("passed", 3), "down": ("error", 1)}
+
+
+def test_the_fixture_takes_the_timeout_in_milliseconds(suite):
+    _, (episode,) = suite(
+        [Step(hang=True)],
+        """
+async def test_slow(aitest_run):
+    result = await aitest_run(plain, "hello", timeout_ms=200, raises=False)
+    assert result.error.startswith("it was not done after 0.2 s")
+""",
+    )
+    assert episode["stop_reason"] == "timeout"
+
+
 def test_one_server_serves_all_episodes_of_a_session_and_is_gone_after_it(suite, pytester):
     script = [Step(tool_calls=[call("process_id")]), Step(text="It is {tool}.")]
     result, episodes = suite(

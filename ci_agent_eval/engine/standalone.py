@@ -1,0 +1,34 @@
+"""Runs without a session: in the active episode, or in a session of their own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ci_agent_eval.engine.result import AgentResult
+from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording.active_episode import get_active_episode
+
+
+async def run_without_session(
+    run: Callable[..., Awaitable[AgentResult]], own: Mapping[str, Any], **arguments: Any
+) -> AgentResult:
+    """Run an agent in the active episode; outside of episodes, with `run` in a new session.
+
+    `own` holds the arguments that an episode sets. Raises InputError if they are given in one.
+    """
+    active = get_active_episode()
+    if active is None or active.ended or active.fixture is None:
+        async with EngineSession(environ=os.environ, clock=time.perf_counter) as session:
+            return await run(session=session, **own, **arguments)
+    given = [name for name, value in own.items() if value is not None]
+    if given:
+        raise InputError(
+            f"aitest_run: the running episode sets {', '.join(given)}; leave it out, or give a "
+            "session of your own, whose runs the episode does not contain"
+        )
+    recorded: AgentResult = await active.fixture("aitest_run")(raises=False, **arguments)
+    return recorded
