@@ -6,12 +6,12 @@ An invalid value raises InputError, which names the field.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, runtime_checkable
 
-from pydantic import AfterValidator, InstanceOf, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, InstanceOf, JsonValue, NonNegativeInt, PositiveInt
 
 from ci_agent_eval.contract.fields import (
     WRAP_SINGLE,
@@ -29,6 +29,7 @@ from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 Transport = Literal["stdio", "sse", "streamable-http"]
 Isolation = Literal["shared", "reset", "per_episode"]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Reset = str | Callable[[], Awaitable[None] | None]
 """A tool's name or a function, called between two episodes."""
 
@@ -55,9 +56,23 @@ class Provider:
     tpm: PositiveInt | None = None
     """Tokens per minute, input plus output, over all episodes of the process."""
     base_url: NonBlankText | None = None
-    """Address of an OpenAI-compatible server; unset: the provider's address."""
+    """Address of another server with the provider's API; unset: the provider's address."""
     api_key_env: NonBlankText | None = None
     """Environment variable of the key; unset: the provider's usual variable."""
+    top_p: Annotated[int | float, Field(gt=0, le=1), "a number above 0 and up to 1"] | None = None
+    """Nucleus sampling; set either this or the temperature."""
+    seed: Annotated[int, "a whole number"] | None = None
+    """Seed of the sampling, where the API takes one."""
+    reasoning_effort: ReasoningEffort | None = None
+    """Effort of a reasoning model; other providers than OpenAI get their nearest level."""
+    timeout_s: Seconds | None = None
+    """Seconds until the answer to one request; unset: the timeout of the provider's client."""
+    headers: TextMapping = field(default_factory=dict, repr=False, hash=False)
+    """HTTP headers of each request."""
+    extra_body: Mapping[str, Annotated[JsonValue, "a JSON value"]] = field(
+        default_factory=dict, repr=False, hash=False
+    )
+    """Keys added to the body of each request."""
 
     def __post_init__(self) -> None:
         validate_fields(self)

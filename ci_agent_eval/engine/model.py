@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from inspect import signature
+from typing import Any, cast
 
+from openai import AsyncOpenAI
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, StreamedResponse, infer_model
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider as ModelProvider
 from pydantic_ai.providers import infer_provider_class
@@ -45,6 +47,8 @@ _BASE_URL_OPTIONS: Mapping[str, str] = {"litellm": "api_base"}
 """The base URL option of providers whose client falls back to OpenAI's address."""
 _AZURE_ENDPOINTS = ("AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE")
 _AZURE_VERSIONS = ("OPENAI_API_VERSION", "AZURE_API_VERSION")
+_FIELDS: Mapping[str, str] = {"timeout": "timeout_s", "extra_headers": "headers"}
+"""The fields of a provider whose settings have other names in PydanticAI."""
 NO_KEY = "no-key"
 """Key for servers that need none, and for replay, where nothing is sent."""
 
@@ -95,12 +99,13 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
     """Build the model of a provider, with its key from `environ`.
 
     An `offline` model is never called (a cassette answers) and needs no key. Raises
-    InputError if the provider is unknown, not installed, or has no key.
+    InputError if the provider is unknown, not installed, has no key, or cannot send a setting.
     """
     try:
         connection = _create_connection(provider, environ, offline=offline)
         disable_client_retries(connection.client)
-        return _create_model(provider, connection)
+        model = _create_model(provider, connection)
+        _check_settings(provider, model)
     except ImportError as error:
         raise InputError(
             f"provider {provider.model_id!r}: its library is not installed; "
@@ -108,6 +113,7 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
         ) from error
     except (UserError, ValueError, TypeError) as error:
         raise InputError(f"provider {provider.model_id!r}: {error}") from error
+    return model
 
 
 def is_scripted(model: Model) -> bool:
@@ -124,13 +130,41 @@ def disable_client_retries(client: object) -> None:
 
 
 def build_model_settings(provider: Provider) -> ModelSettings:
-    """Build the model settings that the provider sets."""
-    settings = ModelSettings()
-    if provider.temperature is not None:
-        settings["temperature"] = provider.temperature
-    if provider.max_tokens is not None:
-        settings["max_tokens"] = provider.max_tokens
-    return settings
+    """Build the model settings that the provider sets, by their names in PydanticAI."""
+    effort = provider.reasoning_effort
+    settings = {
+        "temperature": provider.temperature,
+        "max_tokens": provider.max_tokens,
+        "top_p": provider.top_p,
+        "seed": provider.seed,
+        "timeout": provider.timeout_s,
+        "thinking": False if effort == "none" else effort,
+        # As it is, for models whose abilities PydanticAI does not know.
+        "openai_reasoning_effort": effort,
+        "extra_headers": dict(provider.headers) or None,
+        "extra_body": dict(provider.extra_body) or None,
+    }
+    return cast("ModelSettings", {k: value for k, value in settings.items() if value is not None})
+
+
+def _check_settings(provider: Provider, model: Model) -> None:
+    """Raise InputError for a setting that the model cannot send, instead of leaving it out."""
+    unsupported = build_model_settings(provider).keys() & model.unsupported_settings
+    refused = sorted(_FIELDS.get(name, name) for name in unsupported)
+    if provider.reasoning_effort is not None and not _takes_effort(model):
+        refused.append("reasoning_effort")
+    if refused:
+        hint = " (openai-chat:MODEL takes a seed)" if provider.system == "openai" else ""
+        raise InputError(
+            f"provider {provider.model_id!r}: it takes no {' and no '.join(refused)}; "
+            f"leave it out{hint}"
+        )
+
+
+def _takes_effort(model: Model) -> bool:
+    is_openai = isinstance(model, OpenAIChatModel | OpenAIResponsesModel)
+    thinks = ("supports_thinking", "thinking_always_enabled")
+    return is_openai or any(model.profile.get(name, False) for name in thinks)
 
 
 def _create_model(provider: Provider, connection: ModelProvider[Any]) -> Model:
@@ -155,11 +189,26 @@ def _create_connection(
         options["api_key"] = key
     if provider.system.startswith("azure"):
         options |= _build_azure_options(provider, environ, offline=offline)
-    elif provider.base_url is not None:
-        options[_BASE_URL_OPTIONS.get(provider.system, "base_url")] = provider.base_url
-    elif provider.system.startswith("openai") and environ.get("OPENAI_BASE_URL"):
-        options["base_url"] = environ["OPENAI_BASE_URL"]
-    return kind(**options)
+        return kind(**options)
+    address_option = _BASE_URL_OPTIONS.get(provider.system, "base_url")
+    has_option = address_option in signature(kind.__init__).parameters
+    common = environ.get("OPENAI_BASE_URL") if provider.system.startswith("openai") else None
+    if has_option and (address := provider.base_url or common):
+        options[address_option] = address
+    connection = kind(**options)
+    if not has_option and provider.base_url is not None:
+        _set_base_url(connection, provider.base_url, provider)
+    return connection
+
+
+def _set_base_url(connection: ModelProvider[Any], address: str, provider: Provider) -> None:
+    """Set the address of a client whose provider has no option for it. Raises InputError."""
+    if not isinstance(connection.client, AsyncOpenAI):
+        raise InputError(
+            f"provider {provider.model_id!r}: its client cannot ask another address; leave out "
+            "base_url"
+        )
+    connection.client.base_url = address
 
 
 def _find_api_key(provider: Provider, environ: Mapping[str, str], *, offline: bool) -> str | None:

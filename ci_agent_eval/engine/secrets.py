@@ -38,10 +38,15 @@ def find_server_secrets(declared: Any) -> Iterator[str]:
 
 
 def _find_provider_secrets(provider: Provider, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the key, for any name of its variable, and the password of the address."""
+    """Yield the key, for any name of its variable, the password of the address, and headers."""
     if provider.api_key_env is not None and provider.api_key_env in environ:
         yield from find_secrets("API_KEY", environ[provider.api_key_env])
     yield from find_secrets("url", provider.base_url or "")
+    for name, value in provider.headers.items():
+        yield from find_header_secrets(name, value)
+    for name, text in provider.extra_body.items():
+        if isinstance(text, str):
+            yield from find_secrets(name, text)
 
 
 def _find_command_secrets(words: Sequence[str]) -> Iterator[str]:

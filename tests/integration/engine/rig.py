@@ -60,7 +60,7 @@ def agent(server: ModelServer, model: str = "openai:gpt-5-mini", **overrides: An
     """An agent of the scripted model, with the tools of the session's pool."""
     settings = {
         name: overrides.pop(name)
-        for name in ("rpm", "tpm", "temperature", "max_tokens", "api_key_env")
+        for name in ("rpm", "tpm", "temperature", "max_tokens", "api_key_env", "timeout_s")
         if name in overrides
     }
     provider = Provider(model, base_url=server.base_url, **settings)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import AgentResult
@@ -445,3 +446,33 @@ def test_a_skill_is_read_through_its_tool_whatever_tools_are_allowed(tmp_path):
     result = run([asks, "{tool}"], balance, agent_options=options)
     assert "Savings: 2 %" in result.final_response
     assert result.available_tools == ("balance", "read_skill_reference")
+
+
+def test_the_settings_of_a_provider_are_in_each_request():
+    async def ask(server: ModelServer) -> AgentResult:
+        provider = Provider(
+            "deepseek:deepseek-chat",
+            base_url=server.base_url,
+            top_p=0.5,
+            seed=7,
+            reasoning_effort="low",
+            headers={"X-Team": "desk"},
+            extra_body={"user": "ci"},
+        )
+        async with session() as opened:
+            return await aitest_run(Agent(provider), "hello", session=opened)
+
+    with ModelServer(["hi"]) as server:
+        assert go(ask(server)).final_response == "hi"
+        (asked,) = server.requests
+    settings = {
+        name: asked.body.get(name) for name in ("top_p", "seed", "reasoning_effort", "user")
+    }
+    assert settings == {"top_p": 0.5, "seed": 7, "reasoning_effort": "low", "user": "ci"}
+    assert asked.headers["x-team"] == "desk"
+
+
+def test_a_request_without_an_answer_in_time_is_a_model_error():
+    result = run([HANG] * 3, agent_options={"timeout_s": 0.2})
+    assert result.stop_reason == "model_error"
+    assert "timed out" in result.error

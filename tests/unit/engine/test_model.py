@@ -91,6 +91,44 @@ def test_only_what_is_set_is_a_setting():
     assert build_model_settings(both) == {"temperature": 0, "max_tokens": 5}
 
 
+def test_every_setting_has_its_name_in_pydantic_ai():
+    provider = Provider(
+        "openai-chat:m",
+        top_p=0.5,
+        seed=0,
+        reasoning_effort="none",
+        timeout_s=9,
+        headers={"X-Team": "desk"},
+        extra_body={"user": "ci"},
+    )
+    assert build_model(provider, KEY).model_name == "m"
+    assert build_model_settings(provider) == {
+        "top_p": 0.5,
+        "seed": 0,
+        "thinking": False,
+        "openai_reasoning_effort": "none",
+        "timeout": 9,
+        "extra_headers": {"X-Team": "desk"},
+        "extra_body": {"user": "ci"},
+    }
+
+
+def test_a_setting_that_the_model_cannot_send_is_refused_instead_of_left_out():
+    with pytest.raises(InputError, match=r"'openai:m': it takes no seed; .*openai-chat:MODEL"):
+        build_model(Provider("openai:m", seed=0), KEY)
+    assert build_model(Provider("openai:m", reasoning_effort="low"), KEY)
+    chat = Provider("openai:m", seed=1, base_url="http://127.0.0.1:1/v1")
+    assert isinstance(build_model(chat, {}), OpenAIChatModel)
+
+
+@pytest.mark.parametrize(
+    "name", ["openai", "openai-responses", "anthropic", "deepseek", "openrouter", "ollama"]
+)
+def test_every_provider_takes_the_address_of_another_server(name):
+    provider = Provider(f"{name}:a/m", base_url="http://127.0.0.1:1/v1")
+    assert build_model(provider, {}).base_url.startswith("http://127.0.0.1:1/v1")
+
+
 def vendor_of(name):
     """The host that a provider's client would ask where only its name is given."""
     try:

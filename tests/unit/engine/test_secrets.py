@@ -36,6 +36,8 @@ def an_agent(*mcp, cli=(), **provider):
         an_agent(a_web(headers={"Authorization": f"Basic {BASIC}"})),
         an_agent(a_web(headers={"Cookie": f'theme=dark; session="{SECRET}"'})),
         an_agent(a_web(url=f"http://127.0.0.1/mcp?token={SECRET}")),
+        an_agent(headers={"X-Api-Key": SECRET}),
+        an_agent(extra_body={"api_key": SECRET}),
         an_agent(cli=[CLIServer("git", "git", env={"GIT_PASSWORD": SECRET})]),
         an_agent(cli=[CLIServer("desk", f"desk --password {SECRET}")]),
         an_agent(api_key_env="DESK"),
