@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
     from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
     from ci_agent_eval.engine.limits import RunLimits
-    from ci_agent_eval.engine.result import AgentResult, CassetteCounts
+    from ci_agent_eval.engine.result import AgentResult, CassetteCounts, ImageContent, SkillInfo
     from ci_agent_eval.engine.run import aitest_run
     from ci_agent_eval.engine.session import EngineSession
     from ci_agent_eval.engine.skills import Skill
@@ -41,6 +41,7 @@ __all__ = [
     "EngineSession",
     "FunctionAgent",
     "HTTPAgent",
+    "ImageContent",
     "LoopAgent",
     "MCPServer",
     "ModelError",
@@ -49,6 +50,7 @@ __all__ = [
     "RunLimits",
     "ServerError",
     "Skill",
+    "SkillInfo",
     "SteeringSettings",
     "Wait",
     "aitest_run",
@@ -68,6 +70,7 @@ _HOMES = {
     "EngineSession": "engine.session",
     "FunctionAgent": "engine.adapters.function",
     "HTTPAgent": "engine.adapters.http",
+    "ImageContent": "engine.result",
     "LoopAgent": "engine.adapters.loop",
     "MCPServer": "engine.declarations",
     "ModelError": "engine.infrastructure_errors",
@@ -76,6 +79,7 @@ _HOMES = {
     "RunLimits": "engine.limits",
     "ServerError": "engine.infrastructure_errors",
     "Skill": "engine.skills",
+    "SkillInfo": "engine.result",
     "SteeringSettings": "engine.declarations",
     "Wait": "engine.declarations",
     "aitest_run": "engine.run",

@@ -18,15 +18,15 @@ from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
-from ci_agent_eval.engine.declarations import Agent
+from ci_agent_eval.engine.declarations import Agent, SkillText
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import RunLimits, Stop, find_exceeded_limit
 from ci_agent_eval.engine.nested_requests import OuterRun, RunScope, enter_run_scope
 from ci_agent_eval.engine.pausable_deadline import PausableDeadline
 from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
 from ci_agent_eval.engine.rate_limits import RateLimitTally
-from ci_agent_eval.engine.result import AgentResult, Observer
-from ci_agent_eval.engine.run_record import RunRecord, restrict_toolsets
+from ci_agent_eval.engine.result import AgentResult, Observer, SkillInfo
+from ci_agent_eval.engine.run_record import OfferedTools, RunRecord, restrict_toolsets
 from ci_agent_eval.engine.session import EngineSession, Toolset
 from ci_agent_eval.engine.steering import build_steering
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop
@@ -52,6 +52,7 @@ class DeclaredAgentRun:
     guard: Guard | None = None
     allowed_stops: frozenset[AgentStop] = frozenset()
     record: RunRecord = field(init=False)
+    offers: OfferedTools = field(init=False)
     tally: RateLimitTally = field(default_factory=RateLimitTally)
     traffic: RunTraffic = field(init=False)
     live: AgentRun[Any, Any] | None = None
@@ -67,6 +68,7 @@ class DeclaredAgentRun:
         self.record = RunRecord(
             clock=self.session.clock, tool_player=tool_player, traffic=self.traffic
         )
+        self.offers = OfferedTools(self.agent)
         self.traffic.own_usage = lambda: self.record.usage
 
     async def run_to_end(self, observer: Observer) -> AgentResult:
@@ -145,7 +147,9 @@ class DeclaredAgentRun:
         async with self.session.get_loop(agent).iter(
             self.prompt,
             model=await self.session.build_run_model(agent, self.episode_id, self.tally),
-            toolsets=restrict_toolsets(agent, toolsets, _build_skill_toolsets(agent), self.record),
+            toolsets=restrict_toolsets(
+                self.offers, toolsets, _build_skill_toolsets(agent), self.record
+            ),
             message_history=list(self.history) or None,
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
             infer_name=False,
@@ -204,7 +208,22 @@ class DeclaredAgentRun:
             needs_turn=stop.needs_turn,
             allowed_stops=self.allowed_stops,
             traffic=traffic.summarize(trajectory.turns) if traffic.has_summary else None,
+            images=tuple(self.record.images),
+            effective_system_prompt=self.agent.instructions or "",
+            skill_info=_describe_skill(self.agent.skill),
+            tools_by_server=self.offers.group_by_server(),
         )
+
+
+def _describe_skill(skill: SkillText | None) -> SkillInfo | None:
+    if skill is None:
+        return None
+    return SkillInfo(
+        name=skill.name,
+        description=getattr(skill, "description", ""),
+        instruction_content=skill.content,
+        reference_names=tuple(getattr(skill, "files", ())),
+    )
 
 
 def _build_skill_toolsets(agent: Agent) -> Sequence[Toolset]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ci_agent_eval.checks.arguments import arguments_match
 from ci_agent_eval.contract.episode import Outcome, TrafficSummary
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.stops import AgentStop, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn, sum_tokens
+from ci_agent_eval.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,27 @@ class CassetteCounts:
     hits: int = 0
     misses: int = 0
     live: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImageContent:
+    """An image that a tool returned."""
+
+    data: bytes = field(repr=False)
+    media_type: str
+    """Its type: `image/png`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillInfo:
+    """The skill of an agent."""
+
+    name: str
+    description: str
+    instruction_content: str
+    """The instructions before the system prompt, with the list of the files."""
+    reference_names: tuple[str, ...] = ()
+    """Paths of its files from its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +70,15 @@ class AgentResult:
     """Ends without an answer that the test allows this run."""
     traffic: TrafficSummary | None = None
     """Numbers of the agent's model calls; None: the engine or the agent itself measured them."""
+
+    images: tuple[tuple[str, ImageContent], ...] = field(default=(), repr=False)
+    """The images that tools of a declared or PydanticAI agent returned, each with its tool."""
+    effective_system_prompt: str = ""
+    """The system prompt of a declared agent: its skill's instructions, then its own."""
+    skill_info: SkillInfo | None = None
+    """The skill of a declared agent."""
+    tools_by_server: Mapping[str, tuple[str, ...]] | None = None
+    """The tools of each server of a declared agent; None: the servers are not known."""
 
     def __repr__(self) -> str:
         """Return a short text for failed assertions, which are shown with the conversation."""
@@ -77,8 +110,12 @@ class AgentResult:
     @property
     def final_response(self) -> str:
         """The last text of the model; empty if there is none."""
-        written = (turn.content for turn in reversed(self.trajectory.agent_turns) if turn.content)
-        return next(written, "")
+        return next(reversed(self.all_responses), "")
+
+    @property
+    def all_responses(self) -> tuple[str, ...]:
+        """Every text of the model in order; the last one is `final_response`."""
+        return tuple(turn.content for turn in self.trajectory.agent_turns if turn.content)
 
     @property
     def token_usage(self) -> TokenUsage | None:
@@ -99,6 +136,11 @@ class AgentResult:
         """Every tool call in order."""
         return tuple(self.trajectory.tool_calls())
 
+    @property
+    def tool_names_called(self) -> frozenset[str]:
+        """The names of the tools that were called."""
+        return frozenset(call.name for call in self.all_tool_calls)
+
     def tool_calls_for(self, name: str) -> tuple[ToolCall, ...]:
         """Return the calls of one tool in order."""
         return tuple(call for call in self.all_tool_calls if call.name == name)
@@ -106,6 +148,33 @@ class AgentResult:
     def tool_was_called(self, name: str) -> bool:
         """Return whether a tool was called."""
         return bool(self.tool_calls_for(name))
+
+    def tool_was_called_with(self, name: str, /, **arguments: Any) -> bool:
+        """Return whether one call of a tool had all these arguments; it may have had others."""
+        expected = to_jsonable(arguments)
+        calls = self.tool_calls_for(name)
+        return any(arguments_match(call.arguments, expected, "superset") for call in calls)
+
+    def tool_was_called_from_server(self, server: str, name: str) -> bool:
+        """Return whether a tool of a server was called, by the name of its declaration.
+
+        Raises InputError for a server that the agent does not have.
+        """
+        known = self.tools_by_server
+        if known is None:
+            raise InputError(
+                f"the tool servers of {self.agent!r} are not known: it is not declared"
+            )
+        if server not in known:
+            raise InputError(
+                f"agent {self.agent!r} has no tool server {server!r}; it has: "
+                f"{', '.join(known) or 'none'}"
+            )
+        return name in known[server] and self.tool_was_called(name)
+
+    def tool_images_for(self, name: str) -> tuple[ImageContent, ...]:
+        """Return the images that a tool returned, in order."""
+        return tuple(image for tool, image in self.images if tool == name)
 
     def tool_call_count(self, name: str) -> int:
         """Return the number of calls of a tool."""

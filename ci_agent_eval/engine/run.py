@@ -60,7 +60,7 @@ async def aitest_run(
     `allowed_stops` contains its end: `{"refusal"}`.
 
     Without a `session` it runs in the active episode, as the fixture `aitest_run` does; outside
-    of episodes, in a session of its own, whose tool servers end with the run.
+    of episodes, in a new session, whose tool servers end with the run.
 
     Every end gives a result. Raises InputError for wrong arguments of the test; a cancelled
     task stays cancelled.

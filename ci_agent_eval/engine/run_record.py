@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_ai import RunContext, ToolReturn
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.messages import ModelResponse, tool_return_content_ta
+from pydantic_ai.messages import BinaryContent, ModelResponse, tool_return_content_ta
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.contract.fields import field_error
@@ -21,6 +21,7 @@ from ci_agent_eval.engine import response_stamp
 from ci_agent_eval.engine.cassette.tool_player import ToolPlayer, note_model_request
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import Clock
+from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.engine.turns import CallNote, RunNotes
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
@@ -49,6 +50,8 @@ class RunRecord(RunNotes):
     """Records the model calls of the tools."""
     usage: TrafficUsage = field(default_factory=TrafficUsage)
     """Usage of the responses so far."""
+    images: list[tuple[str, ImageContent]] = field(default_factory=list)
+    """The images that tools returned, each with its tool."""
 
     def add_response(self, response: ModelResponse) -> None:
         """Record a response of the model."""
@@ -90,17 +93,26 @@ class OfferedTools:
     """The tools offered to an agent, compared with its allowed tools."""
 
     agent: Agent
-    expected: int
+    expected: int = 0
     """Number of toolsets that list their tools before the first request."""
     listed: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    by_server: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The tools of each MCP server that has listed them."""
 
-    def add_tools(self, place: int, names: Iterable[str]) -> None:
+    def add_tools(self, place: int, names: Iterable[str], server: str | None) -> None:
         """Add the tools of a toolset; check them after the last one. Raises InputError."""
         if place in self.listed:
             return
         self.listed[place] = tuple(names)
+        if server is not None:
+            self.by_server[server] = self.listed[place]
         if len(self.listed) == self.expected:
             self.check()
+
+    def group_by_server(self) -> dict[str, tuple[str, ...]]:
+        """Return the tools of each of the agent's servers; empty before they are listed."""
+        cli = {server.name: (server.tool_name,) for server in self.agent.cli_servers}
+        return {server.label: () for server in self.agent.mcp_servers} | self.by_server | cli
 
     def check(self) -> None:
         """Raise InputError for an allowed tool that no toolset offers, such as a typo."""
@@ -146,6 +158,7 @@ class RecordedToolset(WrapperToolset[Any]):
             record.add_call(call_id, started, error="it was stopped before it answered")
             raise
         record.add_call(call_id, started, result=result)
+        record.images += [(name, image) for image in _find_images(result)]
         return result
 
     async def _run_call(
@@ -172,6 +185,17 @@ class RecordedToolset(WrapperToolset[Any]):
                     note_model_request()
 
         return _build_result(await self.record.tool_player.run_call(name, tool_args, call))
+
+
+def _find_images(result: Any) -> Iterator[ImageContent]:
+    """Yield the images in the result of a tool."""
+    if isinstance(result, BinaryContent) and result.is_image:
+        yield ImageContent(result.data, result.media_type)
+    elif isinstance(result, ToolReturn):
+        yield from _find_images([result.return_value, result.content])
+    elif isinstance(result, list | tuple):
+        for item in result:
+            yield from _find_images(item)
 
 
 def _dump_result(result: Any) -> dict[str, Any]:
@@ -221,14 +245,14 @@ class AgentToolset(RecordedToolset):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the allowed tools. Raises InputError, as `OfferedTools`."""
         tools = await self.wrapped.get_tools(ctx)
-        self.offers.add_tools(self.place, tools)
+        self.offers.add_tools(self.place, tools, getattr(self.wrapped, "server", None))
         if self.allowed is None:
             return tools
         return {name: tool for name, tool in tools.items() if name in self.allowed}
 
 
 def restrict_toolsets(
-    agent: Agent,
+    offers: OfferedTools,
     toolsets: Sequence[AbstractToolset[Any]],
     always: Sequence[AbstractToolset[Any]],
     record: RunRecord,
@@ -237,9 +261,10 @@ def restrict_toolsets(
 
     Raises InputError if there is no toolset and the agent names allowed tools.
     """
-    allowed = None if agent.allowed_tools is None else frozenset(agent.allowed_tools)
-    offers = OfferedTools(agent, len(toolsets) + len(always))
+    names = offers.agent.allowed_tools
+    allowed = None if names is None else frozenset(names)
+    offers.expected = len(toolsets) + len(always)
     if not offers.expected:
         offers.check()
     pairs = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
-    return [AgentToolset(tools, record, offers, i, names) for i, (tools, names) in enumerate(pairs)]
+    return [AgentToolset(tools, record, offers, i, only) for i, (tools, only) in enumerate(pairs)]

@@ -1,4 +1,4 @@
-"""Runs without a session: in the active episode, or in a session of their own."""
+"""Runs without a session: in the active episode, or in a new session."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from ci_agent_eval.engine.declarations import MCPServer
 
 HERE = Path(__file__).parent
 BANK = str(HERE / "bank.py")
+GALLERY = str(HERE / "gallery.py")
 ROGUE = str(HERE / "rogue.py")
 CONTEXT: RunContext[Any] = RunContext(deps=None, model=TestModel(), usage=RunUsage())
 

@@ -116,6 +116,7 @@ class LoopAgent:
         finally:
             if run is not None:
                 work.messages = run.all_messages()
+                work.images = tuple(record.images)
                 turns = convert_to_turns(run.new_messages(), record)
                 own = [turn for turn in turns if _is_new(turn, work)]
                 work.turns, work.agents = work.traffic.add_nested_turns(own)

@@ -14,6 +14,7 @@ from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import Clock, RunLimits, Stop
+from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
 
 COMPLETED = Stop("completed", "")
@@ -66,6 +67,8 @@ class AgentTask:
     stop: Stop = COMPLETED
     rate_limited: int = 0
     available_tools: tuple[str, ...] = ()
+    images: tuple[tuple[str, ImageContent], ...] = ()
+    """The images that tools returned, each with its tool."""
     started: float = field(init=False)
 
     def __post_init__(self) -> None:

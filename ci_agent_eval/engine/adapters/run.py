@@ -220,6 +220,7 @@ def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -
         needs_turn=work.stop.needs_turn,
         allowed_stops=work.allowed_stops,
         traffic=traffic.summarize(work.turns),
+        images=work.images,
     )
 
 

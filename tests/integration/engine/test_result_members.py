@@ -1,0 +1,122 @@
+"""The members of a result: what was called, by whom it was offered, and what it returned."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import pydantic_ai
+import pytest
+from pydantic_ai.messages import BinaryContent
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
+from ci_agent_eval.engine.result import AgentResult, ImageContent, SkillInfo
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.engine.skills import Skill
+from ci_agent_eval.errors import InputError
+from tests.integration.engine.rig import go, run, run_agent
+from tests.model_server import ModelServer
+from tests.model_server.script import call
+from tests.servers.gallery import PIXEL
+from tests.servers.rig import GALLERY, a_bank
+
+IMAGE = ImageContent(PIXEL, "image/png")
+SHOW = [{"tool_calls": [call("show_picture", title="Dawn")]}, "Here it is."]
+
+
+def run_servers(script, *mcp: MCPServer, **options) -> AgentResult:
+    """Run an agent with real tool servers."""
+
+    async def ask(server: ModelServer) -> AgentResult:
+        agent = Agent(
+            Provider("openai:gpt-5-mini", base_url=server.base_url), mcp_servers=mcp, **options
+        )
+        async with EngineSession(environ=os.environ, clock=time.perf_counter) as session:
+            return await aitest_run(agent, "hello", session=session)
+
+    with ModelServer(script) as server:
+        return go(ask(server))
+
+
+def transfer(source: str, target: str, amount: float = 1) -> str:
+    """Move money."""
+    return f"{amount} from {source} to {target}"
+
+
+def test_calls_are_found_by_name_and_by_some_of_their_arguments():
+    both = {
+        "text": "One moment.",
+        "tool_calls": [
+            call("transfer", source="a", target="b", amount=5),
+            call("transfer", source="b", target="c"),
+        ],
+    }
+    result = run([both, "done"], transfer)
+    assert result.tool_names_called == {"transfer"}
+    assert result.tool_was_called_with("transfer")
+    assert result.tool_was_called_with("transfer", source="a", amount=5.0)
+    assert result.tool_was_called_with("transfer", target="c")
+    assert not result.tool_was_called_with("transfer", source="a", target="c")
+    assert not result.tool_was_called_with("transfer", amount=True)
+    assert not result.tool_was_called_with("balance")
+    assert result.all_responses == ("One moment.", "done")
+    assert result.final_response == "done"
+
+
+def test_a_tool_belongs_to_the_server_that_offers_it():
+    gallery = MCPServer([sys.executable, GALLERY], name="gallery")
+    git = CLIServer(name="repository", command="git", tool_prefix="git")
+    result = run_servers(SHOW, a_bank(), gallery, cli_servers=[git])
+    assert result.tool_was_called_from_server("gallery", "show_picture")
+    assert not result.tool_was_called_from_server("bank", "show_picture")
+    assert not result.tool_was_called_from_server("bank", "get_balance")
+    assert result.tools_by_server["repository"] == ("git_execute",)
+    with pytest.raises(InputError, match=r"no tool server 'galery'; it has: bank, gallery, repos"):
+        result.tool_was_called_from_server("galery", "show_picture")
+
+
+def test_the_servers_of_other_agents_are_not_known():
+    result = run_agent(lambda message: "hi")
+    with pytest.raises(InputError, match=r"servers of agent .<lambda>. are not known"):
+        result.tool_was_called_from_server("bank", "get_balance")
+
+
+def test_the_images_of_a_tool_server_are_kept_beside_their_notes():
+    result = run_servers(SHOW, MCPServer([sys.executable, GALLERY], name="gallery"))
+    assert result.tool_images_for("show_picture") == (IMAGE,)
+    assert result.tool_images_for("other") == ()
+    (made,) = result.all_tool_calls
+    assert made.result == ["This is Dawn.", f"<image/png, {len(PIXEL)} bytes>"]
+
+
+def test_the_images_of_a_pydantic_ai_agent_are_kept_too():
+    def show_picture(title: str) -> pydantic_ai.ToolReturn:
+        return pydantic_ai.ToolReturn(
+            f"This is {title}.", content=["See:", BinaryContent(PIXEL, media_type="image/png")]
+        )
+
+    with ModelServer(SHOW) as server:
+        model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=server.base_url, api_key="k"))
+        result = run_agent(pydantic_ai.Agent(model, tools=[show_picture]))
+    assert result.tool_images_for("show_picture") == (IMAGE,)
+
+
+def test_the_prompt_and_the_skill_are_those_of_the_declaration(tmp_path):
+    folder = tmp_path / "advisor"
+    (folder / "references").mkdir(parents=True)
+    (folder / "references/rates.md").write_text("2 %")
+    (folder / "SKILL.md").write_text(
+        "---\nname: advisor\ndescription: Gives advice.\n---\nBe careful.\n"
+    )
+    skill = Skill.from_path(folder)
+    result = run(["ok"], agent_options={"skill": skill, "system_prompt": "You are a bank."})
+    assert result.effective_system_prompt == f"{skill.content}\n\nYou are a bank."
+    assert result.skill_info == SkillInfo(
+        "advisor", "Gives advice.", skill.content, ("references/rates.md",)
+    )
+    plain = run(["ok"])
+    assert (plain.effective_system_prompt, plain.skill_info) == ("", None)
