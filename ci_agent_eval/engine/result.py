@@ -162,9 +162,7 @@ class AgentResult:
         """
         known = self.tools_by_server
         if known is None:
-            raise InputError(
-                f"the tool servers of {self.agent!r} are not known: it is not declared"
-            )
+            raise InputError(f"the tool servers of agent {self.agent!r} are not known")
         if server not in known:
             raise InputError(
                 f"agent {self.agent!r} has no tool server {server!r}; it has: "

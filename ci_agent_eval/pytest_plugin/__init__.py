@@ -18,7 +18,12 @@ from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin import options, rootdir
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
-from ci_agent_eval.pytest_plugin.collection import detection, iterations, shadowed_tests
+from ci_agent_eval.pytest_plugin.collection import (
+    detection,
+    iterations,
+    shadowed_tests,
+    shared_conversations,
+)
 from ci_agent_eval.pytest_plugin.concurrency import loop_members
 from ci_agent_eval.pytest_plugin.episodes import simulations
 from ci_agent_eval.pytest_plugin.episodes.conversations import _conversation_fixture  # noqa: F401 - a fixture
@@ -125,6 +130,7 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and on the main process the terminal summary."""
     config.addinivalue_line("markers", options.MARKER_HELP)
+    config.addinivalue_line("markers", shared_conversations.MARKER_HELP)
     # Invalid settings are reported before any test runs.
     options.get_iterations(config)
     options.get_concurrency(config)
@@ -262,6 +268,11 @@ def pytest_make_collect_report(
     from ci_agent_eval.pytest_plugin.episodes import marker  # noqa: PLC0415 - inert until used
 
     return marker.refuse_unreadable_markers(report, marked)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Note the order of the tests of a session, before any are deselected."""
+    shared_conversations.join_conversation(item)
 
 
 @pytest.hookimpl(trylast=True)

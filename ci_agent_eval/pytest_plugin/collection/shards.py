@@ -15,6 +15,7 @@ from ci_agent_eval.contract.results import Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.iterations import get_scenario_unit, is_optional
+from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 
 _MAX_BYTES = 256 * 1024 * 1024
@@ -23,10 +24,11 @@ _MAX_BYTES = 256 * 1024 * 1024
 def select_shard_items(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """Keep the items of this shard, in their order; return the others.
 
-    All iterations of a scenario stay together. Every shard must see the same items.
+    All iterations of a scenario stay together, and all tests of a session. Every shard must see
+    the same items.
     """
     index, count = _parse_shard_option(config)
-    units = [get_scenario_unit(item) for item in items]
+    units = [find_session_name(item) or get_scenario_unit(item) for item in items]
     sure = [unit for unit, item in zip(units, items, strict=True) if not is_optional(item)]
     assigned = assign_shards(sure, count, _load_given_durations(config))
     kept = [item for item, unit in zip(items, units, strict=True) if assigned[unit] == index]

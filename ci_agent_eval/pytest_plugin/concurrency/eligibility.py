@@ -9,6 +9,7 @@ import pytest
 from _pytest import skipping
 
 from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     is_from_pytest_asyncio,
     runs_coroutine,
@@ -100,6 +101,8 @@ def _check_coroutine(item: pytest.Item) -> str | None:
 
 
 def _check_exclusive_use(item: pytest.Item) -> str | None:
+    if find_session_name(item) is not None:
+        return "its session continues in the order of its tests"
     is_alone = _read_alone_marker(item)
     if is_alone is not None:
         return "its marker says alone=True" if is_alone else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,6 +17,7 @@ from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
+from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER, ConversationMember
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import AT_END
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.session import EpisodeSession
@@ -126,10 +127,18 @@ def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[
         # Another episode may need its servers before the teardown of this one.
         item.stash.setdefault(AT_END, []).append(servers.release_early)
         try:
-            yield RecordedRuns(recorder, engine.session, loop, item.nodeid)
+            yield RecordedRuns(recorder, engine.session, loop, item.nodeid, _begin_member(item))
         finally:
             if not servers.is_released:  # skip an empty await: the loop has other tasks
                 loop.run(servers.release())
+
+
+def _begin_member(item: pytest.Item) -> ConversationMember | None:
+    """Begin an attempt of a test of a session; None for other tests."""
+    member = item.stash.get(MEMBER, None)
+    if member is not None:
+        member.conversation.begin_test(member.test)
+    return member
 
 
 def record_nested_requests() -> None:
@@ -186,6 +195,8 @@ class RecordedRuns:
     engine: EngineSession
     loop: SessionLoop
     episode_id: str
+    member: ConversationMember | None = None
+    """Its place in the conversation of a session."""
 
     def __repr__(self) -> str:
         """Return a short text: pytest shows it with each failure."""
@@ -196,16 +207,18 @@ class RecordedRuns:
         agent: object,
         prompt: str,
         *,
+        messages: Sequence[Any] | None = None,
         raises: bool = True,
         allowed_stops: str | Collection[str] = (),
         **run_options: Any,
     ) -> AgentResult:
         """Run an agent and record its turns in the episode, within the episode's hard budgets.
 
-        The other arguments are those of `AgentRunner`, as `ci_agent_eval.engine.aitest_run` takes
-        them. A run that ends with an infrastructure error raises AgentRunError, unless `raises` is
-        False. A run that ends without an answer fails the episode, unless `allowed_stops` or the
-        marker's argument names its stop reason.
+        `messages` default to those of the test's session, if it has one. The other arguments are
+        those of `AgentRunner`, as `ci_agent_eval.engine.aitest_run` takes them. A run that ends
+        with an infrastructure error raises AgentRunError, unless `raises` is False. A run that
+        ends without an answer fails the episode, unless `allowed_stops` or the marker's argument
+        names its stop reason.
         """
         from ci_agent_eval.contract.fields import validate_value  # noqa: PLC0415 - as above
         from ci_agent_eval.contract.stops import AllowedStops  # noqa: PLC0415 - as above
@@ -218,19 +231,20 @@ class RecordedRuns:
                 "plugin; await it in an `async def` test or fixture, not in a thread or "
                 "`asyncio.run`, and not on trio"
             )
+        if messages is None and self.member is not None:
+            messages = self.member.get_messages()
         stops = {
             *validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops),
             *self.recorder.allowed_stops,
         }
         if self.recorder.playback is not None:
-            result = play_run(
-                self.recorder.playback, prompt, run_options.get("messages"), allowed_stops=stops
-            )
+            result = play_run(self.recorder.playback, prompt, messages, allowed_stops=stops)
             self._record(result)
         else:
             result = await aitest_run(
                 agent,
                 prompt,
+                messages=messages,
                 session=self.engine,
                 limits=self._compute_limits(),
                 episode_id=self.episode_id,
@@ -238,6 +252,8 @@ class RecordedRuns:
                 allowed_stops=stops,
                 **run_options,
             )
+        if self.member is not None:
+            self.member.add_result(result)
         if raises and result.outcome == "error":
             raise AgentRunError(result)
         return result
