@@ -16,9 +16,11 @@ CONFIDENCE_LEVEL = 0.95
 
 
 def compute_wilson_interval(
-    passed: int, judged: int, level: float = CONFIDENCE_LEVEL
+    passed: float, judged: int, level: float = CONFIDENCE_LEVEL
 ) -> tuple[float, float]:
     """Return the bounds of the confidence interval of a pass rate, 0 to 1.
+
+    `passed` may be a sum of scores from 0 to 1, which vary less than passes and failures.
 
     With p = passed / judged, n = judged and z the normal quantile of (1 + level) / 2:
     (p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n). The interval of 0 judged is (0, 1).

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
     from ci_agent_eval.checks.confirmation import ConfirmedTools
     from ci_agent_eval.checks.conversion import as_check
+    from ci_agent_eval.checks.dimensions import DimensionRubric
     from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
     from ci_agent_eval.checks.evaluators import from_evaluator
     from ci_agent_eval.checks.full_suite import NoFullSuiteRun
+    from ci_agent_eval.checks.judge_questions import ScoringDimension
+    from ci_agent_eval.checks.pairwise import PairwiseRubric
     from ci_agent_eval.checks.protocol import Check
     from ci_agent_eval.checks.recovery import ErrorRecovery
     from ci_agent_eval.checks.repeats import Loops, RepeatedCalls
@@ -39,6 +42,7 @@ __all__ = [
     "CallsAfterAnswer",
     "Check",
     "ConfirmedTools",
+    "DimensionRubric",
     "ErrorRecovery",
     "FinalState",
     "ForbiddenText",
@@ -46,6 +50,7 @@ __all__ = [
     "Loops",
     "NoFullSuiteRun",
     "OrderedTools",
+    "PairwiseRubric",
     "RepeatedCalls",
     "ReplyShape",
     "RequiredText",
@@ -54,6 +59,7 @@ __all__ = [
     "ResultsHold",
     "Rubric",
     "StateUnchanged",
+    "ScoringDimension",
     "StepRatio",
     "ToolCallLimits",
     "TrajectoryMatch",
@@ -67,6 +73,7 @@ _HOMES = {
     "CallsAfterAnswer": "checks.efficiency",
     "Check": "checks.protocol",
     "ConfirmedTools": "checks.confirmation",
+    "DimensionRubric": "checks.dimensions",
     "ErrorRecovery": "checks.recovery",
     "FinalState": "checks.state",
     "ForbiddenText": "checks.text",
@@ -74,6 +81,7 @@ _HOMES = {
     "Loops": "checks.repeats",
     "NoFullSuiteRun": "checks.full_suite",
     "OrderedTools": "checks.tools",
+    "PairwiseRubric": "checks.pairwise",
     "RepeatedCalls": "checks.repeats",
     "ReplyShape": "checks.shapes",
     "RequiredText": "checks.text",
@@ -82,6 +90,7 @@ _HOMES = {
     "ResultsHold": "checks.results",
     "Rubric": "checks.rubric",
     "StateUnchanged": "checks.state",
+    "ScoringDimension": "checks.judge_questions",
     "StepRatio": "checks.efficiency",
     "ToolCallLimits": "checks.tools",
     "TrajectoryMatch": "checks.trajectory",

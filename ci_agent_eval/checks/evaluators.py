@@ -23,7 +23,7 @@ from pydantic_evals.evaluators import (
 from ci_agent_eval.checks.base import BaseCheck
 from ci_agent_eval.checks.exchanges import get_replies, split_exchanges
 from ci_agent_eval.checks.formatting import format_value
-from ci_agent_eval.checks.rubric import get_running_engine
+from ci_agent_eval.checks.judge_questions import get_running_engine
 from ci_agent_eval.checks.span_tree import build_span_tree, compute_metrics
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import describe_error

@@ -22,6 +22,7 @@ from ci_agent_eval.contract.evidence import (
     EvidencePart,
     describe_missing_evidence,
 )
+from ci_agent_eval.contract.judge_votes import JudgeVote
 from ci_agent_eval.contract.measurement import (
     BudgetViolation,
     find_budget_violations,
@@ -60,6 +61,9 @@ class Assertion(FrozenModel):
     severity: Severity = Field(default="error", description="a warning does not fail the episode")
     file: str | None = Field(default=None, description="path relative to the repository root")
     line: Count | None = Field(default=None, description="1-based line in `file`")
+    votes: tuple[JudgeVote, ...] = Field(
+        default=(), description="answers of judges, if there are several"
+    )
 
     @model_validator(mode="before")
     @classmethod

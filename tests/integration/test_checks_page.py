@@ -18,6 +18,20 @@ from tests.processes import clean_environ
 PAGE = (Path(__file__).parents[2] / "docs/checks.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 VERDICT = Step(tool_calls=[call("final_result", reason="it does", **{"pass": True, "score": 1.0})])
+GRADES = [
+    {"name": "clarity", "reason": "short", "score": 4},
+    {"name": "tone", "reason": "dry", "score": 6},
+]
+SCRIPT = {
+    "names the sum": [VERDICT],
+    "tells the sum": [VERDICT],
+    "asks first": [VERDICT, VERDICT],
+    "is exact": [
+        Step(tool_calls=[call("final_result", reason="it has the sum", preferred=preferred)])
+        for preferred in ("first", "second")
+    ],
+    "first reading": [Step(tool_calls=[call("final_result", reason="fine", grades=GRADES)])],
+}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +39,7 @@ def episodes(tmp_path_factory):
     """The episodes of the page, run as it stands; a script answers for the judge."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "test_page.py").write_text("\n\n".join(BLOCKS))
-    with ModelServer({"names the sum": [VERDICT], "tells the sum": [VERDICT]}) as server:
+    with ModelServer(SCRIPT) as server:
         judge = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test-of-nobody-012345"}
         command = [sys.executable, "-m", "pytest", "-W", "error", "--episode-report-dir=out"]
         done = subprocess.run(
@@ -54,14 +68,18 @@ def test_every_check_of_the_page_was_made_and_says_why(episodes):
         name: block.count("check(") for block in BLOCKS for name in re.findall(r"(test_\w+)", block)
     }
     calls["test_limits"] += 1  # two limits, two assertions
+    calls["test_panel"] += 2  # two dimensions and their composite
     assert {name: len(found) for name, found in made.items()} == calls
     assert all(assertion["reason"] for found in made.values() for assertion in found)
     assert episodes["test_rubric"]["judge"]["calls"] == 2
+    assert episodes["test_panel"]["judge"]["calls"] == 5
 
 
 def test_every_check_has_a_row_in_the_table_and_an_example():
     code = "\n".join(BLOCKS)
-    for name in set(checks.__all__) - {"Check", "as_check", "from_evaluator"}:
+    for name in set(checks.__all__) - {
+        *("Check", "ScoringDimension", "as_check", "from_evaluator")
+    }:
         assert f"| [`{name}(" in PAGE, name
         assert f"check({name}(" in code, name
 

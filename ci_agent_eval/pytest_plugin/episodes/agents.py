@@ -26,8 +26,7 @@ from ci_agent_eval.redaction import Redactor
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.agent_runner import AgentRunner
-    from ci_agent_eval.checks.rubric import JudgeVerdict, Rubric
-    from ci_agent_eval.contract.episode import Episode
+    from ci_agent_eval.checks.judge_questions import Answer, JudgeQuestion
     from ci_agent_eval.engine import (
         AgentResult,
         EngineSession,
@@ -258,18 +257,18 @@ class RecordedRuns:
             raise AgentRunError(result)
         return result
 
-    async def judge(self, rubric: Rubric, episode: Episode) -> JudgeVerdict:
-        """Send the rubric and an episode to the judge's model. Raises JudgeError, InputError.
+    async def judge(self, question: JudgeQuestion[Answer]) -> Answer:
+        """Ask the question's model. Raises JudgeError and InputError.
 
-        In playback no model is asked: the rubric counts as satisfied.
+        In playback no model is asked: the text counts as good.
         """
-        from ci_agent_eval.checks.rubric import JudgeVerdict  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.checks.judge_questions import build_best_answer  # noqa: PLC0415 - inert until used
         from ci_agent_eval.engine.judge import ask_judge  # noqa: PLC0415 - inert until used
 
         if self.recorder.playback is not None:
             self.recorder.playback.note_judge()
-            return JudgeVerdict(passed=True, score=1.0, reason="not asked in playback")
-        return await ask_judge(rubric, episode, self._judge_models())
+            return build_best_answer(question)
+        return await ask_judge(question, self._judge_models())
 
     async def judge_model(self, model: object) -> Any:
         """Return a judge's model, rate limited, replayed and counted. Raises InputError."""

@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from ci_agent_eval.checks import Rubric
-from ci_agent_eval.checks.rubric import JudgeError
+from ci_agent_eval.checks.judge_questions import JudgeError
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.engine import CassetteStore, Provider
 from ci_agent_eval.errors import InputError
