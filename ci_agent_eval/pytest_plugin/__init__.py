@@ -39,6 +39,7 @@ from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeRepo
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.agent_runner import AgentRunner
+    from ci_agent_eval.authoring.text_judges import LLMAssert, LLMScore
     from ci_agent_eval.pytest_plugin.concurrency.scheduler import EpisodeScheduler
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
     from ci_agent_eval.recording import EpisodeRecorder
@@ -98,6 +99,26 @@ def aitest_run(
 
     with record_agent_runs(request.node, episode) as runs:
         yield runs
+
+
+@pytest.fixture
+def llm_assert(request: pytest.FixtureRequest) -> LLMAssert:
+    """Judge whether a text meets a criterion, such as "is a greeting"."""
+    from ci_agent_eval.authoring.text_judges import LLMAssert  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
+
+    model = text_judges.get_judge_model(request.config)
+    return LLMAssert(model, text_judges.TextJudgeSender(request.config))
+
+
+@pytest.fixture
+def llm_score(request: pytest.FixtureRequest) -> LLMScore:
+    """Grade a text for each dimension of a rubric."""
+    from ci_agent_eval.authoring.text_judges import LLMScore  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
+
+    model = text_judges.get_judge_model(request.config)
+    return LLMScore(model, text_judges.TextJudgeSender(request.config))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -87,6 +87,7 @@ def add_options(parser: pytest.Parser) -> None:
     _add_selection_options(group)
     _add_iteration_options(group, parser)
     _add_cassette_options(group, parser)
+    _add_judge_options(group, parser)
     _add_evaluation_options(group, parser)
     _add_shard_options(group)
     _add_steering_options(group)
@@ -158,6 +159,20 @@ def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> 
         help="run up to N async episodes at once in each process (default: 1)",
     )
     parser.addini("episode_concurrency", "as --episode-concurrency", default="1")
+
+
+def _add_judge_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
+    group.addoption(
+        "--llm-model",
+        metavar="MODEL",
+        help="model that judges for llm_assert and llm_score (default: openai:gpt-5-mini)",
+    )
+    parser.addini("llm_model", "as --llm-model", default="openai:gpt-5-mini")
+
+
+def get_llm_model(config: pytest.Config) -> str:
+    """Return the model of `llm_assert` and `llm_score`."""
+    return str(config.option.llm_model or config.getini("llm_model")).strip()
 
 
 def _add_cassette_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:

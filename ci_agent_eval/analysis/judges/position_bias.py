@@ -51,4 +51,5 @@ def compute_sign_test(successes: int, trials: int) -> float:
     """Return the two-sided p-value of a number of successes of chance one half."""
     fewer = min(successes, trials - successes)
     tail = sum(math.comb(trials, count) for count in range(fewer + 1))
-    return min(2 * tail / 2**trials, 1.0)
+    total: int = 2**trials
+    return min(2 * tail / total, 1.0)

@@ -19,7 +19,6 @@ from typing import Literal, NamedTuple
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
 from ci_agent_eval.analysis.distributions import (
     VariancePart,
-    combine_parts,
     compute_margin,
 )
 from ci_agent_eval.analysis.intervals import CONFIDENCE_LEVEL, compute_wilson_interval
@@ -172,10 +171,9 @@ def compute_score_interval(
     """Return the mean of the scenarios' means, each of equal weight, with its interval.
 
     The variance between an episode's mean and its scenario's contains the agent's and the
-    judge's, so the interval is that of running and judging these scenarios again; its degrees of
-    freedom are Satterthwaite's. If a scenario has a single episode, the scenarios' means are the
-    sample (E. Miller, "Adding Error Bars to Evals" (2024), arXiv:2411.00640). Raises ValueError
-    without episodes.
+    judge's, so the interval is that of running and judging these scenarios again. If a scenario
+    has a single episode, the scenarios' means are the sample (E. Miller, "Adding Error Bars to
+    Evals" (2024), arXiv:2411.00640). Raises ValueError without episodes.
     """
     if not episodes:
         raise ValueError("a score needs at least one episode")
@@ -200,11 +198,23 @@ def _estimate_variance_of_mean(
             VariancePart(compute_variance(group) / (len(group) * count**2), len(group) - 1)
             for group in means
         )
-        return combine_parts(parts), "iterations"
+        return _add_variances(list(parts)), "iterations"
     if count == 1:
         return VariancePart(0.0, 1), "range"
     between = compute_variance([fmean(group) for group in means])
     return VariancePart(between / count, count - 1), "scenarios"
+
+
+def _add_variances(parts: Sequence[VariancePart]) -> VariancePart:
+    """Add the variances of scenarios; their number of values is small.
+
+    The degrees of freedom are those of B. L. Welch, Biometrika 34 (1947), 28-35. Satterthwaite's
+    are a third of them for two values in each scenario, as the square of a variance of few values
+    is too large on average.
+    """
+    total = math.fsum(part.variance for part in parts)
+    squares = math.fsum(part.variance**2 / (part.degrees + 2) for part in parts)
+    return VariancePart(total, max(total**2 / squares - 2, 1.0) if squares else 1.0)
 
 
 def _compute_judge_share(

@@ -50,6 +50,7 @@ _MODULES = {
     "experiments": ("experiments", "experiments"),
     "init": ("setup", "init"),
     "mutate": ("mutate", "mutate"),
+    "judge": ("judge", "judge"),
     "power": ("power", "power"),
     "scenarios": ("scenarios", "update_scenarios"),
     "steer": ("steer", "steer"),

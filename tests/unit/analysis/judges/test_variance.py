@@ -18,7 +18,7 @@ from ci_agent_eval.analysis.judges.variance import (
 )
 from tests.unit.analysis.judges.synthetic import judge_suite, vote_suite
 
-RUNS = 400
+RUNS = 300
 
 
 def share_error(share, runs=RUNS):
@@ -73,6 +73,7 @@ def test_flips_are_estimated_without_bias_and_covered():
     [
         ({"scenarios": 10, "iterations": 3, "repeats": 1}, "iterations"),
         ({"scenarios": 5, "iterations": 4, "repeats": 3}, "iterations"),
+        ({"scenarios": 16, "iterations": 2, "repeats": 2}, "iterations"),
         ({"scenarios": 20, "iterations": 1, "repeats": 2, "scenario_sd": 0.05}, "scenarios"),
     ],
 )

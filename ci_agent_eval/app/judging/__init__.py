@@ -1,0 +1,1 @@
+"""Judging stored episodes again, without running the agent."""

@@ -1,0 +1,109 @@
+"""Human labels of stored transcripts: loaded, and matched with the judged assertions."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_agent_eval.analysis.judges.judged_checks import (
+    LabelKey,
+    RepeatedAssertion,
+    TranscriptKey,
+)
+from ci_agent_eval.checks.judge_questions import render_judged_conversation
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.human_labels import LABEL_HEADER, HumanLabel, parse_labels
+from ci_agent_eval.contract.located_value import LocatedProblem
+from ci_agent_eval.errors import InputError
+
+_LINE_FILES = (".jsonl", ".ndjson")
+
+
+def compute_transcript_digest(episode: Episode) -> str:
+    """Return 12 hexadecimal digits that change with the conversation and its tool calls."""
+    return hashlib.sha256(render_judged_conversation(episode).encode()).hexdigest()[:12]
+
+
+def load_labels(path: Path) -> tuple[HumanLabel, ...]:
+    """Load a file of labels. Raises InputError with its line."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a file of labels: {error}") from error
+    try:
+        return parse_labels(text, is_lines=path.suffix.lower() in _LINE_FILES)
+    except LocatedProblem as problem:
+        raise InputError(f"{path}:{problem.line}: {problem.message}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMatcher:
+    """Matches the labels of a file with judged assertions."""
+
+    path: Path
+    repeated: Sequence[RepeatedAssertion]
+    digests: Mapping[TranscriptKey, str]
+
+    def match_all(self, labels: Sequence[HumanLabel]) -> Mapping[LabelKey, bool]:
+        """Return the labels by assertion. Raises InputError for a label without its assertion."""
+        found: dict[LabelKey, bool] = {}
+        for label in labels:
+            key = LabelKey(self._find_transcript(label), self._find_assertion(label))
+            if key in found:
+                raise self._build_error(label, "labels a transcript that is labelled already")
+            found[key] = label.passed
+        return found
+
+    def _find_transcript(self, label: HumanLabel) -> TranscriptKey:
+        keys = sorted(
+            key
+            for key in self.digests
+            if key.scenario == label.scenario_id and label.iteration in (None, key.iteration)
+        )
+        if label.transcript is not None:
+            same = [key for key in keys if self.digests[key] == label.transcript]
+            if keys and not same:
+                raise self._build_error(
+                    label,
+                    f"is about another transcript of {label.scenario_id!r} than the judged one; "
+                    "name the results that were labelled with --labelled, or label it again",
+                )
+            keys = same
+        if len(keys) != 1:
+            problem = "no judged transcript" if not keys else f"{len(keys)} judged transcripts"
+            raise self._build_error(
+                label,
+                f"matches {problem} of scenario {label.scenario_id!r}; give its iteration, or name "
+                "the results that were labelled with --labelled",
+            )
+        return keys[0]
+
+    def _find_assertion(self, label: HumanLabel) -> str:
+        names = sorted({one.name for one in self.repeated if one.is_judged})
+        if label.assertion is None and len(names) == 1:
+            return names[0]
+        if label.assertion not in names:
+            known = ", ".join(map(repr, names)) or "none"
+            raise self._build_error(label, f"needs the name of a judged assertion, one of: {known}")
+        return label.assertion
+
+    def _build_error(self, label: HumanLabel, problem: str) -> InputError:
+        return InputError(f"{self.path}:{label.line}: {problem}")
+
+
+def render_label_template(
+    repeated: Sequence[RepeatedAssertion], digests: Mapping[TranscriptKey, str]
+) -> str:
+    """Return a CSV file of the judged assertions, to be labelled without seeing the verdicts."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(LABEL_HEADER.split(","))
+    for one in sorted(repeated, key=lambda one: (one.transcript, one.name)):
+        if one.is_judged:
+            key = one.transcript
+            writer.writerow([key.scenario, key.iteration, one.name, "", digests[key]])
+    return written.getvalue()

@@ -1,0 +1,181 @@
+"""Apply checks and budgets to stored episodes, several times if models judge them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ci_agent_eval.analysis.judges.judged_checks import (
+    RepeatedAssertion,
+    TranscriptKey,
+    combine_results,
+)
+from ci_agent_eval.app.judging.plan import JudgePlan
+from ci_agent_eval.checks.conversion import validate_assertions
+from ci_agent_eval.checks.protocol import Check
+from ci_agent_eval.contract.episode import Assertion, Conditions, Episode, SideUsage
+from ci_agent_eval.contract.jsonable import describe_error
+from ci_agent_eval.engine.cassette import CassetteStore
+from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.engine.stored_episodes import judge_stored_episode
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording.budgets import merge_budgets
+from ci_agent_eval.recording.failure_reasons import describe_failed_checks
+from ci_agent_eval.recording.usage import add_usage
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgedEpisode:
+    """A stored episode with its new assertions and budgets."""
+
+    episode: Episode
+    results: tuple[RepeatedAssertion, ...] = ()
+    error: str | None = None
+    """Why a judge gave no verdict; None: all did."""
+    usage: SideUsage | None = None
+    """Usage of the judges; None: none was asked."""
+
+
+def get_transcript_key(episode: Episode) -> TranscriptKey:
+    """Return the identity of an episode's transcript."""
+    return TranscriptKey(episode.scenario_id, episode.iteration, episode.nodeid or "")
+
+
+def is_judgeable(episode: Episode) -> bool:
+    """Return whether an episode ended with a transcript: it passed or failed."""
+    return episode.outcome in {"passed", "failed"} and episode.trajectory is not None
+
+
+@dataclass(slots=True)
+class _Answers:
+    """The results of an episode's checks, and the usage of their judges."""
+
+    results: list[RepeatedAssertion] = field(default_factory=list)
+    usage: SideUsage | None = None
+    judges: dict[str, str] = field(default_factory=dict)
+    """Models by the name of the assertion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudging:
+    """Judges stored episodes by a plan, `repeats` times."""
+
+    plan: JudgePlan
+    session: EngineSession
+    store: CassetteStore
+    cassettes: Path
+    repeats: int = 1
+    concurrency: int = 8
+    keeps_stored: bool = True
+    """Whether stored assertions of other names stay."""
+
+    async def judge_all(self, episodes: Sequence[Episode]) -> tuple[RejudgedEpisode, ...]:
+        """Judge episodes concurrently; return them in their order. Raises InputError."""
+        gate = asyncio.Semaphore(self.concurrency)
+        counts = Counter((one.scenario_id, one.iteration) for one in episodes)
+
+        async def judge(episode: Episode) -> RejudgedEpisode:
+            # Two tests with the same scenario id have separate recordings.
+            is_alone = counts[episode.scenario_id, episode.iteration] == 1
+            async with gate:
+                return await self._judge_episode(episode, "" if is_alone else f" {episode.nodeid}")
+
+        # A task for each, because the active episode is a variable of its context.
+        return tuple(await asyncio.gather(*(asyncio.create_task(judge(one)) for one in episodes)))
+
+    async def _judge_episode(self, episode: Episode, case: str) -> RejudgedEpisode:
+        checks = self.plan.find_checks(episode.scenario_id)
+        answers, error = _Answers(), None
+        episode_id = "/".join(map(str, episode.key))
+        is_on = self.store.mode != "off"
+        opened = self.store.episode(
+            episode_id, self.cassettes, episode.scenario_id, episode.iteration, case
+        )
+        with opened if is_on else nullcontext():
+            for check in checks:
+                try:
+                    await self._apply_check(check, episode, episode_id, answers)
+                except InputError as problem:
+                    raise InputError(f"scenario {episode.scenario_id!r}: {problem}") from problem
+                except Exception as problem:  # noqa: BLE001 - any error of a check is its own
+                    error = describe_error(problem)
+                    break
+        return self._build_episode(episode, answers, error)
+
+    async def _apply_check(
+        self, check: Check, episode: Episode, episode_id: str, answers: _Answers
+    ) -> None:
+        with judge_stored_episode(episode, self.session, episode_id) as recorder:
+            try:
+                found, is_judged = await _await_assertions(check, episode)
+                more = range(1, self.repeats if is_judged else 1)
+                rounds = [found, *[(await _await_assertions(check, episode))[0] for _ in more]]
+            finally:
+                used = recorder.snapshot()
+                answers.usage = add_usage(answers.usage, used.judge)
+        key, judge = get_transcript_key(episode), used.conditions.judge or "judge"
+        for name in dict.fromkeys(one.name for listed in rounds for one in listed):
+            results = tuple(one for listed in rounds for one in listed if one.name == name)
+            answers.results.append(RepeatedAssertion(key, name, results, is_judged))
+            answers.judges[name] = judge
+
+    def _build_episode(
+        self, episode: Episode, answers: _Answers, error: str | None
+    ) -> RejudgedEpisode:
+        new = [combine_results(one, answers.judges[one.name]) for one in answers.results]
+        names = {one.name for one in new}
+        kept = [one for one in episode.assertions if self.keeps_stored and one.name not in names]
+        assertions = (*kept, *new)
+        judged = episode.model_copy(update={"judge": add_usage(episode.judge, answers.usage)})
+        built = _change_episode(judged, assertions, self._merge_budgets(episode), error)
+        models = sorted({*answers.judges.values()} - {"judge"})
+        if models:
+            conditions = Conditions(**{**dict(built.conditions), "judge": ", ".join(models)})
+            built = built.model_copy(update={"conditions": conditions})
+        results = () if error else tuple(answers.results)
+        return RejudgedEpisode(built, results, error, answers.usage)
+
+    def _merge_budgets(self, episode: Episode) -> Any:
+        budgets = episode.budgets
+        for changed in self.plan.find_budgets(episode.scenario_id):
+            budgets = merge_budgets(changed, budgets)
+        return budgets
+
+
+async def _await_assertions(check: Check, episode: Episode) -> tuple[tuple[Assertion, ...], bool]:
+    """Return the assertions of a check, and whether a model made them."""
+    found = check.assertions(episode)
+    if inspect.isawaitable(found):
+        awaited: Iterable[Assertion] = await _as_awaitable(found)
+        return validate_assertions(check, awaited), True
+    return validate_assertions(check, found), False
+
+
+async def _as_awaitable(found: Awaitable[tuple[Assertion, ...]]) -> tuple[Assertion, ...]:
+    return await found
+
+
+def _change_episode(
+    episode: Episode, assertions: Sequence[Assertion], budgets: Any, error: str | None
+) -> Episode:
+    """Return the episode with other assertions and budgets, and the outcome that follows.
+
+    An episode that failed by its assertions passes if none of them fails any more; one that failed
+    for another reason stays failed.
+    """
+    failed = [one for one in assertions if not one.passed and one.severity == "error"]
+    by_assertions = episode.outcome == "failed" and bool(episode.failed_assertions)
+    outcome = "passed" if by_assertions else episode.outcome
+    reason = None if by_assertions else episode.reason
+    if error is not None:
+        outcome, reason = "error", error
+    if failed:
+        reason = describe_failed_checks(failed, outcome, reason)
+    changed = {"assertions": assertions, "budgets": budgets, "outcome": outcome, "reason": reason}
+    return Episode.model_validate({**dict(episode), **changed})

@@ -1,0 +1,314 @@
+"""`agent-eval judge`: stored transcripts are judged again, by changed checks, without an agent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.app.cli import main
+from ci_agent_eval.app.judging.job import JudgeJob, judge_results
+from ci_agent_eval.contract.canonical import canonical_json, render_results
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate.judge_gate import JudgePolicy, MissingVerdicts
+from ci_agent_eval.render.terminal.judges import render_judges
+from tests.builders import episode, failing, talk, turn
+from tests.processes import run_agent_eval
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+HEAD = """
+from ci_agent_eval.checks import PairwiseRubric, RequiredText, Rubric
+from tests.scripted_judges import build_judge, grade, judge_in_turn, prefer
+
+def by_word(sections):
+    return grade("Monday" in sections["Output"], 0.8 if "Monday" in sections["Output"] else 0.4)
+
+JUDGE = build_judge(by_word)
+"""
+KIND = 'CHECKS = [Rubric("It is exact.", JUDGE, name="exact")]'
+
+
+def said(scenario, reply, **overrides):
+    trajectory = talk("When?", turn(reply)).trajectory
+    return episode(scenario, trajectory=trajectory, nodeid=f"t.py::{scenario}", **overrides)
+
+
+def store(folder, *episodes):
+    folder.mkdir(exist_ok=True)
+    lines = map(canonical_json, sorted(episodes, key=lambda one: one.key))
+    (folder / "results.json").write_text("".join(render_results("default", lines)))
+    return folder
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """Judge episodes by a file; returns the report, and the judged episodes by scenario."""
+
+    def run(source, *episodes, **options):
+        store(tmp_path / "stored", *episodes)
+        checks = tmp_path / "judges.py"
+        checks.write_text(HEAD + source)
+        given = {"results": ("stored",), "output": tmp_path / "judged", **options}
+        given.setdefault("cassettes", tmp_path / "cassettes")
+        report = judge_results(JudgeJob(root=tmp_path, environ={}, checks=checks, **given))
+        results = json.loads((tmp_path / "judged/results.json").read_text())
+        return report, {one["scenario_id"]: one for one in results["episodes"]}
+
+    return run
+
+
+def text_of(report):
+    return render_judges(report.checks, report.gate, report.errors, report.transcripts)
+
+
+def test_a_changed_threshold_changes_the_outcome_without_an_agent(judged):
+    old = {"name": "exact", "passed": False, "score": 0.4, "reason": "vague"}
+    failed = said("a", "Soon.", outcome="failed", reason="failed: exact", assertions=[old])
+    strict = 'CHECKS = [Rubric("It is exact.", JUDGE, name="exact", threshold=0.5)]'
+    _, found = judged(strict, failed)
+    assert (found["a"]["outcome"], found["a"]["assertions"][0]["passed"]) == ("failed", False)
+    report, found = judged(strict.replace("0.5", "0.3"), failed)
+    assert found["a"]["outcome"] == "passed"
+    assert "reason" not in found["a"]
+    assert found["a"]["trajectory"]["turns"][1]["content"] == "Soon."
+    assert report.gate.passed
+
+
+def test_a_changed_budget_is_measured_from_the_stored_turns(judged):
+    _, found = judged('BUDGETS = {"a": {"max_turns": 0}}', said("a", "x"), said("b", "x"))
+    assert found["a"]["budgets"]["max_turns"] == {"limit": 0, "used": 1}
+    assert "budgets" not in found["b"]
+
+
+def test_other_stored_assertions_stay_unless_only_the_checks_count(judged):
+    failed = failing("a", trajectory=talk("When?", turn("Monday.")).trajectory)
+    _, found = judged(KIND, failed)
+    assert [a["name"] for a in found["a"]["assertions"]] == ["says sorry", "exact"]
+    assert found["a"]["outcome"] == "failed"
+    _, found = judged(KIND, failed, keeps_stored=False)
+    assert [a["name"] for a in found["a"]["assertions"]] == ["exact"]
+    assert found["a"]["outcome"] == "passed"
+
+
+def test_an_episode_that_failed_otherwise_stays_failed(judged):
+    _, found = judged(KIND, said("a", "Monday.", outcome="failed", reason="Timeout"))
+    assert (found["a"]["outcome"], found["a"]["reason"]) == ("failed", "Timeout")
+
+
+FLIPPING = """
+from collections import Counter
+asked = Counter()
+
+def flip(sections):
+    asked[sections["Output"]] += 1
+    return grade(asked[sections["Output"]] % 3 != 0)
+
+CHECKS = {"*": [Rubric("It is exact.", build_judge(flip), name="exact"), RequiredText("o")]}
+"""
+
+
+def test_repeats_measure_the_judge_s_variance_and_record_each_vote(judged):
+    suite = [
+        said(name, f"{name} Monday {number}", iteration=number)
+        for name in ("a", "b")
+        for number in (1, 2)
+    ]
+    report, found = judged(FLIPPING, *suite, repeats=3)
+    exact, text = report.checks
+    assert (exact.name, exact.repeats, exact.transcripts, exact.scenarios) == ("exact", 3, 4, 2)
+    assert exact.components.judge.variance == pytest.approx(1 / 3)
+    assert exact.components.flips.rate == pytest.approx(2 / 3)
+    assert exact.components.agent.low == 0
+    assert (text.is_judged, text.repeats, text.components.judge) == (False, 1, None)
+    stored = found["a"]["assertions"][-2]
+    assert (stored["name"], stored["passed"], stored["score"]) == ("exact", True, 2 / 3)
+    assert [(v["passed"], v.get("repeat", 1)) for v in stored["votes"]] == [
+        (True, 1),
+        (True, 2),
+        (False, 3),
+    ]
+    assert stored["votes"][0]["judge"] == "function:judge"
+    assert found["a"]["judge"]["calls"] == 3
+    assert "two verdicts on one transcript differ in 66.7 % of 4" in text_of(report)
+
+
+def test_a_judge_without_a_verdict_is_an_error_and_no_score(judged):
+    source = """
+def moody(sections):
+    return {"reason": "?"} if "b" in sections["Output"] else grade()
+
+CHECKS = [Rubric("It is exact.", build_judge(moody), name="exact")]
+"""
+    report, found = judged(source, said("a", "a"), said("b", "b"), repeats=2)
+    (check,) = report.checks
+    assert (check.transcripts, check.score.mean) == (1, 1)
+    assert found["b"]["outcome"] == "error"
+    assert found["b"]["reason"].startswith("the judge gave no verdict")
+    assert "assertions" not in found["b"]
+    assert report.gate.reasons == (MissingVerdicts(1, 0),)
+    assert "1 transcript without a verdict" in text_of(report)
+
+
+def test_episodes_that_ended_in_an_error_are_not_judged_and_fail_the_gate(judged):
+    broken = said("b", "Monday.", outcome="error", reason="rate limit")
+    report, found = judged(KIND, said("a", "Monday."), broken)
+    assert report.gate.reasons == (MissingVerdicts(0, 1),)
+    assert found["b"]["reason"] == "rate limit"
+
+
+def test_recorded_judges_need_no_model(judged, tmp_path):
+    once = """
+CHECKS = [Rubric("It is exact.", judge_in_turn(grade(True, 0.9), grade(False, 0.2)), name="exact")]
+"""
+    live, found = judged(once, said("a", "Monday."), repeats=2, cassette_mode="record")
+    assert list((tmp_path / "cassettes").iterdir())
+    silent = 'CHECKS = [Rubric("It is exact.", judge_in_turn(), name="exact")]'
+    again, replayed = judged(silent, said("a", "Monday."), repeats=2, cassette_mode="replay")
+    assert again.checks == live.checks
+    assert replayed["a"]["assertions"] == found["a"]["assertions"]
+
+
+def test_the_output_does_not_depend_on_the_order_of_answers(judged, tmp_path):
+    suite = [said(f"s{n}", f"{'Monday' if n % 3 else 'Soon'} {n}") for n in range(9)]
+    written = []
+    for concurrency in (1, 9):
+        judged(KIND, *suite, repeats=2, concurrency=concurrency)
+        files = sorted((tmp_path / "judged").glob("*.*"))
+        written.append([file.read_bytes() for file in files if file.suffix in (".json", ".csv")])
+    assert len(written[0]) == 3
+    assert written[0] == written[1]
+
+
+def test_a_position_bias_is_reported(judged):
+    source = """
+CHECKS = [PairwiseRubric("Exact.", build_judge(lambda _: prefer("first")), "Soon.", name="pair")]
+"""
+    suite = [said(f"s{n}", f"Monday {n}") for n in range(8)]
+    report, _ = judged(source, *suite)
+    (bias,) = report.checks[0].position_bias.values()
+    assert (bias.first, bias.second, bias.is_found) == (8, 0, True)
+    assert "function:judge: the order decides 100.0 % of 8" in text_of(report)
+    assert ": position bias (p " in text_of(report)
+
+
+def test_judges_of_pydantic_evals_judge_stored_episodes_too(judged):
+    source = """
+from pydantic_evals.evaluators import LLMJudge
+CHECKS = [LLMJudge("It is exact.", model=build_judge(lambda _: grade(False)))]
+"""
+    _, found = judged(source, said("a", "Monday."))
+    assert found["a"]["outcome"] == "failed"
+
+
+LABELS = "scenario_id,iteration,assertion,label,transcript\n"
+SUITE = [said(f"s{n}", f"{'Monday' if n < 6 else 'Soon'} {n}") for n in range(9)]
+
+
+def labelled(judged, tmp_path, lines, name="labels.csv", head=LABELS, **options):
+    (tmp_path / name).write_text(head + "".join(f"{line}\n" for line in lines))
+    return judged(KIND, *SUITE, labels=tmp_path / name, **options)[0]
+
+
+def test_labels_calibrate_the_judge(judged, tmp_path):
+    lines = [f"s{n},,,{'pass' if n < 5 else 'fail'}," for n in range(9)]
+    report = labelled(judged, tmp_path, lines, policy=JudgePolicy(min_agreement=0.5))
+    found = report.checks[0].calibration
+    assert (found.agreement.rate, found.agreement.count) == (8 / 9, 9)
+    assert (found.passing.rate, found.failing.rate) == (1, 0.75)
+    assert report.checks[0].corrected.rate == pytest.approx((6 / 9 - 0.25) / 0.75)
+    assert report.gate.passed
+    as_lines = [json.dumps({"scenario_id": f"s{n}", "label": n < 5}) for n in range(9)]
+    again = labelled(judged, tmp_path, as_lines, "labels.jsonl", "")
+    assert again.checks[0].calibration == found
+
+
+def test_the_template_is_labelled_without_seeing_verdicts(judged, tmp_path):
+    judged(KIND, *SUITE)
+    header, *rows = (tmp_path / "judged/label-template.csv").read_text().splitlines()
+    assert header + "\n" == LABELS
+    assert rows[0].startswith("s0,1,exact,,")
+    lines = [row.replace("exact,,", "exact,pass,") for row in rows[:4]] + rows[4:]
+    report = labelled(judged, tmp_path, lines)
+    assert report.checks[0].calibration.agreement.count == 4
+
+
+def test_labels_of_other_results_calibrate_the_judge_of_these(judged, tmp_path):
+    old = [said("s0", "Monday old"), said("s1", "Soon old")]
+    store(tmp_path / "old", *old)
+    lines = ["s0,,,pass,", "s1,,,fail,"]
+    report = labelled(judged, tmp_path, lines, labelled=("old",))
+    assert report.checks[0].calibration.agreement.rate == 1
+    assert report.checks[0].transcripts == 9
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("s0,,,pass,0123456789ab", r"labels\.csv:2: is about another transcript of 's0'"),
+        ("gone,,,pass,", "matches no judged transcript of scenario 'gone'"),
+        ("s0,7,,pass,", "matches no judged transcript"),
+        ("s0,,other,pass,", "needs the name of a judged assertion, one of: 'exact'"),
+        ("s0,,,maybe,", "label 'maybe' is neither pass nor fail"),
+        ("s0,x,,pass,", "iteration 'x' is no whole number"),
+        (",,,pass,", "names no scenario_id"),
+        ("s0,,,,", "has no label"),
+        ("s0,pass", "another number of cells"),
+        ("s0,,,pass,\ns0,1,exact,fail,", r"labels\.csv:3: labels a transcript that is labelled"),
+    ],
+)
+def test_a_label_that_fits_nothing_is_refused(judged, tmp_path, line, problem):
+    with pytest.raises(InputError, match=problem):
+        labelled(judged, tmp_path, [line])
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("", "has neither CHECKS nor BUDGETS"),
+        ("CHECKS = ['kind']", "'kind' is no check"),
+        ('CHECKS = {"x*": Rubric("a", JUDGE)}', r"'x\*' matches no scenario of the results"),
+        ('BUDGETS = {"*": {"max_turns": -1}}', r"BUDGETS\['\*'\]"),
+        ("1 / 0", "cannot be run: ZeroDivisionError"),
+        ('CHECKS = [Rubric("", JUDGE)]', r"judges\.py: Rubric\.rubric: must be a text"),
+        ('CHECKS = [Rubric("a", 3)]', "scenario 'a': judge: the model must be a name"),
+    ],
+)
+def test_a_file_of_checks_that_means_nothing_is_refused(judged, source, problem):
+    with pytest.raises(InputError, match=problem):
+        judged(source, said("a", "Monday."))
+
+
+def test_incomplete_results_fail_the_gate(judged, tmp_path):
+    stored = store(tmp_path / "cut", said("a", "Monday.")) / "results.json"
+    stored.write_text(stored.read_text().removesuffix("]}\n"))
+    report, _ = judged(KIND, said("b", "x"), results=("cut",))
+    assert "it is cut off before its list of episodes ends" in text_of(report)
+    assert not report.gate.passed
+
+
+def test_the_command_line_exits_by_the_gate(tmp_path, monkeypatch, capsys):
+    store(tmp_path / "agent-eval-report", *SUITE)
+    (tmp_path / "judges.py").write_text(HEAD + KIND)
+    monkeypatch.chdir(tmp_path)
+    assert main(["judge", "judges.py", "--min-pass-rate", "0.5"]) == 0
+    assert "exact (9 transcripts of 9 scenarios, judged once)" in capsys.readouterr().out
+    assert main(["judge", "judges.py", "--min-score", "0.99"]) == 1
+    assert "Gate: failed\n  exact: mean score is at most" in capsys.readouterr().out
+    assert main(["judge", "judges.py", "--min-kappa", "0.5", "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["gate"]["reasons"][0]["measure"] == "kappa"
+    assert main(["judge", "judges.py", "--results", "nowhere"]) == 2
+
+
+def test_the_example_prints_what_its_readme_says(tmp_path):
+    shutil.copytree(EXAMPLES / "judged_desk", tmp_path / "examples/judged_desk")
+    readme = (EXAMPLES / "judged_desk/README.md").read_text()
+    commands = [line[2:] for line in readme.splitlines() if line.startswith("$ ")]
+    ran = [run_agent_eval(*command.split("#")[0].split()[1:], cwd=tmp_path) for command in commands]
+    assert [done.returncode for done in ran] == [0, 0, 1]
+    printed = ran[1].stdout.split("\n\n")[1]
+    assert printed in readme
+    assert "kappa is only proven from" in ran[2].stdout
