@@ -20,7 +20,7 @@ def build_judge(answer: Callable[[dict[str, str]], dict[str, Any]], name: str = 
 
     def respond(messages: Any, info: Any) -> ModelResponse:
         (tool,) = info.output_tools
-        prompt = messages[-1].parts[-1].content
+        prompt = messages[0].parts[-1].content
         found = re.findall(r"<(\w+)>\n(.*?)\n</\1>", prompt, re.DOTALL)
         return ModelResponse([ToolCallPart(tool.name, answer(dict(found)))])
 

@@ -146,7 +146,7 @@ CHECKS = [Rubric("It is exact.", build_judge(moody), name="exact")]
     (check,) = report.checks
     assert (check.transcripts, check.score.mean) == (1, 1)
     assert found["b"]["outcome"] == "error"
-    assert found["b"]["reason"].startswith("the judge gave no verdict")
+    assert found["b"]["reason"].startswith("JudgeError: the judge gave no verdict")
     assert "assertions" not in found["b"]
     assert report.gate.reasons == (MissingVerdicts(1, 0),)
     assert "1 transcript without a verdict" in text_of(report)
@@ -303,12 +303,15 @@ def test_the_command_line_exits_by_the_gate(tmp_path, monkeypatch, capsys):
     assert main(["judge", "judges.py", "--results", "nowhere"]) == 2
 
 
-def test_the_example_prints_what_its_readme_says(tmp_path):
+def test_the_example_prints_what_its_readme_says(tmp_path, monkeypatch, capsys):
     shutil.copytree(EXAMPLES / "judged_desk", tmp_path / "examples/judged_desk")
     readme = (EXAMPLES / "judged_desk/README.md").read_text()
-    commands = [line[2:] for line in readme.splitlines() if line.startswith("$ ")]
-    ran = [run_agent_eval(*command.split("#")[0].split()[1:], cwd=tmp_path) for command in commands]
-    assert [done.returncode for done in ran] == [0, 0, 1]
-    printed = ran[1].stdout.split("\n\n")[1]
-    assert printed in readme
-    assert "kappa is only proven from" in ran[2].stdout
+    run, passing, failing_ = (
+        line.split("#")[0].split()[2:] for line in readme.splitlines() if line.startswith("$ ")
+    )
+    assert run_agent_eval(*run, cwd=tmp_path).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(passing) == 0
+    assert capsys.readouterr().out.split("\n\n")[1] in readme
+    assert main(failing_) == 1
+    assert "kappa is only proven from 0.26 on" in capsys.readouterr().out
