@@ -187,4 +187,5 @@ def assert_score(
     if min_pct is not None and result.weighted_score < min_pct:
         share = math.floor(result.weighted_score * 1000) / 1000
         missed.append(f"weighted score is {share:g}, not {min_pct:g}")
-    assert not missed, f"{'; '.join(missed)}: {result.reasoning}"  # noqa: S101 - an assertion function
+    if missed:
+        raise AssertionError(f"{'; '.join(missed)}: {result.reasoning}")

@@ -30,6 +30,12 @@ class JudgePolicy:
     min_agreement: float | None = None
     min_kappa: float | None = None
 
+    @property
+    def has_requirement(self) -> bool:
+        """Whether anything is required."""
+        limits = (self.min_score, self.min_pass_rate, self.min_agreement, self.min_kappa)
+        return any(limit is not None for limit in limits)
+
     def compute_level(self, checks: int) -> float:
         """Return the level of two-sided intervals whose upper limits hold for all requirements."""
         measures = sum(limit is not None for limit in (self.min_score, self.min_pass_rate))
@@ -86,7 +92,12 @@ class DoubtfulResults:
     problems: tuple[str, ...]
 
 
-JudgeReason = LowJudgedScore | UnprovenJudge | MissingVerdicts | DoubtfulResults
+@dataclass(frozen=True, slots=True)
+class NothingJudged:
+    """There are requirements, and no assertion that a model judged."""
+
+
+JudgeReason = LowJudgedScore | UnprovenJudge | MissingVerdicts | DoubtfulResults | NothingJudged
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,8 @@ def decide_judge_gate(
     """Decide the gate on the checks that models judged."""
     reasons: list[JudgeReason] = [DoubtfulResults(tuple(problems))] if problems else []
     reasons += [missing] if missing.failed or missing.unjudged else []
+    if policy.has_requirement and not any(check.is_judged for check in checks):
+        reasons.append(NothingJudged())
     warnings: list[UnprovenScore] = []
     for check in checks:
         if check.is_judged:

@@ -235,6 +235,39 @@ def test_the_template_is_labelled_without_seeing_verdicts(judged, tmp_path):
     assert report.checks[0].calibration.agreement.count == 4
 
 
+def test_labels_in_the_template_are_not_overwritten(judged, tmp_path):
+    judged(KIND, *SUITE)
+    template = tmp_path / "judged/label-template.csv"
+    template.write_text(template.read_text().replace("exact,,", "exact,pass,"))
+    with pytest.raises(InputError, match="has labels, which would be overwritten"):
+        judged(KIND, *SUITE)
+
+
+def test_a_label_of_an_assertion_that_was_not_made_is_refused(judged, tmp_path):
+    (tmp_path / "labels.csv").write_text(LABELS + "s1,,exact,pass,\n")
+    source = 'CHECKS = {"s0": Rubric("It is exact.", JUDGE, name="exact")}'
+    with pytest.raises(InputError, match="'exact' does not apply to its scenario"):
+        judged(source, *SUITE, labels=tmp_path / "labels.csv")
+
+
+def test_a_label_without_a_verdict_is_left_out(judged, tmp_path):
+    (tmp_path / "labels.csv").write_text(LABELS + "s0,,,pass,\ns8,,,fail,\n")
+    source = """
+def moody(sections):
+    return {"reason": "?"} if "Soon 8" in sections["Output"] else grade()
+
+CHECKS = [Rubric("It is exact.", build_judge(moody), name="exact")]
+"""
+    report, _ = judged(source, *SUITE, labels=tmp_path / "labels.csv")
+    assert report.checks[0].calibration.agreement.count == 1
+    assert report.gate.reasons == (MissingVerdicts(1, 0),)
+
+
+def test_results_without_a_transcript_prove_nothing(judged):
+    with pytest.raises(InputError, match="no stored episode passed or failed"):
+        judged(KIND, said("a", "x", outcome="error", reason="down"))
+
+
 def test_labels_of_other_results_calibrate_the_judge_of_these(judged, tmp_path):
     old = [said("s0", "Monday old"), said("s1", "Soon old")]
     store(tmp_path / "old", *old)

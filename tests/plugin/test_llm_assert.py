@@ -109,7 +109,7 @@ def test_judges_of_episodes_are_recorded_and_replayed(run):
 
 def test_a_broken_judge_is_an_error_of_the_episode(run):
     broken = {"is a greeting": answers(Step(status=500))}
-    result, episodes, _ = run("-k", "episode", script=broken)
+    result, episodes, _ = run("-k", "test_episode", script=broken)
     result.assert_outcomes(failed=1, deselected=4)
     assert episodes["test_episode"]["outcome"] == "error"
     assert episodes["test_episode"]["reason"].startswith("JudgeError: the judge gave no verdict")

@@ -74,15 +74,9 @@ def score_assertion(assertion: Assertion) -> float:
     return float(assertion.passed) if assertion.score is None else assertion.score
 
 
-class UpperLimits(NamedTuple):
-    """One-sided upper limits at the gate's level."""
-
-    score: float
-    pass_rate: float
-
-
-class LowerLimits(NamedTuple):
-    """One-sided lower limits at the gate's level."""
+@dataclass(frozen=True, slots=True)
+class GateLimits:
+    """One-sided limits of an assertion's figures at the gate's level."""
 
     score: float
     pass_rate: float
@@ -109,8 +103,8 @@ class JudgedCheckSummary:
     """None: without labels."""
     corrected: CorrectedRate | None
     """The pass rate that people would see; None: without labels of both kinds."""
-    upper: UpperLimits
-    lower: LowerLimits
+    upper: GateLimits
+    lower: GateLimits
 
 
 def summarize_checks(
@@ -160,8 +154,8 @@ def _summarize_check(
         position_bias=_measure_biases(found),
         calibration=calibration,
         corrected=corrected,
-        upper=UpperLimits(score.high, gate_high),
-        lower=LowerLimits(score.low, gate_low),
+        upper=GateLimits(score.high, gate_high),
+        lower=GateLimits(score.low, gate_low),
     )
 
 

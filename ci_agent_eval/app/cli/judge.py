@@ -131,6 +131,8 @@ def judge(
     from ci_agent_eval.gate.judge_gate import JudgePolicy
     from ci_agent_eval.render.terminal.judges import render_judges
 
+    if labelled and labels is None:
+        raise click.UsageError("--labelled names the results of --labels; give both")
     job = JudgeJob(
         root=Path.cwd(),
         environ=os.environ,

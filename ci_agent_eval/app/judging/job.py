@@ -24,6 +24,7 @@ from ci_agent_eval.app.judging.labels import (
     LabelMatcher,
     compute_transcript_digest,
     load_labels,
+    refuse_labelled_template,
     render_label_template,
 )
 from ci_agent_eval.app.judging.plan import load_plan
@@ -106,6 +107,10 @@ class _JudgedResults(NamedTuple):
         return [one for each in self.rejudged for one in each.results]
 
     @property
+    def unjudged(self) -> frozenset[TranscriptKey]:
+        return frozenset(get_transcript_key(one.episode) for one in self.rejudged if one.error)
+
+    @property
     def digests(self) -> Mapping[TranscriptKey, str]:
         return {
             get_transcript_key(one.episode): compute_transcript_digest(one.episode)
@@ -119,6 +124,7 @@ def judge_results(job: JudgeJob) -> JudgeReport:
     labels = () if job.labels is None else load_labels(job.labels)
     folder = ReportFolder(job.output)
     folder.prepare()
+    refuse_labelled_template(job.output / TEMPLATE_NAME)
     redactor = Redactor.from_environ(job.environ)
     stored = _load_stored(job.results, job.root, redactor)
     labelled = _load_stored(job.labelled, job.root, redactor) if job.labelled else None
@@ -127,7 +133,7 @@ def judge_results(job: JudgeJob) -> JudgeReport:
     calibrations: Mapping[str, JudgeCalibration] = {}
     if job.labels is not None:
         base = found if calibrating is None else calibrating
-        matcher = LabelMatcher(job.labels, base.repeated, base.digests)
+        matcher = LabelMatcher(job.labels, base.repeated, base.digests, base.unjudged)
         calibrations = calibrate_checks(base.repeated, matcher.match_all(labels))
     report = _build_report(job, stored, found, calibrating, calibrations)
     with folder.hold_lock():
@@ -186,6 +192,10 @@ async def _judge_all(
 
 async def _judge_stored(rejudging: Rejudging, stored: _StoredResults) -> _JudgedResults:
     judgeable = [one for one in stored.episodes if is_judgeable(one)]
+    if not judgeable:
+        raise InputError(
+            "no stored episode passed or failed with a transcript; run the suite again"
+        )
     return _JudgedResults(await rejudging.judge_all(judgeable), stored.problems)
 
 

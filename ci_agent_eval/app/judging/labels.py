@@ -47,12 +47,20 @@ class LabelMatcher:
     path: Path
     repeated: Sequence[RepeatedAssertion]
     digests: Mapping[TranscriptKey, str]
+    unjudged: frozenset[TranscriptKey]
+    """Transcripts whose judge gave no verdict; their labels are not used."""
 
     def match_all(self, labels: Sequence[HumanLabel]) -> Mapping[LabelKey, bool]:
         """Return the labels by assertion. Raises InputError for a label without its assertion."""
+        judged = {LabelKey(one.transcript, one.name) for one in self.repeated}
         found: dict[LabelKey, bool] = {}
         for label in labels:
-            key = LabelKey(self._find_transcript(label), self._find_assertion(label))
+            transcript = self._find_transcript(label)
+            if transcript in self.unjudged:
+                continue
+            key = LabelKey(transcript, self._find_assertion(label))
+            if key not in judged:
+                raise self._build_error(label, f"{key.assertion!r} does not apply to its scenario")
             if key in found:
                 raise self._build_error(label, "labels a transcript that is labelled already")
             found[key] = label.passed
@@ -93,6 +101,17 @@ class LabelMatcher:
 
     def _build_error(self, label: HumanLabel, problem: str) -> InputError:
         return InputError(f"{self.path}:{label.line}: {problem}")
+
+
+def refuse_labelled_template(path: Path) -> None:
+    """Raise InputError if a template has labels, which a new one would overwrite."""
+    try:
+        parse_labels(path.read_text("utf-8-sig"), is_lines=False)
+    except (OSError, UnicodeDecodeError, LocatedProblem):
+        return
+    raise InputError(
+        f"{path}: has labels, which would be overwritten; move it, and name it with --labels"
+    )
 
 
 def render_label_template(

@@ -15,6 +15,7 @@ from ci_agent_eval.gate.judge_gate import (
     JudgeReason,
     LowJudgedScore,
     MissingVerdicts,
+    NothingJudged,
     UnprovenJudge,
     UnprovenScore,
 )
@@ -174,6 +175,8 @@ def _describe_reason(reason: JudgeReason) -> str:
             failed = count_noun(reason.failed, "transcript")
             ended = count_noun(reason.unjudged, "episode")
             return f"{failed} without a verdict, and {ended} that ended in an error"
+        case NothingJudged():
+            return "no assertion was judged by a model, so that nothing is proven"
         case DoubtfulResults():
             return f"the results are not whole: {escape_terminal('; '.join(reason.problems))}"
 

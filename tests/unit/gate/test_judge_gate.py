@@ -19,6 +19,7 @@ from ci_agent_eval.gate.judge_gate import (
     JudgePolicy,
     LowJudgedScore,
     MissingVerdicts,
+    NothingJudged,
     UnprovenJudge,
     UnprovenScore,
     decide_judge_gate,
@@ -151,4 +152,6 @@ def test_checks_without_a_model_are_not_the_judge_s():
     plain = RepeatedAssertion(
         TranscriptKey("a", 1), "tools", (Assertion(name="tools", passed=False),), is_judged=False
     )
-    assert decide([plain] * 30, JudgePolicy(min_score=0.9, min_kappa=0.5)).passed
+    policy = JudgePolicy(min_score=0.9, min_kappa=0.5)
+    assert decide([plain] * 30, policy).reasons == (NothingJudged(),)
+    assert decide([plain, repeated([1.0] * 2, "b")], JudgePolicy()).passed
