@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -44,6 +44,7 @@ class DimensionRubric(JudgedCheck):
     dimensions: Dimensions
     model: Any
     """A name (`openai:gpt-5-mini`), a Provider, a model of PydanticAI, or a list of them."""
+    _: KW_ONLY
     threshold: Share | None = None
     """Lowest composite score that passes; unset: it never fails."""
     minimum: Mapping[str, float] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from ci_agent_eval.checks.formatting import format_text
@@ -42,6 +42,7 @@ class PairwiseRubric(JudgedCheck):
     """A name (`openai:gpt-5-mini`), a Provider, a model of PydanticAI, or a list of them."""
     other: NonBlankText
     """The text to compare with, such as the reply of another version."""
+    _: KW_ONLY
     requires: Literal["as_good", "better"] = "as_good"
     """`as_good`: at least as many wins as losses; `better`: more."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from pydantic import PositiveInt
@@ -31,6 +31,7 @@ class Rubric(JudgedCheck):
     rubric: NonBlankText
     model: Any
     """A name (`openai:gpt-5-mini`), a Provider, a model of PydanticAI, or a list of them."""
+    _: KW_ONLY
     expected: str | None = None
     threshold: Share | None = None
     votes_needed: PositiveInt | None = None
