@@ -55,9 +55,10 @@ class RunSpans:
             return ()
         turns = trajectory_from_spans(self._recording.spans).agent_turns
         self.unmatched = len(turns)
-        return [_limit_turn(turn) for turn in turns]
+        return [limit_turn(turn) for turn in turns]
 
 
-def _limit_turn(turn: Turn) -> Turn:
+def limit_turn(turn: Turn) -> Turn:
+    """Return a turn of spans with texts of limited size; calls without a result are marked."""
     calls = tuple(map(clean_call, turn.tool_calls))
     return turn.model_copy(update={"content": limit_text(turn.content), "tool_calls": calls})
