@@ -24,6 +24,7 @@ from ci_agent_eval.contract.scenario_manifest import (
     ScenarioManifest,
     parse_manifest,
 )
+from ci_agent_eval.contract.trace_rules import TraceRules
 from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
 from ci_agent_eval.contract.waivers import (
     AcknowledgedEntry,
@@ -36,7 +37,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 
 if TYPE_CHECKING:
-    from ci_agent_eval.contract.result_mapping import ImportPolicy
+    from ci_agent_eval.contract.result_mapping import ImportPolicy, TraceMapping
 
 CONFIG_NAME = "agent-eval.toml"
 ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
@@ -178,6 +179,7 @@ class Settings(KnownKeysModel):
     select: SelectSettings = Field(default_factory=SelectSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
     mapping: str | None = Field(default=None, min_length=1)
+    traces: TraceRules = Field(default_factory=TraceRules, description="rules of `import`")
     quarantine: tuple[QuarantineEntry, ...] = ()
     quarantine_file: str | None = Field(default=None, min_length=1)
     acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
@@ -328,6 +330,17 @@ def load_import_policy(root: Path, settings: Settings) -> ImportPolicy | None:
     except ValidationError as error:
         raise InputError(_describe_first_error(error, name, text, {})) from None
     return ImportPolicy(thresholds, mappings)
+
+
+def load_trace_mappings(root: Path, name: str) -> tuple[TraceMapping, ...]:
+    """Read a file of mappings of traces. Raises InputError with the place."""
+    from ci_agent_eval.contract.result_mapping import TraceMappingFile  # noqa: PLC0415 - as above
+
+    text = _read_file(root / name, name=name, advice="check --mapping")
+    try:
+        return TraceMappingFile.model_validate(_parse_toml(name, text)).mapping
+    except ValidationError as error:
+        raise InputError(_describe_first_error(error, name, text, {})) from None
 
 
 def load_manifest(root: Path, settings: Settings) -> ScenarioManifest | None:

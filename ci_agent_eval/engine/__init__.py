@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.adapters.http import HTTPAgent
     from ci_agent_eval.engine.adapters.loop import LoopAgent
     from ci_agent_eval.engine.adapters.protocol import AgentAdapter, Reply
+    from ci_agent_eval.engine.adapters.recorded import RecordedAgent
     from ci_agent_eval.engine.cassette.model import CassetteModel
     from ci_agent_eval.engine.cassette.store import CassetteStore
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
@@ -46,6 +47,7 @@ __all__ = [
     "MCPServer",
     "ModelError",
     "Provider",
+    "RecordedAgent",
     "Reply",
     "RunLimits",
     "ServerError",
@@ -75,6 +77,7 @@ _HOMES = {
     "MCPServer": "engine.declarations",
     "ModelError": "engine.infrastructure_errors",
     "Provider": "engine.declarations",
+    "RecordedAgent": "engine.adapters.recorded",
     "Reply": "engine.adapters.protocol",
     "RunLimits": "engine.limits",
     "ServerError": "engine.infrastructure_errors",

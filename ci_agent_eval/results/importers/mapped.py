@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
-from ci_agent_eval.contract.result_mapping import ResultMapping
+from ci_agent_eval.contract.result_mapping import RecordMapping, ResultMapping
 from ci_agent_eval.results.episodes import (
     BOM,
     MAX_LINE_BYTES,
@@ -46,18 +46,18 @@ class MappedImporter:
 
     def can_import(self, document: ToolDocument) -> bool:
         """Return whether the document has the records."""
-        return isinstance(self._find_records(document), list)
+        return isinstance(find_records(document.get("content"), self._mapping), list)
 
     def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each record, in order."""
-        mapping, records = self._mapping, self._find_records(document)
+        mapping = self._mapping
+        records = find_records(document.get("content"), mapping)
         if not isinstance(records, list):
-            place = f"at {mapping.records!r}" if mapping.records else "as its content"
-            yield ImportProblem(f"has no list {place}; correct `records` of the mapping")
+            yield ImportProblem(f"has {describe_missing_records(mapping)}")
             return
         seen: dict[tuple[str, str], int] = defaultdict(int)
         for number, record in enumerate(records, start=1):
-            found = _Record(record)
+            found = MappedRecord(record)
             name = found.get(mapping.id)
             if name in (None, ""):
                 yield ImportProblem(f"its record {number} has no id at {mapping.id!r}")
@@ -73,14 +73,19 @@ class MappedImporter:
                 **_build_conversation(found, mapping),
             }
 
-    def _find_records(self, document: ToolDocument) -> object:
-        content = document.get("content")
-        return (
-            content if self._mapping.records is None else find_value(content, self._mapping.records)
-        )
+
+def find_records(content: object, mapping: RecordMapping) -> object:
+    """Return the value in place of the records of a file; it should be a list."""
+    return content if mapping.records is None else find_value(content, mapping.records)
 
 
-class _Record:
+def describe_missing_records(mapping: RecordMapping) -> str:
+    """Return the rest of the sentence about a file without records: the problem, the advice."""
+    place = f"at {mapping.records!r}" if mapping.records else "as its content"
+    return f"no list {place}; correct `records` of the mapping"
+
+
+class MappedRecord:
     """A record whose values are found by paths."""
 
     def __init__(self, content: object) -> None:
@@ -121,7 +126,7 @@ def find_value(content: object, path: str) -> object:
     return content
 
 
-def _build_outcome(record: _Record, mapping: ResultMapping) -> Mapping[str, Any]:
+def _build_outcome(record: MappedRecord, mapping: ResultMapping) -> Mapping[str, Any]:
     """Return the outcome, if the mapping has one, and the scores."""
     fields: dict[str, Any] = {
         "reason": as_text(record.get(mapping.reason)),
@@ -142,7 +147,7 @@ def _build_outcome(record: _Record, mapping: ResultMapping) -> Mapping[str, Any]
     return fields | {"outcome": "error", "reason": reason}
 
 
-def _get_score(record: _Record, path: str) -> object:
+def _get_score(record: MappedRecord, path: str) -> object:
     value = record.get(path)
     return value if isinstance(value, bool) else record.get_number(path)
 
@@ -152,7 +157,7 @@ def _write_value(value: object) -> str:
     return value if isinstance(value, str) else format_content(value)
 
 
-def _build_conversation(record: _Record, mapping: ResultMapping) -> EpisodeData:
+def _build_conversation(record: MappedRecord, mapping: ResultMapping) -> EpisodeData:
     latency = as_amount(record.get_number(mapping.latency_ms))
     asked = {"role": "user", "content": format_content(record.get(mapping.input))}
     answered = {

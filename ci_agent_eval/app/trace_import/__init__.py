@@ -1,0 +1,1 @@
+"""Import of production traces: read, redacted, judged, or turned into a regression test."""
