@@ -352,3 +352,24 @@ def test_the_page_about_imports_is_linked_and_its_example_works(run, tmp_path):
         m_toml=mapping,
     )
     assert (done.returncode, done.err) == (0, "")
+
+
+EXTRAS = ("anyio", "genai_prices", "httpx2", "mcp", "opentelemetry", "pydantic_ai", "yaml")
+WITHOUT_EXTRAS = f"""
+import sys
+sys.modules.update(dict.fromkeys({EXTRAS!r}))
+from ci_agent_eval.app.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(("--output", "out"), 0), (("--as-test", "test_it.py"), 2)]
+)
+def test_judging_needs_no_extra_and_a_missing_one_is_named(tmp_path, arguments, status):
+    (tmp_path / "agent-eval.toml").write_text(CONFIG)
+    (tmp_path / "a.jsonl").write_text(lines(*chat_log()))
+    done = run_python("-c", WITHOUT_EXTRAS, "import", "a.jsonl", *arguments, cwd=tmp_path)
+    assert done.returncode == status, done.stderr
+    assert ("pip install 'ci-agent-eval[traffic]'" in done.stderr) is bool(status)
+    assert not (tmp_path / "test_it.py").exists()

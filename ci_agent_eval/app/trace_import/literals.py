@@ -10,7 +10,7 @@ _INDENT = "    "
 
 
 def format_literal(value: Any, column: int = 0) -> str:
-    """Return the literal of a JSON value or of tuples in it; `column` is that of its line.
+    """Return the literal of a JSON value, or of pairs in it; `column` is that of its line.
 
     Unprintable characters are escaped, so that a text can neither end its line nor reorder it.
     """
@@ -24,7 +24,7 @@ def format_literal(value: Any, column: int = 0) -> str:
     return f"{opening}\n{items}{' ' * column}{closing}"
 
 
-_BRACKETS: Mapping[type, str] = {dict: "{}", list: "[]", tuple: "()"}
+_BRACKETS: Mapping[type, tuple[str, str]] = {dict: ("{", "}"), list: ("[", "]"), tuple: ("(", ")")}
 
 
 def _format_items(value: Any, column: int) -> Iterator[str]:

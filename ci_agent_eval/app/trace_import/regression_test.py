@@ -29,10 +29,10 @@ _MAX_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
-class _Exchange:
-    """A message of the user, and what the agent did until the next one."""
+class _UserMessage:
+    """A message of the user, and the requests that answered it."""
 
-    message: str
+    text: str
     requests: int
     answer: str
 
@@ -49,11 +49,11 @@ class RegressionTest:
 def build_regression_test(trace: ProductionTrace) -> RegressionTest:
     """Build the test of a trace. Raises InputError if no message of the user begins it."""
     trajectory, numbers = build_log_trajectory(trace.calls, lambda _: None)
-    exchanges = list(_split_exchanges(trajectory, numbers, trace.id))
+    messages = list(_split_at_messages(trajectory, numbers, trace.id))
     answered = {n for n, t in zip(numbers, trajectory.turns, strict=True) if t.role == "assistant"}
     calls = [call for number, call in enumerate(trace.calls, 1) if number in answered]
     scenario = f"trace {trace.id}"
-    text = "".join(_render_test(trace, scenario, trajectory, exchanges))
+    text = "".join(_render_test(trace, scenario, trajectory, messages))
     return RegressionTest(scenario, text, _record_take(scenario, calls))
 
 
@@ -76,16 +76,16 @@ def write_regression_test(test: RegressionTest, path: Path) -> Path:
     return cassette
 
 
-def _split_exchanges(
+def _split_at_messages(
     trajectory: Trajectory, numbers: Sequence[int], name: str
-) -> Iterator[_Exchange]:
-    """Yield the exchanges; messages without an answer between them are one message."""
+) -> Iterator[_UserMessage]:
+    """Yield the messages of the user; those without an answer between them are one message."""
     messages: list[str] = []
     answers: list[Turn] = []
     seen: set[int] = set()
     for turn, number in zip(trajectory.turns, numbers, strict=True):
         if turn.role == "user" and answers:
-            yield _build_exchange(messages, answers, seen)
+            yield _build_message(messages, answers, seen)
             messages, answers, seen = [], [], set()
         if turn.role == "user":
             messages.append(turn.content)
@@ -98,11 +98,13 @@ def _split_exchanges(
             seen.add(number)
     if not answers:
         raise InputError(f"trace {name} has no answer of a model; choose another trace")
-    yield _build_exchange(messages, answers, seen)
+    yield _build_message(messages, answers, seen)
 
 
-def _build_exchange(messages: Sequence[str], answers: Sequence[Turn], seen: set[int]) -> _Exchange:
-    return _Exchange("\n\n".join(messages), len(seen), answers[-1].content)
+def _build_message(
+    messages: Sequence[str], answers: Sequence[Turn], seen: set[int]
+) -> _UserMessage:
+    return _UserMessage("\n\n".join(messages), len(seen), answers[-1].content)
 
 
 def _record_take(scenario: str, calls: Sequence[LoggedCall]) -> Take:
@@ -123,20 +125,20 @@ def _set_latency(response: dict[str, Any], latency_ms: float | None) -> dict[str
 
 
 def _render_test(
-    trace: ProductionTrace, scenario: str, trajectory: Trajectory, exchanges: Sequence[_Exchange]
+    trace: ProductionTrace, scenario: str, trajectory: Trajectory, messages: Sequence[_UserMessage]
 ) -> Iterator[str]:
     calls = [(call.name, call.arguments) for call in trajectory.tool_calls()]
     limits = {"max_turns": len(trajectory.agent_turns), "tool_calls": len(calls)}
     yield _HEAD.format(
         name=re.sub(r"[^\w.\[\]-]+", "_", trace.id, flags=re.ASCII),
-        requests=[exchange.requests for exchange in exchanges],
+        requests=[message.requests for message in messages],
         limits=format_literal(limits),
         scenario=format_literal(scenario),
         function=re.sub(r"\W+", "_", trace.id, flags=re.ASCII).strip("_").lower() or "import",
     )
-    for exchange in exchanges:
-        yield f"    reply = agent.send({format_literal(exchange.message)})\n"
-        yield from _comment_answer(exchange.answer)
+    for message in messages:
+        yield f"    reply = agent.send({format_literal(message.text)})\n"
+        yield from _comment_answer(message.answer)
         yield "    assert reply.content\n"
     yield f"    check(TrajectoryMatch({format_literal(calls, 4)}))\n"
 

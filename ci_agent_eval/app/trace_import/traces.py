@@ -16,7 +16,7 @@ from ci_agent_eval.engine.traces.exported_spans import (
     ExportedSpan,
     SpanEvent,
     SpanStatus,
-    UnreadableSpanError,
+    UnreadableSpan,
     has_spans,
     parse_spans,
 )
@@ -83,8 +83,8 @@ def group_records(records: Iterable[TraceRecord], problems: ImportProblems) -> l
     groups: dict[tuple[bool, str], TraceSource] = {}
     for record in records:
         try:
-            parts = list(_read_record(record))
-        except (UnreadableSpanError, UnreadableLogError, MalformedError) as error:
+            parts = list(_read_record(record, problems))
+        except (UnreadableLogError, MalformedError) as error:
             problems.add(record.place, str(error))
             continue
         for part in parts:
@@ -95,14 +95,17 @@ def group_records(records: Iterable[TraceRecord], problems: ImportProblems) -> l
     return list(groups.values())
 
 
-def _read_record(record: TraceRecord) -> Iterator[TraceSource]:
-    """Yield the parts of traces in a record."""
+def _read_record(record: TraceRecord, problems: ImportProblems) -> Iterator[TraceSource]:
+    """Yield the parts of traces in a record. Raises UnreadableLogError and MalformedError."""
     content = record.content
     if record.mapping is not None:
         yield _read_mapped(record, record.mapping)
     elif has_spans(content):
         for span in parse_spans(content):
-            yield TraceSource(span.trace_id, record.place, spans=[span])
+            if isinstance(span, UnreadableSpan):
+                problems.add(record.place, f"one of its spans has no {span.missing}")
+            else:
+                yield TraceSource(span.trace_id, record.place, spans=[span])
     elif "request" in content and "response" in content:
         call = parse_logged_call(content["request"], content["response"])
         yield TraceSource(_find_id(record), record.place, calls=[call])

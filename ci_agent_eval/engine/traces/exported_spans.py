@@ -23,8 +23,12 @@ _LATEST_MS = 2**43
 """Milliseconds since 1970 of the year 2248; later times are no times."""
 
 
-class UnreadableSpanError(ValueError):
-    """Raised for a span without the ids that place it in its trace; the message names it."""
+@dataclass(frozen=True, slots=True)
+class UnreadableSpan:
+    """A span without an id, which has no place in a trace."""
+
+    missing: str
+    """Name of the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,8 @@ def has_spans(value: object) -> bool:
     return any(name in value for name in (*_RESOURCES, _CONTEXT, f"{_CONTEXT}.span_id"))
 
 
-def parse_spans(value: Mapping[str, Any]) -> Iterator[ExportedSpan]:
-    """Yield the spans of a JSON object for which `has_spans` is true.
-
-    Raises UnreadableSpanError.
-    """
+def parse_spans(value: Mapping[str, Any]) -> Iterator[ExportedSpan | UnreadableSpan]:
+    """Yield the spans of a JSON object for which `has_spans` is true."""
     if not any(name in value for name in _RESOURCES):
         yield _parse_sdk_span(value)
         return
@@ -88,11 +89,17 @@ def parse_spans(value: Mapping[str, Any]) -> Iterator[ExportedSpan]:
                 yield _parse_otlp_span(span, described)
 
 
-def _parse_otlp_span(span: Mapping[str, Any], resource: Mapping[str, Any]) -> ExportedSpan:
+def _parse_otlp_span(
+    span: Mapping[str, Any], resource: Mapping[str, Any]
+) -> ExportedSpan | UnreadableSpan:
+    trace_id = _as_text(_get(span, "traceId", "trace_id"))
+    span_id = _as_text(_get(span, "spanId", "span_id"))
+    if trace_id is None or span_id is None:
+        return UnreadableSpan("traceId" if trace_id is None else "spanId")
     status = _get_object(span, "status")
     return ExportedSpan(
-        _require_id(span, _get(span, "traceId", "trace_id"), "traceId"),
-        SpanId(_parse_id(_require_id(span, _get(span, "spanId", "span_id"), "spanId"))),
+        trace_id,
+        SpanId(_parse_id(span_id)),
         _parse_parent(_get(span, "parentSpanId", "parent_span_id")),
         _parse_attributes(span.get("attributes")),
         [
@@ -108,15 +115,17 @@ def _parse_otlp_span(span: Mapping[str, Any], resource: Mapping[str, Any]) -> Ex
     )
 
 
-def _parse_sdk_span(span: Mapping[str, Any]) -> ExportedSpan:
+def _parse_sdk_span(span: Mapping[str, Any]) -> ExportedSpan | UnreadableSpan:
     context, status = _get_object(span, _CONTEXT), _get_object(span, "status")
-    trace_id = context.get("trace_id", span.get(f"{_CONTEXT}.trace_id"))
-    span_id = context.get("span_id", span.get(f"{_CONTEXT}.span_id"))
+    trace_id = _as_text(context.get("trace_id", span.get(f"{_CONTEXT}.trace_id")))
+    span_id = _as_text(context.get("span_id", span.get(f"{_CONTEXT}.span_id")))
+    if trace_id is None or span_id is None:
+        return UnreadableSpan(f"{_CONTEXT}.{'trace_id' if trace_id is None else 'span_id'}")
     code = status.get("status_code", span.get("status_code"))
     description = status.get("description", span.get("status_message"))
     return ExportedSpan(
-        _require_id(span, trace_id, "context.trace_id").removeprefix("0x"),
-        SpanId(_parse_id(_require_id(span, span_id, "context.span_id"))),
+        trace_id.removeprefix("0x"),
+        SpanId(_parse_id(span_id)),
         _parse_parent(span.get("parent_id")),
         flatten_attributes(_collect_columns(span)),
         [
@@ -218,12 +227,6 @@ def _parse_time(value: object) -> int | None:
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
     since = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
-
-
-def _require_id(span: Mapping[str, Any], value: object, name: str) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise UnreadableSpanError(f"span {str(span.get('name'))[:80]!r} has no {name}")
 
 
 def _parse_parent(value: object) -> SpanId | None:
