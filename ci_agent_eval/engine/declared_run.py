@@ -128,7 +128,7 @@ class DeclaredAgentRun:
                     stop = self.traffic.find_stop_before_request()
                     if stop is not None:
                         return stop
-                    self.traffic.nested.mark_request()
+                    self.record.begin_turn()
                     self.request, self.record.is_requesting = node, True
                 elif Loop.is_call_tools_node(node):
                     self.record.add_response(node.model_response)

@@ -53,6 +53,11 @@ class RunRecord(RunNotes):
     images: list[tuple[str, ImageContent]] = field(default_factory=list)
     """The images that tools returned, each with its tool."""
 
+    def begin_turn(self) -> None:
+        """Record the beginning of the agent's next turn."""
+        self.traffic.nested.mark_request()
+        self.traffic.report_activity(self.response_count + 1)
+
     def add_response(self, response: ModelResponse) -> None:
         """Record a response of the model."""
         self.is_requesting, self.last_answer = False, response
@@ -60,9 +65,11 @@ class RunRecord(RunNotes):
         if (model := response_stamp.get_traffic(response).vendor_priced_model) is not None:
             self.traffic.vendor_priced_models.add(model)
         self.response_count += 1
-        calls = sum(part.tool_name not in self.output_tools for part in response.tool_calls)
+        names = [part.tool_name for part in response.tool_calls]
+        tools = [name for name in names if name not in self.output_tools]
         cost_usd = float(response.usage.cost or 0)
-        self.usage += TrafficUsage(1, calls, response.usage.total_tokens, cost_usd)
+        self.usage += TrafficUsage(1, len(tools), response.usage.total_tokens, cost_usd)
+        self.traffic.report_activity(self.response_count, tools)
 
     def add_call(
         self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None

@@ -113,6 +113,8 @@ def _add_report_options(group: pytest.OptionGroup, parser: pytest.Parser) -> Non
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
     # Only for `agent-eval run`: record what each episode depends on, beside its results.
     group.addoption("--episode-dependencies", action="store_true", help=argparse.SUPPRESS)
+    # Only for `agent-eval run` on a terminal: the folder for what running episodes do.
+    group.addoption("--episode-activity", metavar="DIR", help=argparse.SUPPRESS)
     # Only for `agent-eval`: the arguments of this one run, as a JSON list.
     group.addoption("--episode-asked", help=argparse.SUPPRESS)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -66,6 +68,7 @@ from ci_agent_eval.recording.active_episode import (
 )
 from ci_agent_eval.redaction import Redactor, make_distinct_names
 from ci_agent_eval.steering.policy.model import Rules
+from ci_agent_eval.storage.activity_file import EpisodeActivity, append_activity
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
 if TYPE_CHECKING:
@@ -84,6 +87,7 @@ class EpisodeSession:
         self._redacted: tuple[Redactor, Episode, Episode] | None = None
         self._folder = folder
         self._journal: Journal | None = None
+        self._activity: Path | None = None
         self._counting: AssertCounting | None = None
         self._load_steering_rules: Callable[[], Rules] = Rules
         self._subtest: EpisodeItem | None = None
@@ -111,6 +115,8 @@ class EpisodeSession:
         episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
         episodes._recording = config.pluginmanager.get_plugin(options.RECORDING)
         episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
+        if (activity_dir := config.option.episode_activity) is not None:
+            episodes._activity = Path(activity_dir, options.get_worker_id(config))
         config.pluginmanager.register(episodes, options.EPISODES)
         return episodes
 
@@ -275,12 +281,28 @@ class EpisodeSession:
             state.initial_episode, clock=clock, locate=self._places.locate_caller
         )
         state.recorder.playback = state.playback
+        if self._activity is not None:
+            state.recorder.on_activity = self._build_activity_writer(
+                self._activity, self._redact_episode(state.initial_episode)
+            )
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
             for assertion in running.early_assertions:
                 state.recorder.record_assertion(assertion)
             running.early_assertions.clear()
         return state.recorder
+
+    def _build_activity_writer(
+        self, path: Path, initial: Episode
+    ) -> Callable[[int, Sequence[str]], None]:
+        """Return the function that writes what the agent of an episode does, for the progress."""
+
+        def write(turn: int, tools: Sequence[str]) -> None:
+            names = tuple(self._redactor.text(name) for name in tools)
+            with suppress(OSError):  # the run itself does not need it
+                append_activity(path, EpisodeActivity(key=initial.key, turn=turn, tools=names))
+
+        return write
 
     def mark_called(self, item: pytest.Item) -> None:
         """Count assertions from now on: the test function is called."""

@@ -77,6 +77,8 @@ class EpisodeRecorder:
     """Id of the conversation in the agent's system."""
     on_spent: Callable[[SuiteUsage], None] | None = None
     """Called with the episode's spending after each recorded event."""
+    on_activity: Callable[[int, Sequence[str]], None] | None = None
+    """Called with the number of the current turn and the tools called in it, when they change."""
     is_watched: bool = False
     """Whether the model calls of the test's code are watched."""
     playback: EpisodePlayback | None = None
@@ -178,8 +180,9 @@ class EpisodeRecorder:
             raise InputError(
                 f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
             )
-        turn = TurnRecorder(message, self._clock, self._close_turn)
+        turn = TurnRecorder(message, self._clock, self._close_turn, self.report_activity)
         self.recorded_turns.open(turn)
+        self.report_activity()
         return turn
 
     def _close_turn(self, turn: TurnRecorder, turns: list[Turn], stop: StopCause | None) -> None:
@@ -193,6 +196,14 @@ class EpisodeRecorder:
         if self.on_spent is not None:
             sides = sum_spending((), self._usage.judge, self._usage.simulated_user)
             self.on_spent(self.recorded_turns.measure_spending() + sides)
+
+    def report_activity(self, tools: Sequence[str] = (), *, run_turns: int = 0) -> None:
+        """Report the current turn and the tools called in it to `on_activity`.
+
+        `run_turns` is the number of turns of a run that is not recorded yet.
+        """
+        if self.on_activity is not None:
+            self.on_activity(self.recorded_turns.count_turns() + run_turns, tools)
 
     def tool_call(
         self,

@@ -49,6 +49,13 @@ class RecordedTurns:
         used, _ = self.traffic.measure_usage(self.parts, with_cost=True)
         return SuiteUsage(used.cost_usd, used.tokens)
 
+    def count_turns(self) -> int:
+        """Return the number of the agent's turns so far, with one that has begun."""
+        if self.traffic is not None:
+            return self.traffic.count_turns(self.parts)
+        answers = sum(isinstance(part, Turn) and part.role == "assistant" for part in self.parts)
+        return answers + (self.open_turn is not None)
+
     def open(self, turn: TurnRecorder) -> None:
         """Add the model calls since the last turn, and open the next one."""
         self._take_calls()

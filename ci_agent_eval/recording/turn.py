@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypedDict
 
@@ -40,10 +40,12 @@ class TurnRecorder:
         message: str,
         clock: Clock,
         keep: Callable[[TurnRecorder, list[Turn], StopCause | None], None],
+        report_tools: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._user = build_value("turn", Turn, role="user", content=clean_text(message))
         self._clock = clock
         self._keep = keep
+        self._report_tools = report_tools
         self._started: float | None = None
         self._tool_calls: list[ToolCall] = []
         self._reply: Turn | None = None
@@ -79,6 +81,7 @@ class TurnRecorder:
                 steered_by=None if steered_by is None else clean_text(steered_by),
             )
         )
+        self._report_tools([self._tool_calls[-1].name])
 
     def reply(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from ci_agent_eval.analysis.failure_causes import CauseKey, FailureCause, find_e
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_record
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
+from ci_agent_eval.storage.activity_file import EpisodeActivity, parse_activities
 from ci_agent_eval.storage.regular_file import open_regular
 
 _EpisodeKey = tuple[str, str, int, int]
@@ -26,6 +27,10 @@ class EpisodeInProgress:
     iterations: int
     elapsed_s: float
     """Seconds since its start was read."""
+    turn: int = 0
+    """Number of its current turn, 1-based; 0: unknown."""
+    tools: tuple[str, ...] = ()
+    """The tools that its agent called in this turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +66,23 @@ class JournalTail:
 
     report_dir: Path
     clock: Callable[[], float] = time.monotonic
+    activity_dir: Path | None = None
+    """Folder of the files that show what the episodes do; None: they do not show it."""
     _offsets: dict[Path, int] = field(default_factory=dict)
     _ended: dict[_EpisodeKey, EpisodeRecord] = field(default_factory=dict)
     _started: dict[_EpisodeKey, tuple[Episode, float]] = field(default_factory=dict)
+    _activities: dict[_EpisodeKey, EpisodeActivity] = field(default_factory=dict)
     _causes: dict[CauseKey, FirstFailure] = field(default_factory=dict)
     _selected: int | None = None
 
     def progress(self) -> RunProgress:
         """Read new lines and return the current progress."""
         for journal in sorted((self.report_dir / JOURNAL_DIR).glob("*.jsonl")):
-            self._read(journal)
+            for raw in self._read(journal):
+                self._count(raw)
+        for file in self.activity_dir.iterdir() if self.activity_dir else ():
+            for activity in parse_activities(self._read(file)):
+                self._activities[activity.key] = activity
         episodes, now = self._ended.values(), self.clock()
         failed = [episode for episode in episodes if episode.outcome == "failed"]
         return RunProgress(
@@ -82,23 +94,32 @@ class JournalTail:
             cost_usd=math.fsum(_sum_cost(episode) for episode in episodes),
             failed_scenarios=len({(one.scenario_id, one.agent) for one in failed}),
             running=tuple(
-                EpisodeInProgress(one.scenario_id, one.iteration, one.iterations, now - since)
-                for one, since in self._started.values()
+                self._build_running(one, now - since) for one, since in self._started.values()
             ),
             causes=tuple(self._causes.values()),
         )
 
-    def _read(self, journal: Path) -> None:
-        """Read the new complete lines of a journal."""
+    def _build_running(self, episode: Episode, elapsed_s: float) -> EpisodeInProgress:
+        activity = self._activities.get(episode.key)
+        return EpisodeInProgress(
+            episode.scenario_id,
+            episode.iteration,
+            episode.iterations,
+            elapsed_s,
+            turn=0 if activity is None else activity.turn,
+            tools=() if activity is None else activity.tools,
+        )
+
+    def _read(self, path: Path) -> Sequence[bytes]:
+        """Read the new complete lines of a file."""
         try:
-            with open_regular(journal) as file:
-                file.seek(self._offsets.get(journal, 0))
+            with open_regular(path) as file:
+                file.seek(self._offsets.get(path, 0))
                 new, newline, _ = file.read().rpartition(b"\n")
         except OSError:
-            return  # the loader reports it after the run
-        self._offsets[journal] = self._offsets.get(journal, 0) + len(new) + len(newline)
-        for raw in new.splitlines():
-            self._count(raw)
+            return ()  # the loader reports it after the run
+        self._offsets[path] = self._offsets.get(path, 0) + len(new) + len(newline)
+        return new.splitlines()
 
     def _count(self, raw: bytes) -> None:
         try:
@@ -111,6 +132,7 @@ class JournalTail:
                 self._started.setdefault(key, (line.episode, self.clock()))
             return
         self._started.pop(line.started_key or key, None)
+        self._activities.pop(line.started_key or key, None)
         self._ended[key] = record = build_episode_record(line.episode)
         if (cause := find_episode_cause(record)) is not None:
             self._causes.setdefault(cause.key, FirstFailure(record.scenario_id, cause))

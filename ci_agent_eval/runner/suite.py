@@ -111,6 +111,8 @@ class SuiteCommand:
     """File of recorded trajectories to play in place of the agents; None: they are asked."""
     color: bool = False
     """Whether pytest writes in colour, although its output is no terminal."""
+    shows_activity: bool = False
+    """Whether the progress has the turn and the tools of each running episode."""
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite in addition to the inherited ones."""
@@ -164,14 +166,13 @@ def run_suite(
 
     version = suite.interpreter.get_version("pytest")
     with (
-        _write_plans(command) as plans,
+        _provide_suite_files(command) as files,
         suite.start_pytest(
-            lambda plugin: build_suite_command(command, plugin, version, plans), grace_s
+            lambda plugin: build_suite_command(command, plugin, version, files.options), grace_s
         ) as child,
     ):
-        progress = _watch_child(
-            child, redactor, JournalTail(command.report_dir), remember, on_progress
-        )
+        tail = JournalTail(command.report_dir, activity_dir=files.activity_dir)
+        progress = _watch_child(child, redactor, tail, remember, on_progress)
     redact_xml(command.report_dir / JUNIT_NAME, redactor)
     run = replace(
         _build_result(child, progress),
@@ -182,19 +183,35 @@ def run_suite(
     return run
 
 
+@dataclass(frozen=True, slots=True)
+class SuiteFiles:
+    """Temporary files between this program and the suite's process."""
+
+    options: Sequence[str] = ()
+    """The plugin's options that name them."""
+    activity_dir: Path | None = None
+    """Folder for the activity of running episodes; None: the suite does not write it."""
+
+
 @contextmanager
-def _write_plans(command: SuiteCommand) -> Iterator[Sequence[str]]:
-    """Write the plans that are not the default to files for the run; yield their options."""
+def _provide_suite_files(command: SuiteCommand) -> Iterator[SuiteFiles]:
+    """Write the plans that are not the default to files, and remove all files at the end."""
     plans: Sequence[tuple[str, RunPlan | AdaptivePlan]] = (
         ("--episode-adaptive-plan", command.adaptive_plan),
         ("--episode-plan", command.plan),
     )
     with TemporaryDirectory(prefix="agent-eval-") as folder:
-        yield [
+        options = [
             f"{option}={_write_plan(Path(folder, option.strip('-')), plan)}"
             for option, plan in plans
             if plan != type(plan)()
         ]
+        if not command.shows_activity:
+            yield SuiteFiles(options)
+            return
+        activity = Path(folder, "activity")
+        activity.mkdir()
+        yield SuiteFiles([*options, f"--episode-activity={activity}"], activity)
 
 
 def _write_plan(file: Path, plan: RunPlan | AdaptivePlan) -> Path:
@@ -225,11 +242,11 @@ def list_scenarios(
     suite = _Suite.of(command, environ)
     with (
         TemporaryDirectory(prefix="agent-eval-") as folder,
-        _write_plans(replace(command, adaptive_plan=AdaptivePlan())) as plans,
+        _provide_suite_files(replace(command, adaptive_plan=AdaptivePlan())) as files,
     ):
         file = Path(folder) / "scenarios.json"
         with suite.start_pytest(
-            lambda plugin: _build_listing_command(command, plugin, file, plans), grace_s
+            lambda plugin: _build_listing_command(command, plugin, file, files.options), grace_s
         ) as run:
             lines = list(redactor.lines(filter(None, run.lines(PROGRESS_SECONDS))))
         status = run.process.returncode

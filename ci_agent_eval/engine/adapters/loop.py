@@ -131,7 +131,7 @@ async def _iterate_run(run: AgentRun[Any, Any], work: AgentTask, record: RunReco
             if (stop := work.traffic.find_stop_before_request()) is not None:
                 work.stop = stop
                 return
-            work.traffic.nested.mark_request()
+            record.begin_turn()
         elif Agent.is_call_tools_node(node):
             response = node.model_response
             record.output_tools |= _list_output_tools(request_node)

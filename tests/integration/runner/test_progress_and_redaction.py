@@ -57,6 +57,26 @@ def test_a_started_episode_runs_until_its_end_is_read(tmp_path):
     assert (ended.running, ended.finished, ended.causes) == ((), 1, ())
 
 
+def test_a_running_episode_has_its_last_readable_activity(tmp_path):
+    journal, activity = tmp_path / "episodes/gw1.jsonl", tmp_path / "activity"
+    journal.parent.mkdir()
+    activity.mkdir()
+    episode = {"scenario_id": "a", "nodeid": "t.py::a", "outcome": "error", "evidence": "none"}
+    journal.write_text(json.dumps({"event": "started", "episode": episode}) + "\n")
+    lines = [
+        {"key": ["a", "t.py::a", 1, 1], "turn": 1, "tools": ["get_order"]},
+        {"key": ["a", "t.py::a", 1, 1], "turn": 2, "tools": []},
+        {"key": ["other", "t.py::b", 1, 1], "turn": 7, "tools": []},
+    ]
+    (activity / "gw1").write_text("".join(f"{json.dumps(line)}\n" for line in lines[:1]))
+    tail = JournalTail(tmp_path, clock=lambda: 0.0, activity_dir=activity)
+    (shown,) = tail.progress().running
+    assert (shown.turn, shown.tools) == (1, ("get_order",))
+    (activity / "gw1").write_text("".join(f"{json.dumps(line)}\n" for line in lines) + '{"turn')
+    (shown,) = tail.progress().running
+    assert (shown.turn, shown.tools) == (2, ())
+
+
 @pytest.mark.parametrize("name", ["session.json", "episodes/main.jsonl"])
 def test_progress_waits_for_no_pipe_and_follows_no_link(tmp_path, name):
     line = '{"event":"ended","episode":{"scenario_id":"a","outcome":"failed"}}\n'

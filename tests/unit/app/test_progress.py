@@ -98,6 +98,21 @@ def test_a_running_episode_has_its_iteration_and_seconds():
     assert "1/1" not in format_running(running())
 
 
+def test_a_running_episode_has_its_turn_and_tools():
+    episode = running(iteration=4, iterations=10, turn=3, tools=("ask_manager", "get_order"))
+    assert " ".join(format_running(episode).split()) == "s1 4/10 turn 3 ask_manager, get_order 12 s"
+    assert "turn" not in format_running(running())
+
+
+def test_a_running_episode_with_long_names_fits_80_columns():
+    name = "refunds[over-the-limit-of-a-manager-and-later-than-thirty-days-on-monday]"
+    long = running(scenario_id=name, iterations=10, turn=12, tools=("tool_" * 9,))
+    line = format_running(long)
+    assert len(line) == 79
+    assert line.startswith("  refunds[over-…")
+    assert "-monday] 1/10   turn 12   tool_tool_tool_tool_too…" in line
+
+
 def test_on_a_terminal_the_lines_stay_below_what_the_suite_prints():
     screen, clock = Screen(), Clock()
     line = ProgressLine(screen, screen, live=True, clock=clock)
@@ -169,7 +184,8 @@ def test_the_line_of_a_cause_names_scenario_cause_and_place():
 def test_foreign_text_cannot_control_the_terminal_or_the_runner():
     hostile = "x\x1b[2J\n::set-output name=a::b"
     line = format_first_failure(failure(name=hostile, file=hostile))
-    shown = line + format_running(running(scenario_id="::error::" + hostile))
+    foreign = running(scenario_id="::error::" + hostile, turn=1, tools=(hostile, "::error::x"))
+    shown = line + format_running(foreign)
     assert not set("\x1b\n") & set(shown)
     assert "\n::" not in shown
     assert not format_running(running(scenario_id="::error::x")).strip().startswith("::")

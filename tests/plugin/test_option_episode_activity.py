@@ -1,0 +1,135 @@
+"""--episode-activity: the turn and the tools of each running episode, however it is recorded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.model_server import ModelServer
+from tests.model_server.script import Step, call
+
+SCRIPT = [
+    Step(tool_calls=[call("find", id="c1"), call("count", id="c2")]),
+    Step(text="There are two."),
+]
+
+HEAD = """
+import json
+import httpx
+import pytest
+from pydantic_ai import Agent as Loop
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from ci_agent_eval.engine import Agent, Provider
+
+URL = {url!r}
+
+
+async def call_model(prompt):
+    messages = [{{"role": "user", "content": prompt}}]
+    async with httpx.AsyncClient(base_url=URL) as client:
+        while True:
+            body = {{"model": "gpt-5-mini", "messages": messages}}
+            answer = (await client.post("/chat/completions", json=body)).json()
+            messages.append(answer["choices"][0]["message"])
+            calls = messages[-1].get("tool_calls") or ()
+            for made in calls:
+                result = {{"role": "tool", "tool_call_id": made["id"], "content": "2"}}
+                messages.append(result)
+            if not calls:
+                return messages[-1]["content"]
+
+
+loop = Loop(
+    OpenAIChatModel("gpt-5-mini", provider=OpenAIProvider(base_url=URL, api_key="k")),
+)
+
+
+@loop.tool_plain
+def find() -> str:
+    return "2"
+
+
+@loop.tool_plain
+def count() -> str:
+    return "2"
+
+
+@pytest.mark.episode("refunds", evidence="none")
+"""
+
+BY_HAND = """
+def test_refunds(episode):
+    with episode.turn("How many?") as turn:
+        turn.tool_call("find")
+        turn.tool_call("count")
+        turn.reply("Two.")
+    with episode.turn("Thanks"):
+        pass
+"""
+PLAIN_CODE = """
+async def test_refunds(episode):
+    await call_model("How many?")
+"""
+IN_A_TURN = """
+async def test_refunds(episode):
+    with episode.turn("How many?") as turn:
+        turn.reply(await call_model("How many?"))
+"""
+OWN_AGENT = """
+async def test_refunds(aitest_run):
+    await aitest_run(call_model, "How many?")
+    await aitest_run(call_model, "How many?")
+"""
+PYDANTIC_AI = """
+async def test_refunds(aitest_run):
+    await aitest_run(loop, "How many?")
+"""
+
+RUN = [(1, []), (1, ["find", "count"]), (2, []), (2, [])]
+CASES = {
+    "by hand": (BY_HAND, [(1, []), (1, ["find"]), (1, ["count"]), (2, [])]),
+    "plain code": (PLAIN_CODE, RUN),
+    "in a turn": (IN_A_TURN, [(1, []), (1, []), (1, ["find", "count"]), (1, []), (1, [])]),
+    "own agent": (OWN_AGENT, [*RUN, *((turn + 2, tools) for turn, tools in RUN)]),
+    "PydanticAI": (PYDANTIC_AI, RUN),
+}
+
+
+@pytest.fixture
+def read_activity(pytester, suite, monkeypatch):
+    """Run a test, and return the turns and tools that it wrote."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+    def run(source, *arguments):
+        pytester.mkdir("activity")
+        with ModelServer(SCRIPT) as server:
+            pytester.makepyfile(HEAD.format(url=server.base_url) + source)
+            options = ("--episode-report-dir=out", "--episode-activity=activity", *arguments)
+            result = suite.run_in_process(*options)
+        assert result.ret == 0
+        (file,) = (pytester.path / "activity").iterdir()
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    return run
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_turn_and_its_tools_are_written_when_they_change(read_activity, case):
+    source, expected = CASES[case]
+    lines = read_activity(source)
+    assert [(line["turn"], line.get("tools", [])) for line in lines] == expected
+    assert {tuple(line["key"]) for line in lines} == {
+        ("refunds", next(iter(lines))["key"][1], 1, 1),
+    }
+
+
+def test_a_secret_in_the_name_of_a_tool_is_redacted(read_activity, monkeypatch):
+    monkeypatch.setenv("SHOP_API_KEY", "Zx9-plain-secret")
+    source = BY_HAND.replace('"find"', '"find-Zx9-plain-secret"')
+    assert "Zx9-plain" not in json.dumps(read_activity(source))
+
+
+def test_the_option_is_in_no_help(pytester):
+    assert "--episode-activity" not in pytester.runpytest_inprocess("--help").stdout.str()
