@@ -26,9 +26,11 @@ OPERATIONS = (
     ("get", "/user"),
     ("get", REPO),
     ("get", f"{REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}"),
+    ("get", f"{REPO}/actions/permissions/workflow"),
     ("get", f"{REPO}/actions/runs/{{run_id}}"),
     ("get", f"{REPO}/actions/runs/{{run_id}}/artifacts"),
     ("get", f"{REPO}/actions/workflows/{{workflow_id}}/runs"),
+    ("get", f"{REPO}/branches/{{branch}}"),
     ("post", f"{REPO}/check-runs"),
     ("get", f"{REPO}/check-runs/{{check_run_id}}"),
     ("patch", f"{REPO}/check-runs/{{check_run_id}}"),
@@ -42,6 +44,7 @@ OPERATIONS = (
     ("post", f"{REPO}/issues/{{issue_number}}/comments"),
     ("get", f"{REPO}/pulls"),
     ("get", f"{REPO}/pulls/{{pull_number}}"),
+    ("get", f"{REPO}/rules/branches/{{branch}}"),
 )
 """What is kept, as (method, path template)."""
 

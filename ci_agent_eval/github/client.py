@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from urllib.parse import quote
 
 import github
 import requests
@@ -36,6 +37,7 @@ from ci_agent_eval.github.api_errors import (
     AmbiguousWriteError,
     GoneError,
     NotAllowedError,
+    NotFoundError,
     Purpose,
     UnfinishedAnswerError,
     build_error,
@@ -43,6 +45,7 @@ from ci_agent_eval.github.api_errors import (
     build_unreadable_error,
     make_printable_line,
 )
+from ci_agent_eval.github.branch_rules import list_required_checks
 from ci_agent_eval.github.concurrent_requests import PerThread
 from ci_agent_eval.github.download import DownloadTerms, download_to_file, is_allowed_address
 from ci_agent_eval.github.retries import (
@@ -281,6 +284,29 @@ class GitHubApi:
             return _parse_check_run(found)
 
     @_retry_unfinished
+    def required_checks(self, branch: str) -> Sequence[str]:
+        """Return the names of the checks that a branch's protection and rulesets require."""
+        name = quote(branch, safe="")
+        with self._translate_errors(f"read which checks {branch} requires", "contents"):
+            found = self._read(f"/branches/{name}")
+            # A branch seldom has two rules of a kind, so the first page is enough.
+            rules = self._read(f"/rules/branches/{name}", per_page=100)
+            return list_required_checks(found, rules)
+
+    @_retry_unfinished
+    def default_permissions(self) -> str | None:
+        """Return the rights of a job that states none, `read` or `write`.
+
+        None if the token may not read them: it needs those of an administrator.
+        """
+        try:
+            with self._translate_errors("read the default permissions", "administration"):
+                found = self._read("/actions/permissions/workflow")
+                return str(found["default_workflow_permissions"])
+        except (NotAllowedError, NotFoundError):
+            return None
+
+    @_retry_unfinished
     def workflow_run(self, run_id: int) -> WorkflowRun:
         """Return a workflow run."""
         with self._translate_errors(f"read workflow run {run_id}", "actions"):
@@ -355,6 +381,10 @@ class GitHubApi:
     def wait(self, seconds: float, why: str) -> None:
         """Wait before reading the result of a write; raises OutOfPatienceError at the limit."""
         self._patience.wait(seconds, why)
+
+    def _read(self, path: str, **parameters: object) -> Any:
+        """Return the body of an answer; `path` is below the repository's."""
+        return self._requester.requestJsonAndCheck("GET", self._path + path, parameters or None)[1]
 
     @property
     def _session(self) -> github.Github:

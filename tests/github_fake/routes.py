@@ -365,6 +365,25 @@ def stored(world: World, path: str, query: str) -> Reply:
     return Reply(403, b"<Error><Code>AuthenticationFailed</Code></Error>")
 
 
+def _show_branch(world: World, call: Call) -> Reply:
+    repo = _repository(world, call)
+    if call.parameters["branch"] != repo.default_branch:
+        raise RefusedError(404, "Branch not found")
+    return Reply(200, views.branch(repo, call.base))
+
+
+def _list_branch_rules(world: World, call: Call) -> Reply:
+    page, headers = _page(call, views.branch_rules(_repository(world, call)))
+    return Reply(200, page, headers)
+
+
+def _show_workflow_permissions(world: World, call: Call) -> Reply:
+    repo = _repository(world, call)
+    if call.token is None or not call.token.is_admin:
+        raise RefusedError(403, NOT_ACCESSIBLE)
+    return Reply(200, views.workflow_permissions(repo))
+
+
 def _list_artifacts(world: World, call: Call) -> Reply:
     repo, run_id = _actions(world, call), int(call.parameters["run_id"])
     found = [one for one in repo.artifacts if one.run_id == run_id]
@@ -382,9 +401,11 @@ HANDLERS: dict[str, Handler] = {
     "GET /user": _user,
     f"GET {_REPO}": _show_repository,
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": _locate_artifact,
+    f"GET {_REPO}/actions/permissions/workflow": _show_workflow_permissions,
     f"GET {_REPO}/actions/runs/{{run_id}}": _show_workflow_run,
     f"GET {_REPO}/actions/runs/{{run_id}}/artifacts": _list_artifacts,
     f"GET {_REPO}/actions/workflows/{{workflow_id}}/runs": _list_workflow_runs,
+    f"GET {_REPO}/branches/{{branch}}": _show_branch,
     f"POST {_REPO}/check-runs": _create_check_run,
     f"GET {_REPO}/check-runs/{{check_run_id}}": _show_check_run,
     f"PATCH {_REPO}/check-runs/{{check_run_id}}": _update_check_run,
@@ -398,5 +419,6 @@ HANDLERS: dict[str, Handler] = {
     f"POST {_REPO}/issues/{{issue_number}}/comments": _create_comment,
     f"GET {_REPO}/pulls": _list_pulls,
     f"GET {_REPO}/pulls/{{pull_number}}": _show_pull,
+    f"GET {_REPO}/rules/branches/{{branch}}": _list_branch_rules,
 }
 """One function for each operation of the cut; a test holds the two together."""

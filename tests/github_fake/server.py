@@ -216,6 +216,7 @@ class FakeGitHub:
         can_write: bool = True,
         user_endpoint: bool | None = None,
         can_read_actions: bool = True,
+        is_admin: bool = False,
     ) -> str:
         """Accept ``token``; a ``[bot]`` login is an app's installation token, refused GET /user.
 
@@ -229,6 +230,7 @@ class FakeGitHub:
             can_write=can_write,
             user_endpoint=user_endpoint,
             can_read_actions=can_read_actions,
+            is_admin=is_admin,
         )
         return token
 

@@ -29,6 +29,9 @@ class Token:
     can_read_actions: bool = True
     """Whether it has ``actions: read``."""
 
+    is_admin: bool = False
+    """Whether it may read the repository's settings."""
+
 
 @dataclass(slots=True)
 class Comment:
@@ -129,6 +132,13 @@ class Repository:
     check_runs: dict[int, CheckRun] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
     workflow_runs: dict[int, WorkflowRun] = field(default_factory=dict)
+    protected_checks: tuple[str, ...] = ()
+    """The checks that the protection of the default branch requires."""
+
+    ruleset_checks: tuple[str, ...] = ()
+    """The checks that a ruleset requires."""
+
+    default_permissions: str = "read"
 
 
 class World:

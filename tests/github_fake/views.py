@@ -70,6 +70,51 @@ def repository(repo: Repository, base: str, schema: str = "full-repository") -> 
     )
 
 
+def branch(repo: Repository, base: str) -> Json:
+    """Return the default branch, with what its protection requires."""
+    page = f"{_site(base)}/{repo.full_name}/tree/{repo.default_branch}"
+    url = f"{base}/repos/{repo.full_name}/branches/{repo.default_branch}"
+    checks = {
+        "contexts": list(repo.protected_checks),
+        "checks": [{"context": name, "app_id": None} for name in repo.protected_checks],
+    }
+    protection = {"enabled": True, "required_status_checks": checks}
+    return filled(
+        "branch-with-protection",
+        {
+            "name": repo.default_branch,
+            "commit": {"author": user("octocat", base), "committer": user("octocat", base)},
+            "protected": bool(repo.protected_checks),
+            "protection": protection if repo.protected_checks else {"enabled": False},
+            "protection_url": f"{url}/protection",
+            "_links": {"html": page, "self": url},
+        },
+    )
+
+
+def branch_rules(repo: Repository) -> list[Json]:
+    """Return the rules of the rulesets of the default branch."""
+    checks = [{"context": name} for name in repo.ruleset_checks]
+    parameters = {
+        "strict_required_status_checks_policy": False,
+        "required_status_checks": checks,
+    }
+    source = {"ruleset_source_type": "Repository", "ruleset_source": repo.full_name}
+    found: list[Json] = [{"type": "deletion", **source, "ruleset_id": 1}]
+    if checks:
+        rule = {"type": "required_status_checks", "parameters": parameters}
+        found.append({**rule, **source, "ruleset_id": 1})
+    return found
+
+
+def workflow_permissions(repo: Repository) -> Json:
+    """Return the rights of jobs that state none."""
+    return {
+        "default_workflow_permissions": repo.default_permissions,
+        "can_approve_pull_request_reviews": False,
+    }
+
+
 def comment(repo: Repository, one: Comment, base: str) -> Json:
     """Return an issue comment."""
     kind = "pull" if one.issue in repo.pulls else "issues"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.github_fake import FakeGitHub
+
 WORKFLOW = ".github/workflows/agent-eval.yml"
 PUBLISH = ".github/workflows/agent-eval-publish.yml"
 
@@ -140,3 +142,83 @@ def test_permissions_that_are_not_stated_are_noted(agent_eval, repository):
 
     assert done.returncode == 0
     assert "states no permissions, so they are the repository's default; it needs" in done.stdout
+
+
+@pytest.fixture
+def github():
+    with FakeGitHub() as fake:
+        fake.token("ghp_reader", "octocat")
+        fake.token("ghp_admin", "octocat", is_admin=True)
+        yield fake
+        assert fake.violations == []
+
+
+@pytest.fixture
+def ask(agent_eval, repository, github):
+    """Run `agent-eval doctor` with a token, for a repository with these settings."""
+
+    def run(*, token="ghp_reader", name="octo/shop", **settings):
+        if name is not None:
+            github.add_repo(name, **settings)
+        origin = ("remote", "add", "origin", "git@github.com:octo/shop.git")
+        subprocess.run(["git", "-C", str(repository), *origin], check=True)
+        return agent_eval("doctor", GITHUB_TOKEN=token, GITHUB_API_URL=github.url)
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["protected_checks", "ruleset_checks"])
+def test_a_required_check_is_found_in_protection_and_rulesets(ask, kind):
+    done = ask(**{kind: ("lint", "agent-eval")})
+    assert done.returncode == 0, done.stdout
+    assert "ok       octo/shop requires 'agent-eval' for 'main'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("checks", "words"),
+    [((), "(required now: nothing)"), (("Agent episodes",), "(required now: 'Agent episodes')")],
+)
+def test_a_check_that_is_not_required_is_a_problem(ask, checks, words):
+    done = ask(protected_checks=checks)
+    assert done.returncode == 1
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("problem"))
+    assert line.startswith("problem  octo/shop does not require 'agent-eval' for 'main'")
+    assert line.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("token", "default", "kind"),
+    [
+        ("ghp_admin", "read", "problem"),
+        ("ghp_admin", "write", None),
+        ("ghp_reader", "read", "note"),
+    ],
+)
+def test_default_permissions_of_a_job_without_own_ones(ask, repository, token, default, kind):
+    path = repository / WORKFLOW
+    head, _, rest = path.read_text().partition("    permissions:\n")
+    steps = rest[rest.index("    steps:") :]
+    path.write_text(head.replace("permissions: {}\n", "") + steps)
+    done = ask(token=token, protected_checks=("agent-eval",), default_permissions=default)
+    lines = [line for line in done.stdout.splitlines() if "states no permissions" in line]
+    assert {line.split()[0] for line in lines} == {kind} - {None}
+    assert done.returncode == (kind == "problem")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [({"name": None}, "Not Found"), ({"token": "ghp_unknown"}, "Bad credentials")],
+)
+def test_a_repository_that_the_token_may_not_read_is_no_problem(ask, settings, reason):
+    done = ask(**settings)
+    assert done.returncode == 0, done.stdout
+    assert "note     GitHub does not say which checks it requires" in done.stdout
+    assert reason in done.stdout
+    assert "the check to require for 'main' is 'agent-eval'" in done.stdout
+
+
+def test_the_token_is_sent_for_no_repository_elsewhere(agent_eval, repository, github):
+    origin = ("remote", "add", "origin", "https://gitlab.com/octo/shop.git")
+    subprocess.run(["git", "-C", str(repository), *origin], check=True)
+    done = agent_eval("doctor", GITHUB_TOKEN="ghp_reader", GITHUB_API_URL=github.url)
+    assert (done.returncode, github.requests) == (0, [])

@@ -189,12 +189,16 @@ def doctor() -> int:
     """Find problems of the set-up of this repository.
 
     Checks the settings, and in each workflow that runs the suite: triggers, permissions, paths,
-    the baseline's runs, the configuration, and the workflow that publishes for forks.
+    the baseline's runs, the configuration, and the workflow that publishes for forks. With a token
+    in GITHUB_TOKEN it asks GitHub which checks the default branch requires.
     """
     from ci_agent_eval.app.setup.doctor import count_problems, diagnose, format_diagnoses
+    from ci_agent_eval.app.setup.github_settings import read_github_settings
     from ci_agent_eval.app.setup.repository import ProjectRepository
 
-    found = diagnose(ProjectRepository.find(Path.cwd()), os.environ)
+    repository = ProjectRepository.find(Path.cwd())
+    github = read_github_settings(repository, os.environ)
+    found = diagnose(repository, os.environ, github)
     for line in format_diagnoses(found):
         click.echo(line)
     return 1 if count_problems(found) else 0

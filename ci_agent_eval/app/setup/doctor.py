@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+from ci_agent_eval.app.setup.github_settings import GitHubSettings
 from ci_agent_eval.app.setup.repository import ProjectRepository
 from ci_agent_eval.app.setup.workflow_file import (
     EvalJob,
@@ -45,10 +46,19 @@ class _Context:
     repository: ProjectRepository
     settings: Settings
     workflows: tuple[WorkflowFile, ...]
+    github: GitHubSettings | None
+    """None: GitHub is not asked."""
 
 
-def diagnose(repository: ProjectRepository, environ: Mapping[str, str]) -> list[Diagnosis]:
-    """Check the settings, the workflows and the suite of a repository, without the network."""
+def diagnose(
+    repository: ProjectRepository,
+    environ: Mapping[str, str],
+    github: GitHubSettings | None = None,
+) -> list[Diagnosis]:
+    """Check the settings, the workflows and the suite of a repository.
+
+    `github` are its settings there; without them only its files are checked.
+    """
     found: list[Diagnosis] = [*_check_installation()]
     try:
         settings = load_settings(root=repository.folder, environ=environ, flags={})
@@ -57,14 +67,14 @@ def diagnose(repository: ProjectRepository, environ: Mapping[str, str]) -> list[
     found.append(Diagnosis("ok", "the settings are valid"))
     workflows, problems = _read_workflows(repository)
     found += problems
-    context = _Context(repository, settings, workflows)
+    context = _Context(repository, settings, workflows, github)
     if not any(workflow.jobs for workflow in workflows):
         text = "no workflow runs the suite; write one with `agent-eval init`"
         return [*found, Diagnosis("problem", text, ".github/workflows")]
     for workflow in workflows:
         if workflow.jobs:
             found += _check_workflow(workflow, context)
-    return [*found, *_describe_required_check(context)]
+    return [*found, *_check_required_checks(context)]
 
 
 def _check_installation() -> Iterator[Diagnosis]:
@@ -192,7 +202,7 @@ def _check_step(
     workflow: WorkflowFile, job: EvalJob, step: EvalStep, context: _Context
 ) -> Iterator[Diagnosis]:
     where = f"{workflow.path}:{step.line}"
-    yield from _check_permissions(workflow, job, step, context.settings, where)
+    yield from _check_permissions(workflow, job, step, context, where)
     if step.mode == "run":
         yield from _check_paths(step.inputs.get("paths", ""), context.repository, where)
         if not job.artifacts:
@@ -209,20 +219,32 @@ def _check_step(
 
 
 def _check_permissions(
-    workflow: WorkflowFile, job: EvalJob, step: EvalStep, settings: Settings, where: str
+    workflow: WorkflowFile, job: EvalJob, step: EvalStep, context: _Context, where: str
 ) -> Iterator[Diagnosis]:
-    needed = _list_permissions(workflow, step, settings)
+    needed = _list_permissions(workflow, step, context.settings)
     if job.permissions is None:
-        if needed:
-            rights = ", ".join(f"{scope}: {right}" for scope, right in needed.items())
-            text = f"job {job.name!r} states no permissions, so they are the repository's default"
-            yield Diagnosis("note", f"{text}; it needs {rights}", where)
+        yield from _check_default_permissions(job, needed, context.github, where)
         return
     for scope, right in needed.items():
         given = job.permissions.get(scope, job.permissions.get("*", "none"))
         if given not in {right, "write"}:
             text = f"job {job.name!r} lacks the permission `{scope}: {right}`; add it"
             yield Diagnosis("problem", text, where)
+
+
+def _check_default_permissions(
+    job: EvalJob, needed: Mapping[str, str], github: GitHubSettings | None, where: str
+) -> Iterator[Diagnosis]:
+    """Check a job that states no permissions; the restricted default reads contents only."""
+    default = None if github is None else github.default_permissions
+    if not needed or default == "write" or (default == "read" and needed.keys() <= {"contents"}):
+        return
+    rights = ", ".join(f"{scope}: {right}" for scope, right in needed.items())
+    text = f"job {job.name!r} states no permissions, so they are the repository's default"
+    if default is None:
+        yield Diagnosis("note", f"{text}; it needs {rights}", where)
+    else:
+        yield Diagnosis("problem", f"{text}, `{default}`; it needs {rights}; add them", where)
 
 
 def _list_permissions(workflow: WorkflowFile, step: EvalStep, settings: Settings) -> dict[str, str]:
@@ -259,17 +281,30 @@ def _has_tests(folder: Path) -> bool:
     )
 
 
-def _describe_required_check(context: _Context) -> Iterator[Diagnosis]:
-    """Name the check to require: the check run, where a job may create it."""
+def _check_required_checks(context: _Context) -> Iterator[Diagnosis]:
+    """Check that the default branch requires each check run that a job may create."""
     names = {
         step.inputs.get("check-name") or context.settings.check_name
         for workflow in context.workflows
         for step in _list_steps(workflow)
         if "checks" in _list_permissions(workflow, step, context.settings)
     }
+    branch, github = context.repository.default_branch, context.github
+    if github is not None and github.error is not None:
+        yield Diagnosis("note", f"GitHub does not say which checks it requires: {github.error}")
     for name in sorted(names):
-        text = f"the check to require for {context.repository.default_branch!r} is {name!r}"
-        yield Diagnosis("note", text)
+        if github is None or github.required_checks is None:
+            yield Diagnosis("note", f"the check to require for {branch!r} is {name!r}")
+        elif name in github.required_checks:
+            yield Diagnosis("ok", f"{github.repository} requires {name!r} for {branch!r}")
+        else:
+            required = ", ".join(map(repr, github.required_checks)) or "nothing"
+            yield Diagnosis(
+                "problem",
+                f"{github.repository} does not require {name!r} for {branch!r}, so that it gates "
+                "no merge; require it in the branch's protection rules or in a ruleset "
+                f"(required now: {required})",
+            )
 
 
 def count_problems(found: Iterable[Diagnosis]) -> int:

@@ -74,6 +74,16 @@ class ProjectRepository:
                 return found[1]
         return "main"
 
+    def find_github_name(self, host: str) -> str | None:
+        """Return `owner/name` of the remote `origin`; None if it is on another host."""
+        config = _read_text(self.root / ".git/config")
+        remote = re.search(r'\[remote "origin"\](?:\s*(?!\[).*\n)*?\s*url\s*=\s*(\S+)', config)
+        address = (
+            rf"(?:https://|ssh://git@|git@){re.escape(host)}[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?"
+        )
+        found = remote and re.fullmatch(address, remote[1])
+        return found[1] if found else None
+
     @cached_property
     def _pyproject(self) -> Mapping[str, Any]:
         try:
