@@ -34,7 +34,7 @@ WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)
 
 .PHONY: help
 help: ## Say what each target does
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 .PHONY: demo
 demo: $(STAMP) ## Run the main job on examples/refund_desk and leave agent-eval-report/
@@ -60,6 +60,9 @@ compat-newest: $(call compat,newest)
 compat-oldest compat-newest:
 	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-$@/bin/python -m pytest -c tests/compat/pytest.ini \
 		-p xdist -n auto $(ARGS) tests/compat
+
+.PHONY: environments
+environments: $(LINT_STAMP) $(LOCK_STAMP) $(call compat,oldest) $(call compat,newest) $(STEERING_NODE)/node_modules/.package-lock.json $(foreach name,$(SELECTED),$(call framework,$(name))) ## Install all that CI's steps need (NAME="agno strands" narrows the frameworks)
 
 .PHONY: frameworks
 frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name))) ## Run real frameworks and SDKs (NAME="agno strands" narrows, UPDATE_GOLDEN=1 writes the table)

@@ -8,7 +8,9 @@ process that asked for it, so `Popen` waits for it and signals it as for any oth
 server, for the children that it starts.
 
 A new interpreter starts where that matters (see `_describe_child`), and everywhere with
-COLD_CHILDREN=1, in the environment of the tests or of one child. `multiprocessing`'s fork server
+COLD_CHILDREN=1, in the environment of the tests or of one child. With COLD_CHILDREN=first it
+starts for the first child of each command in each test function: an import that a command forgets
+is found there, and the other children are forked. `multiprocessing`'s fork server
 does not fit: its children belong to the server, and have no command line, folder or environment.
 """
 
@@ -35,6 +37,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+
+COLD_CHILDREN = "COLD_CHILDREN"
 
 MODULES = ("pytest", "ci_agent_eval")
 """What `python -m` may name."""
@@ -141,7 +145,7 @@ def _stop_server(process: subprocess.Popen[bytes], connection: socket.socket) ->
 def use_fork_server() -> None:
     """Let `subprocess.Popen` fork the children that need no new interpreter."""
     measured = any(name.startswith("COV") for name in os.environ)
-    if sys.platform == "linux" and not measured and "COLD_CHILDREN" not in os.environ:
+    if sys.platform == "linux" and not measured and os.environ.get(COLD_CHILDREN) != "1":
         subprocess.Popen._execute_child = _execute_child
 
 
@@ -216,7 +220,7 @@ def _describe_child(
     if (
         any(rare)
         or not (plain and users and text and server.is_ours)
-        or "COLD_CHILDREN" in environ
+        or _starts_cold(words, environ)
         or _select_read_at_start(environ) != server.read_at_start
         or not Path(cwd).is_dir()
         or any(map(os.isatty, streams))
@@ -233,6 +237,23 @@ def _describe_child(
         [number for number, handler in handlers.items() if handler == signal.SIG_IGN],
         list(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
     )
+
+
+_started: set[tuple[str, ...]] = set()
+"""The test functions with the commands that they have started."""
+
+
+def _starts_cold(words: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Say whether a child starts a new interpreter because of COLD_CHILDREN."""
+    mode = environ.get(COLD_CHILDREN)
+    if mode != "first":
+        return mode is not None
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0].partition("[")[0]
+    _, name, *arguments = _find_command(words)
+    command = (test, name, *(arguments[:1] if name == "ci_agent_eval" else ()))
+    is_first = command not in _started
+    _started.add(command)
+    return is_first
 
 
 def _select_read_at_start(environ: Mapping[str, str]) -> dict[str, str]:

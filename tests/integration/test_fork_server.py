@@ -114,7 +114,7 @@ def is_forked(folder: Path, *arguments: str, **environ: str) -> bool:
     return run_python("-m", "pytest", *arguments, cwd=folder, **environ).returncode == 0
 
 
-forking = pytest.mark.skipif("COLD_CHILDREN" in os.environ, reason="nothing is forked")
+forking = pytest.mark.skipif("COLD_CHILDREN" in os.environ, reason="not all children are forked")
 
 
 @forking
@@ -141,6 +141,25 @@ def test_what_a_new_interpreter_would_see_starts_one(tmp_path):
         *({"PYTHONPATH": str(folder)} for folder in (shadowing, hooked, installed)),
     ):
         assert not is_forked(tmp_path, **environ), environ
+
+
+@pytest.fixture(scope="module")
+def cold_cases():
+    """Whether each case started a new interpreter."""
+    return []
+
+
+@forking
+def test_the_first_child_of_a_command_in_a_test_function_may_start_cold(tmp_path):
+    first = {"COLD_CHILDREN": "first"}
+    assert [is_forked(tmp_path, **first) for _ in range(3)] == [False, True, True]
+
+
+@forking
+@pytest.mark.parametrize("number", range(2))
+def test_it_starts_cold_once_for_all_cases_of_a_test_function(tmp_path, number, cold_cases):
+    cold_cases.append(not is_forked(tmp_path, COLD_CHILDREN="first"))
+    assert cold_cases.count(True) == 1
 
 
 @pytest.mark.parametrize("command", cli.list_commands(Context(cli)))
