@@ -98,7 +98,7 @@ class MessageCall(ModelCall):
 
 
 class EpisodeModel(WrapperModel):
-    """A model whose requests are model calls of the running episode, from their messages."""
+    """Records the requests to a model as model calls of the active episode."""
 
     async def request(
         self,

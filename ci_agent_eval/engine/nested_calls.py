@@ -35,7 +35,7 @@ class ToolRun:
 
 @dataclass(eq=False)
 class NestedCalls:
-    """The model calls of an agent whose requests the engine measures, in tools and outside.
+    """The model calls besides the agent's own requests: those in its tools and elsewhere.
 
     Outside of tools are those of functions that write instructions or validate the output.
     """

@@ -59,7 +59,7 @@ def group_errors(report: Report) -> tuple[CauseGroup, ...]:
 
 
 class _FailureRoles:
-    """Finds what the failed iterations of a scenario do to the verdict."""
+    """Determines the effect of a scenario's failed iterations on the verdict."""
 
     def __init__(self, report: Report) -> None:
         self._gating = _collect_keys(report.verdict.reasons)

@@ -124,7 +124,7 @@ def _write_files(publication: Publication, around: PublishEnvironment) -> tuple[
 
 
 def _add_details(publication: Publication, page: DetailsPage | None) -> Publication:
-    """Let the comment link to a page of details; one that links to conversations stays as it is."""
+    """Add the link to a page of details, unless the comment already links to conversations."""
     if page is None or publication.render_with_details is None:
         return publication
     return replace(

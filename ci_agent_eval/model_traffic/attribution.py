@@ -132,7 +132,7 @@ def is_suspended() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a context knows about attribution, to hand it on to another thread."""
+    """The attribution state of a context, for use in another thread."""
 
     recorder: TrafficRecorder | None
     is_suspended: bool

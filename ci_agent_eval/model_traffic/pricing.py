@@ -116,7 +116,7 @@ def _count(name: FormatName, usage: Mapping[str, object], provider: Provider) ->
 
 
 def _list_readers(name: FormatName, provider: Provider) -> Iterator[tuple[Provider, str]]:
-    """Yield providers and flavors: the call's provider first, whose usage may have more."""
+    """Yield providers and flavors: first the call's own, which may read more of the usage."""
     vendor = _VENDORS[name]
     known = {extractor.api_flavor for extractor in provider.extractors or ()}
     if vendor.flavor in known:

@@ -46,7 +46,7 @@ ComputeCost = Callable[[ModelCall], float | None]
 
 @dataclass(frozen=True, slots=True)
 class TrafficTurn:
-    """A turn, with the number of the model call whose request or answer it is."""
+    """A turn with the number of its model call."""
 
     call_number: int
     turn: Turn
@@ -77,7 +77,7 @@ def build_trajectory(
 
 @dataclass(eq=False)
 class TrajectoryReader:
-    """Builds the turns of successive runs, whose agents may go on; reads each call once."""
+    """Builds the turns of successive runs, in which agents may continue; reads each call once."""
 
     _conversations: ConversationReader = field(default_factory=ConversationReader)
     _answers: dict[int, _Draft] = field(default_factory=dict)

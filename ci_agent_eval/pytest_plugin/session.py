@@ -295,7 +295,7 @@ class EpisodeSession:
     def _build_activity_writer(
         self, path: Path, initial: Episode
     ) -> Callable[[int, Sequence[str]], None]:
-        """Return the function that writes what the agent of an episode does, for the progress."""
+        """Return the function that writes an episode's turn and tools for the progress."""
 
         def write(turn: int, tools: Sequence[str]) -> None:
             names = tuple(self._redactor.text(name) for name in tools)

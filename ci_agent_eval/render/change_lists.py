@@ -73,7 +73,7 @@ def _join_items(items: Sequence[Phrase], separator: str) -> Phrase:
 
 
 def _list_unknown(report: Report) -> Iterator[Phrase]:
-    """Yield what the results do not tell."""
+    """Yield the facts that the results leave unknown."""
     for finding in report.summary.findings:
         if isinstance(finding.message, MissingShards):
             indexes = ", ".join(map(format_count, finding.message.indexes[:MOST_NAMES]))

@@ -141,7 +141,7 @@ def _rename_tools(pool: IterationPool, names: Mapping[str, str]) -> IterationPoo
 
 
 def _remove_tools(scenario: SequenceCounts, changes: Sequence[ToolChange]) -> SequenceCounts:
-    """Leave out the tools whose share moved in this scenario as it did in the suite."""
+    """Leave out the tools whose share changed in this scenario as in the whole suite."""
     explained = set()
     for change in changes:
         old, new = (_compute_share(side, change.tool) for side in (scenario.base, scenario.after))

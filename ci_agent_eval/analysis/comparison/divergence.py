@@ -78,7 +78,7 @@ def _compare_typical(
 def _compare_risen(
     before: Sequence[EpisodeRecord], after: Sequence[EpisodeRecord], names: Renames
 ) -> Divergence | None:
-    """Compare the base's typical sequence with the one whose share of the episodes rose most."""
+    """Compare the base's typical tool sequence with the one that gained most episodes."""
     old, new = Counter(map(_get_tools, before)), Counter(map(_get_tools, after))
     known = {_rename(sequence, names): count for sequence, count in new.items()}
     rises = {

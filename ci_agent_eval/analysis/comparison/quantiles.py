@@ -64,7 +64,7 @@ class SuiteValues:
 
     @cached_property
     def _effective_count(self) -> float:
-        """Number of values of equal weight that tell as much."""
+        """Effective sample size: the number of equally weighted values with this precision."""
         return len(self._ordered) ** 2 / math.fsum(1 / len(values) for values in self._ordered)
 
     def _compute_share(self, value: float) -> float:

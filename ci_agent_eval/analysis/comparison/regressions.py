@@ -105,7 +105,7 @@ def _mark_undecided(
 
 
 def _allow_for_correlation(iterations: int, correlation: float) -> int | None:
-    """Return how many correlated iterations tell as much; None: no number does."""
+    """Return the number of correlated iterations with the same precision; None: none has it."""
     room = 1 - iterations * correlation
     return math.ceil(iterations * (1 - correlation) / room) if room > 0 else None
 

@@ -99,7 +99,7 @@ def estimate_base_correlation(bases: Sequence[Sequence[PassCounts]]) -> float:
 
 
 def _estimate_from_better_heads(scenarios: Sequence[ScenarioCounts]) -> float:
-    """Estimate the correlation with one run of the base, by the scenarios whose head is better.
+    """Estimate the correlation with a single base run, from the scenarios that improved.
 
     A regression must not widen its own yardstick. One pair of runs shows little, the less the
     fewer iterations it has, and the estimate weighs accordingly. The constants were calibrated by

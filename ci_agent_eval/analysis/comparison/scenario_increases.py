@@ -69,7 +69,7 @@ def list_increase_tests(
 
 
 def _list_unpriced(measurements: Measurements) -> Mapping[ScenarioKey, MetricSides]:
-    """Return the tokens of scenarios whose cost is unknown; elsewhere the cost shows them."""
+    """Return the tokens of scenarios with unknown cost; a known cost covers its tokens."""
     priced = measurements["cost_usd"]
     return {key: sides for key, sides in measurements["tokens"].items() if key not in priced}
 

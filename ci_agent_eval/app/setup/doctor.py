@@ -41,7 +41,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What the checks of a workflow depend on."""
+    """The data that the checks of a workflow need."""
 
     repository: ProjectRepository
     settings: Settings

@@ -50,7 +50,7 @@ def _parse_rule(line: str) -> ReplaceRule:
 
 
 def apply_rules(rules: Sequence[ReplaceRule], value: Any) -> Any:
-    """Return a JSON value whose texts the rules have changed, in their order."""
+    """Apply the rules, in order, to each text of a JSON value."""
     if isinstance(value, str):
         for rule in rules:
             value = rule.pattern.sub(rule.replacement, value)

@@ -201,7 +201,7 @@ class CassetteSession:
 def _build_exchange(
     request: RecordedRequest, response: Json | None, numbers: Mapping[int, int]
 ) -> RecordedExchange:
-    """Build a new exchange, whose number and those it refers to may have changed."""
+    """Build a new exchange with its current references to earlier exchanges."""
     assert response is not None  # noqa: S101 - only complete exchanges
     if isinstance(request, TrafficRequest) and request.previous is not None:
         request = replace(request, previous=numbers.get(request.previous, request.previous))

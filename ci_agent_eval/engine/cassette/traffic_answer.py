@@ -61,7 +61,7 @@ def build_answer(entry: Json) -> HTTPAnswer:
 
 
 def inline_events(entry: Json) -> Json:
-    """Return an entry whose events are written in a line each."""
+    """Return an entry with one line for each event."""
     if "events" not in entry:
         return entry
     events = [InlineMapping(data) if isinstance(data, dict) else data for data in entry["events"]]
@@ -123,7 +123,7 @@ def _parse_events(body: bytes) -> Iterator[tuple[str | None, Any]]:
 
 
 def _redact_events(events: list[Any], redact: Redact) -> list[Any]:
-    """Redact events, also a secret whose pieces stand in several of them.
+    """Redact events, including a secret that is split between several of them.
 
     The pieces of a text are found by their place in the events. If its whole has a secret that
     no piece shows, the first piece becomes the redacted whole and the others are emptied.

@@ -101,7 +101,7 @@ class TrafficPlayer:
         self.session.store_response(number, answer)
 
     def _check_binary_answer(self, call: ModelCall, entry: Json) -> None:
-        """Raise ValueError for a secret whose pieces stand in several parts of a binary answer."""
+        """Raise ValueError if a secret is split between the parts of a binary answer."""
         if "base64" not in entry or call.answer is None:
             return
         texts = [call.answer.text, *(to_jsonable(c.arguments) for c in call.answer.tool_calls)]
@@ -119,7 +119,7 @@ class TrafficPlayer:
         )
 
     def _find_previous(self, call: ModelCall) -> int | None:
-        """Return the number of the exchange whose answer the provider continues."""
+        """Return the number of the exchange with the answer that the request continues."""
         answer_id = None if call.request is None else call.request.previous_response_id
         if answer_id is None:
             return None

@@ -164,7 +164,7 @@ def _complete_call(one: TrafficTurn, place: int, tool: ToolCall) -> TrafficTurn:
 
 
 def _find_additions(call: ToolCall, tool: ToolCall) -> dict[str, Any]:
-    """Return what a tool's span adds to its call; the text that the model got stays."""
+    """Return the fields that a tool's span adds to its call; the model's text is kept."""
     added: dict[str, Any] = {"duration_ms": tool.duration_ms}
     if tool.error is not None and call.error is None:
         seen = call.result
@@ -182,7 +182,7 @@ def _add_agents(
     tree: SpanTree,
     matched: Mapping[int, SpanLike],
 ) -> tuple[tuple[TrafficTurn, ...], tuple[TrajectoryAgent, ...]]:
-    """Name the known agents by their spans; if none are known, tell the agents apart by spans."""
+    """Name the known agents by their spans; without any, identify the agents by their spans."""
     owners = {number: _AgentSpan.find(tree, span) for number, span in matched.items()}
     named = {number: owner for number, owner in owners.items() if owner is not None}
     if known:

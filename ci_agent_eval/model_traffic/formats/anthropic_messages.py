@@ -320,7 +320,7 @@ class _AssembledBlock:
                 self._texts.setdefault(key, []).append(value)
 
     def build(self) -> Json:
-        """Build the block as it is without streaming."""
+        """Build the block as a complete answer has it."""
         texts = {key: "".join(parts) for key, parts in self._texts.items()}
         arguments = texts.pop("partial_json", "")
         block = {"type": "text", **self.start}

@@ -259,7 +259,7 @@ class _ConverseBlock:
         self._arguments.append(get_text(get_object(delta, "toolUse"), "input") or "")
 
     def build(self) -> Json:
-        """Build the block as it is without streaming."""
+        """Build the block as a complete answer has it."""
         if self._tool_use is None:
             return {"text": "".join(self._texts)}
         return {"toolUse": {**self._tool_use, "input": "".join(self._arguments)}}

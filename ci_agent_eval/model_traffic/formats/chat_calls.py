@@ -64,7 +64,7 @@ class AssembledCall:
         return not self.custom and parse_object(self.text) is not None
 
     def build_entry(self) -> Json:
-        """Build the entry of `tool_calls`, as it is without streaming."""
+        """Build the entry of `tool_calls` as a complete answer has it."""
         kind, key = ("custom", "input") if self.custom else ("function", "arguments")
         return {
             "id": self.id,

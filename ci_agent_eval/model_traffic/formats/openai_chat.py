@@ -301,7 +301,7 @@ class _AssembledChoice:
             self._lists.setdefault(key, []).extend(value)
 
     def build(self) -> Json:
-        """Build the choice as it is without streaming."""
+        """Build the choice as a complete answer has it."""
         entries = [call.build_entry() for call in self._calls]
         transcript = "".join(self._transcript)
         message: Json = {

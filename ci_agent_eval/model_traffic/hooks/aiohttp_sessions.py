@@ -78,7 +78,7 @@ def _read_body(data: Any) -> bytes:
 
 
 def _watch(call: ModelCall, response: Any, *, is_decoded: bool) -> Any:
-    """Record the answer as it is read; a refusal is recorded already."""
+    """Record the answer while it is read; a refusal is already recorded."""
     if call.state == "open":
         headers = {name.lower(): value for name, value in response.headers.items()}
         tee = AnswerTee(call, response.status, headers, is_decoded=is_decoded)
@@ -201,7 +201,7 @@ class _Reads:
 
 
 class _AnsweringSession:
-    """A session whose connection gives our answer; all else is the real session's."""
+    """A session that returns our answer, and is otherwise like the real one."""
 
     def __init__(self, library: ModuleType, session: Any, answer: HTTPAnswer) -> None:
         self._session = session

@@ -60,7 +60,7 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
 
 
 def _watch(stream_class: Any, call: ModelCall, response: Any) -> Any:
-    """Record the answer as it is read; a refusal is recorded already."""
+    """Record the answer while it is read; a refusal is already recorded."""
     if call.state == "open":
         tee = AnswerTee(call, response.status_code, response.headers)
         response.stream = stream_class(response.stream, tee)
@@ -72,7 +72,7 @@ def _choose_client(library: ModuleType, client: Any, answer: HTTPAnswer | None) 
 
 
 class _AnsweringClient:
-    """A client whose transport gives our answer; all else is the real client's."""
+    """A client that returns our answer, and is otherwise like the real one."""
 
     def __init__(self, library: ModuleType, client: Any, answer: HTTPAnswer) -> None:
         self._client = client

@@ -126,7 +126,7 @@ def _find_reason(status: int) -> str:
 
 
 def _watch(call: ModelCall, response: Any) -> Any:
-    """Record the answer as it is read; a refusal is recorded already."""
+    """Record the answer while it is read; a refusal is already recorded."""
     if call.state != "open":
         return response
     is_read = vars(response).get("_body") is not None or not hasattr(response, "_raw_read")

@@ -34,7 +34,7 @@ class LinkedArguments:
 
 @dataclass(frozen=True, slots=True)
 class FallbackArguments:
-    """Names of the test's arguments that identify an episode whose result does not."""
+    """Names of the test's arguments that identify an episode if its result does not."""
 
     scenario_id: str
     thread_id: str

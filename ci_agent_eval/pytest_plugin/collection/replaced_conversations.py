@@ -1,4 +1,4 @@
-"""Conversations that a later definition replaced, as one in a loop: no test stands for them."""
+"""Conversations without a test, because a later definition, as in a loop, replaced them."""
 
 from __future__ import annotations
 
