@@ -279,6 +279,12 @@ def test_what_is_wrong_with_the_shards_is_the_first_reason_and_hides_what_follow
     assert "<summary>12 findings that may follow from it</summary>" in text
 
 
+def test_a_blank_stands_between_the_place_of_a_finding_and_its_text():
+    findings = page(built=shards_broken()).partition('<ul class="findings">')[2]
+    assert '</code> <span class="message">' in findings
+    assert '</code><span class="message">' not in findings
+
+
 def test_the_page_is_made_while_it_is_written():
     read = []
 
