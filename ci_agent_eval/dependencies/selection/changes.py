@@ -88,8 +88,9 @@ def compare_trees(
 ) -> TreeChanges:
     """Compare a commit with another one or, without one, with the working tree.
 
-    `hashes` are the SHA-256 of the files that the baseline's run read from disk: a file whose
-    blob in `base` has another hash counts as changed, because git does not show the bytes that the run read.
+    `hashes` are the SHA-256 of the files that the baseline's run read from disk. A file whose
+    blob in `base` has another hash counts as changed: git does not have the bytes that the run
+    read.
     Raises OSError or subprocess.SubprocessError if git fails.
     """
     reader = _BlobReader(repository)
