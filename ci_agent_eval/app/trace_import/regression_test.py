@@ -29,7 +29,7 @@ _MAX_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
-class _UserMessage:
+class _SentMessage:
     """A message of the user, and the requests that answered it."""
 
     text: str
@@ -78,7 +78,7 @@ def write_regression_test(test: RegressionTest, path: Path) -> Path:
 
 def _split_at_messages(
     trajectory: Trajectory, numbers: Sequence[int], name: str
-) -> Iterator[_UserMessage]:
+) -> Iterator[_SentMessage]:
     """Yield the messages of the user; those without an answer between them are one message."""
     messages: list[str] = []
     answers: list[Turn] = []
@@ -103,8 +103,8 @@ def _split_at_messages(
 
 def _build_message(
     messages: Sequence[str], answers: Sequence[Turn], seen: set[int]
-) -> _UserMessage:
-    return _UserMessage("\n\n".join(messages), len(seen), answers[-1].content)
+) -> _SentMessage:
+    return _SentMessage("\n\n".join(messages), len(seen), answers[-1].content)
 
 
 def _record_take(scenario: str, calls: Sequence[LoggedCall]) -> Take:
@@ -125,7 +125,7 @@ def _set_latency(response: dict[str, Any], latency_ms: float | None) -> dict[str
 
 
 def _render_test(
-    trace: ProductionTrace, scenario: str, trajectory: Trajectory, messages: Sequence[_UserMessage]
+    trace: ProductionTrace, scenario: str, trajectory: Trajectory, messages: Sequence[_SentMessage]
 ) -> Iterator[str]:
     calls = [(call.name, call.arguments) for call in trajectory.tool_calls()]
     limits = {"max_turns": len(trajectory.agent_turns), "tool_calls": len(calls)}
