@@ -1,0 +1,3 @@
+"""Set the bonus; run by path, never imported."""
+
+BONUS = 11

@@ -1,0 +1,1 @@
+printf 'Label for %s from %s' "$1" "$(cat data/lost.txt)"

@@ -1,0 +1,3 @@
+"""The help desk of a small shop."""
+
+__version__ = "1.4"
