@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import queue
 import shutil
+import sys
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.affected_mutations.behaviours import Behaviours, find_changed, load_behaviours
-from tests.affected_mutations.copies import Workplace
+from tests.affected_mutations.copies import PROJECT, Workplace
 from tests.affected_mutations.mutation import Mutation
 from tests.affected_mutations.processes import WarmProcess, run_cold
 
@@ -34,36 +37,72 @@ class Selector(Protocol):
 
 
 @dataclass(frozen=True)
+class Truth:
+    """What a mutation changes."""
+
+    changed: frozenset[str]
+    scenarios: frozenset[str]
+    """All scenarios, of the baseline and of the mutated project."""
+
+
+@dataclass(frozen=True)
 class Measurement:
     """The truth about one mutation, and the product's answer."""
 
     mutation: Mutation
-    changed: frozenset[str]
+    truth: Truth
     selected: frozenset[str]
-    scenarios: frozenset[str]
-    """All scenarios, of the baseline and of the mutated project."""
     is_complete: bool
 
     @property
     def missed(self) -> frozenset[str]:
-        return self.changed - self.selected - self.mutation.removes
+        return self.truth.changed - self.selected - self.mutation.removes
 
     @property
     def needless(self) -> frozenset[str]:
-        return self.selected - self.changed
+        return self.selected - self.truth.changed
 
     @property
     def unchanged(self) -> frozenset[str]:
-        return self.scenarios - self.changed
+        return self.truth.scenarios - self.truth.changed
+
+
+class TruthFile:
+    """Truths of earlier runs of the harness, one JSON line each, so that only the product is asked.
+
+    The key contains the whole project, the mutation and the version of Python.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text("utf-8").splitlines() if path and path.exists() else []
+        self._truths = {key: truth for key, *truth in map(json.loads, lines)}
+        files = sorted(path for path in PROJECT.rglob("*") if path.is_file())
+        content = [(str(file.relative_to(PROJECT)), file.read_bytes()) for file in files]
+        self._project = f"{sys.version} {content}"
+
+    def find(self, mutation: Mutation) -> Truth | None:
+        found = self._truths.get(self._build_key(mutation))
+        return Truth(*map(frozenset, found)) if found else None
+
+    def store(self, mutation: Mutation, truth: Truth) -> None:
+        if self._path:
+            line = [self._build_key(mutation), sorted(truth.changed), sorted(truth.scenarios)]
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+    def _build_key(self, mutation: Mutation) -> str:
+        return hashlib.sha256(f"{self._project} {mutation}".encode()).hexdigest()
 
 
 class Harness:
     """Runs the project's baseline, then mutations of it; a context manager."""
 
-    def __init__(self, workplace: Workplace, selector: Selector, workers: int, *, cold: bool) -> None:
+    def __init__(self, workplace: Workplace, selector: Selector, workers: int, truths: TruthFile, *, cold: bool) -> None:
         self._workplace = workplace
         self._selector = selector
         self._workers = workers
+        self._truths = truths
         self._cold = cold
         self._exit = ExitStack()
         self._warm: queue.SimpleQueue[WarmProcess] = queue.SimpleQueue()
@@ -114,12 +153,18 @@ class Harness:
         copy = self._workplace.create_copy(mutation, name)
         environ = self._workplace.build_environ(mutation.environ)
         selection = self._selector(copy, environ, self._workplace)
+        truth = self._truths.find(mutation) or self._find_truth(mutation, copy, name)
+        selected = truth.scenarios if selection.is_complete else selection.scenarios
+        shutil.rmtree(copy)
+        return Measurement(mutation, truth, selected, selection.is_complete)
+
+    def _find_truth(self, mutation: Mutation, copy: Path, name: str) -> Truth:
+        """Run all scenarios twice."""
         runs = [self._run_truth(mutation, copy, f"{name}-{number}") for number in (1, 2)]
         scenarios = frozenset(self._base.keys()).union(*runs)
-        selected = scenarios if selection.is_complete else selection.scenarios
-        changed = find_changed(self._base, *runs)
-        shutil.rmtree(copy)
-        return Measurement(mutation, changed, selected, scenarios, selection.is_complete)
+        truth = Truth(find_changed(self._base, *runs), scenarios)
+        self._truths.store(mutation, truth)
+        return truth
 
     def _run_truth(self, mutation: Mutation, copy: Path, name: str) -> Behaviours:
         """Run all scenarios; a run that ends early has the behaviours that it stored."""
