@@ -30,6 +30,10 @@ FRAMEWORKS := agno autogen crewai google-adk langgraph llama-index node openai-a
 EXAMPLES := langgraph openai-agents pydantic-ai
 # Those of `make frameworks NAME="..."`; a variable of the shell that is called NAME does not count.
 SELECTED := $(if $(filter command,$(firstword $(origin NAME))),$(NAME),$(FRAMEWORKS))
+# The newest Python here: dependencies are recorded by function from Python 3.12 on, before by module.
+MUTATIONS_PYTHON ?= $(or $(shell for minor in 14 13 12; do command -v python3.$$minor && break; done),$(PYTHON))
+MUTATIONS := $(VENV)-compat-mutations
+MUTATIONS_STAMP := $(MUTATIONS)/.stamp-$(call content,requirements/dev.txt pyproject.toml)
 WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)
 
 .PHONY: help
@@ -75,6 +79,11 @@ frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name))) ## Ru
 steering-agents: $(STAMP) $(STEERING_NODE)/node_modules/.package-lock.json ## Run real coding agents with steering (AGENTS="codex gemini" narrows, UPDATE_GOLDEN=1 writes the table)
 	@AGENTS="$(AGENTS)" bash tests/steering_agents/run $(abspath $(BIN))/python $(ARGS)
 	@if [ -n "$(UPDATE_GOLDEN)" ]; then $(BIN)/python -m tests.steering_agents.page; fi
+
+.PHONY: affected-mutations
+affected-mutations: $(MUTATIONS_STAMP) ## Count changed scenarios that --affected misses (ARGS="--sample 40" narrows), and write docs/affected-mutations.md
+	@$(MUTATIONS)/bin/python -m compileall -q ci_agent_eval
+	@$(MUTATIONS)/bin/python -m tests.affected_mutations $(ARGS)
 
 .PHONY: golden
 golden: $(STAMP) ## Write the golden files anew; read the diff before you commit it
@@ -193,6 +202,12 @@ clean: ## Remove all that make made
 $(STAMP): requirements/dev.txt
 	$(call venv,$(VENV),$<)
 	@rm -f $(VENV)/.stamp-dev-*
+	@touch $@
+
+$(MUTATIONS_STAMP): PYTHON := $(MUTATIONS_PYTHON)
+$(MUTATIONS_STAMP): requirements/dev.txt
+	$(call venv,$(MUTATIONS),$<)
+	@rm -f $(MUTATIONS)/.stamp-*
 	@touch $@
 
 $(LINT_STAMP): $(STAMP) requirements/lint.txt

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, Self
 
 from tests.affected_mutations.behaviours import Behaviours, find_changed, load_behaviours
 from tests.affected_mutations.copies import PROJECT, Workplace
@@ -26,8 +26,9 @@ class Selection:
     """The product's answer."""
 
     scenarios: frozenset[str]
-    is_complete: bool = False
-    """The product runs everything, or refuses to run: no scenario is carried over."""
+    scope: Literal["partial", "full", "refused"]
+    """A command that refuses to answer carries nothing over, and no run passes."""
+    detail: str = ""
 
 
 class Selector(Protocol):
@@ -51,8 +52,12 @@ class Measurement:
 
     mutation: Mutation
     truth: Truth
-    selected: frozenset[str]
-    is_complete: bool
+    selection: Selection
+
+    @property
+    def selected(self) -> frozenset[str]:
+        is_partial = self.selection.scope == "partial"
+        return self.selection.scenarios if is_partial else self.truth.scenarios
 
     @property
     def missed(self) -> frozenset[str]:
@@ -98,7 +103,15 @@ class TruthFile:
 class Harness:
     """Runs the project's baseline, then mutations of it; a context manager."""
 
-    def __init__(self, workplace: Workplace, selector: Selector, workers: int, truths: TruthFile, *, cold: bool) -> None:
+    def __init__(
+        self,
+        workplace: Workplace,
+        selector: Selector,
+        workers: int,
+        truths: TruthFile,
+        *,
+        cold: bool,
+    ) -> None:
         self._workplace = workplace
         self._selector = selector
         self._workers = workers
@@ -110,7 +123,7 @@ class Harness:
         self._lock = threading.Lock()
         self._count = 0
 
-    def __enter__(self) -> Harness:
+    def __enter__(self) -> Self:
         self._workplace.create_project()
         self._base = self._record_baseline()
         if not self._cold:
@@ -154,9 +167,8 @@ class Harness:
         environ = self._workplace.build_environ(mutation.environ)
         selection = self._selector(copy, environ, self._workplace)
         truth = self._truths.find(mutation) or self._find_truth(mutation, copy, name)
-        selected = truth.scenarios if selection.is_complete else selection.scenarios
         shutil.rmtree(copy)
-        return Measurement(mutation, truth, selected, selection.is_complete)
+        return Measurement(mutation, truth, selection)
 
     def _find_truth(self, mutation: Mutation, copy: Path, name: str) -> Truth:
         """Run all scenarios twice."""
@@ -172,7 +184,7 @@ class Harness:
         log = self._workplace.root / f"{name}.log"
         arguments = ["-q", "--episode-report-dir", str(report)]
         environ = self._workplace.build_environ(mutation.environ)
-        if mutation.is_cold or self._warm.empty() and self._cold or not self._base:
+        if mutation.is_cold or self._cold or not self._base:
             run_cold(["-m", "pytest", *arguments], copy, environ, log)
         else:
             process = self._warm.get()

@@ -149,9 +149,13 @@ class Mutation:
     @property
     def is_cold(self) -> bool:
         """Whether what the interpreter itself reads or imports may change."""
-        new_module = any(isinstance(edit, Write) and edit.path.endswith(".py") for edit in self.edits)
-        return self.is_outside or new_module or any(
-            name.startswith(("PYTHON", "PYTEST", "TZ", "HOME")) for name in self.environ
+        new_module = any(
+            isinstance(edit, Write) and edit.path.endswith(".py") for edit in self.edits
+        )
+        return (
+            self.is_outside
+            or new_module
+            or any(name.startswith(("PYTHON", "PYTEST", "TZ", "HOME")) for name in self.environ)
         )
 
 

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 TIMEOUT_S = 600
 PLUGINS = ("-p", "no:randomly", "-p", "no:hypothesispytest")
@@ -37,7 +38,7 @@ class WarmProcess:
             text=True,
         )
 
-    def __enter__(self) -> WarmProcess:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,16 +57,22 @@ class WarmProcess:
         return int(self._process.stdout.readline())
 
 
-def run_cold(command: Sequence[str], cwd: Path, environ: Mapping[str, str], log: Path) -> int:
-    """Run a command in a new interpreter; return its exit code."""
-    with log.open("wb") as output:
+def run_cold(
+    command: Sequence[str],
+    cwd: Path,
+    environ: Mapping[str, str],
+    log: Path,
+    errors: Path | None = None,
+) -> int:
+    """Run a command in a new interpreter; return its exit code. Errors belong to the log too."""
+    with log.open("wb") as output, (errors or Path(os.devnull)).open("wb") as error_output:
         return subprocess.run(
             [sys.executable, *command],
             cwd=cwd,
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=error_output if errors else subprocess.STDOUT,
             timeout=TIMEOUT_S,
             check=False,
         ).returncode
@@ -147,6 +154,8 @@ def _list_modules(folder: Path) -> list[str]:
         finally:
             os._exit(0)  # before the folder is removed
     os.waitpid(pid, 0)
+    if not (folder / "modules").exists():
+        raise RuntimeError((folder / "log").read_text("utf-8"))
     return (folder / "modules").read_text("utf-8").split()
 
 

@@ -9,7 +9,9 @@ from shopdesk.prompts import ROOT
 
 def list_depots(region: str) -> str:
     """List the depots of a region."""
-    found = [name for _, folders, files in os.walk(ROOT / "data/regions") for name in folders + files]
+    found = [
+        name for _, folders, files in os.walk(ROOT / "data/regions") for name in folders + files
+    ]
     return f"{region}: {sorted(found)}"
 
 

@@ -20,9 +20,7 @@ def describe_tool(tool):
         "parameters": {
             parameter.name: {
                 "type": _describe_type(hints.get(parameter.name, str)),
-                "default": None
-                if parameter.default is parameter.empty
-                else str(parameter.default),
+                "default": None if parameter.default is parameter.empty else str(parameter.default),
             }
             for parameter in parameters
         },

@@ -13,7 +13,13 @@ def load_options():
     local = ROOT / ".env"
     lines = local.read_text("utf-8").splitlines() if local.is_file() else []
     pairs = [line.split("=", 1) for line in lines] + list(os.environ.items())
-    options.update({name.removeprefix(PREFIX).lower(): value for name, value in pairs if name.startswith(PREFIX)})
+    options.update(
+        {
+            name.removeprefix(PREFIX).lower(): value
+            for name, value in pairs
+            if name.startswith(PREFIX)
+        }
+    )
     return dict(sorted(options.items()))
 
 

@@ -16,7 +16,9 @@ def _connect():
 def lookup_order(order_id: int) -> str:
     """Look up an order by its number."""
     with _connect() as database:
-        row = database.execute("SELECT item, cents FROM orders WHERE id = ?", (order_id,)).fetchone()
+        row = database.execute(
+            "SELECT item, cents FROM orders WHERE id = ?", (order_id,)
+        ).fetchone()
     return receipts.print_receipt(*row) if row else "no such order"
 
 

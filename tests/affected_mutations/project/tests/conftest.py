@@ -1,7 +1,6 @@
 """Fixtures of all tests."""
 
 import pytest
-
 from shopdesk.children import Warehouse
 from shopdesk.workers import Worker
 

@@ -1,10 +1,10 @@
 """The catalogue: caches, templates, memory maps."""
 
 import pytest
-
-from ci_agent_eval import conversation
 from shopdesk import catalog, similar, templates
 from shopdesk.desk import Desk, QuietDesk
+
+from ci_agent_eval import conversation
 
 
 @conversation("catalog_price", lambda: Desk("catalog", catalog.find_price, catalog.count_stock))
@@ -31,7 +31,9 @@ def test_discount_standard(agent):
 def test_template_price(episode):
     message = "What does the lamp cost?"
     with episode.turn(message) as turn:
-        turn.reply(templates.render_template("price.j2", item="lamp", price=2900), source="scripted")
+        turn.reply(
+            templates.render_template("price.j2", item="lamp", price=2900), source="scripted"
+        )
     assert "lamp" in episode.turns[-1].content
 
 

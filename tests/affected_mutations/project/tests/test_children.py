@@ -1,10 +1,10 @@
 """Child programs and tool servers."""
 
 import pytest
-
-from ci_agent_eval import conversation
 from shopdesk import children
 from shopdesk.desk import QuietDesk
+
+from ci_agent_eval import conversation
 
 
 @conversation("currency", lambda: QuietDesk("Currency desk.", children.convert_currency))

@@ -1,11 +1,11 @@
 """Environment variables, configuration, packages, names of files."""
 
 import pytest
-
-from ci_agent_eval import conversation
 from helpers import DeskTests
 from shopdesk import flags, inventory, options, outside, regions
 from shopdesk.desk import Desk, QuietDesk
+
+from ci_agent_eval import conversation
 
 QUESTIONS = {
     "region": (regions.tell_region, "Tell the region of Ada"),

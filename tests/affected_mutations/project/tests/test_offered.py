@@ -4,13 +4,14 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
-
 from shopdesk import model, orders, prompts, refunds, shipping
 
 
 def play_model(messages, info):
     """Call the first tool once; the answer contains everything that was offered."""
-    offered = [(tool.name, tool.description, tool.parameters_json_schema) for tool in info.function_tools]
+    offered = [
+        (tool.name, tool.description, tool.parameters_json_schema) for tool in info.function_tools
+    ]
     if len(messages) == 1:
         return ModelResponse(parts=[ToolCallPart(offered[0][0], {"order_id": 1002})])
     digest = model.hashlib.sha256(repr((info.instructions, offered)).encode()).hexdigest()[:10]

@@ -1,8 +1,9 @@
 """Modules by name, registries, decorators, constants."""
 
-from ci_agent_eval import conversation
 from shopdesk import badges, carriers, customs, formulas, gifts, holidays, rules, shipping
 from shopdesk.desk import Desk, QuietDesk
+
+from ci_agent_eval import conversation
 
 
 @conversation("carrier_express", lambda: QuietDesk("Carrier desk.", carriers.book_carrier))

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from shopdesk import shipping
 from shopdesk.desk import Desk
 

@@ -1,11 +1,11 @@
 """Refunds: prompts, examples, policies, databases."""
 
 import pytest
+from shopdesk import orders, refunds
+from shopdesk.desk import Desk, RefundDesk
 
 from ci_agent_eval import conversation
 from ci_agent_eval.engine import Reply
-from shopdesk import orders, refunds
-from shopdesk.desk import Desk, RefundDesk
 
 REFUND_TOOLS = (refunds.issue_refund, refunds.refund_gold, orders.lookup_order)
 

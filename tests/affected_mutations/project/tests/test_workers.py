@@ -1,11 +1,11 @@
 """Threads, pools, queues, tasks, generators, processes."""
 
 import pytest
-
-from ci_agent_eval import conversation
 from helpers import replaced_word
 from shopdesk import crunch, greetings, tickets, workers
 from shopdesk.desk import QuietDesk
+
+from ci_agent_eval import conversation
 
 
 @conversation("thread", lambda: QuietDesk("Thread desk.", workers.estimate_in_thread))

@@ -1,0 +1,28 @@
+"""Ask the product which scenarios it would run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.affected_mutations.copies import Workplace
+from tests.affected_mutations.measurement import Selection
+from tests.affected_mutations.processes import run_cold
+
+
+def ask_product(copy: Path, environ: dict[str, str], workplace: Workplace) -> Selection:
+    """Run `agent-eval why` in a copy; a suite that cannot be collected is a refusal."""
+    answer, log = copy.with_suffix(".json"), copy.with_suffix(".log")
+    baseline = ["--baseline", str(workplace.baseline)]
+    command = ["-m", "ci_agent_eval", "why", *baseline, "--format", "json"]
+    code = run_cold(command, copy, environ, answer, errors=log)
+    errors = log.read_text("utf-8").strip()[-500:]
+    if code == 2:
+        return Selection(frozenset(), "refused", errors)
+    if code != 0:
+        raise RuntimeError(f"agent-eval why ended with exit code {code}: {errors}")
+    document = json.loads(answer.read_text("utf-8"))
+    selected = (row["scenario_id"] for row in document["scenarios"] if row["selected"])
+    full_run = document["full_run"]
+    scope = "full" if full_run else "partial"
+    return Selection(frozenset(selected), scope, json.dumps(full_run))
