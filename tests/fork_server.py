@@ -10,7 +10,8 @@ server, for the children that it starts.
 A new interpreter starts where that matters (see `_describe_child`), and everywhere with
 COLD_CHILDREN=1, in the environment of the tests or of one child. With COLD_CHILDREN=first it
 starts for the first child of each command in each test function: an import that a command forgets
-is found there, and the other children are forked. `multiprocessing`'s fork server
+is found there, and the other children are forked. WARM_FOLDERS names folders of PYTHONPATH that
+hold no plugin and shadow nothing. `multiprocessing`'s fork server
 does not fit: its children belong to the server, and have no command line, folder or environment.
 """
 
@@ -224,7 +225,7 @@ def _describe_child(
         or _select_read_at_start(environ) != server.read_at_start
         or not Path(cwd).is_dir()
         or any(map(os.isatty, streams))
-        or _is_shadowed(server.imported, [cwd, *_split_path(environ, cwd)])
+        or _is_shadowed(server.imported, [cwd, *_select_folders(environ, cwd)])
     ):
         return None
     handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
@@ -268,6 +269,12 @@ def _split_path(environ: Mapping[str, str], cwd: str) -> list[str]:
     """Return the absolute folders of PYTHONPATH."""
     folders = environ.get("PYTHONPATH", "")
     return [str(Path(cwd, folder)) for folder in folders.split(os.pathsep)] if folders else []
+
+
+def _select_folders(environ: Mapping[str, str], cwd: str) -> list[str]:
+    """Return the folders of PYTHONPATH that may hold more than what is known to be harmless."""
+    harmless = environ.get("WARM_FOLDERS", "").split(os.pathsep)
+    return [folder for folder in _split_path(environ, cwd) if folder not in harmless]
 
 
 def _is_shadowed(imported: frozenset[str], folders: Sequence[str]) -> bool:

@@ -63,13 +63,15 @@ class Workplace:
     def build_environ(self, changes: Mapping[str, str | None] | None = None) -> dict[str, str]:
         """Return the environment of all processes, with a mutation's changes."""
         paths = [self.outside / "site", self.outside / "editable"]
+        python_path = os.pathsep.join(map(str, paths))
         base = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.outside / "home"),
             "LANG": "C.UTF-8",
             "TZ": "UTC",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "PYTHONPATH": python_path,
+            "WARM_FOLDERS": python_path,
             "SHOPDESK_REGION": "north",
             "SHOPDESK_STORE": "/store",
             "SHOPDESK_OPT_COLOUR": "green",

@@ -18,7 +18,7 @@ from typing import Literal, Protocol, Self
 from tests.affected_mutations.behaviours import Behaviours, find_changed, load_behaviours
 from tests.affected_mutations.copies import PROJECT, Workplace
 from tests.affected_mutations.mutation import Mutation
-from tests.affected_mutations.processes import WarmProcess, run_cold
+from tests.affected_mutations.processes import WarmProcess, allow_warm_commands, run_command
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class Selection:
 class Selector(Protocol):
     """Ask the product which scenarios it would run in a copy."""
 
-    def __call__(self, copy: Path, environ: dict[str, str], workplace: Workplace) -> Selection: ...
+    def __call__(
+        self, copy: Path, environ: dict[str, str], workplace: Workplace, *, cold: bool
+    ) -> Selection: ...
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class Harness:
         self._workplace.create_project()
         self._base = self._record_baseline()
         if not self._cold:
+            allow_warm_commands(self._workplace.build_environ())
             for _ in range(self._workers):
                 process = WarmProcess(self._workplace.build_environ())
                 self._warm.put(self._exit.enter_context(process))
@@ -140,7 +143,7 @@ class Harness:
         place = self._workplace
         log = place.root / "baseline.log"
         command = ["-m", "ci_agent_eval", "run", "--report-dir", str(place.baseline)]
-        code = run_cold(command, place.project, place.build_environ(), log)
+        code = run_command(command, place.project, place.build_environ(), log)
         base = load_behaviours(place.baseline)
         if code != 0 or not base or None in base.values():
             raise RuntimeError(f"the baseline failed: {log.read_text('utf-8')}")
@@ -165,7 +168,9 @@ class Harness:
             name = f"copy-{self._count}"
         copy = self._workplace.create_copy(mutation, name)
         environ = self._workplace.build_environ(mutation.environ)
-        selection = self._selector(copy, environ, self._workplace)
+        selection = self._selector(
+            copy, environ, self._workplace, cold=mutation.is_cold or self._cold
+        )
         truth = self._truths.find(mutation) or self._find_truth(mutation, copy, name)
         shutil.rmtree(copy)
         return Measurement(mutation, truth, selection)
@@ -185,7 +190,7 @@ class Harness:
         arguments = ["-q", "--episode-report-dir", str(report)]
         environ = self._workplace.build_environ(mutation.environ)
         if mutation.is_cold or self._cold or not self._base:
-            run_cold(["-m", "pytest", *arguments], copy, environ, log)
+            run_command(["-m", "pytest", *arguments], copy, environ, log)
         else:
             process = self._warm.get()
             process.run_pytest(arguments, copy, environ, log)

@@ -25,6 +25,16 @@ TIMEOUT_S = 600
 PLUGINS = ("-p", "no:randomly", "-p", "no:hypothesispytest")
 
 
+def allow_warm_commands(environ: Mapping[str, str]) -> None:
+    """Let `run_command` fork commands with this environment from a server."""
+    from tests.fork_server import READ_AT_START, use_fork_server
+
+    for name in [name for name in os.environ if name.startswith(READ_AT_START)]:
+        del os.environ[name]
+    os.environ.update({k: v for k, v in environ.items() if k.startswith(READ_AT_START)})
+    use_fork_server()
+
+
 class WarmProcess:
     """A process that forks one run after the other; a context manager."""
 
@@ -57,17 +67,20 @@ class WarmProcess:
         return int(self._process.stdout.readline())
 
 
-def run_cold(
+def run_command(
     command: Sequence[str],
     cwd: Path,
     environ: Mapping[str, str],
     log: Path,
     errors: Path | None = None,
+    *,
+    cold: bool = True,
 ) -> int:
-    """Run a command in a new interpreter; return its exit code. Errors belong to the log too."""
+    """Run a command of Python; return its exit code. By default its errors are in the log too."""
     with log.open("wb") as output, (errors or Path(os.devnull)).open("wb") as error_output:
         return subprocess.run(
-            [sys.executable, *command],
+            # The fork server of the tests starts no command with this option.
+            [sys.executable, *(["-B"] if cold else []), *command],
             cwd=cwd,
             env=dict(environ),
             stdin=subprocess.DEVNULL,

@@ -7,15 +7,17 @@ from pathlib import Path
 
 from tests.affected_mutations.copies import Workplace
 from tests.affected_mutations.measurement import Selection
-from tests.affected_mutations.processes import run_cold
+from tests.affected_mutations.processes import run_command
 
 
-def ask_product(copy: Path, environ: dict[str, str], workplace: Workplace) -> Selection:
+def ask_product(
+    copy: Path, environ: dict[str, str], workplace: Workplace, *, cold: bool
+) -> Selection:
     """Run `agent-eval why` in a copy; a suite that cannot be collected is a refusal."""
     answer, log = copy.with_suffix(".json"), copy.with_suffix(".log")
     baseline = ["--baseline", str(workplace.baseline)]
     command = ["-m", "ci_agent_eval", "why", *baseline, "--format", "json"]
-    code = run_cold(command, copy, environ, answer, errors=log)
+    code = run_command(command, copy, environ, answer, errors=log, cold=cold)
     errors = log.read_text("utf-8").strip()[-500:]
     if code == 2:
         return Selection(frozenset(), "refused", errors)

@@ -1,14 +1,13 @@
 """Tools that are offered to a model and that it does not always call."""
 
 import pytest
-from pydantic_ai import Agent
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models.function import FunctionModel
 from shopdesk import model, orders, prompts, refunds, shipping
 
 
 def play_model(messages, info):
     """Call the first tool once; the answer contains everything that was offered."""
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
     offered = [
         (tool.name, tool.description, tool.parameters_json_schema) for tool in info.function_tools
     ]
@@ -20,6 +19,9 @@ def play_model(messages, info):
 
 @pytest.mark.episode(scenario_id="offered")
 async def test_offered(aitest_run):
+    from pydantic_ai import Agent
+    from pydantic_ai.models.function import FunctionModel
+
     agent = Agent(
         FunctionModel(play_model),
         instructions=prompts.load_prompt("general"),

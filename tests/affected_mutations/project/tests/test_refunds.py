@@ -5,7 +5,6 @@ from shopdesk import orders, refunds
 from shopdesk.desk import Desk, RefundDesk
 
 from ci_agent_eval import conversation
-from ci_agent_eval.engine import Reply
 
 REFUND_TOOLS = (refunds.issue_refund, refunds.refund_gold, orders.lookup_order)
 
@@ -48,6 +47,8 @@ def test_policy(agent):
 
 @pytest.mark.episode(scenario_id="refund_function")
 async def test_refund_function(aitest_run):
+    from ci_agent_eval.engine import Reply
+
     desk = RefundDesk("refund", refunds.issue_refund)
 
     def respond(message):
