@@ -22,7 +22,7 @@ def worker():
     worker.stop_worker()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def warehouse():
     server = Warehouse()
     yield server
