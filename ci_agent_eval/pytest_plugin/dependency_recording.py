@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -36,6 +37,11 @@ from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.recording.active_episode import RunningEpisode, get_attributed_episode
 from ci_agent_eval.storage.run_folder import ReportFolder
+
+_REQUESTED = pytest.StashKey[tuple[str, ...]]()
+
+_fixture: ContextVar[Accesses | None] = ContextVar("ci_agent_eval_fixture", default=None)
+"""The shared fixture whose setup runs in this context."""
 
 _PROXY_SUFFIX = "_proxy"
 _WORKER = "PYTEST_XDIST_WORKER"
@@ -96,6 +102,7 @@ class DependencyRecording:
             found,
             episode.scenario_id,
             test_file=path.relative_to(top).as_posix() if path.is_relative_to(top) else None,
+            fixtures=(*getattr(item, "fixturenames", ()), *item.stash.get(_REQUESTED, ())),
             patterns=patterns,
             tools=episode.conditions.tools or (),
             requests=_list_request_hashes(running),
@@ -145,6 +152,26 @@ class DependencyRecording:
         )
         folder.write_dependencies(pack_dependencies(run))
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any]
+    ) -> Generator[None, object, object]:
+        """Attribute the setup of a shared fixture to all tests that use it."""
+        if fixturedef.scope == "function":
+            return (yield)
+        token = _fixture.set(self._recorder.get_fixture(fixturedef.argname))
+        try:
+            return (yield)
+        finally:
+            _fixture.reset(token)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        """Keep the fixtures that a test requested while it ran; pytest forgets them."""
+        item.stash[_REQUESTED] = tuple(
+            getattr(getattr(item, "_request", None), "_fixture_defs", ())
+        )
+
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Write this process's part after the last fixture is torn down."""
@@ -155,6 +182,8 @@ class DependencyRecording:
 
 
 def _find_accesses() -> Accesses | None:
+    if (fixture := _fixture.get()) is not None:
+        return fixture
     running = get_attributed_episode()
     return None if running is None else running.accesses
 

@@ -53,6 +53,18 @@ def talk(episode, text):
         turn.reply(str(text))
     assert episode.turns
 
+@pytest.fixture(scope="session")
+def server():
+    return desk.start_child()
+
+@pytest.mark.episode("served")
+def test_served(episode, server):
+    talk(episode, server)
+
+@pytest.mark.episode("served_again")
+def test_served_again(episode, request):
+    talk(episode, request.getfixturevalue("server"))
+
 @pytest.mark.episode("answers")
 def test_answers(episode):
     talk(episode, desk.answer("hi"))
@@ -137,7 +149,8 @@ def test_each_scenario_has_its_own_dependencies(desk, words):
     assert "shots" in scenarios["shots"].folders
     assert {"DESK_REGION", "DESK_API_KEY"} <= scenarios["region"].variables
     assert causes(scenarios["child"]) == {"child_process"}
-    assert causes(scenarios["declared_child"]) == set()
+    assert causes(scenarios["served"]) == causes(scenarios["served_again"]) == {"child_process"}
+    assert causes(scenarios["answers"]) == causes(scenarios["declared_child"]) == set()
     assert scenarios["declared_child"].patterns == {"server/*.py"}
     assert found.find_import_closure(scenarios["answers"].code_files) >= {"test_desk.py", "desk.py"}
     if HAS_FUNCTIONS:

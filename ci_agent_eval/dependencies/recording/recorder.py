@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from ci_agent_eval.dependencies.recording.accesses import (
     Access,
@@ -34,6 +35,8 @@ class DependencyRecorder:
         self._find_accesses = find_accesses
         self._process = ProcessAccesses()
         self._scenarios: dict[str, ScenarioPart] = {}
+        self._fixtures: dict[str, Accesses] = {}
+        self._fixture_names: dict[str, set[str]] = {}
         self._functions = FunctionMonitor(places, self._process, self._find_owner)
         self._files = FileWatch(places, self._process, self._find_owner)
         self._variables = VariableWatch(places, self._process, self._find_owner, environ)
@@ -62,26 +65,31 @@ class DependencyRecorder:
         scenario_id: str,
         *,
         test_file: str | None,
+        fixtures: Iterable[str] = (),
         patterns: Iterable[str] = (),
         tools: Iterable[str] = (),
         requests: Iterable[str] = (),
     ) -> None:
         """Add an ended episode to its scenario.
 
-        `requests` are hashes of its requests to models.
+        `fixtures` are the names of its fixtures, `requests` hashes of its requests to models.
         """
         if self._has_functions and not self._functions.is_watching():
             self._is_complete = False
         found.is_ended = True
-        part = ScenarioPart(
-            frozenset(found.hits),
-            frozenset(found.accesses),
-            frozenset(() if test_file is None else (test_file,)),
-            frozenset(patterns),
-            frozenset(tools),
-            frozenset(requests),
+        part = replace(
+            _build_part(found),
+            test_files=frozenset(() if test_file is None else (test_file,)),
+            patterns=frozenset(patterns),
+            tools=frozenset(tools),
+            requests=frozenset(requests),
         )
         self._scenarios[scenario_id] = self._scenarios.get(scenario_id, ScenarioPart()) | part
+        self._fixture_names.setdefault(scenario_id, set()).update(fixtures)
+
+    def get_fixture(self, name: str) -> Accesses:
+        """Return the accesses of the setups of a fixture that several tests share."""
+        return self._fixtures.setdefault(name, Accesses())
 
     def share(self, found: Accesses) -> None:
         """Make everything that an episode did a dependency of every episode."""
@@ -97,15 +105,21 @@ class DependencyRecorder:
             unit="function" if self._has_functions else "module",
             complete=self._is_complete,
             modules=tuple(self._list_modules()),
-            shared=ScenarioPart(frozenset(shared.hits), frozenset(shared.accesses)),
+            shared=_build_part(shared),
             imports={
-                file: ScenarioPart(frozenset(found.hits), frozenset(found.accesses))
-                for file, found in sorted(self._process.imports.items())
+                file: _build_part(found) for file, found in sorted(self._process.imports.items())
             },
             opened=tuple(self._list_opened()),
             written=frozenset(self._files.written),
-            scenarios=dict(self._scenarios),
+            scenarios={name: self._add_fixtures(name) for name in self._scenarios},
         )
+
+    def _add_fixtures(self, scenario_id: str) -> ScenarioPart:
+        """Return a scenario's part with the setups of its shared fixtures, whoever caused them."""
+        part = self._scenarios[scenario_id]
+        for name in self._fixture_names[scenario_id] & self._fixtures.keys():
+            part |= _build_part(self._fixtures[name])
+        return part
 
     def _list_opened(self) -> Iterator[tuple[Function, Access, bool]]:
         for function, found in sorted(self._process.opened.items()):
@@ -124,3 +138,7 @@ class DependencyRecorder:
                     package = getattr(module, "__package__", None) or ""
                     found.append((name, str(package), relative))
         return sorted(found)
+
+
+def _build_part(found: Accesses) -> ScenarioPart:
+    return ScenarioPart(frozenset(found.hits), frozenset(found.accesses))
