@@ -15,7 +15,6 @@ SCRIPT = [
 ]
 
 HEAD = """
-import json
 import httpx
 import pytest
 from pydantic_ai import Agent as Loop
@@ -86,6 +85,12 @@ PYDANTIC_AI = """
 async def test_refunds(aitest_run):
     await aitest_run(loop, "How many?")
 """
+# It has no tools, and so tells the model that there are none of these names.
+DECLARED = """
+async def test_refunds(aitest_run):
+    agent = Agent(provider=Provider("openai:gpt-5-mini", base_url=URL))
+    await aitest_run(agent, "How many?")
+"""
 
 RUN = [(1, []), (1, ["find", "count"]), (2, []), (2, [])]
 CASES = {
@@ -94,6 +99,7 @@ CASES = {
     "in a turn": (IN_A_TURN, [(1, []), (1, []), (1, ["find", "count"]), (1, []), (1, [])]),
     "own agent": (OWN_AGENT, [*RUN, *((turn + 2, tools) for turn, tools in RUN)]),
     "PydanticAI": (PYDANTIC_AI, RUN),
+    "declared": (DECLARED, RUN),
 }
 
 
