@@ -43,17 +43,17 @@ class EpisodePlayback:
         a recording, and for a test that never stops asking.
         """
         number, self._asked = self._asked, self._asked + 1
-        recorded = self._exchanges[min(number, len(self._exchanges) - 1) :][:1]
-        answers = [turn for turn in (recorded or ((),))[0] if turn.role == "assistant"]
-        if not answers or number >= len(self._exchanges) + MAX_EXTRA:
+        last = len(self._exchanges) - 1
+        turns = self._exchanges[min(number, last)] if self._exchanges else ()
+        answers = [turn for turn in turns if turn.role == "assistant"]
+        if not answers or number > last + MAX_EXTRA:
             raise InputError("playback: no answer is recorded for this message")
-        if number >= len(self._exchanges):
+        if number > last:
             question = Turn(role="user", content=message)
             again = answers[-1].model_copy(update={"tool_calls": ()})
             return PlayedAnswer((question, again), "completed")
-        is_last = number == len(self._exchanges) - 1
-        stop = (self.play.stop_reason if is_last else None) or "completed"
-        return PlayedAnswer(_replace_message(recorded[0], message), stop)
+        stop = self.play.stop_reason if number == last else None
+        return PlayedAnswer(_replace_message(turns, message), stop or "completed")
 
     def get_next_message(self) -> str | None:
         """Return the user's message before the next answer; None after the last one."""
