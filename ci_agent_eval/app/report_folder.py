@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.contract.base import FrozenModel
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME, Confirmation
 from ci_agent_eval.contract.evaluation import EvaluationReport
-from ci_agent_eval.contract.mutations import MUTATIONS_NAME, MutationReport
-from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, RESULTS_NAME
+from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, MUTATIONS_NAME, RESULTS_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.formats.annotations import list_annotations as annotations_of
@@ -22,6 +22,9 @@ from ci_agent_eval.render.markdown.report import render_comment, render_step_sum
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.storage.evaluation_file import claim_evaluation_file, write_evaluation_file
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
+
+if TYPE_CHECKING:
+    from ci_agent_eval.contract.mutations import MutationReport
 
 VERDICT_NAME = "verdict.json"
 COMMENT_NAME = "comment.md"

@@ -9,8 +9,6 @@ from pydantic import Field, JsonValue
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Count, FrozenModel, Rate, SchemaVersion
 from ci_agent_eval.contract.results import UNNAMED_SUITE
 
-MUTATIONS_NAME = "mutations.json"
-
 MutationKind = Literal[
     "drop_call",
     "repeat_call",

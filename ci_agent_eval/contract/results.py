@@ -16,6 +16,7 @@ SESSION_NAME = "session.json"
 JOURNAL_DIR = "episodes"
 JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
+MUTATIONS_NAME = "mutations.json"
 
 MAX_SHARDS: Final = 9999
 """Highest number of shards of a suite."""

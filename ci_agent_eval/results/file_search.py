@@ -13,11 +13,11 @@ from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.contract.mutations import MUTATIONS_NAME
 from ci_agent_eval.contract.results import (
     EVAL_RESULTS_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,
+    MUTATIONS_NAME,
     RESULTS_NAME,
     SESSION_NAME,
 )
