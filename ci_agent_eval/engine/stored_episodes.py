@@ -31,6 +31,16 @@ class StoredEpisodeEngine:
     models: JudgeModels
     loop: _OwnLoop = _OwnLoop()
 
+    @property
+    def engine(self) -> EngineSession:
+        """The session, which the recording of nested requests reads."""
+        return self.models.session
+
+    @property
+    def episode_id(self) -> str:
+        """Key of the episode's cassette, which the recording of nested requests reads."""
+        return self.models.episode_id
+
     async def judge(self, question: JudgeQuestion[Answer]) -> Answer:
         """Ask the question's model. Raises JudgeError and InputError."""
         return await ask_judge(question, self.models)

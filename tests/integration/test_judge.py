@@ -53,7 +53,8 @@ def judged(tmp_path):
         checks.write_text(HEAD + source)
         given = {"results": ("stored",), "output": tmp_path / "judged", **options}
         given.setdefault("cassettes", tmp_path / "cassettes")
-        report = judge_results(JudgeJob(root=tmp_path, environ={}, checks=checks, **given))
+        given.setdefault("environ", {})
+        report = judge_results(JudgeJob(root=tmp_path, checks=checks, **given))
         results = json.loads((tmp_path / "judged/results.json").read_text())
         return report, {one["scenario_id"]: one for one in results["episodes"]}
 
@@ -150,6 +151,20 @@ CHECKS = [Rubric("It is exact.", build_judge(moody), name="exact")]
     assert "assertions" not in found["b"]
     assert report.gate.reasons == (MissingVerdicts(1, 0),)
     assert "1 transcript without a verdict" in text_of(report)
+
+
+def test_a_secret_in_a_judge_s_error_is_neither_printed_nor_written(judged, tmp_path):
+    secret = "zq81-of-nobody-0123456789"
+    source = f"""
+def leaking(sections):
+    raise RuntimeError("no access with {secret}")
+
+CHECKS = [Rubric("It is exact.", build_judge(leaking))]
+"""
+    report, _ = judged(source, said("a", "Monday."), environ={"JUDGE_API_KEY": secret})
+    written = [file.read_text() for file in (tmp_path / "judged").glob("*.*")]
+    assert "no access with" in text_of(report)
+    assert all(secret not in text for text in [text_of(report), *written])
 
 
 def test_episodes_that_ended_in_an_error_are_not_judged_and_fail_the_gate(judged):

@@ -135,9 +135,12 @@ def judge_results(job: JudgeJob) -> JudgeReport:
         base = found if calibrating is None else calibrating
         matcher = LabelMatcher(job.labels, base.repeated, base.digests, base.unjudged)
         calibrations = calibrate_checks(base.repeated, matcher.match_all(labels))
+    redactor = redactor.with_secrets(secrets)
     report = _build_report(job, stored, found, calibrating, calibrations)
+    # Errors of models are printed, too.
+    report = dataclasses.replace(report, errors=tuple(map(redactor.text, report.errors)))
     with folder.hold_lock():
-        _write_output(job, stored, found, report, redactor.with_secrets(secrets))
+        _write_output(job, stored, found, report, redactor)
     return report
 
 
