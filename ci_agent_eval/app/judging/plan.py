@@ -9,14 +9,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ci_agent_eval.checks.conversion import as_check
 from ci_agent_eval.checks.protocol import Check
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.jsonable import describe_error
-from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import AgentEvalError, InputError
+from ci_agent_eval.recording.validation import build_value
 
 EVERY_SCENARIO = "*"
 
@@ -101,11 +99,7 @@ def _parse_checks(path: Path, pattern: str, listed: object) -> tuple[Check, ...]
 def _parse_budgets(path: Path, budgets: object) -> Mapping[str, Budgets]:
     if not isinstance(budgets, Mapping):
         raise InputError(f"{path}: BUDGETS must map patterns of scenario ids to budgets")
-    found = {}
-    for pattern, values in budgets.items():
-        try:
-            found[pattern] = Budgets.model_validate(values)
-        except ValidationError as error:
-            problem = describe_validation_error(error)
-            raise InputError(f"{path}: BUDGETS[{pattern!r}]: {problem}") from error
-    return found
+    return {
+        pattern: build_value(f"{path}: BUDGETS[{pattern!r}]", Budgets.model_validate, obj=values)
+        for pattern, values in budgets.items()
+    }
