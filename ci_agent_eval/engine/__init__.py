@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import RunLimits
     from ci_agent_eval.engine.result import AgentResult, CassetteCounts, ImageContent, SkillInfo
     from ci_agent_eval.engine.run import aitest_run
+    from ci_agent_eval.engine.servers.contents import (
+        get_prompt,
+        list_prompts,
+        list_resource_templates,
+        list_resources,
+        read_resource,
+    )
     from ci_agent_eval.engine.session import EngineSession
     from ci_agent_eval.engine.skills import Skill
     from ci_agent_eval.engine.traces import record_spans, trajectory_from_spans
@@ -56,6 +63,11 @@ __all__ = [
     "SteeringSettings",
     "Wait",
     "aitest_run",
+    "get_prompt",
+    "list_prompts",
+    "list_resource_templates",
+    "list_resources",
+    "read_resource",
     "record_spans",
     "trajectory_from_spans",
 ]
@@ -86,11 +98,27 @@ _HOMES = {
     "SteeringSettings": "engine.declarations",
     "Wait": "engine.declarations",
     "aitest_run": "engine.run",
+    "get_prompt": "engine.servers.contents",
+    "list_prompts": "engine.servers.contents",
+    "list_resource_templates": "engine.servers.contents",
+    "list_resources": "engine.servers.contents",
+    "read_resource": "engine.servers.contents",
     "record_spans": "engine.traces",
     "trajectory_from_spans": "engine.traces",
 }
 
-_EXTRAS = {"CassetteModel": "engine", "LoopAgent": "engine"}
+_EXTRAS = dict.fromkeys(
+    (
+        "CassetteModel",
+        "LoopAgent",
+        "get_prompt",
+        "list_prompts",
+        "list_resource_templates",
+        "list_resources",
+        "read_resource",
+    ),
+    "engine",
+)
 """Extras of the names that need more than `traffic`."""
 
 __getattr__ = create_lazy_getattr(__name__, _HOMES, extra="traffic", extras=_EXTRAS)

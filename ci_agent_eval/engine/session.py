@@ -219,6 +219,14 @@ class EngineSession:
         if not servers:
             yield ()
             return
+        async with self.open_servers(servers, episode_id) as toolsets:
+            yield toolsets
+
+    @asynccontextmanager
+    async def open_servers(
+        self, servers: Sequence[Server], episode_id: str
+    ) -> AsyncIterator[Sequence[Toolset]]:
+        """Open the toolsets of servers, in order. Raises ServerError."""
         pool, resources = await self._get_pool(), self._episodes.get(episode_id)
         if resources is None:
             async with pool.toolsets(servers, episode_id) as toolsets:

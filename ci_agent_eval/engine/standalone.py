@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
+
+
+@asynccontextmanager
+async def open_session() -> AsyncIterator[tuple[EngineSession, str]]:
+    """Yield the session of the active episode and the episode's id; else a new session."""
+    active = get_active_episode()
+    if active is not None and not active.ended and active.fixture is not None:
+        runs = active.fixture("aitest_run")
+        yield runs.engine, runs.episode_id
+        return
+    async with EngineSession(environ=os.environ, clock=time.perf_counter) as session:
+        yield session, "outside of episodes"
 
 
 async def run_without_session(

@@ -375,3 +375,26 @@ async def test_pydantic_ai(agent):
     assert by_scenario["Declared"]["model"] == "openai:gpt-5-mini"
     assert by_scenario["Declared"]["budgets"]["max_turns"]["used"] == 3
     assert by_scenario["PydanticAI's"]["agent"] == "its own"
+
+
+def test_prompts_and_resources_are_those_of_the_episode_s_server(suite):
+    gallery = str(BANK.with_name("gallery.py"))
+    result, (episode,) = suite(
+        {"Describe Dawn": ["It is red."]},
+        f"""
+from ci_agent_eval.engine import get_prompt, read_resource
+
+gallery = MCPServer([sys.executable, {gallery!r}], name="gallery")
+
+async def test_prompt(aitest_run):
+    (message,) = await get_prompt(gallery, "describe_picture", {{"title": "Dawn"}})
+    result = await aitest_run(
+        Agent(plain.provider, mcp_servers=[gallery]), message["content"]
+    )
+    assert result.final_response == "It is red."
+    process = await read_resource(gallery, "gallery://process")
+    assert await read_resource(gallery, "gallery://process") == process
+""",
+    )
+    result.assert_outcomes(passed=1)
+    assert episode["trajectory"]["turns"][0]["content"] == "Describe Dawn in a short text."

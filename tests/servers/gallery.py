@@ -1,6 +1,7 @@
 """A gallery as an MCP server over stdio: a tool that returns an image, resources and prompts."""
 
 import base64
+import os
 
 from mcp.server.mcpserver import Image, MCPServer
 
@@ -21,6 +22,18 @@ def show_picture(title: str) -> list[str | Image]:
 def get_opening_hours() -> str:
     """When the gallery is open."""
     return "10:00 to 18:00"
+
+
+@server.resource("gallery://process", mime_type="text/plain")
+def get_process() -> str:
+    """Return the server's process id."""
+    return str(os.getpid())
+
+
+@server.resource("gallery://crash", mime_type="text/plain")
+def crash() -> str:
+    """End the process in the middle of a request."""
+    os._exit(3)
 
 
 @server.resource("gallery://pictures/{title}", mime_type="image/png")

@@ -69,6 +69,12 @@ class EpisodeToolset(AbstractToolset[Any]):
 
         return await self._send(request, call, serves=True)
 
+    async def ask(
+        self, subject: str, send: Callable[[RunningServer], Awaitable[_Answer]]
+    ) -> _Answer:
+        """Send another request that changes nothing at the server. Raises ServerError."""
+        return await self._send(ServerRequest(subject, self.episode_id, is_repeatable=True), send)
+
     async def _send(
         self,
         request: ServerRequest,
