@@ -30,6 +30,7 @@ from tests.builders import (
     tool_call,
     turn,
 )
+from tests.carried_runs import carried
 from tests.render_reports import (
     HOSTILE,
     LINKS,
@@ -120,6 +121,13 @@ def test_retries_are_told_apart():
     assert [(row.get("attempt"), row.get("attempts")) for row in rows] == [
         (None, 2), (2, 2), (None, None),
     ]  # fmt: skip
+
+
+def test_earlier_results_are_marked():
+    text = page(carried(episode("refund")), episode("tone"))
+    for name in ("scenario", "episode"):
+        refund, tone = data(text, name)
+        assert (refund.get("carried"), tone.get("carried")) == (True, None)
 
 
 def test_evaluations_are_told_apart():
