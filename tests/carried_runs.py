@@ -43,10 +43,11 @@ def carried(item: Episode, **overrides: Any) -> Episode:
 
 
 def write_earlier_run(
-    folder: Path, *episodes: Episode, recorded: Dependencies | None = None
+    folder: Path, *episodes: Episode, recorded: Dependencies | None = None, **fields: Any
 ) -> Path:
-    """Write a run of the base, with what it depended on."""
-    session = Session(state="finished", selected=len(episodes), commit=BASE_COMMIT, run=ORIGIN.run)
+    """Write a run of the base, with its dependencies; `fields` are those of its session."""
+    values = {"commit": BASE_COMMIT, "run": ORIGIN.run, "selected": len(episodes), **fields}
+    session = Session.model_validate({"state": "finished", **values})
     write_run(folder, *episodes, session=session)
     _write_dependencies(folder, recorded or dependencies())
     return folder

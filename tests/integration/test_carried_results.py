@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ci_agent_eval.app.pipeline import report_files
+from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.findings import RefusedResults
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.dependencies.selection.model import FullRun, Selection
@@ -229,6 +230,24 @@ def test_another_environment(runs, python):
 def test_a_scenario_whose_text_has_a_secret(runs):
     report = build(runs, "refund", "cancel", environ={"API_TOKEN": "test_refunds"})
     assert ("differs", ("cancel", "refund")) in refusals(report)
+
+
+def test_an_adaptive_scenario_ended_for_its_earlier_reason(tmp_path):
+    items = [
+        episode("refund", iteration=n, iterations=9, minimum_iterations=3) for n in range(1, 5)
+    ]
+    stop = AdaptiveStop(scenario_id="refund", cause="no_regression")
+    forged = AdaptiveStop(scenario_id="refund", cause="maximum", required=0.1)
+    write_earlier_run(tmp_path / "base", *items, adaptive_stops=(stop,), selected=3)
+    later = map(carried, items)
+    write_later_run(tmp_path / "run", *later, iterations=3, adaptive_stops=(forged,))
+    report = build(tmp_path, "refund")
+    (scenario,) = report.summary.scenarios
+    assert (report.passed, scenario.adaptive.stop, scenario.adaptive.required) == (
+        True,
+        "no_regression",
+        None,
+    )
 
 
 def test_shards_of_one_run(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode, Outcome
 from ci_agent_eval.contract.evaluation import build_evaluation_report, render_evaluation
 from ci_agent_eval.contract.results import JournalLine, Results, Session
@@ -194,3 +195,31 @@ def test_a_file_in_the_way_is_a_sentence(tmp_path, place):
     with pytest.raises(InputError, match="a file is in the way"):
         ReportFolder(tmp_path / place).prepare()
     assert tree(tmp_path) == {"file": b"mine"}
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("own", [("b", "d"), ()])
+def test_earlier_episodes_are_merged_by_key(folder, own, complete):
+    for name in own:
+        folder.journal("main").write(a_line("passed", scenario_id=name))
+    folder.write_results("desk", complete=complete)
+    added = [a_line("passed", scenario_id=name, iteration=i).episode for name, i in ADDED]
+    folder.append_episodes((one.key, canonical_json(one)) for one in added)
+    results = Results.model_validate_json((folder.path / "results.json").read_bytes())
+    keys = [one.key for one in results.episodes]
+    assert keys == sorted(keys)
+    assert len(keys) == len(own) + len(ADDED)
+    assert (results.suite, results.complete) == ("desk", complete)
+    once = (folder.path / "results.json").read_text()
+    assert once == "".join(
+        render_results("desk", map(canonical_json, results.episodes), complete=complete)
+    )
+
+
+ADDED = (("a", 1), ("c", 1), ("c", 2), ("e", 1))
+
+
+def test_without_results_no_earlier_episode_is_written(folder):
+    episode = a_line("passed").episode
+    folder.append_episodes([(episode.key, canonical_json(episode))])
+    assert not (folder.path / "results.json").exists()
