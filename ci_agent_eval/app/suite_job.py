@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -185,19 +185,20 @@ class _SuiteJob:
 def _append_carried_results(folder: Path, base: FoundBaseline | None) -> None:
     """Append the baseline's results of the scenarios that were left out to `results.json`.
 
-    Of several shards, only the first does. Raises InputError if the file cannot be written.
+    Of several shards, only the first does.
     """
-    run_folder = ReportFolder(folder)
-    session = run_folder.session()
-    if not session.carried or (session.shard is not None and session.shard.index > 1):
+    latest = None if base is None else base.latest
+    if latest is None or latest.origin is None or not latest.lines:
         return
     from ci_agent_eval.results.baselines.episode_lines import list_carried_lines  # noqa: PLC0415 - rare
 
-    latest = None if base is None else base.latest
-    names = {one.scenario_id for one in session.carried}
-    if latest is not None and latest.origin is not None:
-        lines = list_carried_lines(latest.lines, names, latest.origin)
-        run_folder.append_episodes(lines)
+    run_folder = ReportFolder(folder)
+    # A file that the suite broke is a finding when it is loaded, and so are missing results.
+    with suppress(OSError, ValueError, KeyError):
+        session = run_folder.session()
+        names = {one.scenario_id for one in session.carried}
+        if names and (session.shard is None or session.shard.index == 1):
+            run_folder.append_episodes(list_carried_lines(latest.lines, names, latest.origin))
 
 
 def _get_git_ref(baseline: str | None) -> str | None:

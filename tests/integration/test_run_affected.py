@@ -116,3 +116,17 @@ def test_an_earlier_result_of_changed_code_fails_the_report(runs):
         "not_proven_unchanged",
         ["refund"],
     )
+
+
+def test_shards_carry_a_result_over_once(runs):
+    shutil.rmtree(runs / "head")
+    for index in (1, 2):
+        words = ("run", ".", "--affected", "--baseline", "../base", "--shard", f"{index}/2")
+        folder = f"../head/{index}"
+        done = run_agent_eval(*words, "--report-dir", folder, cwd=runs / "work")
+        assert done.returncode == 0, done.stdout
+    texts = [(runs / f"head/{index}/results.json").read_text() for index in (1, 2)]
+    assert [text.count('"carried_over"') for text in texts] == [1, 0]
+    done, verdict = report(runs)
+    assert done.returncode == 0, done.stdout
+    assert verdict["counts"]["carried_over"] == {"episodes": 1, "scenarios": 1}
