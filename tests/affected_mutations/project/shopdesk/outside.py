@@ -1,6 +1,5 @@
 """What is not in the repository: packages, a file at home, the C library, the time zone."""
 
-import ctypes
 import time
 from pathlib import Path
 
@@ -34,6 +33,8 @@ def tell_midnight(city: str) -> str:
 
 def read_lost_property(item: str) -> str:
     """Read the list of lost property for an item."""
+    import ctypes
+
     library = ctypes.CDLL(None)
     library.fopen.restype = ctypes.c_void_p
     stream = ctypes.c_void_p(library.fopen(str(ROOT / "data/lost.txt").encode(), b"r"))
