@@ -115,7 +115,7 @@ class DependencyRecorder:
         )
 
     def _add_fixtures(self, scenario_id: str) -> ScenarioPart:
-        """Return a scenario's part with the setups of its shared fixtures, whoever caused them."""
+        """Return a scenario's part with all setups of its shared fixtures."""
         part = self._scenarios[scenario_id]
         for name in self._fixture_names[scenario_id] & self._fixtures.keys():
             part |= _build_part(self._fixtures[name])
