@@ -16,7 +16,7 @@ HAS_FUNCTIONS = sys.version_info >= (3, 12)
 """Whether functions are told apart; on Python 3.11 modules are."""
 
 DESK = """
-import functools, os, sqlite3, subprocess, sys
+import ctypes, functools, os, sqlite3, subprocess, sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -182,6 +182,7 @@ def test_equal_runs_leave_equal_dependencies(desk):
         ("open(HERE / 'cache.log').read()", "untracked_file"),
         ("open(HERE.parent / 'outside.txt').read()", "outside_file"),
         ("open(HERE / 'link.txt').read()", "symlink"),
+        ("ctypes.CDLL(None)", "native_code"),
         ("__import__('socket').getaddrinfo('desk.invalid', 80)", "host"),
         ("__import__('multiprocessing').get_context('spawn').Process(target=print).start()",
          "child_process"),

@@ -142,7 +142,7 @@ class FileWatch:
         elif event == "socket.getaddrinfo":
             self._observe(self._add_host, args[0])
         elif event == "ctypes.dlopen":
-            self._observe(self._add_library, args[0])
+            self._observe(self._add_library, args[0], frame)
 
     def _add_opened(self, path: Any, mode: Any, flags: Any, frame: FrameType) -> None:
         if mode is None:
@@ -208,10 +208,15 @@ class FileWatch:
         if name not in _LOCAL_HOSTS and not name.startswith("127."):
             self._find_owner().accesses.add(("host", name))
 
-    def _add_library(self, name: Any) -> None:
-        relative = self._places.find_relative(os.path.realpath(os.fsdecode(name or "")))
-        if relative is not None:
-            self._find_owner().accesses.add(("native_code", relative))
+    def _add_library(self, name: Any, frame: FrameType) -> None:
+        """Add a library that the project loads; importing ctypes loads one, too."""
+        accessor = self._places.find_accessor(frame)
+        path = os.fsdecode(name or "")
+        inside = self._places.find_relative(os.path.realpath(path)) if path else None
+        is_own = accessor.function is not None and not accessor.is_indirect
+        if inside is not None or (is_own and not accessor.is_import):
+            detail = inside or path or "of this process"
+            self._process.add(self._find_owner(), ("native_code", detail), accessor)
 
 
 def _list_links(root: str, path: str) -> list[str]:
