@@ -62,8 +62,8 @@ def pack_dependencies(run: RunDependencies) -> Dependencies:
 
 def unpack_dependencies(document: Dependencies) -> RunDependencies:
     """Return the recorded run. Raises ValueError for an index that is in no table."""
-    reader = _Reader(document)
     try:
+        reader = _Reader(document)
         return RunDependencies(
             recorded_at=document.recorded_at,
             python=document.python,
@@ -139,25 +139,28 @@ class _Tables:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class _Reader:
-    document: Dependencies
+    """Reads sets by the document's tables, each of whose entries is built once."""
+
+    def __init__(self, document: Dependencies) -> None:
+        self._paths = [one.path for one in document.files]
+        self._functions = [(self._paths[one.file], one.name) for one in document.functions]
+        self._variables = [one.name for one in document.variables]
+        self._tools = [one.name for one in document.tools]
 
     def read_set(self, found: DependencySet) -> Reached:
-        document = self.document
-        functions = (document.functions[place] for place in accumulate(found.functions))
         return Reached(
-            functions=frozenset((document.files[one.file].path, one.name) for one in functions),
+            functions=frozenset([self._functions[place] for place in accumulate(found.functions)]),
             modules=self.read_paths(found.modules),
             files=self.read_paths(found.files),
             folders=self.read_paths(found.folders),
             absent=self.read_paths(found.absent),
-            variables=frozenset(document.variables[p].name for p in accumulate(found.variables)),
-            tools=frozenset(document.tools[p].name for p in accumulate(found.tools)),
+            variables=frozenset(self._variables[place] for place in accumulate(found.variables)),
+            tools=frozenset(self._tools[place] for place in accumulate(found.tools)),
             hosts=frozenset(found.hosts),
             patterns=frozenset(found.patterns),
             unknown=frozenset(found.unknown),
         )
 
     def read_paths(self, differences: Iterable[int]) -> frozenset[str]:
-        return frozenset(self.document.files[place].path for place in accumulate(differences))
+        return frozenset(self._paths[place] for place in accumulate(differences))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 
 from ci_agent_eval.contract.dependencies import (
     RECORDER_VERSION,
@@ -50,7 +51,7 @@ class Reached:
         return frozenset(path for path, _ in self.functions) | self.modules
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunDependencies:
     """The dependencies of a run's scenarios, and the conditions that it ran under."""
 
@@ -87,11 +88,26 @@ class RunDependencies:
         own = self.scenarios.get(scenario_id)
         return None if own is None else self.shared | own
 
-    def find_import_closure(self, paths: frozenset[str]) -> frozenset[str]:
-        """Return the files and all project files that they import, at any distance."""
-        found, pending = set(paths), list(paths)
+    @cached_property
+    def _importers(self) -> Mapping[str, set[str]]:
+        """The files that import each file directly; every file of code has an entry."""
+        found: dict[str, set[str]] = {path: set() for path in self._list_code()}
+        for path, imported in self.imports.items():
+            for one in imported:
+                found.setdefault(one, set()).add(path)
+        return found
+
+    def _list_code(self) -> Iterator[str]:
+        for reached in (self.shared, *self.scenarios.values()):
+            yield from reached.code_files
+
+    def find_importers(self, path: str) -> frozenset[str] | None:
+        """Return a Python file and all that import it, at any distance; None: it is none."""
+        if path not in self._importers:
+            return None
+        found, pending = {path}, [path]
         while pending:
-            new = self.imports.get(pending.pop(), frozenset()) - found
+            new = self._importers.get(pending.pop(), set()) - found
             found |= new
             pending.extend(new)
         return frozenset(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -114,12 +114,12 @@ def is_configuration(path: str) -> bool:
 
 
 class _ChangeMatcher:
-    """Finds the first changed dependency of each scenario; equal sets are looked up once."""
+    """Finds the first changed dependency of each scenario."""
 
     def __init__(self, base: RunDependencies, changes: TreeChanges) -> None:
         self._base = base
         self._changes = changes
-        self._closures: dict[frozenset[str], ChangedDependency | None] = {}
+        self._definitions = list(self._list_changed_definitions())
         self._shared = self._find_changed(base.shared)
 
     def find_reason(self, scenario_id: str) -> SelectionReason | None:
@@ -145,30 +145,30 @@ class _ChangeMatcher:
         return next((one for find in finders for one in find(reached)), None)
 
     def _list_functions(self, reached: Reached) -> Iterator[ChangedDependency]:
-        for path, name in sorted(reached.functions):
-            changed = self._changes.files.get(path)
-            if changed is not None and name and changed.has_new_body(name):
+        files = self._changes.files
+        for path, name in sorted(one for one in reached.functions if one[0] in files):
+            if name and files[path].has_new_body(name):
                 yield ChangedDependency("function", path, name)
 
     def _list_definitions(self, reached: Reached) -> Iterator[ChangedDependency]:
-        roots = reached.code_files
-        if roots not in self._closures:
-            closure = self._base.find_import_closure(roots)
-            self._closures[roots] = next(self._list_in_closure(closure), None)
-        if (found := self._closures[roots]) is not None:
-            yield found
-        for path in sorted(reached.modules):
-            if path in self._changes.files:
-                yield ChangedDependency("module", path)
+        files = reached.code_files
+        for change, importers in self._definitions:
+            if not importers.isdisjoint(files):
+                yield change
+        for path in sorted(reached.modules & self._changes.files.keys()):
+            yield ChangedDependency("module", path)
 
-    def _list_in_closure(self, closure: Iterable[str]) -> Iterator[ChangedDependency]:
+    def _list_changed_definitions(self) -> Iterator[tuple[ChangedDependency, frozenset[str]]]:
+        """Yield each file with changed definitions, and all files that import it."""
         is_whole = self._base.unit == "module"
-        for path in sorted(closure):
-            changed = self._changes.files.get(path)
-            if changed is not None and is_whole and changed.has_new_code:
-                yield ChangedDependency("module", path)
-            elif changed is not None and changed.has_new_definitions:
-                yield ChangedDependency("definitions", path)
+        for path, change in self._changes.files.items():
+            importers = self._base.find_importers(path)
+            if importers is None:
+                continue
+            if is_whole and change.has_new_code:
+                yield ChangedDependency("module", path), importers
+            elif not is_whole and change.has_new_definitions:
+                yield ChangedDependency("definitions", path), importers
 
     def _list_files(self, reached: Reached) -> Iterator[ChangedDependency]:
         for path in self._changes.files:
