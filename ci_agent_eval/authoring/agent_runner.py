@@ -15,7 +15,7 @@ class AgentRunner(Protocol):
     async def __call__(
         self,
         agent: object,
-        prompt: str,
+        prompt: str | Sequence[Any],
         *,
         messages: Sequence[Any] | None = None,
         max_turns: int | None = None,

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_ai import Agent as Loop
 from pydantic_ai import AgentRun, ModelRequestNode
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse, UserContent
 from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
@@ -51,6 +51,8 @@ class DeclaredAgentRun:
     episode_id: str
     guard: Guard | None = None
     allowed_stops: frozenset[AgentStop] = frozenset()
+    parts: Sequence[UserContent] | None = None
+    """The prompt with its files; None: it is only text."""
     record: RunRecord = field(init=False)
     offers: OfferedTools = field(init=False)
     tally: RateLimitTally = field(default_factory=RateLimitTally)
@@ -145,7 +147,7 @@ class DeclaredAgentRun:
     async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
         agent = self.agent
         async with self.session.get_loop(agent).iter(
-            self.prompt,
+            self.prompt if self.parts is None else self.parts,
             model=await self.session.build_run_model(agent, self.episode_id, self.tally),
             toolsets=restrict_toolsets(
                 self.offers, toolsets, _build_skill_toolsets(agent), self.record

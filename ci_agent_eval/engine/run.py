@@ -33,7 +33,7 @@ _numbers = itertools.count(1)
 
 async def aitest_run(
     agent: Agent | AgentAdapter | Callable[..., Any] | object,
-    prompt: str,
+    prompt: str | Sequence[Any],
     *,
     session: EngineSession | None = None,
     messages: Sequence[Any] | None = None,
@@ -50,6 +50,8 @@ async def aitest_run(
 
     `agent` is a declared `Agent` or your own agent (`adapters`): an agent of a framework, a
     function, an HTTPAgent, a CommandAgent.
+
+    `prompt` is a text; for declared and PydanticAI agents also a list of texts and files.
 
     `messages` of an earlier result continue its conversation. `max_turns` replaces the
     agent's, `timeout_s` (or `timeout_ms`, which replaces it) limits the run without waits for
@@ -82,11 +84,14 @@ async def aitest_run(
     allowed = frozenset(validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops))
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.register_secrets(agent)
+    parts = _parse_parts(agent, prompt)
+    text = _clean_prompt(prompt) if parts is None else _render_parts(parts)
     guard = session.get_guard(_select_steering(agent, steering), episode_id)
     if not isinstance(agent, Agent):
         return await run_adapter(
             agent,
-            _clean_prompt(prompt),
+            text,
+            parts=parts,
             clock=session.clock,
             messages=messages,
             timeout_s=deadline,
@@ -102,7 +107,8 @@ async def aitest_run(
         )
     run = _get_declared_run()(
         agent=agent,
-        prompt=_clean_prompt(prompt),
+        prompt=text,
+        parts=parts,
         history=tuple(messages or ()),
         limits=_apply_agent_limit(agent, max_turns, limits or RunLimits()),
         timeout_s=deadline,
@@ -136,7 +142,7 @@ def _select_steering(agent: object, requested: SteeringSettings | None) -> Steer
     validate_value("aitest_run", "steering", Steering | None, requested)
     if requested is None:
         return agent.steering if isinstance(agent, Agent) else None
-    if not _is_steerable(agent):
+    if not _runs_in_pydantic_ai(agent):
         raise field_error(
             "aitest_run",
             "steering",
@@ -146,12 +152,34 @@ def _select_steering(agent: object, requested: SteeringSettings | None) -> Steer
     return requested
 
 
-def _is_steerable(agent: object) -> bool:
-    """Return whether calls of the agent can be held back: PydanticAI runs it."""
+def _runs_in_pydantic_ai(agent: object) -> bool:
+    """Return whether PydanticAI runs the agent: it can be steered, and its prompt has files."""
     is_adapter = type(agent).__module__ == "ci_agent_eval.engine.adapters.loop"
     framework = find_framework(agent)
     is_pydantic = framework is not None and framework.label == "PydanticAI"
     return isinstance(agent, Agent) or is_adapter or is_pydantic
+
+
+def _parse_parts(agent: object, prompt: object) -> Sequence[Any] | None:
+    """Return the parts of a prompt with files; None for a text. Raises InputError."""
+    if not isinstance(prompt, list | tuple):
+        return None
+    if not _runs_in_pydantic_ai(agent):
+        raise field_error(
+            "aitest_run",
+            "prompt",
+            f"must be a text for {type(agent).__name__}; only declared and PydanticAI agents take "
+            "files",
+        )
+    from ci_agent_eval.engine.prompt_parts import parse_prompt_parts  # noqa: PLC0415 - an extra
+
+    return parse_prompt_parts(prompt)
+
+
+def _render_parts(parts: Sequence[Any]) -> str:
+    from ci_agent_eval.engine.prompt_parts import render_parts  # noqa: PLC0415 - an extra
+
+    return render_parts(parts)
 
 
 def _clean_prompt(prompt: object) -> str:

@@ -56,6 +56,8 @@ class AgentTask:
     connections: ModelConnections | None = None
     """Connections of the agents' own models; unset: closed with the run."""
     allowed_stops: frozenset[AgentStop] = frozenset()
+    parts: Sequence[Any] | None = None
+    """The prompt with its files, for agents of PydanticAI; None: it is only text."""
     turns: Sequence[Turn] = ()
     """The agent's turns so far, replaced after each event; the model traffic completes them."""
     agents: Sequence[TrajectoryAgent] = ()

@@ -63,6 +63,7 @@ async def run_adapter(
     prompt: str,
     *,
     clock: Clock,
+    parts: Sequence[Any] | None = None,
     messages: Sequence[Any] | None = None,
     timeout_s: float | None = 60.0,
     limits: RunLimits | None = None,
@@ -77,8 +78,9 @@ async def run_adapter(
 ) -> AgentResult:
     """Run your own agent until it answers or is stopped; return the recorded run.
 
-    Every end gives a result, which `observer` gets too, even if the task is cancelled.
-    `timeout_s` limits the run; `windows` returns the rate limits of the address of a model API;
+    `parts` are those of a prompt with files. Every end gives a result, which `observer` gets
+    too, even if the task is cancelled. `timeout_s` limits the run; `windows` returns the rate
+    limits of the address of a model API;
     `on_usage` gets the usage of the run after each model call, and None at its end.
     `trajectory_reader` has read the earlier runs of the episode. Raises InputError for wrong
     arguments of the test.
@@ -94,6 +96,7 @@ async def run_adapter(
         guard,
         connections,
         allowed_stops,
+        parts,
     )
     traffic = RunTraffic(
         work.clock,

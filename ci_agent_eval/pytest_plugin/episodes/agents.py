@@ -204,7 +204,7 @@ class RecordedRuns:
     async def __call__(
         self,
         agent: object,
-        prompt: str,
+        prompt: str | Sequence[Any],
         *,
         messages: Sequence[Any] | None = None,
         raises: bool = True,

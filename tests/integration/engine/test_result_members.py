@@ -120,3 +120,34 @@ def test_the_prompt_and_the_skill_are_those_of_the_declaration(tmp_path):
     )
     plain = run(["ok"])
     assert (plain.effective_system_prompt, plain.skill_info) == ("", None)
+
+
+@pytest.mark.parametrize("kind", ["declared", "of PydanticAI"])
+def test_a_prompt_with_an_image_reaches_the_model_and_its_turn_has_a_note(kind):
+    with ModelServer(["A pixel."]) as server:
+        if kind == "declared":
+            agent = Agent(Provider("openai:m", base_url=server.base_url))
+        else:
+            provider = OpenAIProvider(base_url=server.base_url, api_key="k")
+            agent = pydantic_ai.Agent(OpenAIChatModel("m", provider=provider))
+        result = go(aitest_run(agent, ["What is it?", IMAGE]))
+        (asked,) = server.requests
+    assert result.final_response == "A pixel."
+    note = f"What is it?\n<image/png, {len(PIXEL)} bytes>"
+    assert [turn.content for turn in result.turns] == [note, "A pixel."]
+    text, image = asked.body["messages"][-1]["content"]
+    assert text["text"] == "What is it?"
+    assert image["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+
+
+@pytest.mark.parametrize(
+    ("agent", "prompt", "said"),
+    [
+        (Agent(Provider("openai:m")), [], "must have at least one part"),
+        (Agent(Provider("openai:m")), ["a", 3], "got a part of type int"),
+        (str, ["a", IMAGE], "must be a text for type; only declared and PydanticAI agents"),
+    ],
+)
+def test_a_prompt_that_an_agent_cannot_take_is_refused(agent, prompt, said):
+    with pytest.raises(InputError, match=said):
+        go(aitest_run(agent, prompt))

@@ -1,0 +1,51 @@
+"""Prompts with files: texts, images, audio and documents, for agents that PydanticAI runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_ai.messages import (
+    AudioUrl,
+    BinaryContent,
+    DocumentUrl,
+    ImageUrl,
+    UploadedFile,
+    UserContent,
+    VideoUrl,
+)
+
+from ci_agent_eval.contract.fields import field_error
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.engine.result import ImageContent
+from ci_agent_eval.engine.turns import render_text
+
+_FILE_TYPES = (AudioUrl, BinaryContent, DocumentUrl, ImageUrl, UploadedFile, VideoUrl)
+"""PydanticAI's types of files: their content, or their address."""
+
+
+def parse_prompt_parts(prompt: Sequence[object]) -> tuple[UserContent, ...]:
+    """Return the parts of a prompt as PydanticAI takes them. Raises InputError."""
+    if not prompt:
+        raise field_error("aitest_run", "prompt", "must have at least one part")
+    return tuple(map(_parse_part, prompt))
+
+
+def render_parts(parts: Sequence[UserContent]) -> str:
+    """Return the text of a prompt, with a note in place of each file, as its turn has it."""
+    return render_text(list(parts))
+
+
+def _parse_part(part: Any) -> UserContent:
+    if isinstance(part, str):
+        return clean_text(part)
+    if isinstance(part, ImageContent):
+        return BinaryContent(part.data, media_type=part.media_type)
+    if isinstance(part, _FILE_TYPES):
+        return part
+    raise field_error(
+        "aitest_run",
+        "prompt",
+        "must be a text, or a list of texts and files (ImageContent, or PydanticAI's "
+        f"BinaryContent and ImageUrl), got a part of type {type(part).__name__}",
+    )
