@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,7 @@ PAGE = Path(__file__).parents[2] / "docs/affected-mutations.md"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 1 if the product missed a changed scenario, or a control changed one."""
     options = _parse_arguments(arguments)
-    mutations = [item for item in ALL if options.only in f"{item.kind}: {item.name}"]
+    mutations = [item for item in ALL if re.search(options.only, f"{item.kind}: {item.name}")]
     if options.sample:
         mutations = take_sample(mutations, options.sample, options.offset)
     with tempfile.TemporaryDirectory(prefix="affected-mutations-") as folder:
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.affected_mutations")
-    parser.add_argument("--only", default="", help="part of a mutation's `kind: name`")
+    parser.add_argument("--only", default="", help="regular expression of `kind: name`")
     parser.add_argument("--sample", type=int, help="measure this many, spread over the kinds")
     parser.add_argument("--offset", type=int, default=0, help="which sample, 0 to 2")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
