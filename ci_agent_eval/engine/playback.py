@@ -15,12 +15,12 @@ from ci_agent_eval.recording.playback import EpisodePlayback
 
 def play_run(
     playback: EpisodePlayback,
-    prompt: str,
+    prompt: str | Sequence[Any],
     messages: Sequence[Any] | None,
     allowed_stops: Collection[AgentStop],
 ) -> AgentResult:
     """Return the next recorded answer as the result of a run. Raises InputError without one."""
-    play, answer = playback.play, playback.take_answer(clean_text(prompt))
+    play, answer = playback.play, playback.take_answer(_render_prompt(prompt))
     agents = play.trajectory.agents if any(turn.agent for turn in answer.turns) else ()
     return AgentResult(
         trajectory=Trajectory(turns=answer.turns, agents=agents),
@@ -33,6 +33,15 @@ def play_run(
         model=play.model,
         allowed_stops=frozenset(allowed_stops),
     )
+
+
+def _render_prompt(prompt: str | Sequence[Any]) -> str:
+    """Return the text of a prompt as its recorded turn has it. Raises InputError."""
+    if isinstance(prompt, str):
+        return clean_text(prompt)
+    from ci_agent_eval.engine.prompt_parts import parse_prompt_parts, render_parts  # noqa: PLC0415 - an extra
+
+    return render_parts(parse_prompt_parts(prompt))
 
 
 def _build_messages(turns: Sequence[Turn]) -> list[dict[str, str]]:
