@@ -31,7 +31,7 @@ EXAMPLES := langgraph openai-agents pydantic-ai
 # Those of `make frameworks NAME="..."`; a variable of the shell that is called NAME does not count.
 SELECTED := $(if $(filter command,$(firstword $(origin NAME))),$(NAME),$(FRAMEWORKS))
 # The newest Python here: dependencies are recorded by function from Python 3.12 on, before by module.
-MUTATIONS_PYTHON ?= $(or $(shell for minor in 14 13 12; do command -v python3.$$minor && break; done),$(PYTHON))
+MUTATIONS_PYTHON ?= $(or $(shell for minor in 14 13 12; do python3.$$minor -c '' 2>/dev/null && command -v python3.$$minor && break; done),$(PYTHON))
 MUTATIONS := $(VENV)-compat-mutations
 MUTATIONS_STAMP := $(MUTATIONS)/.stamp-$(call content,requirements/dev.txt pyproject.toml)
 WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)

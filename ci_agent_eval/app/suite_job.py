@@ -22,6 +22,7 @@ from ci_agent_eval.app.report_folder import (
 from ci_agent_eval.contract.adaptive import AdaptivePlan, PredictedScenario
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import SESSION_NAME
+from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.results.baselines.request import FoundBaseline
@@ -135,7 +136,9 @@ class _SuiteJob:
             failed = Finding("install_failed", "install", f"{problem}; the suite did not run")
             return SuiteRun(1), report_loaded(job, LoadedResults(findings=(failed,)))
         command = replace(
-            self.command, adaptive_plan=_build_adaptive_plan(job, base), plan=job.plan_run(base)
+            self.command,
+            adaptive_plan=_build_adaptive_plan(job, base),
+            plan=RunPlan() if self._names_episodes() else job.plan_run(base),
         )
         run = run_suite(command, environ=environ, emit=self.echo, on_progress=self.on_progress)
         if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
@@ -146,6 +149,11 @@ class _SuiteJob:
         if checkout is None or run.interrupted_by is not None:
             return run, report
         return self._confirm(run, report, base, checkout)
+
+    def _names_episodes(self) -> bool:
+        """Return whether this run names its scenarios or iterations, which then all run."""
+        named = ("--episode-scenario", "--episode-iterations", "--aitest-iterations")
+        return any(argument.startswith(named) for argument in self.command.pytest_args)
 
     def _confirm(
         self, run: SuiteRun, report: Report, base: FoundBaseline | None, checkout: BaseCheckout

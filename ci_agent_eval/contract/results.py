@@ -81,13 +81,6 @@ class CarriedScenario(FrozenModel):
     )
 
 
-class UnrunScenario(FrozenModel):
-    """A selected scenario of which a stopped run started no iteration."""
-
-    scenario_id: str = Field(min_length=1)
-    gate: Gating = "required"
-
-
 class Shard(FrozenModel):
     """The part of the suite that a session ran: `index` of `count`, 1-based."""
 
@@ -136,10 +129,6 @@ class Session(FrozenModel):
     removed: tuple[RemovedScenario, ...] = ()
     carried: tuple[CarriedScenario, ...] = Field(
         default=(), description="scenarios whose earlier results are carried over"
-    )
-    kept: Count = Field(default=0, description="episodes that an earlier attempt had finished")
-    unrun: tuple[UnrunScenario, ...] = Field(
-        default=(), description="selected scenarios that a stopped run did not reach"
     )
     adaptive_stops: tuple[AdaptiveStop, ...] = Field(
         default=(), description="why the iterations of each adaptive scenario ended"

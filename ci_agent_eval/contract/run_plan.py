@@ -1,4 +1,4 @@
-"""The plan of a run: which scenarios are carried over, which episodes are kept, what runs first."""
+"""The plan of a run: the scenarios that are carried over, and those that run first."""
 
 from __future__ import annotations
 
@@ -22,14 +22,6 @@ class CarriedOver(FrozenModel):
     )
 
 
-class KeptEpisode(FrozenModel):
-    """A finished episode of an earlier attempt, which is not run again."""
-
-    scenario_id: str = Field(min_length=1)
-    nodeid: str | None = None
-    iteration: Count = 1
-
-
 class UnchangedScenario(FrozenModel):
     """A scenario whose earlier result is carried over, if these variables are as they were."""
 
@@ -50,9 +42,6 @@ class RunPlan(FrozenModel):
     )
     variables: dict[str, str | None] = Field(
         default_factory=dict, description="hash of each environment variable in the earlier run"
-    )
-    kept: tuple[KeptEpisode, ...] = Field(
-        default=(), description="episodes that an earlier attempt finished"
     )
     first: tuple[str, ...] = Field(
         default=(), description="scenarios to run after the new ones: changed, or failed before"

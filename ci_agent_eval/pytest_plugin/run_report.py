@@ -24,7 +24,7 @@ from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.storage.run_folder import ReportFolder
 
-_NOTED = ("selected", "deselected", "shard", "removed", "carried", "kept")
+_NOTED = ("selected", "deselected", "shard", "removed", "carried")
 """Fields of the session that the selection of the episodes fills in."""
 
 

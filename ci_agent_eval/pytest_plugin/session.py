@@ -156,7 +156,6 @@ class EpisodeSession:
                 "shard": shard,
                 "removed": tuple(redact_model(one, self._redactor) for one in removed),
                 "carried": tuple(redact_model(one, self._redactor) for one in plan.carried),
-                "kept": plan.kept,
             }
             self._folder.note_selected(selection)
         if items:
@@ -164,7 +163,8 @@ class EpisodeSession:
             adaptive = () if self.adaptive is None else (self.adaptive.describe(),)
             found = [*list_notes(items, options.get_iterations(items[0].config)), *adaptive]
             self.notes = tuple(self._redactor.text(note) for note in found)
-        self.notes += tuple(plan.describe())
+        if note := plan.describe():
+            self.notes = (*self.notes, note)
 
     def dump_adaptive_stops(self) -> list[dict[str, Any]]:
         """Return why the adaptive scenarios of this process stopped, as plain redacted data."""

@@ -10,7 +10,7 @@ import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.results import ScenarioListing
-from ci_agent_eval.contract.run_plan import KeptEpisode, RunPlan, UnchangedScenario
+from ci_agent_eval.contract.run_plan import RunPlan, UnchangedScenario
 from ci_agent_eval.dependencies.environment import (
     compute_environment_digest,
     get_platform,
@@ -83,7 +83,7 @@ def test_unchanged_scenarios_do_not_run(run, arguments):
     session = ran.session
     assert {e.scenario_id for e in ran.results.episodes} == {"greet"}
     assert names_of(session.carried) == [("cancel", "advisory", 1), ("refund", "required", 2)]
-    assert (session.selected, session.deselected, session.kept) == (1, 0, 0)
+    assert (session.selected, session.deselected) == (1, 0)
     assert (session.removed, session.restrictions) == ((), ())
     assert ran.result.parseoutcomes()["passed"] == 2
 
@@ -150,21 +150,6 @@ def test_a_test_that_names_its_scenario_later_runs(suite, tmp_path):
     )
     ran = suite.run(write_plan(tmp_path, unchanged("test_suite.py::test_any")))
     assert ran.session.carried == ()
-
-
-def test_finished_episodes_are_kept(run):
-    nodeid = "test_suite.py::test_refund[2-of-2]"
-    kept = [
-        KeptEpisode(scenario_id="refund", nodeid=nodeid, iteration=2),
-        KeptEpisode(scenario_id="greet", nodeid="test_suite.py::test_other"),
-    ]
-    ran = run(RunPlan(kept=tuple(kept)))
-    assert [(e.scenario_id, e.iteration) for e in ran.results.episodes] == [
-        ("cancel", 1),
-        ("greet", 1),
-        ("refund", 1),
-    ]
-    assert (ran.session.kept, ran.session.selected, ran.session.removed) == (1, 3, ())
 
 
 def test_the_named_scenarios_run_first(run):

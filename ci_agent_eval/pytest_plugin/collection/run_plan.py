@@ -27,7 +27,7 @@ from ci_agent_eval.dependencies.environment import (
 )
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, is_optional
+from ci_agent_eval.pytest_plugin.collection.iterations import is_optional
 from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
 
 
@@ -36,15 +36,11 @@ class AppliedPlan:
     """What a plan left out of a collection."""
 
     carried: tuple[CarriedScenario, ...] = ()
-    kept: int = 0
-    """Episodes that an earlier attempt had finished."""
 
-    def describe(self) -> Iterator[str]:
-        """Yield a sentence about each kind of episodes that do not run."""
-        if self.carried:
-            yield f"{pluralize(len(self.carried), 'unchanged scenario')}: earlier results count"
-        if self.kept:
-            yield f"{pluralize(self.kept, 'episode')} of an earlier attempt kept"
+    def describe(self) -> str:
+        """Return a sentence about the scenarios that do not run; empty if there are none."""
+        number = pluralize(len(self.carried), "unchanged scenario")
+        return f"{number}: earlier results count" if self.carried else ""
 
 
 def apply_run_plan(config: pytest.Config, items: list[pytest.Item]) -> Sequence[pytest.Item]:
@@ -61,20 +57,13 @@ def apply_run_plan(config: pytest.Config, items: list[pytest.Item]) -> Sequence[
 
     unchanged = find_unchanged_scenarios(plan, os.environ)
     carried = [item for item in items if find_scenario(item) in unchanged]
-    finished = {(one.scenario_id, one.nodeid, one.iteration) for one in plan.kept}
-    kept = [
-        item
-        for item in items
-        if find_scenario(item) not in unchanged
-        and (find_scenario(item), item.nodeid, get_iteration(item).number) in finished
-    ]
     config.stash[options.APPLIED_PLAN] = AppliedPlan(
-        tuple(_list_carried((item, episodes[id(item)]) for item in carried)), len(kept)
+        tuple(_list_carried((item, episodes[id(item)]) for item in carried))
     )
-    left_out = set(map(id, (*carried, *kept)))
+    left_out = set(map(id, carried))
     left = [item for item in items if id(item) not in left_out]
     items[:] = _order_items(left, plan, find_scenario)
-    return [*carried, *kept]
+    return carried
 
 
 def _build_episode(item: pytest.Item) -> Episode | None:

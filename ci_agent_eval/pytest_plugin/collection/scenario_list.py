@@ -54,7 +54,6 @@ class ScenarioListWriter:
             selected=len(self._items),
             removed=() if removed is None else removed.list_scenarios(self._items),
             carried=() if plan is None else plan.carried,
-            kept=0 if plan is None else plan.kept,
         )
         update = self._collection.list_session_fields()
         listing = ScenarioListing(
