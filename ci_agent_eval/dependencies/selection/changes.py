@@ -71,6 +71,8 @@ class TreeChanges:
     """All differences of two trees; empty: nothing that git tracks or sees changed."""
 
     files: Mapping[str, FileChange] = field(default_factory=dict)
+    folders: frozenset[str] = frozenset()
+    """Folders of the first tree, except its root."""
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -108,7 +110,8 @@ def compare_trees(
         for path in repository.list_new():
             files[path] = FileChange(path, None, _read_disk(repository.top / path))
     files |= _find_other_bytes(reader, base, hashes, files)
-    return TreeChanges(dict(sorted(files.items())))
+    folders = split_paths(repository.run("ls-tree", "-z", "-r", "-d", "--name-only", base))
+    return TreeChanges(dict(sorted(files.items())), frozenset(folders))
 
 
 def _find_other_bytes(

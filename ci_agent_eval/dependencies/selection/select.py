@@ -120,6 +120,7 @@ class _ChangeMatcher:
         self._base = base
         self._changes = changes
         self._definitions = list(self._list_changed_definitions())
+        self._changed_folders = list(_list_changed_folders(changes))
         self._shared = self._find_changed(base.shared)
 
     def find_reason(self, scenario_id: str) -> SelectionReason | None:
@@ -178,14 +179,27 @@ class _ChangeMatcher:
                 yield ChangedDependency("absent_file", path)
             elif any(fnmatchcase(path, pattern) for pattern in reached.patterns):
                 yield ChangedDependency("declared_file", path)
-        for path in (*self._changes.added, *self._changes.removed):
-            folder = next((one for one in _list_folders(path) if one in reached.folders), None)
-            if folder is not None:
+        for path, folders in self._changed_folders:
+            if not reached.folders.isdisjoint(folders):
                 yield ChangedDependency("folder", path)
 
 
+def _list_changed_folders(changes: TreeChanges) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each new and deleted file with the folders whose listing it can change.
+
+    A new file changes the listing of its folder and, if that is new, too, of the one above. Whether
+    a deleted file was the last one of its folder is not asked: all folders above it count.
+    """
+    for path in changes.added:
+        above = tuple(_list_folders(path))
+        old = next((at for at, one in enumerate(above) if one in changes.folders), len(above))
+        yield path, above[: old + 1]
+    for path in changes.removed:
+        yield path, tuple(_list_folders(path))
+
+
 def _list_folders(path: str) -> Iterator[str]:
-    """Yield the folders whose listing a new or deleted file can change."""
+    """Yield the folders that a path is in, the innermost first; `.` is the root."""
     while path:
         path = path.rpartition("/")[0]
         yield path or "."

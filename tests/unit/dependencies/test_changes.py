@@ -25,7 +25,9 @@ def repository(tmp_path):
 def compare(repository, head=None, hashes=None):
     git = find_repository(repository.folder, os.environ)
     assert git is not None
-    return compare_trees(git, repository.base, head, hashes or {}).files
+    found = compare_trees(git, repository.base, head, hashes or {})
+    assert found.folders == {"prompts"}
+    return found.files
 
 
 def digest(text):

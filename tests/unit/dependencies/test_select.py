@@ -82,6 +82,20 @@ def test_files_select_their_readers(changed):
     assert select(changed) == ["one"]
 
 
+@pytest.mark.parametrize(
+    ("path", "folders", "selected"),
+    [
+        ("shots/more/new.md", {"shots", "shots/more"}, []),
+        ("shots/more/new.md", {"shots"}, ["one"]),
+        ("shots/more/even/new.md", {"shots"}, ["one"]),
+    ],
+)
+def test_a_new_file_changes_the_listing_of_the_first_folder_that_was_there(path, folders, selected):
+    changes = TreeChanges({path: FileChange(path, None, b"x")}, frozenset(folders))
+    found = select_scenarios(BASE, PASSED, changes, RULES)
+    assert [one.scenario_id for one in found.selected] == selected
+
+
 def test_an_edit_in_a_listed_folder_is_no_change_of_its_names():
     assert select(edited("shots/old.md")) == []
 
