@@ -101,7 +101,7 @@ coverage: $(STAMP) ## Say which lines and branches no test reaches
 	@$(BIN)/coverage report
 
 .PHONY: bench
-bench: $(STAMP) $(call framework,openai-agents) ## Measure what the pages in benchmarks/ record
+bench: $(STAMP) $(MUTATIONS_STAMP) $(call framework,openai-agents) ## Measure what the pages in benchmarks/ record
 	@$(BIN)/python benchmarks/measure.py $(ARGS)
 	@$(BIN)/python benchmarks/comparison.py
 	@$(BIN)/python benchmarks/engine.py
@@ -109,6 +109,7 @@ bench: $(STAMP) $(call framework,openai-agents) ## Measure what the pages in ben
 	@$(BIN)/python benchmarks/frameworks.py
 	@$(BIN)/python benchmarks/gateway.py
 	@$(BIN)/python benchmarks/replay.py
+	@$(MUTATIONS)/bin/python benchmarks/dependencies.py
 	@$(BIN)/python benchmarks/steering.py
 	@$(BIN)/python benchmarks/steering_hook.py
 	@$(MAKE) --no-print-directory bench-peers
