@@ -24,7 +24,7 @@ from ci_agent_eval.contract.dependencies import Dependencies
 from ci_agent_eval.dependencies.document import pack_dependencies, unpack_dependencies
 from ci_agent_eval.dependencies.model import Reached, RunDependencies
 from ci_agent_eval.dependencies.selection.changes import FileChange, TreeChanges
-from ci_agent_eval.dependencies.selection.select import SelectionRules, select_scenarios
+from ci_agent_eval.dependencies.selection.select import SelectionRules, select_affected
 
 ROUNDS = 5
 EPISODES = 60
@@ -131,7 +131,7 @@ def measure_selection() -> tuple[int, int, float]:
     for _ in range(ROUNDS):
         started = process_time()
         found = unpack_dependencies(Dependencies.model_validate_json(text))
-        select_scenarios(found, dict.fromkeys(found.scenarios), changes, SelectionRules(1, 7))
+        select_affected(found, dict.fromkeys(found.scenarios), changes, SelectionRules(1, 7))
         times.append(process_time() - started)
     return len(text), len(gzip.compress(text.encode())), statistics.median(times)
 

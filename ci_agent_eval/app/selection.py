@@ -13,7 +13,7 @@ from ci_agent_eval.app.pipeline import Job
 from ci_agent_eval.contract.dependencies import Dependencies
 from ci_agent_eval.contract.run_plan import RunPlan, UnchangedScenario
 from ci_agent_eval.dependencies.document import unpack_dependencies
-from ci_agent_eval.dependencies.environment import compute_environment_digest
+from ci_agent_eval.dependencies.environment import compute_installation_digest
 from ci_agent_eval.dependencies.git import GitRepository, find_repository
 from ci_agent_eval.dependencies.model import RunDependencies
 from ci_agent_eval.dependencies.selection.changes import TreeChanges, compare_trees
@@ -23,7 +23,7 @@ from ci_agent_eval.dependencies.selection.model import (
     SelectedScenario,
     Selection,
 )
-from ci_agent_eval.dependencies.selection.select import SelectionRules, select_scenarios
+from ci_agent_eval.dependencies.selection.select import SelectionRules, select_affected
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.baselines.request import EarlierRun, FoundBaseline
 
@@ -92,11 +92,11 @@ class AffectedSelection:
         except (OSError, subprocess.SubprocessError):
             return Selection(full_run=FullRun("no_commit", base.commit or ""))
         own = {name: problem for name, problem in problems.items() if name in base.scenarios}
-        return select_scenarios(base, own, changes, self.rules)
+        return select_affected(base, own, changes, self.rules)
 
     def _compare(self, repository: GitRepository, base: RunDependencies) -> TreeChanges:
         if base.commit is None:
-            return TreeChanges()  # `select_scenarios` refuses it
+            return TreeChanges()  # `select_affected` refuses it
         head = None if self.head is None or _has_checked_out(repository, self.head) else self.head
         return compare_trees(repository, base.commit, head, base.hashes)
 
@@ -151,7 +151,7 @@ def build_run_plan(selection: Selection, latest: EarlierRun) -> RunPlan:
     """Return the plan that carries the unchanged scenarios over, and runs the selected first."""
     runs = [unpack_dependencies(one) for one in latest.dependencies]
     environments = {
-        compute_environment_digest(one.python, one.platform, one.distributions) for one in runs
+        compute_installation_digest(one.python, one.platform, one.distributions) for one in runs
     }
     variables: dict[str, str | None] = {}
     differing: set[str] = set()

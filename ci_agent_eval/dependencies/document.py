@@ -25,9 +25,9 @@ _K = TypeVar("_K", bound=tuple[str, str] | str)
 def pack_dependencies(run: RunDependencies) -> Dependencies:
     """Return the file's content; equal runs give equal content."""
     sets = (run.shared, *run.scenarios.values())
-    files = _Table(_list_paths(run, sets))
-    functions = _Table(one for reached in sets for one in reached.functions)
-    tables = _Tables(files, functions, _Table(run.variables), _Table(run.tools))
+    files = _KeyTable(_list_paths(run, sets))
+    functions = _KeyTable(one for reached in sets for one in reached.functions)
+    tables = _KeyTables(files, functions, _KeyTable(run.variables), _KeyTable(run.tools))
     return Dependencies(
         recorder=run.recorder,
         unit=run.unit,
@@ -104,7 +104,7 @@ def _list_paths(run: RunDependencies, sets: Iterable[Reached]) -> Iterator[str]:
         yield from (*reached.files, *reached.folders, *reached.absent)
 
 
-class _Table(Generic[_K]):
+class _KeyTable(Generic[_K]):
     """Sorted distinct keys, with their places."""
 
     def __init__(self, keys: Iterable[_K]) -> None:
@@ -118,11 +118,11 @@ class _Table(Generic[_K]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
-    files: _Table[str]
-    functions: _Table[tuple[str, str]]
-    variables: _Table[str]
-    tools: _Table[str]
+class _KeyTables:
+    files: _KeyTable[str]
+    functions: _KeyTable[tuple[str, str]]
+    variables: _KeyTable[str]
+    tools: _KeyTable[str]
 
     def pack_set(self, reached: Reached) -> DependencySet:
         return DependencySet(

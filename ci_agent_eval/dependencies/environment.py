@@ -67,7 +67,7 @@ def _hash_file(file: Path) -> str:
         return ""
 
 
-def compute_environment_digest(python: str, platform_: str, found: Mapping[str, str]) -> str:
+def compute_installation_digest(python: str, platform_: str, found: Mapping[str, str]) -> str:
     """Return a hash of Python, platform and distributions."""
     pairs = (f"{name}={digest}" for name, digest in sorted(found.items()))
     return _hash_texts([python, platform_, *pairs])

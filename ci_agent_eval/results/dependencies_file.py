@@ -11,7 +11,7 @@ from ci_agent_eval.contract.dependencies import (
     Dependencies,
 )
 from ci_agent_eval.contract.validation_errors import describe_validation_error
-from ci_agent_eval.dependencies.environment import compute_environment_digest
+from ci_agent_eval.dependencies.environment import compute_installation_digest
 from ci_agent_eval.results.json_text import parse_json
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -55,4 +55,4 @@ def read_environment(folder: Path) -> str | None:
 
 def hash_environment(found: Dependencies) -> str:
     """Return the hash of Python, platform and distributions."""
-    return compute_environment_digest(found.python, found.platform, dict(found.distributions))
+    return compute_installation_digest(found.python, found.platform, dict(found.distributions))

@@ -12,7 +12,7 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.results import ScenarioListing
 from ci_agent_eval.contract.run_plan import RunPlan, UnchangedScenario
 from ci_agent_eval.dependencies.environment import (
-    compute_environment_digest,
+    compute_installation_digest,
     get_platform,
     get_python_version,
     hash_distributions,
@@ -36,7 +36,7 @@ def test_plain(): pass
 
 
 def environment() -> str:
-    return compute_environment_digest(get_python_version(), get_platform(), hash_distributions())
+    return compute_installation_digest(get_python_version(), get_platform(), hash_distributions())
 
 
 def unchanged(*names: str, **fields: object) -> RunPlan:

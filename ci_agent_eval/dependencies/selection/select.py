@@ -51,7 +51,7 @@ class SelectionRules:
     """Age at which a result expires, and everything runs."""
 
 
-def select_scenarios(
+def select_affected(
     base: RunDependencies,
     problems: Mapping[str, EarlierProblem | None],
     changes: TreeChanges,

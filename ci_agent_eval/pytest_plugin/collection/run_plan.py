@@ -19,7 +19,7 @@ from ci_agent_eval.contract.results import CarriedScenario
 from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.dependencies.environment import (
-    compute_environment_digest,
+    compute_installation_digest,
     get_platform,
     get_python_version,
     hash_distributions,
@@ -91,7 +91,7 @@ def find_unchanged_scenarios(plan: RunPlan, environ: Mapping[str, str]) -> froze
 
 
 def _compute_environment() -> str:
-    return compute_environment_digest(get_python_version(), get_platform(), hash_distributions())
+    return compute_installation_digest(get_python_version(), get_platform(), hash_distributions())
 
 
 def _list_carried(

@@ -9,7 +9,7 @@ import pytest
 from ci_agent_eval.contract.dependencies import RECORDER_VERSION, UnknownDependency
 from ci_agent_eval.dependencies.model import Reached, RunDependencies
 from ci_agent_eval.dependencies.selection.changes import FileChange, TreeChanges
-from ci_agent_eval.dependencies.selection.select import SelectionRules, select_scenarios
+from ci_agent_eval.dependencies.selection.select import SelectionRules, select_affected
 
 DAY = 86_400
 RULES = SelectionRules(now=100 * DAY, max_age_days=7)
@@ -37,7 +37,7 @@ PASSED = dict.fromkeys(BASE.scenarios)
 
 
 def select(*changed, base=BASE, problems=PASSED, rules=RULES):
-    found = select_scenarios(base, problems, TreeChanges({c.path: c for c in changed}), rules)
+    found = select_affected(base, problems, TreeChanges({c.path: c for c in changed}), rules)
     if found.full_run is not None:
         return found.full_run.cause
     assert {one.scenario_id for one in found.selected} | {*found.unchanged} == {*problems}
@@ -92,7 +92,7 @@ def test_files_select_their_readers(changed):
 )
 def test_a_new_file_changes_the_listing_of_the_first_folder_that_was_there(path, folders, selected):
     changes = TreeChanges({path: FileChange(path, None, b"x")}, frozenset(folders))
-    found = select_scenarios(BASE, PASSED, changes, RULES)
+    found = select_affected(BASE, PASSED, changes, RULES)
     assert [one.scenario_id for one in found.selected] == selected
 
 
