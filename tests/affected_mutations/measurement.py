@@ -26,7 +26,7 @@ class Selection:
     """The product's answer."""
 
     scenarios: frozenset[str]
-    scope: Literal["partial", "full", "refused"]
+    scope: Literal["partial", "full", "refused", "crashed"]
     """A command that refuses to answer carries nothing over, and no run passes."""
     detail: str = ""
 
@@ -58,8 +58,8 @@ class Measurement:
 
     @property
     def selected(self) -> frozenset[str]:
-        is_partial = self.selection.scope == "partial"
-        return self.selection.scenarios if is_partial else self.truth.scenarios
+        is_everything = self.selection.scope in ("full", "refused")
+        return self.truth.scenarios if is_everything else self.selection.scenarios
 
     @property
     def missed(self) -> frozenset[str]:

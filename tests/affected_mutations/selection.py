@@ -17,12 +17,12 @@ def ask_product(
     answer, log = copy.with_suffix(".json"), copy.with_suffix(".log")
     baseline = ["--baseline", str(workplace.baseline)]
     command = ["-m", "ci_agent_eval", "why", *baseline, "--format", "json"]
-    code = run_command(command, copy, environ, answer, errors=log, cold=cold)
+    # As for the console script, the copy's own modules are no modules of the command.
+    options = ["-P"] if cold else []
+    code = run_command([*options, *command], copy, environ, answer, errors=log, cold=cold)
     errors = log.read_text("utf-8").strip()[-500:]
-    if code == 2:
-        return Selection(frozenset(), "refused", errors)
     if code != 0:
-        raise RuntimeError(f"agent-eval why ended with exit code {code}: {errors}")
+        return Selection(frozenset(), "refused" if code == 2 else "crashed", errors)
     document = json.loads(answer.read_text("utf-8"))
     selected = (row["scenario_id"] for row in document["scenarios"] if row["selected"])
     full_run = document["full_run"]
