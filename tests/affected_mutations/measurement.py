@@ -63,6 +63,11 @@ class Measurement:
 
     @property
     def missed(self) -> frozenset[str]:
+        return frozenset() if self.mutation.blind_spot else self.unseen
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """What changed and was not selected, with the blind spots."""
         return self.truth.changed - self.selected - self.mutation.removes
 
     @property

@@ -138,6 +138,8 @@ class Mutation:
     committed: bool = True
     shallow: bool = False
     """The copy does not contain the baseline's commit."""
+    blind_spot: str = ""
+    """Why the product cannot see this change, by decision; what it misses is shown apart."""
     removes: frozenset[str] = frozenset()
     """Scenarios that the mutation takes away, which nothing can select."""
 

@@ -40,6 +40,12 @@ or fixture in them rightly selects nearly all.
 ## Missed
 
 {missed}
+
+## Blind spots
+
+Changes that the product cannot see by decision; they are not counted as missed.
+
+{blind_spots}
 """
 
 
@@ -72,6 +78,7 @@ def render_page(measurements: Sequence[Measurement], python: str) -> str:
         totals="\n".join(_render_totals(measurements)),
         rows="\n".join(_render_kind(kind, measurements) for kind in kinds),
         missed="\n".join(render_missed(measurements)) or "None.",
+        blind_spots="\n".join(_render_blind_spots(measurements)) or "None.",
     )
 
 
@@ -81,6 +88,15 @@ def render_missed(measurements: Iterable[Measurement]) -> list[str]:
         f"- {item.mutation.kind}, {item.mutation.name}: {', '.join(sorted(item.missed))}"
         for item in measurements
         if item.missed
+    ]
+
+
+def _render_blind_spots(measurements: Iterable[Measurement]) -> list[str]:
+    return [
+        f"- {item.mutation.kind}, {item.mutation.name}: {', '.join(sorted(item.unseen))}"
+        f" ({item.mutation.blind_spot})"
+        for item in measurements
+        if item.mutation.blind_spot and item.unseen
     ]
 
 

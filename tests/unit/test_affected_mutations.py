@@ -91,6 +91,12 @@ def test_a_changed_scenario_that_is_not_selected_is_missed():
     assert not measure(changed="ab", selected="b", removes=frozenset("a")).missed
 
 
+def test_a_blind_spot_is_shown_apart():
+    item = measure(changed="ab", selected="b", blind_spot="secret")
+    assert not item.missed
+    assert "- kind, name: a (secret)" in render_page([item], "3.13.0")
+
+
 def test_a_full_run_and_a_refusal_miss_nothing():
     assert not measure(changed="ab", selected="", scope="full").missed
     assert not measure(changed="ab", selected="", scope="refused").missed

@@ -21,7 +21,12 @@ VARIABLES = [
     variable("variable, read in settings", "changed", SHOPDESK_OPT_COLOUR="red"),
     variable("variable, read in settings", "new", SHOPDESK_OPT_SIZE="9"),
     variable("variable, read in settings", "removed", SHOPDESK_OPT_COLOUR=None),
-    variable("variable with a secret", "changed", SHOPDESK_API_KEY="key-two"),
+    Mutation(
+        "changed",
+        "variable with a secret",
+        environ={"SHOPDESK_API_KEY": "key-two"},
+        blind_spot="values of variables with the name of a secret are not stored, nor their hashes",
+    ),
     variable("variable with a secret", "removed", SHOPDESK_API_KEY=None),
     variable("variable, read by C code", "time zone", TZ="Asia/Tokyo"),
     variable("variable, read by C code", "home", HOME="/nonexistent"),
