@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from ci_agent_eval.contract.base import (
     SCHEMA_VERSION,
@@ -51,6 +51,11 @@ Mode = Literal["strict", "evaluation"]
 Severity = Literal["error", "warning"]
 
 
+def _convert_array(value: Any) -> Any:
+    """Convert an array of JSON, which is a list after a validator of the whole model."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 class Assertion(FrozenModel):
     """One checked condition, its result, and its place in the source."""
 
@@ -61,7 +66,7 @@ class Assertion(FrozenModel):
     severity: Severity = Field(default="error", description="a warning does not fail the episode")
     file: str | None = Field(default=None, description="path relative to the repository root")
     line: Count | None = Field(default=None, description="1-based line in `file`")
-    votes: tuple[JudgeVote, ...] = Field(
+    votes: Annotated[tuple[JudgeVote, ...], BeforeValidator(_convert_array)] = Field(
         default=(), description="answers of judges, if there are several"
     )
 

@@ -125,7 +125,10 @@ def _load_blobs(
         )
     # Findings must name the file in git, not the temporary one.
     findings = tuple(replace(finding, where=request.name) for finding in found.findings)
-    latest = None if found.latest is None else replace(found.latest, is_trusted=True)
+    # HEAD is the change itself, which can have written any file.
+    ref = request.name.removeprefix(PREFIX).partition(":")[0]
+    is_trusted = request.trusts_paths or not ref.startswith("HEAD")
+    latest = None if found.latest is None else replace(found.latest, is_trusted=is_trusted)
     return replace(found, findings=findings, latest=latest)
 
 

@@ -122,6 +122,17 @@ def test_the_latest_run_is_a_trusted_origin(tmp_path):
         assert list(latest.lines) == [REFUND.key]
 
 
+@pytest.mark.parametrize("ref", ["HEAD", "HEAD~0"])
+def test_the_change_itself_is_no_trusted_origin(tmp_path, ref):
+    root = tmp_path / "repository"
+    write_earlier_run(root / "evals", REFUND)
+    git(root, "init", "--quiet", "--initial-branch=main")
+    git(root, "add", "--force", ".")
+    git(root, "commit", "--quiet", "--message=base")
+    request = BaselineRequest(f"git:{ref}:evals", root, search_path=PATH, latest="lines")
+    assert not load_baseline(request, {}).latest.is_trusted
+
+
 def test_a_file_without_dependencies_beside_it_is_no_origin(repository):
     request = BaselineRequest("git:main:evals", repository, search_path=PATH, latest="lines")
     latest = load_baseline(request, {}).latest
