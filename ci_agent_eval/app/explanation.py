@@ -11,7 +11,7 @@ from ci_agent_eval.contract.results import ScenarioListing
 from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.dependencies.document import unpack_dependencies
-from ci_agent_eval.dependencies.environment import hash_variable
+from ci_agent_eval.dependencies.environment import hash_variable, is_always_read
 from ci_agent_eval.dependencies.model import Reached
 from ci_agent_eval.dependencies.selection.model import FullRun, Selection
 from ci_agent_eval.render.selection import describe_full_run, describe_selection_reason
@@ -93,6 +93,9 @@ def _describe_environment(names: Sequence[str], plan: RunPlan, environ: Mapping[
     for name in names:
         if plan.variables.get(name) != hash_variable(name, environ.get(name)):
             return f"the environment variable {name} has another value"
+    for name in environ:
+        if is_always_read(name) and name not in plan.variables:
+            return f"the environment variable {name} is new"
     return describe_full_run(FullRun("environment"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ci_agent_eval.dependencies.environment import (
     get_python_version,
     hash_distributions,
     hash_variable,
+    is_always_read,
 )
 
 TESTS = """
@@ -41,10 +43,16 @@ def environment() -> str:
 
 def unchanged(*names: str, **fields: object) -> RunPlan:
     """The plan that carries these scenarios over, in this environment."""
+    always = {
+        name: hash_variable(name, value)
+        for name, value in os.environ.items()
+        if is_always_read(name)
+    }
     return RunPlan.model_validate(
         {
             "unchanged": [UnchangedScenario(scenario_id=name) for name in names],
             "environment": environment(),
+            "variables": {**always, **fields.pop("variables", {})},
             **fields,
         }
     )
@@ -105,6 +113,12 @@ def test_every_shard_leaves_out_the_same(suite, tmp_path):
         ran += [e.scenario_id for e in shard.results.episodes]
     assert carried == [[("refund", "required", 2)]] * 2
     assert (len(plans), sorted(ran)) == (1, ["cancel", "greet"])
+
+
+def test_a_new_variable_of_python_runs_everything(run, monkeypatch):
+    plan = unchanged("refund")
+    monkeypatch.setenv("PYTHONOPTIMIZE_SOON", "1")
+    assert run(plan).session.carried == ()
 
 
 def test_of_adaptive_iterations_the_minimum_is_noted(run):

@@ -24,6 +24,7 @@ from ci_agent_eval.dependencies.environment import (
     get_python_version,
     hash_distributions,
     hash_variable,
+    is_always_read,
 )
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
@@ -80,6 +81,8 @@ def find_unchanged_scenarios(plan: RunPlan, environ: Mapping[str, str]) -> froze
     """
     if not plan.unchanged or plan.environment is None or plan.environment != _compute_environment():
         return frozenset()
+    if any(is_always_read(name) and name not in plan.variables for name in environ):
+        return frozenset()  # such as a new PYTHONOPTIMIZE
     changed = {
         name
         for one in plan.unchanged
