@@ -150,11 +150,13 @@ def test_each_scenario_has_its_own_dependencies(desk, words):
     assert {"DESK_REGION", "DESK_API_KEY"} <= scenarios["region"].variables
     assert causes(scenarios["child"]) == {"child_process"}
     assert causes(scenarios["served"]) == causes(scenarios["served_again"]) == {"child_process"}
-    assert causes(scenarios["answers"]) == causes(scenarios["declared_child"]) == set()
+    assert causes(scenarios["declared_child"]) == set()
     assert scenarios["declared_child"].patterns == {"server/*.py"}
     assert found.find_importers("desk.py") == {"test_desk.py", "desk.py"}
     assert "test_desk.py" in scenarios["answers"].code_files
     if HAS_FUNCTIONS:
+        # On Python 3.11 any function of an imported module may have run.
+        assert causes(scenarios["answers"]) == set()
         functions = {name: {one for _, one in r.functions} for name, r in scenarios.items()}
         assert {"answer", "load_policy", "talk"} <= functions["answers_again"]
         assert not {"refund", "get_region"} & functions["answers"]
