@@ -98,7 +98,7 @@ class AffectedSelection:
         if base.commit is None:
             return TreeChanges()  # `select_affected` refuses it
         head = None if self.head is None or _has_checked_out(repository, self.head) else self.head
-        return compare_trees(repository, base.commit, head, base.hashes)
+        return compare_trees(repository, base.commit, head, base.hashes, base.list_absent())
 
 
 def _has_checked_out(repository: GitRepository, commit: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import site
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -12,6 +14,7 @@ from pathlib import Path
 from ci_agent_eval.redaction import find_secrets, is_secret_name
 
 _METADATA_SUFFIXES = frozenset({".dist-info", ".egg-info"})
+_MODULES = frozenset({".py", ".pth"})
 _HASHED_FILES = ("RECORD", "direct_url.json", "METADATA", "PKG-INFO")
 """Files of a distribution's metadata; `direct_url.json` names the source of an editable one."""
 
@@ -45,7 +48,25 @@ def hash_distributions() -> Mapping[str, str]:
     for entry in dict.fromkeys(sys.path):
         for folder in _list_metadata_folders(Path(entry)):
             found.setdefault(folder.name, []).append(_hash_metadata(folder))
+    found["other files"] = [_hash_top_files(Path(folder)) for folder in _list_site_folders()]
     return {name: _hash_texts(hashes) for name, hashes in sorted(found.items())}
+
+
+def _list_site_folders() -> list[str]:
+    """Return the folders of packages, and those of PYTHONPATH outside of the current folder."""
+    here, given = Path.cwd(), map(Path, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    outside = [str(one) for one in given if one.is_absolute() and not one.is_relative_to(here)]
+    return [*site.getsitepackages(), site.getusersitepackages(), *outside]
+
+
+def _hash_top_files(folder: Path) -> str:
+    """Return a hash of a folder's names, and of its modules that may belong to no distribution."""
+    try:
+        files = sorted(one for one in folder.iterdir() if one.name != "__pycache__")
+    except OSError:
+        return ""
+    texts = [one.name for one in files]
+    return _hash_texts([*texts, *(_hash_file(one) for one in files if one.suffix in _MODULES)])
 
 
 def _list_metadata_folders(folder: Path) -> list[Path]:

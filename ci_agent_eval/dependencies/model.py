@@ -101,6 +101,10 @@ class RunDependencies:
         for reached in (self.shared, *self.scenarios.values()):
             yield from reached.code_files
 
+    def list_absent(self) -> frozenset[str]:
+        """Return all paths at which a file was looked for, and was not there."""
+        return self.shared.absent.union(*(one.absent for one in self.scenarios.values()))
+
     def find_importers(self, path: str) -> frozenset[str] | None:
         """Return a Python file and all that import it, at any distance; None: it is none."""
         if path not in self._importers:

@@ -76,9 +76,11 @@ class DependencyRecording:
             return
         is_clean = _WORKER not in environ and _is_clean(repository)
         ignored = (os.path.realpath(report_dir), os.path.realpath(sys.prefix), sys.prefix)
-        places = Places(str(repository.top), tuple(f"{one}{os.sep}" for one in ignored))
-        recorder = DependencyRecorder(places, _find_accesses, environ)
-        start = _Start(repository, environ, time.time(), repository.find_commit(), is_clean)
+        folders, now = tuple(f"{one}{os.sep}" for one in ignored), time.time()
+        recorder = DependencyRecorder(
+            Places(str(repository.top), folders, now), _find_accesses, environ
+        )
+        start = _Start(repository, environ, now, repository.find_commit(), is_clean)
         config.pluginmanager.register(cls(start, recorder), options.RECORDING)
         config.add_cleanup(recorder.stop)
         recorder.start()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from ci_agent_eval.dependencies.recording.accesses import Access, ProcessAccesses
 from ci_agent_eval.dependencies.recording.functions import FindOwner
-from ci_agent_eval.dependencies.recording.places import Places, is_outside_file
+from ci_agent_eval.dependencies.recording.places import Places
 
 _LOOKUPS = ("stat", "lstat", "access", "readlink")
 _CHILD_EVENTS = frozenset(
@@ -164,7 +164,7 @@ class FileWatch:
         absolute = os.path.normpath(os.path.join(os.getcwd(), text))
         relative = self._places.find_relative(absolute)
         if relative is None:
-            if kind == "file" and is_outside_file(absolute):
+            if kind == "file" and self._places.is_outside(absolute):
                 self._add_outside(absolute, "outside_file", frame)
         elif kind == "written":
             self.written.add(relative)
@@ -195,7 +195,7 @@ class FileWatch:
 
     def _add_outside(self, path: str, cause: str, frame: FrameType) -> None:
         accessor = self._places.find_accessor(frame)
-        if accessor.function is not None and is_outside_file(path):
+        if accessor.function is not None and self._places.is_outside(path):
             self._process.add(self._find_owner(), (cause, path), accessor)
 
     def _add_child(self, detail: str, frame: FrameType) -> None:

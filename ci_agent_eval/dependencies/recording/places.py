@@ -67,6 +67,8 @@ class Places:
     """The repository's root, absolute and without symbolic links."""
     ignored: tuple[str, ...] = ()
     """Absolute folders that the run writes, such as the report folder, and environments."""
+    started: float = 0.0
+    """When the run began, in seconds since 1970: later temporary files are its own."""
     _prefix: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,6 +88,18 @@ class Places:
         if not _IGNORED_FOLDERS.isdisjoint(parts) or path.startswith(self.ignored):
             return None
         return relative
+
+    def is_outside(self, path: str) -> bool:
+        """Return whether a file outside of the repository is not the system's nor this run's."""
+        if path.startswith((*_list_system_folders(), *_list_package_folders())):
+            return False
+        return not path.startswith(_list_temporary_folders()) or not self._is_new(path)
+
+    def _is_new(self, path: str) -> bool:
+        try:
+            return Path(path).lstat().st_ctime >= self.started
+        except OSError:
+            return True
 
     def find_owner(self, filename: str) -> CodeOwner:
         """Return whose code a code object's file is."""
@@ -148,8 +162,8 @@ def _find_owner(places: Places, filename: str) -> CodeOwner:
             return "tooling" if name in _TOOLS else "installed"
     if places.find_relative(filename) is not None:
         return "project"
-    is_known = not filename.startswith(os.sep) or filename.startswith(_list_system_folders())
-    return "stdlib" if is_known or filename.startswith(places.ignored) else "outside"
+    is_known = not filename.startswith(os.sep) or filename.startswith(places.ignored)
+    return "stdlib" if is_known or not places.is_outside(filename) else "outside"
 
 
 @lru_cache(maxsize=1)
@@ -162,17 +176,17 @@ def _list_package_folders() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _list_system_folders() -> tuple[str, ...]:
-    """Return the folders whose files are no dependencies: Python's, the system's, temporary."""
+    """Return the folders whose files are no dependencies: Python's and the system's."""
     folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_paths()["stdlib"]]
     system = ["/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/opt/hostedtoolcache"]
-    return _with_separators([*folders, *system, tempfile.gettempdir()])
+    return _with_separators([*folders, *system])
+
+
+@lru_cache(maxsize=1)
+def _list_temporary_folders() -> tuple[str, ...]:
+    return _with_separators([tempfile.gettempdir()])
 
 
 def _with_separators(folders: Iterable[str]) -> tuple[str, ...]:
     found = {name for folder in folders for name in (folder, os.path.realpath(folder))}
     return tuple(f"{name}{os.sep}" for name in sorted(found) if name != os.sep)
-
-
-def is_outside_file(path: str) -> bool:
-    """Return whether a file outside of the repository is neither the system's nor temporary."""
-    return not path.startswith((*_list_system_folders(), *_list_package_folders()))

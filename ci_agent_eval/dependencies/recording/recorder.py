@@ -101,6 +101,7 @@ class DependencyRecorder:
     def build_part(self) -> ProcessPart:
         """Return what this process has seen."""
         shared = self._process.shared
+        shared.accesses |= {("outside_file", path) for path in self._list_outside_modules()}
         return ProcessPart(
             unit="function" if self._has_functions else "module",
             complete=self._is_complete,
@@ -125,6 +126,13 @@ class DependencyRecorder:
         for function, found in sorted(self._process.opened.items()):
             for access, is_indirect in sorted(found.items()):
                 yield function, access, is_indirect
+
+    def _list_outside_modules(self) -> Iterator[str]:
+        """Yield the files of modules that are neither in the repository nor installed."""
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and self._places.find_owner(file) == "outside":
+                yield file
 
     def _list_modules(self) -> list[tuple[str, str, str]]:
         """Return name, package and file of each loaded module of the project."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -86,13 +86,18 @@ class TreeChanges:
 
 
 def compare_trees(
-    repository: GitRepository, base: str, head: str | None, hashes: Mapping[str, str]
+    repository: GitRepository,
+    base: str,
+    head: str | None,
+    hashes: Mapping[str, str],
+    absent: Collection[str] = (),
 ) -> TreeChanges:
     """Compare a commit with another one or, without one, with the working tree.
 
     `hashes` are the SHA-256 of the files that the baseline's run read from disk. A file whose
     blob in `base` has another hash counts as changed: git does not have the bytes that the run
     read.
+    `absent` are paths without a file in that run: git does not show a new one that it ignores.
     Raises OSError or subprocess.SubprocessError if git fails.
     """
     reader = _BlobReader(repository)
@@ -107,7 +112,7 @@ def compare_trees(
         if before != after or old_mode != new_mode or special:
             files[path] = FileChange(path, before, after, special)
     if head is None:
-        for path in repository.list_new():
+        for path in (*repository.list_new(), *filter(_exists_in(repository), absent)):
             files[path] = FileChange(path, None, _read_disk(repository.top / path))
     files |= _find_other_bytes(reader, base, hashes, files)
     folders = split_paths(repository.run("ls-tree", "-z", "-r", "-d", "--name-only", base))
@@ -123,6 +128,10 @@ def _find_other_bytes(
         if content is None or sha256(content).hexdigest() != hashes[path]:
             found[path] = FileChange(path, None, content)
     return found
+
+
+def _exists_in(repository: GitRepository) -> Callable[[str], bool]:
+    return lambda path: (repository.top / path).exists()
 
 
 def _is_pointer(content: bytes | None) -> bool:

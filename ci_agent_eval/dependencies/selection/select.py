@@ -128,13 +128,15 @@ class _ChangeMatcher:
         own = self._base.scenarios.get(scenario_id)
         if own is None:
             return "no_dependencies"
-        if not self._changes.files:
-            return None
-        unknown = sorted(
-            self._base.shared.unknown | own.unknown, key=lambda one: (one.cause, one.detail)
-        )
+        # A child process is likely to use the repository's files alone.
+        unknown = [
+            one
+            for one in self._base.shared.unknown | own.unknown
+            if one.cause != "child_process" or self._changes.files
+        ]
         if unknown:
-            return UnseenDependency(unknown[0].cause, unknown[0].detail)
+            first = min(unknown, key=lambda one: (one.cause, one.detail))
+            return UnseenDependency(first.cause, first.detail)
         return self._shared or self._find_changed(own)
 
     def _find_changed(self, reached: Reached) -> ChangedDependency | None:

@@ -51,6 +51,16 @@ def test_the_working_tree_has_edits_new_and_deleted_files(repository):
     ]
 
 
+def test_a_new_file_that_git_ignores_is_found_where_it_was_looked_for(repository):
+    repository.write(".gitignore", "*.flag\n")
+    repository.base = repository.commit()
+    repository.write("beta.flag", "on")
+    git = find_repository(repository.folder, os.environ)
+    paths = ("beta.flag", "gamma.flag")
+    assert list(compare_trees(git, repository.base, None, {}, paths).files) == ["beta.flag"]
+    assert list(compare_trees(git, repository.base, None, {}).files) == []
+
+
 def test_two_commits_need_no_working_tree(repository):
     repository.write("agent.py", "x = 2\n")
     head = repository.commit()

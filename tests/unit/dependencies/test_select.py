@@ -117,6 +117,9 @@ def test_what_cannot_be_seen_runs_if_anything_changed():
     base = replace(BASE, scenarios=scenarios)
     assert select(edited("README.md"), base=base) == ["three"]
     assert select(base=base) == []
+    # The repository says nothing about changes outside of it.
+    outside = frozenset({UnknownDependency(cause="outside_file", detail="/opt/rates.json")})
+    assert select(base=replace(base, shared=Reached(unknown=outside))) == ["one", "three", "two"]
 
 
 def test_earlier_problems_run_whatever_changed():
