@@ -81,7 +81,7 @@ def test_the_table_says_the_same(evals, workers):
         f"Break error - 1/1 {duration}",
         "error: ConnectionError: refused (diagram_eval.py:18)",
         f"Create no 0.67 2/3 {duration}",
-        'diagram_eval.py:7: "C" in canvas: no C',
+        "diagram_eval.py:7: \"C\" in canvas: no C (assert 'C' in 'A -> B')",
         f"Extend [1] yes 1.00 1/1 {duration}",
         f"Extend [2] no 0.00 0/1 {duration}",
         "diagram_eval.py:13: name in \"A -> B\": assert 'C' in 'A -> B'",
