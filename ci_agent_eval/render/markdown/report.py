@@ -7,6 +7,7 @@ too long lacks first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,9 @@ STEP_SUMMARY_LIMIT = 1_000_000
 CHECK_SUMMARY_LIMIT = 65_000
 MIN_LIMIT = 1_000
 """Fewer bytes may not even hold verdict and evidence."""
+
+_COMMIT = re.compile(r"(?<= )[0-9a-f]{7}(?=,|$)")
+"""A short commit among our own words; GitHub would make a link of it, unless it is code."""
 
 SHORT_SHA = 7
 
@@ -217,7 +221,7 @@ def _describe_full_report(links: Links) -> str:
 
 def render_ending(view: ReportView, links: Links) -> str:
     """Return the last line: episodes, cost, baseline, and links to read more."""
-    parts = [*view.ending]
+    parts = [_COMMIT.sub(r"`\g<0>`", part) for part in view.ending]
     if view.base is not None:
         words, label = view.base
         parts.append(f"{words} {code_span(label)}" if view.comparison else "no baseline")
