@@ -1,4 +1,4 @@
-"""pytest-xdist: whoever runs an episode, all records are there and the same bytes."""
+"""pytest-xdist: whichever worker runs an episode, all records exist, with the same bytes."""
 
 from __future__ import annotations
 
