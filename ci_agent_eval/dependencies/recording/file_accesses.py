@@ -200,7 +200,7 @@ class FileWatch:
 
     def _add_child(self, detail: str, frame: FrameType) -> None:
         accessor = self._places.find_accessor(frame)
-        if not accessor.is_housekeeping and frame.f_globals.get("__name__") not in _PROBES:
+        if not accessor.is_housekeeping and _find_starter(frame) not in _PROBES:
             self._process.add(self._find_owner(), ("child_process", detail), accessor)
 
     def _add_host(self, host: Any) -> None:
@@ -217,6 +217,13 @@ class FileWatch:
         if inside is not None or (is_own and not accessor.is_import):
             detail = inside or path or "of this process"
             self._process.add(self._find_owner(), ("native_code", detail), accessor)
+
+
+def _find_starter(frame: FrameType | None) -> str:
+    """Return the module that started a program, by the functions of `subprocess` or not."""
+    while frame is not None and frame.f_globals.get("__name__") == "subprocess":
+        frame = frame.f_back
+    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
 
 
 def _list_links(root: str, path: str) -> list[str]:
