@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 from ci_agent_eval.analysis.natural_order import build_natural_key
@@ -91,6 +90,8 @@ def _list_field_parts(
 
 def _list_line_parts(name: str, before: str, after: str) -> Iterator[ChangedPart]:
     """Yield the lines of a text that differ, the removed ones of each place first."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 - few reports have a changed text
+
     old, new = (text.split("\n")[:_MAX_COMPARED] for text in (before, after))
     for kind, start, end, new_start, new_end in SequenceMatcher(
         None, old, new, autojunk=False

@@ -26,7 +26,6 @@ from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
-from ci_agent_eval.dependencies.selection.model import FullRun, Selection
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.redaction import Redactor
@@ -39,6 +38,7 @@ from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
+    from ci_agent_eval.dependencies.selection.model import Selection
     from ci_agent_eval.results.baselines.request import (
         BaselineSource,
         EarlierRun,
@@ -59,7 +59,9 @@ def _plan_nothing(_: FoundBaseline | None) -> RunPlan:
 
 
 def _select_everything(_: EarlierRun) -> Selection:
-    return Selection(full_run=FullRun("no_dependencies"))
+    from ci_agent_eval.dependencies.selection import model  # noqa: PLC0415 - start-up
+
+    return model.Selection(full_run=model.FullRun("no_dependencies"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,7 @@ def _verify_carried_results(
     """Return the results with the earlier ones that count; without a baseline, none does."""
     if _get_needed_detail(loaded) == "none":
         return loaded
+    from ci_agent_eval.dependencies.selection.model import Selection  # noqa: PLC0415 - start-up
     from ci_agent_eval.results.carried_results import verify_carried_results  # noqa: PLC0415 - start-up
 
     earlier = None if base is None else base.latest
