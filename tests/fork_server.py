@@ -376,6 +376,7 @@ def _run(words: list[str], folders: list[str]) -> None:
     option, name, *arguments = _find_command(words)
     sys.orig_argv = words
     if words[1] == "-u":
+        sys.stdin.reconfigure(write_through=True)  # as `python -u` does, to no effect
         sys.stdout = sys.__stdout__ = _open_unbuffered(sys.stdout)
         sys.stderr = sys.__stderr__ = _open_unbuffered(sys.stderr)
     sys.path[:0] = [str(Path.cwd()) if option == "-m" else "", *folders]

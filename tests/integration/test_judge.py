@@ -49,7 +49,9 @@ def judged(tmp_path):
 
     def run(source, *episodes, **options):
         store(tmp_path / "stored", *episodes)
-        checks = tmp_path / "judges.py"
+        # Another file for each run: Python takes the cached bytecode of one that is as long as
+        # before and changed within the same second.
+        checks = tmp_path / f"judges_{len(list(tmp_path.glob('judges_*.py')))}.py"
         checks.write_text(HEAD + source)
         given = {"results": ("stored",), "output": tmp_path / "judged", **options}
         given.setdefault("cassettes", tmp_path / "cassettes")
@@ -320,7 +322,7 @@ def test_a_label_that_fits_nothing_is_refused(judged, tmp_path, line, problem):
         ('CHECKS = {"x*": Rubric("a", JUDGE)}', r"'x\*' matches no scenario of the results"),
         ('BUDGETS = {"*": {"max_turns": -1}}', r"BUDGETS\['\*'\]"),
         ("1 / 0", "cannot be run: ZeroDivisionError"),
-        ('CHECKS = [Rubric("", JUDGE)]', r"judges\.py: Rubric\.rubric: must be a text"),
+        ('CHECKS = [Rubric("", JUDGE)]', r"judges_0\.py: Rubric\.rubric: must be a text"),
         ('CHECKS = [Rubric("a", 3)]', "scenario 'a': judge: the model must be a name"),
     ],
 )

@@ -22,6 +22,8 @@ NEEDED = {
     "limit": 1,
     "requests": 1,
     "kind": "database",
+    "score": 0.5,
+    "recorded_at": 1,
 }
 """What the contract requires besides texts."""
 

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import source_from_cache
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -38,6 +39,7 @@ _PROBES = frozenset({"platform", "ctypes.util", "uuid", "multiprocessing.resourc
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOCAL_HOSTS = frozenset({"localhost", "", "0.0.0.0", "::", "::1"})  # noqa: S104 - compared, not bound
 _CODE = (".py", ".pyi")
+_BYTECODE = ".pyc"
 _SUPPORTING = (
     os.supports_dir_fd,
     os.supports_effective_ids,
@@ -161,7 +163,7 @@ class FileWatch:
         if isinstance(path, int):
             return
         text = os.fsdecode(path)
-        absolute = os.path.normpath(os.path.join(os.getcwd(), text))
+        absolute = _find_source(os.path.normpath(os.path.join(os.getcwd(), text)))
         relative = self._places.find_relative(absolute)
         if relative is None:
             if kind == "file" and self._places.is_outside(absolute):
@@ -217,6 +219,16 @@ class FileWatch:
         if inside is not None or (is_own and not accessor.is_import):
             detail = inside or path or "of this process"
             self._process.add(self._find_owner(), ("native_code", detail), accessor)
+
+
+def _find_source(path: str) -> str:
+    """Return the source file of a cached bytecode file, and other paths as they are."""
+    if not path.endswith(_BYTECODE):
+        return path
+    try:
+        return source_from_cache(path)
+    except (ValueError, NotImplementedError):  # bytecode beside its source, or none is cached
+        return path
 
 
 def _find_starter(frame: FrameType | None) -> str:
