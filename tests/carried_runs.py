@@ -11,9 +11,8 @@ from ci_agent_eval.app.pipeline import Job
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.dependencies import Dependencies, NamedVersion
-from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.episode import CarriedOver, Episode
 from ci_agent_eval.contract.results import CarriedScenario, Session
-from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.dependencies.selection.model import FullRun, Selection
 from ci_agent_eval.results.baselines.request import EarlierRun
 from tests.builders import episode, write_run

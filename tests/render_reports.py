@@ -13,6 +13,7 @@ from ci_agent_eval.analysis.loaded_results import (
     build_episode_record,
 )
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.episode import CarriedOver
 from ci_agent_eval.contract.findings import (
     Finding,
     MissingShards,
@@ -21,7 +22,6 @@ from ci_agent_eval.contract.findings import (
     StoppedRun,
 )
 from ci_agent_eval.contract.results import CollectionSkip, RemovedScenario, Session
-from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.links import Links

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import product, zip_longest
 from typing import Any
 
-from ci_agent_eval.analysis.state_changes import StateSummary, summarize_states
-
 MAX_TEXT = 600
 """Characters kept of a message, from the first sentence that differs."""
 MAX_CALLS = 20
@@ -28,6 +26,31 @@ _MAX_COMPARED = 20_000
 
 Renames = Mapping[str, str]
 """New names of tools to their names in the baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPart:
+    """A field or a line of an entry, or all of it, on both sides; foreign text."""
+
+    name: str
+    """The entry with the field, such as `orders/1.status`."""
+    before: str | None = None
+    """Shortened JSON, or a line of a text; None: it was added."""
+    after: str | None = None
+    """None: it was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateSummary:
+    """The changes of a watched database, folder or mock."""
+
+    name: str
+    """Foreign text."""
+    parts: tuple[ChangedPart, ...] = ()
+    more: int = 0
+    """Number of changed entries, fields and lines left out."""
+    error: str | None = None
+    """Why the final state is unknown; foreign text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +114,7 @@ class EpisodeExchanges:
 
 
 def parse_conversation(
-    iteration: int, turns: Iterable[Mapping[str, Any]], states: Iterable[Mapping[str, Any]] = ()
+    iteration: int, turns: Iterable[Mapping[str, Any]], states: tuple[StateSummary, ...] = ()
 ) -> EpisodeExchanges:
     """Split the turns of an episode, as its JSON has them, into exchanges."""
     found: list[list[Mapping[str, Any]]] = []
@@ -99,7 +122,7 @@ def parse_conversation(
         if turn.get("role") == "user" or not found:
             found.append([])
         found[-1].append(turn)
-    return EpisodeExchanges(iteration, tuple(map(_build_exchange, found)), summarize_states(states))
+    return EpisodeExchanges(iteration, tuple(map(_build_exchange, found)), states)
 
 
 def _build_exchange(turns: Sequence[Mapping[str, Any]]) -> ParsedExchange:

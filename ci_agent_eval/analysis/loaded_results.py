@@ -7,6 +7,7 @@ memory grows with the number of episodes, not with the length of their conversat
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import (
     Assertion,
+    CarriedOver,
     Conditions,
     Episode,
     Gating,
@@ -28,7 +30,6 @@ from ci_agent_eval.contract.evidence import EvidencePart
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import Session
-from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
 
@@ -393,3 +394,46 @@ class LoadedResults:
     """None: no earlier result counts."""
     environments: tuple[str | None, ...] = ()
     """Hash of the environment of each run that left out scenarios; None: it recorded none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedTotals:
+    """The results that were carried over, and what this run did not spend for them."""
+
+    commit: str
+    """The commit that the earlier run is about."""
+    scenarios: int
+    tally: OutcomeTally
+    """Their episodes."""
+    run: str | None = None
+    """Id of the earlier workflow run, if it was one."""
+    age_days: int | None = None
+    """Whole days since the earlier run began; None: unknown."""
+    cost_usd: float | None = None
+    """Their cost there, as far as it is known; None: of none."""
+    duration_ms: float | None = None
+    """Their duration there, one after another, as far as it is known; None: of none."""
+
+
+def sum_carried_results(
+    carried: CarriedResults | None, episodes: Iterable[EpisodeRecord]
+) -> CarriedTotals | None:
+    """Add up the earlier results that count; None: there are none."""
+    if carried is None:
+        return None
+    found = [one for one in episodes if one.scenario_id in carried.scenarios]
+    sides = [side for one in found for side in (one.judge, one.simulated_user) if side is not None]
+    return CarriedTotals(
+        commit=carried.commit,
+        scenarios=len(carried.scenarios),
+        tally=tally_outcomes(one.outcome for one in found),
+        run=carried.run,
+        age_days=carried.age_days,
+        cost_usd=_sum_known([*(one.cost_usd for one in found), *(one.cost_usd for one in sides)]),
+        duration_ms=_sum_known([one.duration_ms for one in found]),
+    )
+
+
+def _sum_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known else None

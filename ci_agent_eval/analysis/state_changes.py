@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ci_agent_eval.analysis.behaviour_pairs import ChangedPart, StateSummary
 from ci_agent_eval.analysis.natural_order import build_natural_key
-from ci_agent_eval.contract.jsonable import is_equal_json
+from ci_agent_eval.contract.base import is_equal_json
 
 MAX_VALUE = 200
 """Characters kept of a value, and of a line of a text."""
@@ -18,31 +18,6 @@ MAX_PARTS = 8
 """Changed fields kept of an entry, and changed lines of a text."""
 _MAX_COMPARED = 2_000
 """Lines of a text that are compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedPart:
-    """A field or a line of an entry, or all of it, on both sides; foreign text."""
-
-    name: str
-    """The entry with the field, such as `orders/1.status`."""
-    before: str | None = None
-    """Shortened JSON, or a line of a text; None: it was added."""
-    after: str | None = None
-    """None: it was removed."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateSummary:
-    """The changes of a watched database, folder or mock."""
-
-    name: str
-    """Foreign text."""
-    parts: tuple[ChangedPart, ...] = ()
-    more: int = 0
-    """Number of changed entries, fields and lines left out."""
-    error: str | None = None
-    """Why the final state is unknown; foreign text."""
 
 
 def summarize_states(

@@ -16,7 +16,6 @@ from ci_agent_eval.analysis.adaptive_summary import (
     summarize_adaptive,
 )
 from ci_agent_eval.analysis.agent_names import assign_agents
-from ci_agent_eval.analysis.carried_totals import CarriedTotals, sum_carried_results
 from ci_agent_eval.analysis.declared_iterations import (
     NotRunCounter,
     build_not_run_counter,
@@ -32,11 +31,13 @@ from ci_agent_eval.analysis.evaluation_totals import (
 from ci_agent_eval.analysis.intervals import compute_wilson_interval
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios
 from ci_agent_eval.analysis.loaded_results import (
+    CarriedTotals,
     EpisodeRecord,
     LoadedResults,
     ModelCallCounts,
     OutcomeTally,
     PlainTests,
+    sum_carried_results,
     tally_outcomes,
 )
 from ci_agent_eval.analysis.reliability import Reliability, estimate_reliability

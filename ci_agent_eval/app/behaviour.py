@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.behaviour_pairs import (
     BehaviourPair,
     EpisodeExchanges,
+    StateSummary,
     choose_pair,
     parse_conversation,
 )
@@ -79,9 +81,17 @@ def _read_conversations(
         if key in tests and len(found[key]) < MOST_ITERATIONS and tests[key](record):
             episode = json.loads(line)
             turns = episode.get("trajectory", {}).get("turns", ())
-            states = episode.get("states", ())
+            states = _summarize_states(episode.get("states", ()))
             found[key].append(parse_conversation(record.iteration, turns, states))
     return found
+
+
+def _summarize_states(states: Sequence[Mapping[str, Any]]) -> tuple[StateSummary, ...]:
+    if not states:
+        return ()
+    from ci_agent_eval.analysis.state_changes import summarize_states  # noqa: PLC0415 - rarely needed
+
+    return summarize_states(states)
 
 
 def _describe_wanted(item: JudgedScenario) -> IsWanted:

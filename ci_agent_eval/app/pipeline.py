@@ -24,7 +24,6 @@ from ci_agent_eval.config.settings import Settings, load_import_policy
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
-from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
@@ -38,6 +37,7 @@ from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
+    from ci_agent_eval.contract.run_plan import RunPlan
     from ci_agent_eval.dependencies.selection.model import Selection
     from ci_agent_eval.results.baselines.request import (
         BaselineSource,
@@ -55,6 +55,8 @@ def _find_nothing(_: Report) -> tuple[Finding, ...]:
 
 
 def _plan_nothing(_: FoundBaseline | None) -> RunPlan:
+    from ci_agent_eval.contract.run_plan import RunPlan  # noqa: PLC0415 - only a suite that runs has a plan
+
     return RunPlan()
 
 

@@ -17,9 +17,8 @@ from ci_agent_eval.checks.judge_questions import (
     select_judged_text,
 )
 from ci_agent_eval.checks.panel import JudgedCheck
-from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.episode import Assertion, Episode, JudgeVote
 from ci_agent_eval.contract.fields import Share, tuple_of
-from ci_agent_eval.contract.judge_votes import JudgeVote
 from ci_agent_eval.errors import InputError
 
 Dimensions = Annotated[

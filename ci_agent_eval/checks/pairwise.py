@@ -13,14 +13,9 @@ from ci_agent_eval.checks.judge_questions import (
     select_judged_text,
 )
 from ci_agent_eval.checks.panel import JudgedCheck
-from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.episode import Assertion, Episode, JudgeVote, VotePosition
 from ci_agent_eval.contract.fields import NonBlankText
-from ci_agent_eval.contract.judge_votes import (
-    JudgeVote,
-    VotePosition,
-    pair_votes,
-    resolve_pair,
-)
+from ci_agent_eval.contract.judge_votes import pair_votes, resolve_pair
 
 _POSITIONS: tuple[VotePosition, VotePosition] = ("first", "second")
 

@@ -16,9 +16,8 @@ from ci_agent_eval.checks.judge_questions import (
     JudgeQuestion,
     get_running_engine,
 )
-from ci_agent_eval.contract.episode import Assertion
+from ci_agent_eval.contract.episode import Assertion, JudgeVote
 from ci_agent_eval.contract.fields import Seconds
-from ci_agent_eval.contract.judge_votes import JudgeVote
 from ci_agent_eval.errors import InputError
 
 

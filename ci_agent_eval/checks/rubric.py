@@ -10,9 +10,8 @@ from pydantic import PositiveInt
 from ci_agent_eval.checks.formatting import format_text
 from ci_agent_eval.checks.judge_questions import GradeQuestion, JudgeVerdict, select_judged_text
 from ci_agent_eval.checks.panel import JudgedCheck, count_votes
-from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.episode import Assertion, Episode, JudgeVote
 from ci_agent_eval.contract.fields import NonBlankText, Share
-from ci_agent_eval.contract.judge_votes import JudgeVote
 from ci_agent_eval.errors import InputError
 
 

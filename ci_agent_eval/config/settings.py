@@ -24,7 +24,6 @@ from ci_agent_eval.contract.scenario_manifest import (
     ScenarioManifest,
     parse_manifest,
 )
-from ci_agent_eval.contract.trace_rules import TraceRules
 from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
 from ci_agent_eval.contract.waivers import (
     AcknowledgedEntry,
@@ -38,6 +37,7 @@ from ci_agent_eval.gate import GatePolicy
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.result_mapping import ImportPolicy, TraceMapping
+    from ci_agent_eval.contract.trace_rules import TraceRules
 
 CONFIG_NAME = "agent-eval.toml"
 ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
@@ -179,11 +179,19 @@ class Settings(KnownKeysModel):
     select: SelectSettings = Field(default_factory=SelectSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
     mapping: str | None = Field(default=None, min_length=1)
-    traces: TraceRules = Field(default_factory=TraceRules, description="rules of `import`")
+    traces: Any = Field(default_factory=dict, description="rules of `import`")
+    """The `TraceRules`, or an empty table."""
     quarantine: tuple[QuarantineEntry, ...] = ()
     quarantine_file: str | None = Field(default=None, min_length=1)
     acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
     scenario_manifest: str = Field(default=MANIFEST_NAME, min_length=1)
+
+    @field_validator("traces", mode="before")
+    @classmethod
+    def _parse_traces(cls, value: Any) -> Any:
+        from ci_agent_eval.contract.trace_rules import TraceRules  # noqa: PLC0415 - rarely needed
+
+        return TraceRules.model_validate(value)
 
     @field_validator("formats", mode="before")
     @classmethod
@@ -213,6 +221,13 @@ class Settings(KnownKeysModel):
             unset["suite_min_pass_rate"] = 0.0
         gate = self.gate.model_copy(update=unset)
         return self.model_copy(update={"gate": gate, "budgets": SuiteBudgets()})
+
+    @property
+    def trace_rules(self) -> TraceRules:
+        """The rules of `agent-eval import`."""
+        from ci_agent_eval.contract.trace_rules import TraceRules  # noqa: PLC0415 - rarely needed
+
+        return TraceRules.model_validate(self.traces)
 
     @property
     def check_name(self) -> str:
@@ -464,6 +479,10 @@ def _describe_first_error(
     """Describe the first error: its place, the problem, and the given value."""
     first = error.errors(include_url=False)[0]
     location = tuple(str(part) for part in first["loc"])
+    inner = first.get("ctx", {}).get("error")
+    if isinstance(inner, ValidationError):  # of a table that has a validator of its own
+        first = inner.errors(include_url=False)[0]
+        location += tuple(str(part) for part in first["loc"])
     message = get_plain_message(first)
     key = ".".join(location)
     for option_key, origin in origins.items():

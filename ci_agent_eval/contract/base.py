@@ -95,3 +95,16 @@ def describe_unknown_key(key: str, known: tuple[str, ...]) -> str:
     nearest = get_close_matches(key, known, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
     return f"unknown key {key!r}; {hint}"
+
+
+def is_equal_json(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal: `1` equals `1.0` but not `true`."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            is_equal_json(one[key], other[key]) for key in one
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_equal_json, one, other))
+    return bool(one == other)

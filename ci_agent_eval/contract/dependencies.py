@@ -12,8 +12,6 @@ from pydantic import Field
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Count, FrozenModel, SchemaVersion
 
-DEPENDENCIES_NAME = "dependencies.json"
-
 MAX_DEPENDENCIES_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of the file; a larger one is not read."""
 

@@ -22,13 +22,11 @@ from ci_agent_eval.contract.evidence import (
     EvidencePart,
     describe_missing_evidence,
 )
-from ci_agent_eval.contract.judge_votes import JudgeVote
 from ci_agent_eval.contract.measurement import (
     BudgetViolation,
     find_budget_violations,
     measure_budgets,
 )
-from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.contract.state import WatchedState
 from ci_agent_eval.contract.stops import AllowedStops, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
@@ -54,6 +52,22 @@ Severity = Literal["error", "warning"]
 def _convert_array(value: Any) -> Any:
     """Convert an array of JSON, which is a list after a validator of the whole model."""
     return tuple(value) if isinstance(value, list) else value
+
+
+VotePosition = Literal["first", "second"]
+
+
+class JudgeVote(FrozenModel):
+    """One answer of a judge model, on which an assertion is based."""
+
+    judge: str = Field(description="model of the judge")
+    passed: bool
+    score: Rate
+    reason: str | None = None
+    repeat: Count = Field(default=1, description="1-based repeat of the same question")
+    position: VotePosition | None = Field(
+        default=None, description="place of the agent's text in a pairwise comparison"
+    )
 
 
 class Assertion(FrozenModel):
@@ -131,6 +145,20 @@ class Conditions(FrozenModel):
     tools: tuple[str, ...] | None = Field(default=None, description="names of the available tools")
     prices: str | None = Field(default=None, description="version of the price table")
     judge: str | None = Field(default=None, description="model of the rubric judge")
+
+
+CarryReason = Literal["unchanged"]
+
+
+class CarriedOver(FrozenModel):
+    """The earlier run whose result an episode is."""
+
+    run: str | None = Field(default=None, description="id of the workflow run, if it was one")
+    commit: str = Field(description="the commit that it ran on")
+    recorded_at: Count = Field(description="when that run began, in seconds since 1970 (UTC)")
+    reason: CarryReason = Field(
+        default="unchanged", description="unchanged: none of its known dependencies changed"
+    )
 
 
 class Episode(FrozenModel):

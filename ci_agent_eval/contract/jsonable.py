@@ -104,19 +104,6 @@ def _convert_to_text(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
-def is_equal_json(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are equal: `1` equals `1.0` but not `true`."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(
-            is_equal_json(one[key], other[key]) for key in one
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_equal_json, one, other))
-    return bool(one == other)
-
-
 _SELF_EXPLAINING = frozenset({"ServerError", "ModelError", "InputError"})
 
 

@@ -5,26 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
+from ci_agent_eval.contract.episode import JudgeVote, VotePosition
 
-from ci_agent_eval.contract.base import Count, FrozenModel, Rate
-
-VotePosition = Literal["first", "second"]
 PairResult = Literal["win", "loss", "tie", "contradiction"]
 """Result of asking about a pair in both orders; `contradiction`: it depends on the order."""
-
-
-class JudgeVote(FrozenModel):
-    """One answer of a judge model, on which an assertion is based."""
-
-    judge: str = Field(description="model of the judge")
-    passed: bool
-    score: Rate
-    reason: str | None = None
-    repeat: Count = Field(default=1, description="1-based repeat of the same question")
-    position: VotePosition | None = Field(
-        default=None, description="place of the agent's text in a pairwise comparison"
-    )
 
 
 VotePair = tuple[JudgeVote, JudgeVote]

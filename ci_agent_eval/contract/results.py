@@ -17,6 +17,7 @@ JOURNAL_DIR = "episodes"
 JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
 MUTATIONS_NAME = "mutations.json"
+DEPENDENCIES_NAME = "dependencies.json"
 
 MAX_SHARDS: Final = 9999
 """Highest number of shards of a suite."""

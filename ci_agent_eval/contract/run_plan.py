@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
-from ci_agent_eval.contract.base import Count, FrozenModel
-
-CarryReason = Literal["unchanged"]
-
-
-class CarriedOver(FrozenModel):
-    """The earlier run whose result an episode is."""
-
-    run: str | None = Field(default=None, description="id of the workflow run, if it was one")
-    commit: str = Field(description="the commit that it ran on")
-    recorded_at: Count = Field(description="when that run began, in seconds since 1970 (UTC)")
-    reason: CarryReason = Field(
-        default="unchanged", description="unchanged: none of its known dependencies changed"
-    )
+from ci_agent_eval.contract.base import FrozenModel
 
 
 class UnchangedScenario(FrozenModel):

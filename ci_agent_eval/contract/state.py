@@ -14,8 +14,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, PrivateAttr
 
-from ci_agent_eval.contract.base import Count, FrozenModel
-from ci_agent_eval.contract.jsonable import is_equal_json
+from ci_agent_eval.contract.base import Count, FrozenModel, is_equal_json
 
 StateKind = Literal["database", "folder", "requests", "value"]
 

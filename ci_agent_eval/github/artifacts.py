@@ -13,8 +13,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
-from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
-from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.contract.results import (
+    DEPENDENCIES_NAME,
+    JOURNAL_DIR,
+    JUNIT_NAME,
+    RESULTS_NAME,
+    SESSION_NAME,
+)
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.api_errors import make_printable_line
 from ci_agent_eval.github.workflow_runs import Artifact, RunsApi

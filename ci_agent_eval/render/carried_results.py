@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ci_agent_eval.analysis.carried_totals import CarriedTotals
+from ci_agent_eval.analysis.loaded_results import CarriedTotals
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import count_noun, format_count
 
 _SHORT_SHA = 7
-REMARK = "carried over"
-"""The mark of a scenario or an episode."""
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
-def list_carried_parts(summary: Summary) -> Iterator[str]:
-    """Yield how many scenarios ran, how many have earlier results, and the savings; or nothing."""
-    carried = summary.carried
-    if carried is None:
-        return
+def list_carried_parts(summary: Summary, carried: CarriedTotals) -> Iterator[str]:
+    """Yield how many scenarios ran, how many have earlier results, and the savings."""
     scenarios = len(summary.scenarios)
     ran = sum(1 for one in summary.scenarios if not one.is_carried_over)
     over = format_count(carried.scenarios)

@@ -13,7 +13,6 @@ from ci_agent_eval.render import numbers
 from ci_agent_eval.render.adaptive_stops import describe_rated, describe_stop
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
-from ci_agent_eval.render.carried_results import REMARK
 from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import Links, Place
 from ci_agent_eval.render.numbers import Cell, format_count
@@ -222,7 +221,7 @@ def _build_cause(failed: FailedAssertion, place: Place, links: Links) -> Cause:
 
 def _list_remarks(scenario: ScenarioSummary) -> Iterator[str]:
     if scenario.is_carried_over:
-        yield REMARK
+        yield "carried over"
     if not scenario.needs_evidence:
         yield "needs no evidence"
     if scenario.in_quarantine:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ci_agent_eval.analysis.state_changes import MAX_VALUE, ChangedPart, StateSummary
+from ci_agent_eval.analysis.behaviour_pairs import ChangedPart, StateSummary
+from ci_agent_eval.analysis.state_changes import MAX_VALUE
 from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.numbers import count_noun
 

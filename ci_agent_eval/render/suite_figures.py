@@ -9,11 +9,10 @@ from typing import Literal
 
 from ci_agent_eval.analysis.evaluation_totals import EvaluationTally, SideTotals
 from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
-from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
+from ci_agent_eval.analysis.summary import Summary, Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.adaptive_stops import describe_saving
-from ci_agent_eval.render.carried_results import list_carried_parts
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
 
@@ -179,11 +178,18 @@ def _name_sides(sides: Sequence[tuple[str, SideTotals]]) -> str:
     return f"of which {names}" if sides else ""
 
 
+def _list_carried_parts(summary: Summary) -> Iterator[str]:
+    if summary.carried is not None:
+        from ci_agent_eval.render.carried_results import list_carried_parts  # noqa: PLC0415 - rarely needed
+
+        yield from list_carried_parts(summary, summary.carried)
+
+
 def list_evidence(report: Report) -> tuple[str, ...]:
     """Return the parts of the evidence line: episodes, tests, calls, stops."""
     summary = report.summary
     calls = summary.calls
-    parts = [*list_carried_parts(summary), _describe_episodes(summary.own)]
+    parts = [*_list_carried_parts(summary), _describe_episodes(summary.own)]
     if saving := describe_saving(summary):
         parts.append(saving)
     if summary.deselected:
@@ -210,7 +216,7 @@ def list_ending(report: Report) -> Iterator[str]:
     """Yield episodes, tests and cost, in short; calls only if not all were live."""
     summary = report.summary
     tally, totals, calls = summary.own, summary.totals, summary.calls
-    yield from list_carried_parts(summary)
+    yield from _list_carried_parts(summary)
     if tally.total or not summary.tests.tally.total:
         parts = [f"{format_count(tally.judged)} judged"]
         parts += [count_noun(tally.error, "error")] if tally.error else []

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ci_agent_eval.contract.dependencies import (
-    DEPENDENCIES_NAME,
     MAX_DEPENDENCIES_BYTES,
     Dependencies,
 )
+from ci_agent_eval.contract.results import DEPENDENCIES_NAME
 from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.dependencies.environment import compute_installation_digest
 from ci_agent_eval.results.json_text import parse_json

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
-from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import (
+    DEPENDENCIES_NAME,
     EVAL_RESULTS_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,

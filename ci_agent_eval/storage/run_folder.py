@@ -11,12 +11,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
-from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME, Dependencies
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import (
+    DEPENDENCIES_NAME,
     EVAL_RESULTS_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,
@@ -28,6 +28,9 @@ from ci_agent_eval.contract.results import (
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
+
+if TYPE_CHECKING:
+    from ci_agent_eval.contract.dependencies import Dependencies
 
 try:
     import fcntl

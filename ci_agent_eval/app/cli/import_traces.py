@@ -109,7 +109,7 @@ def _write_results(
     from ci_agent_eval.config.settings import load_settings
 
     settings = load_settings(root=Path.cwd(), environ=os.environ, flags={}, config=config)
-    episodes = judge_traces(traces, settings.traces)
+    episodes = judge_traces(traces, settings.trace_rules)
     path = write_results(output, settings.suite, episodes, complete=not problems.messages)
     click.echo(f"wrote {path}: {len(episodes)} traces; `agent-eval report --results {output}`")
 

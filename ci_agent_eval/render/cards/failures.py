@@ -47,7 +47,6 @@ from ci_agent_eval.render.phrases import (
 )
 from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
-from ci_agent_eval.render.state_diff import list_state_lines
 
 
 def build_failure_cards(facts: CardFacts) -> Iterator[CauseCard]:
@@ -164,8 +163,10 @@ class _FailureCard:
     def _list_body(self) -> Iterator[CardBlock]:
         if lines := self._list_diff_lines():
             yield DiffBlock(lines, self._pair)
-        if lines := list_state_lines(() if self._pair is None else self._pair.states):
-            yield DiffBlock(lines)
+        if self._pair is not None and self._pair.states:
+            from ci_agent_eval.render.state_diff import list_state_lines  # noqa: PLC0415 - rarely needed
+
+            yield DiffBlock(list_state_lines(self._pair.states))
         yield from self._list_messages()
         if advice := self._find_advice():
             yield ParagraphBlock(advice)

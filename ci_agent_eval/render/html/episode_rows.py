@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
-from ci_agent_eval.analysis.state_changes import summarize_states
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.html.budget_bars import build_episode_bars
-from ci_agent_eval.render.html.cause_cards import mark_diff_line
 from ci_agent_eval.render.html.conversation import ConversationWriter
 from ci_agent_eval.render.html.embed import drop_empty, embed_json
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.numbers import count_noun, format_count, format_seconds
-from ci_agent_eval.render.state_diff import list_state_lines
 
 Row = dict[str, Any]
 
@@ -140,6 +137,13 @@ class EpisodeRows:
 
     def _states(self, states: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         """Return the lines of the diff of all states, with their kinds."""
+        if not states:
+            return []
+        # Few episodes watch a state, and each module has its start-up time.
+        from ci_agent_eval.analysis.state_changes import summarize_states  # noqa: PLC0415 - see above
+        from ci_agent_eval.render.html.cause_cards import mark_diff_line  # noqa: PLC0415 - see above
+        from ci_agent_eval.render.state_diff import list_state_lines  # noqa: PLC0415 - see above
+
         lines = list_state_lines(summarize_states(states, self.texts.caps.items))
         return list(map(mark_diff_line, lines))
 

@@ -12,7 +12,6 @@ from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow
 from ci_agent_eval.render.escape import code_block, code_span
 from ci_agent_eval.render.markdown.blocks import TableColumn, render_list, render_table
 from ci_agent_eval.render.markdown.phrases import render_names, render_phrase
-from ci_agent_eval.render.markdown.trend import render_trend_block
 from ci_agent_eval.render.numbers import count_noun, format_count, format_percent
 from ci_agent_eval.render.phrases import Phrase, Quoted, join_phrases, quote_name, quote_place
 from ci_agent_eval.render.report_view import QuarantineRow, ReportView
@@ -81,6 +80,8 @@ def _build_figures(view: ReportView, most: int) -> Fold | None:
     found = view.comparison
     parts = [_render_figures(view)]
     if found is not None:
+        from ci_agent_eval.render.markdown.trend import render_trend_block  # noqa: PLC0415 - rarely needed
+
         parts += [_render_scenario_changes(view, most), found.method]
         parts.append(render_trend_block(found.trend))
     parts.append(_render_iterations(view, most))

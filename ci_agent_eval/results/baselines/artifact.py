@@ -17,9 +17,8 @@ from itertools import islice
 from pathlib import Path
 
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
-from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.contract.results import RESULTS_NAME
+from ci_agent_eval.contract.results import DEPENDENCIES_NAME, RESULTS_NAME
 from ci_agent_eval.errors import InputError, PublishError
 from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
 from ci_agent_eval.github.artifacts import fetch_artifacts, is_results_file, list_artifacts

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.run_plan import CarriedOver
+from ci_agent_eval.contract.episode import CarriedOver, Episode
 from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact
 from ci_agent_eval.results.samples import SampleCollector
 from ci_agent_eval.results.spool import EpisodeWriter, SpoolPosition

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME, MAX_DEPENDENCIES_BYTES
-from ci_agent_eval.contract.results import RESULTS_NAME
+from ci_agent_eval.contract.dependencies import MAX_DEPENDENCIES_BYTES
+from ci_agent_eval.contract.results import DEPENDENCIES_NAME, RESULTS_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.baselines.request import (
     BaselineRequest,

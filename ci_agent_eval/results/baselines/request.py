@@ -12,9 +12,9 @@ from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.dependencies import Dependencies
+from ci_agent_eval.contract.episode import CarriedOver
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.result_mapping import ImportPolicy
-from ci_agent_eval.contract.run_plan import CarriedOver
 from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact
 
 LatestDetail = Literal["none", "records", "lines"]

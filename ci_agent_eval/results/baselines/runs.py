@@ -14,9 +14,9 @@ from ci_agent_eval.analysis.comparison.model import (
     NoBaseline,
 )
 from ci_agent_eval.analysis.loaded_results import LoadedResults
-from ci_agent_eval.contract.dependencies import DEPENDENCIES_NAME
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.contract.result_mapping import ImportPolicy
+from ci_agent_eval.contract.results import DEPENDENCIES_NAME
 from ci_agent_eval.results.baselines.episode_lines import LineCollector
 from ci_agent_eval.results.baselines.request import (
     EarlierRun,

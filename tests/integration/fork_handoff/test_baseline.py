@@ -8,7 +8,7 @@ import pytest
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.run_plan import CarriedOver
+from ci_agent_eval.contract.episode import CarriedOver
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.concurrent_requests import run_concurrently
 from ci_agent_eval.github.event import Event, SourceRun

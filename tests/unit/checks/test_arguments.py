@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.checks import ArgumentsHold
 from ci_agent_eval.checks.arguments import arguments_match
-from ci_agent_eval.contract.jsonable import is_equal_json
+from ci_agent_eval.contract.base import is_equal_json
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, tool_call
 

@@ -7,8 +7,7 @@ from typing import get_args
 
 import pytest
 
-from ci_agent_eval.analysis.carried_totals import CarriedTotals
-from ci_agent_eval.analysis.loaded_results import OutcomeTally
+from ci_agent_eval.analysis.loaded_results import CarriedTotals, OutcomeTally
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.findings import CarryProblem, RefusedResults
 from ci_agent_eval.render.carried_results import list_carried_parts
@@ -20,11 +19,7 @@ TOTALS = CarriedTotals(BASE_COMMIT, scenarios=38, tally=OutcomeTally(passed=114)
 
 
 def parts(**fields):
-    return list(list_carried_parts(Summary(carried=replace(TOTALS, **fields))))
-
-
-def test_an_ordinary_run_has_none():
-    assert list(list_carried_parts(Summary())) == []
+    return list(list_carried_parts(Summary(), replace(TOTALS, **fields)))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.state_changes import ChangedPart, StateSummary
+from ci_agent_eval.analysis.behaviour_pairs import ChangedPart, StateSummary
 from ci_agent_eval.contract.state import compare_states
 from ci_agent_eval.render.formats.brief import render_brief_json
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict

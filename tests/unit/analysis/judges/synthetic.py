@@ -6,7 +6,7 @@ import random
 
 from ci_agent_eval.analysis.judges.agreement import LabelPair
 from ci_agent_eval.analysis.judges.variance import JudgedEpisode
-from ci_agent_eval.contract.judge_votes import JudgeVote
+from ci_agent_eval.contract.episode import JudgeVote
 
 
 def clip(value: float) -> float:
