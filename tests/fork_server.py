@@ -89,13 +89,15 @@ class _Child(NamedTuple):
 class _Server:
     """The server of this process, started when first needed, and what it has imported."""
 
-    def __init__(self, connection: socket.socket, imported: frozenset[str]) -> None:
+    def __init__(
+        self, connection: socket.socket, imported: frozenset[str], environ: Mapping[str, str]
+    ) -> None:
         self._connection = connection
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self.imported = imported
         """Names of the top-level modules."""
-        self.read_at_start = _select_read_at_start(os.environ)
+        self.read_at_start = _select_read_at_start(environ)
 
     @property
     def is_ours(self) -> bool:
@@ -113,7 +115,7 @@ class _Server:
                 self._connection.sendall(request)
                 return _read_number(self._connection)
             except BaseException:
-                self._owner = 0  # the next answer could be the one that was not waited for
+                _servers.clear()  # the next answer could be the one that was not waited for
                 raise
             finally:
                 _set_subreaper(False)
@@ -122,7 +124,7 @@ class _Server:
 def _start_server() -> _Server:
     ours, theirs = socket.socketpair()
     outer = ("PYTEST_", "PYTHONPATH")
-    environ = {key: value for key, value in os.environ.items() if not key.startswith(outer)}
+    environ = {key: value for key, value in _environ.items() if not key.startswith(outer)}
     with theirs:
         process = subprocess.Popen(
             [sys.executable, __file__, str(theirs.fileno())],
@@ -135,7 +137,7 @@ def _start_server() -> _Server:
             stdout=subprocess.DEVNULL,
         )
     atexit.register(_stop_server, process, ours)
-    return _Server(ours, frozenset(json.loads(_read(ours, _read_number(ours)))))
+    return _Server(ours, frozenset(json.loads(_read(ours, _read_number(ours)))), _environ)
 
 
 def _stop_server(process: subprocess.Popen[bytes], connection: socket.socket) -> None:
@@ -145,10 +147,14 @@ def _stop_server(process: subprocess.Popen[bytes], connection: socket.socket) ->
 
 def use_fork_server() -> None:
     """Let `subprocess.Popen` fork the children that need no new interpreter."""
+    _environ.update(os.environ)
     measured = any(name.startswith("COV") for name in os.environ)
     if sys.platform == "linux" and not measured and os.environ.get(COLD_CHILDREN) != "1":
         subprocess.Popen._execute_child = _execute_child
 
+
+_environ: dict[str, str] = {}
+"""The environment of this process before a test changed it, which the server starts with."""
 
 _servers: list[_Server] = []
 """The one of this process, once it is needed."""
@@ -435,7 +441,7 @@ def _main(connection: socket.socket) -> None:
         ours.close()
         handover.close()
     connection.close()
-    _servers.append(_Server(ours, tops))
+    _servers.append(_Server(ours, tops, os.environ))
     _become(child, handover)
     _run(child.words, _split_path(child.environ, child.cwd))
 
