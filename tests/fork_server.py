@@ -21,6 +21,7 @@ import atexit
 import ctypes
 import gc
 import importlib
+import importlib.machinery
 import inspect
 import io
 import json
@@ -34,7 +35,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -68,6 +69,7 @@ READ_AT_START = ("COV", "LANG", "LC_", "LD_", "MALLOC", "OPENBLAS", "PYDANTIC", 
 PLUGINS = ("-p", "no:randomly", "-p", "no:hypothesispytest")
 """Plugins of these tests that inner runs of pytest are kept from loading."""
 
+_IMPORTABLE = tuple(importlib.machinery.all_suffixes())
 _ROOT = Path(__file__).parents[1]
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _LENGTH = struct.Struct("!I")
@@ -84,6 +86,8 @@ class _Child(NamedTuple):
     new_session: bool
     ignored: list[int]
     blocked: list[int]
+    has_death_signal: bool
+    """Whether it is to end with its parent."""
 
 
 class _Server:
@@ -220,7 +224,9 @@ def _describe_child(
     """
     environ = dict(os.environ if call["env"] is None else call["env"])
     cwd = str(Path(call["cwd"] or "").absolute())
-    rare = (call["executable"], call["preexec_fn"], call["pass_fds"], call["shell"])
+    has_death_signal = _asks_for_death_signal(call["preexec_fn"])
+    before = None if has_death_signal else call["preexec_fn"]
+    rare = (call["executable"], before, call["pass_fds"], call["shell"])
     plain = call["close_fds"] and call["restore_signals"]
     users = all(call[name] in (None, -1) for name in ("gid", "gids", "uid", "umask"))
     text = all(isinstance(part, str) for pair in environ.items() for part in pair)
@@ -243,7 +249,14 @@ def _describe_child(
         bool(call["start_new_session"]),
         [number for number, handler in handlers.items() if handler == signal.SIG_IGN],
         list(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+        has_death_signal,
     )
+
+
+def _asks_for_death_signal(function: Callable[[], None] | None) -> bool:
+    """Say whether a function for the new process is the one with which suites are started."""
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    return name == "ci_agent_eval.runner.process._build_death_signal.<locals>.<lambda>"
 
 
 _started: set[tuple[str, ...]] = set()
@@ -287,7 +300,13 @@ def _is_shadowed(imported: frozenset[str], folders: Sequence[str]) -> bool:
     """Say whether a folder, other than this repository, holds a package or an imported name."""
     others = [Path(folder) for folder in folders if Path(folder) != _ROOT]
     names = [path.name for folder in others if folder.is_dir() for path in folder.iterdir()]
-    return any(name.partition(".")[0] in imported or name.endswith("-info") for name in names)
+    return any(_may_replace(name, imported) or name.endswith("-info") for name in names)
+
+
+def _may_replace(name: str, imported: frozenset[str]) -> bool:
+    """Say whether a file or folder could be imported in the place of an imported module."""
+    stem, dot, _ = name.partition(".")
+    return stem in imported and (not dot or name.endswith(_IMPORTABLE))
 
 
 def _set_subreaper(value: bool) -> None:
@@ -375,6 +394,10 @@ def _become(child: _Child, handover: _Handover) -> None:
     os.write(handover.pid, _LENGTH.pack(os.getpid()))
     os.read(handover.started, 1)
     handover.close()
+    if child.has_death_signal:
+        from ci_agent_eval.runner.process import _build_death_signal
+
+        _build_death_signal()()
 
 
 def _run(words: list[str], folders: list[str]) -> None:

@@ -13,13 +13,16 @@ import pytest
 from click import Context
 
 from ci_agent_eval.app.cli import cli
+from ci_agent_eval.runner.process import _build_death_signal
 from tests.processes import run_agent_eval, run_python
 
 STATE = """
-import logging, os, signal, sys, threading, warnings
+import ctypes, logging, os, signal, sys, threading, warnings
 
 def pytest_configure(config):
     here = os.getpid()
+    death_signal = ctypes.c_int()
+    ctypes.CDLL(None).prctl(2, ctypes.byref(death_signal))  # PR_GET_PDEATHSIG
     group, session = os.getpgid(0), os.getsid(0)
     state = {
         "parent": os.getppid() == int(os.environ["ASKED_BY"]),
@@ -31,6 +34,7 @@ def pytest_configure(config):
         "environ": dict(os.environ),
         "signals": {n: repr(signal.getsignal(n)).split(" at ")[0] for n in signal.valid_signals()},
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+        "death_signal": death_signal.value,
         "threads": threading.active_count(),
         "imports": [getattr(f, "__name__", type(f).__name__) for f in sys.meta_path],
         "logging": (repr(logging.root.handlers), logging.root.level),
@@ -85,6 +89,13 @@ def test_it_has_the_state_of_a_new_interpreter(report_state, options):
     assert report_state(cold=False, **options) == report_state(cold=True, **options)
 
 
+def test_it_asks_for_a_signal_at_its_parents_death(report_state):
+    ask = _build_death_signal()
+    forked, cold = (report_state(cold=cold, preexec_fn=ask) for cold in (False, True))
+    assert forked == cold
+    assert forked["death_signal"] == signal.SIGTERM
+
+
 def test_it_inherits_the_signals_that_are_ignored_or_blocked(report_state):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
@@ -132,6 +143,7 @@ def test_what_a_new_interpreter_would_see_starts_one(tmp_path):
     (hooked / "sitecustomize.py").touch()
     installed = tmp_path / "installed"
     (installed / "pytest-8.0.dist-info").mkdir(parents=True)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")  # no module
     assert is_forked(tmp_path)
     for environ in (
         {"PYTHONHASHSEED": "0"},
