@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.steering.hook.options import HookOptions
     from ci_agent_eval.steering.policy.settings import SteeringSettings
 
-DEFAULT_SUMMARY: Mapping[str, Any] = {"commands": [], "dangerous": False, "has_rules": False}
+DEFAULT_SUMMARY: Mapping[str, Any] = {"commands": [], "dangerous": False, "patterns": []}
 """What applies without a settings file."""
 
 
@@ -71,7 +71,7 @@ def store_summary(files: HookFiles, origin: list[object], settings: SteeringSett
         "made_from": origin,
         "commands": settings.rules.commands,
         "dangerous": bool(settings.dangerous),
-        "has_rules": bool(settings.general),
+        "patterns": [rule.pattern for rule in settings.general],
     }
     os.makedirs(os.path.dirname(files.summary) or ".", mode=0o700, exist_ok=True)
     temporary = f"{files.summary}.{os.getpid()}"

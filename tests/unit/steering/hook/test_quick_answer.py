@@ -25,8 +25,10 @@ from ci_agent_eval.steering.hook.settings_summary import (
 from ci_agent_eval.steering.policy.command_extraction import CommandLine, extract_commands
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS, find_danger
 from ci_agent_eval.steering.policy.detection import _detect_in_layers, drop_invalid_characters
-from ci_agent_eval.steering.policy.model import Rules, ToolCallRequest
+from ci_agent_eval.steering.policy.model import Allow, Rules, ToolCallRequest
+from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
+from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, make_words
 from tests.unit.steering.policy.test_cases import cases
 from tests.unit.steering.policy.test_properties import COMMANDS, WRAPPERS, quoted
@@ -34,7 +36,7 @@ from tests.unit.steering.policy.test_properties import COMMANDS, WRAPPERS, quote
 FIXTURES = sorted(
     Path(__file__).parents[3].joinpath("integration/steering/fixtures").glob("*.json")
 )
-ALIASES = ("make test", "tox", "nox -s tests", "npm test", "just check")
+ALIASES = ("make test", "tox", "nox -s tests", "npm test", "just check", "run ci/all.py")
 
 
 def names_pytest(call: ToolCallRequest, rules: Rules) -> bool:
@@ -112,18 +114,115 @@ def test_any_text_that_runs_pytest_gets_the_full_answer(plain, text, depth):
         assert not names_pytest(ToolCallRequest("Bash", arguments), Rules())
 
 
+QUICK = (
+    "echo $HOME",
+    "git log --format=%H -5",
+    'ls "$DIR" | head -20',
+    "awk '{print $1, $2}' f.txt | sort -u",
+    'cd "${X}" && make build',
+    "python -c \"print('%s' % 1)\"",
+    'for f in tests/test_*.py; do echo "$f: $(wc -l < $f)"; done',
+    "find . -name '*.py' -exec grep -l foo {} \\; 2>/dev/null | xargs -n 1 -I{} cp {} $OUT",
+    "cat > a.py <<'EOF'\nprint(f'{x}\\n')\nEOF",
+    "grep -rn '\\.test$' src/{a,b} >&2",
+    "curl -s $URL -d '{\"a\": [1, 2]}'; echo ✓",
+)
+
+
+@pytest.mark.parametrize("command", QUICK)
+def test_an_expansion_that_can_join_no_name_gets_the_quick_answer(plain, command):
+    assert is_quick(plain, event_of({"command": command, "description": "Shows {it}"}))
+
+
+JOINED = (
+    "x=py; ${x}test",
+    "a=py b=test; eval $a$b",
+    "py{test,}",
+    "py${x:-test} -q",
+    "f() { py$1; }; f test",
+    "set -- test; bash -cpy$1",
+    "for i in test; do env -Spy$i; done",
+    "x=$(printf test); /usr/bin/py$x",
+    "echo -e 'cd x\\npy'$(echo test) | sh",
+    "echo t | xargs -I Z pyZest $x",
+    "echo t | xargs -0 -i'Z' pyZest $x",
+    "x=xar; echo t | ${x}gs --replace=Z pyZest",
+    "$'\\x70'ytest",
+    "python -c \"d = {}; import os; os.system('\\\\160ytest')\"",
+    "b='\\'; eval \"$'\"$b\"x70ytest'\"",
+    "python -c 'd = {}; import ｐytest; ｐytest.main()'",
+    "x=ha; ${x}tch test",
+    "x=ye; r$x test",
+    "x=hell; powers$x -enc cAB5AHQAZQBzAHQA",
+)
+
+
+@pytest.mark.parametrize("command", JOINED)
+def test_a_name_that_expansions_join_gets_the_full_answer(plain, command):
+    call = ToolCallRequest("bash", {"command": command})
+
+    assert names_pytest(call, Rules()) or "hell" in command
+    assert not is_quick(plain, event_of({"command": command}))
+
+
+def test_a_name_in_two_texts_of_a_call_gets_the_full_answer(plain):
+    arguments = {"command": "bash", "args": ["-c", "py$1", "_", "test"]}
+
+    assert names_pytest(ToolCallRequest("bash", arguments), Rules())
+    assert not is_quick(plain, event_of(arguments))
+
+
+PARTS = ("{}", "'{}'", "$(echo {})", "`echo {}`", "{{{},}}", "${{u:-{}}}", "$'{}'", "{}$1", "\\{}")
+ASSIGNED = (
+    "x={0}; ${{x}}",
+    "set -- {0}; $1",
+    "for x in '\\n{0}'; do :; done; ${{x}}",
+    "x=$(echo -e '\\n{0} '); $x",
+)
+
+
+@st.composite
+def joined_names(draw):
+    """A command of `COMMANDS` whose program is cut into parts that bash joins."""
+    words = draw(st.sampled_from([words for _, words in COMMANDS if "pytest" in words[0]]))
+    at = draw(st.integers(1, len(words[0]) - 1))
+    first = draw(st.sampled_from(PARTS)).format(words[0][:at])
+    last = draw(st.sampled_from((*PARTS, *ASSIGNED))).format(words[0][at:])
+    before, separator, last = last.rpartition("; ")
+    return f"{before}{separator}{draw(st.sampled_from(WRAPPERS)).format(' '.join([first + last, *words[1:]]))}"
+
+
+@given(joined_names())
+def test_a_joined_program_gets_the_full_answer(plain, command):
+    if is_quick(plain, event_of({"command": command})):
+        assert not names_pytest(ToolCallRequest("bash", {"command": command}), Rules())
+
+
 @pytest.mark.parametrize("alias", ALIASES)
 def test_a_command_of_the_settings_gets_the_full_answer(tmp_path, alias):
     environ = configure(tmp_path, SteeringSettings(rules=Rules(aliases=ALIASES)))
 
-    for text in (alias, f"cd x && '{alias[0]}'{alias[1:]} -q", alias.replace(" ", " -s ")):
-        data = event_of({"command": text})
-        assert find_quick_answer(HookOptions(), data, environ) is None
-    assert find_quick_answer(HookOptions(), event_of({"command": "make lint"}), environ) == ""
+    joined = f"x={alias[1]}; {alias[0]}${{x}}{alias[2:-4]}{{{alias[-4:]},}}"
+    for text in (alias, f"cd x && '{alias[0]}'{alias[1:]} -q", alias.replace(" ", " -s "), joined):
+        program, _, rest = text.partition(" ")
+        forms = ({"command": text}, {"command": text.split()}, {"program": program, "args": rest})
+        for arguments in forms:
+            assert find_quick_answer(HookOptions(), event_of(arguments), environ) is None
+    for free in ("make lint", "make $TARGET"):
+        assert find_quick_answer(HookOptions(), event_of({"command": free}), environ) == ""
 
 
 @pytest.mark.parametrize(
-    "command", ["rm -rf /", "git push -f", "dd if=x of=/dev/sda", "RD /s C:\\", "format C:"]
+    "command",
+    [
+        "rm -rf /",
+        "git push -f",
+        'git pu"sh" -f',
+        "x=sh; git pu$x -f",
+        "dd if=x of=/dev/sda",
+        "RD /s C:\\",
+        "format C:",
+    ],
 )
 def test_a_dangerous_command_gets_the_full_answer_where_they_are_held(tmp_path, command):
     data = event_of({"command": command})
@@ -131,15 +230,55 @@ def test_a_dangerous_command_gets_the_full_answer_where_they_are_held(tmp_path, 
 
     assert find_danger(CommandLine(command), DANGEROUS_SETS) is not None
     assert find_quick_answer(HookOptions(), data, environ) is None
-    assert find_quick_answer(HookOptions(), event_of({"command": "ls src"}), environ) == ""
+    for free in ("ls src", "git status && git diff $BASE"):
+        assert find_quick_answer(HookOptions(), event_of({"command": free}), environ) == ""
     assert is_quick(tmp_path.parent, data)
 
 
-def test_each_call_gets_the_full_answer_where_the_user_has_rules(tmp_path):
-    settings = SteeringSettings(general=(GeneralRule("no-ls", "ls", "No."),))
-    environ = configure(tmp_path, settings)
+CALLS: tuple[tuple[str, object], ...] = (
+    ("Bash", {"command": "kubectl apply -f a.yaml", "description": "Deploys"}),
+    ("Bash", '{"command": "kubectl apply -f a.yaml"}'),
+    ("Bash", {"command": '{"command": "kubectl apply"}'}),
+    ("Bash", {"command": ["kubectl", "apply"]}),
+    ("Bash", {"command": "kubectl", "args": ["apply"]}),
+    ("exec", {"program": "kubectl", "args": "apply"}),
+    ("exec", {"language": "python", "code": "kubectl apply"}),
+    ("python", "-m kubectl apply"),
+    ("Read", {"file_path": "kubectl apply"}),
+    ("Read", {"offset": 17, "limit": 5}),
+    ("Bash", {"command": "ls -l src"}),
+)
 
-    assert find_quick_answer(HookOptions(), event_of({"command": "ls"}), environ) is None
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\bkubectl (apply|delete)\b",
+        "python -[cm] .?kube",
+        '5, "offset": 17',
+        "'apply",
+        "^ls",
+        "^kube",
+    ],
+)
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+def test_a_call_that_a_rule_of_the_user_matches_gets_the_full_answer(
+    tmp_path, tool, arguments, pattern
+):
+    settings = SteeringSettings(general=(GeneralRule("mine", pattern, "No.", ("*",)),))
+    environ = configure(tmp_path, settings)
+    answer = find_quick_answer(HookOptions(), event_of(arguments, tool), environ)
+    memory = InMemoryWarnedCommands()
+    decision = build_reactor(settings, memory).review(ToolCallRequest(tool, arguments), "s", 0)
+
+    assert answer is None or isinstance(decision, Allow)
+
+
+def test_a_call_that_no_rule_of_the_user_matches_gets_the_quick_answer(tmp_path):
+    environ = configure(tmp_path, SteeringSettings(general=(GeneralRule("no-ls", "ls", "No."),)))
+
+    for arguments in ({"command": "cat $HOME/a", "timeout": 5}, '{"command": "cat a"}'):
+        assert find_quick_answer(HookOptions(), event_of(arguments), environ) == ""
 
 
 def test_a_summary_is_used_for_the_settings_it_was_made_from(tmp_path):
