@@ -184,6 +184,7 @@ def install_into_settings(agent: str, config: Path | None, *, project: bool) -> 
 
     A project without agent-eval-steering.yaml gets one, unless --config names another file.
     """
+    from ci_agent_eval.steering.doctor.agent_launch import LAUNCHES
     from ci_agent_eval.steering.hook.install import (
         build_hook_command,
         create_settings,
@@ -200,7 +201,8 @@ def install_into_settings(agent: str, config: Path | None, *, project: bool) -> 
         click.echo(f"{created}: new settings of steering")
     if settings.next_step:
         click.echo(f"{settings.next_step}.")
-    click.echo(f"To prove that a full run is held: agent-eval steer doctor --for {agent}")
+    if agent in LAUNCHES:
+        click.echo(f"To prove that a full run is held: agent-eval steer doctor --for {agent}")
     return 0
 
 
