@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_agent_eval import __version__
-from ci_agent_eval.app.cli.settings_options import add_settings_options
+from ci_agent_eval.app.cli.settings_options import add_format_option, add_settings_options
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.github.signals import Terminated
 
@@ -270,13 +270,7 @@ def _build_selection(scenarios: tuple[str, ...], iterations: int | None) -> tupl
     help="Report folder, file or glob, in our JSON format or another supported runner's.",
 )
 @click.option("--junit", multiple=True, help="File or glob of JUnit XML from any producer.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "markdown", "html"]),
-    default="text",
-    help="Output format.",
-)
+@add_format_option("text", "json", "markdown", "html")
 @add_settings_options(publishing=False)
 def report(
     results: tuple[str, ...],
@@ -307,13 +301,7 @@ def report(
 @cli.command(epilog=EXIT_CODES)
 @click.argument("base", metavar="A")
 @click.argument("results", metavar="B")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    help="Output format.",
-)
+@add_format_option("text", "json", "markdown")
 @add_settings_options(
     publishing=False,
     without=(

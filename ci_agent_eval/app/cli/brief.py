@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from ci_agent_eval.app.cli.settings_options import add_format_option
+
 EXIT_CODES = """\b
 Exit codes:
   0    the gate passed
@@ -19,13 +21,7 @@ Exit codes:
 
 @click.command("brief", epilog=EXIT_CODES)
 @click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["markdown", "json"]),
-    default="markdown",
-    help="Output format.",
-)
+@add_format_option("markdown", "json")
 def brief(report_dir: Path, format_: str) -> int:
     """Print the failing causes of the report in REPORT_DIR, short, for a coding agent.
 

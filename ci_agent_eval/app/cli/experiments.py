@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from ci_agent_eval.app.cli.settings_options import add_format_option
+
 
 @click.group()
 def experiments() -> None:
@@ -22,18 +24,12 @@ _store_option = click.option(
     show_default=True,
     help="File of the experiments.",
 )
-_json_option = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format.",
-)
+_format_option = add_format_option("text", "json")
 
 
 @experiments.command("list")
 @_store_option
-@_json_option
+@_format_option
 def list_experiments(store: Path, format_: str) -> int:
     """List all experiments, latest first."""
     from ci_agent_eval.opik.experiments.commands import run_list_command
@@ -45,7 +41,7 @@ def list_experiments(store: Path, format_: str) -> int:
 @experiments.command("show")
 @click.argument("experiment", default="latest")
 @_store_option
-@_json_option
+@_format_option
 def show_experiment(experiment: str, store: Path, format_: str) -> int:
     """Show EXPERIMENT and its results: a name, an id or its prefix, or `latest`."""
     from ci_agent_eval.opik.experiments.commands import run_show_command
@@ -58,7 +54,7 @@ def show_experiment(experiment: str, store: Path, format_: str) -> int:
 @click.argument("base")
 @click.argument("other", default="latest")
 @_store_option
-@_json_option
+@_format_option
 def compare_experiments(base: str, other: str, store: Path, format_: str) -> int:
     """Show the differences of OTHER from BASE, by test."""
     from ci_agent_eval.opik.experiments.commands import run_compare_command

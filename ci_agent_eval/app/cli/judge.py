@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ci_agent_eval.app.cli.settings_options import add_format_option
+
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette.session import CassetteMode
 
@@ -93,13 +95,7 @@ _SHARE = click.FloatRange(0, 1, min_open=True)
     default=8,
     help="Transcripts that are judged at the same time; default: 8.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format.",
-)
+@add_format_option("text", "json")
 def judge(
     *,
     checks: Path,

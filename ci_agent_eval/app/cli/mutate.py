@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ci_agent_eval.app.cli.settings_options import add_settings_options
+from ci_agent_eval.app.cli.settings_options import add_format_option, add_settings_options
 from ci_agent_eval.config.options import OPTIONS
 
 _SETTINGS = {"report-dir"}
@@ -37,13 +37,7 @@ Exit codes:
     type=click.FloatRange(0, 1),
     help="Required share of noticed changes, 0 to 1; default: none is required.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format.",
-)
+@add_format_option("text", "json")
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
 @add_settings_options(
     publishing=False, without=[o.name for o in OPTIONS if o.name not in _SETTINGS]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ci_agent_eval.app.cli.settings_options import add_settings_options
+from ci_agent_eval.app.cli.settings_options import add_format_option, add_settings_options
 from ci_agent_eval.config.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -50,13 +50,7 @@ Exit codes:
 @click.option(
     "--runs", type=click.IntRange(1, 100), default=1, help="Baseline runs to compare with."
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format.",
-)
+@add_format_option("text", "json")
 @add_settings_options(
     publishing=False, without=[o.name for o in OPTIONS if o.name not in _SETTINGS]
 )

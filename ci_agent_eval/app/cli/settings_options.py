@@ -1,4 +1,4 @@
-"""Click options of the commands, generated from the option table."""
+"""Click options that several commands have; most are generated from the option table."""
 
 from __future__ import annotations
 
@@ -10,8 +10,21 @@ import click
 
 from ci_agent_eval.config.options import OPTIONS, Option, OptionKind
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+
+def add_format_option(*formats: str) -> Decorator:
+    """Return a decorator that adds `--format`; the first of the formats is the default."""
+    return click.option(
+        "--format",
+        "format_",
+        type=click.Choice(formats),
+        default=formats[0],
+        help="Output format.",
+    )
+
+
+def _click_option(option: Option) -> Decorator:
     name, text = f"--{option.name}", f"{option.help} [{option.variable}]"
     if option.kind == "flag":
         return click.option(f"{name}/--no-{option.name}", default=None, help=text)
@@ -23,9 +36,7 @@ def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[...
 _TYPES: dict[OptionKind, type] = {"number": float, "count": int}
 
 
-def add_settings_options(
-    *, publishing: bool, without: Collection[str] = ()
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def add_settings_options(*, publishing: bool, without: Collection[str] = ()) -> Decorator:
     """Return a decorator that adds the publishing options, or all other options.
 
     `without` names options that do not apply to the command.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ci_agent_eval.app.cli import SummaryGroup
+from ci_agent_eval.app.cli.settings_options import add_format_option
 from ci_agent_eval.app.cli.steer_options import config_option, require_packages
 from ci_agent_eval.app.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError
@@ -263,13 +264,7 @@ def prove_agents(agent: str | None) -> int:
     type=click.Path(path_type=Path, dir_okay=False),
     help="File of sessions; default: that of the hook.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format.",
-)
+@add_format_option("text", "json")
 def show_stats(store: Path | None, format_: str) -> int:
     """Print how many full runs the hook held back, what followed, and the measured times."""
     from ci_agent_eval.steering.locations import get_default_store_path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ci_agent_eval.app.cli.settings_options import add_settings_options
+from ci_agent_eval.app.cli.settings_options import add_format_option, add_settings_options
 
 if TYPE_CHECKING:
     from ci_agent_eval.app.explanation import ScenarioExplanation, SelectionExplanation
@@ -32,13 +32,7 @@ Exit codes:
     "--path", "paths", multiple=True, help="Path of the suite; default: those of the settings."
 )
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format.",
-)
+@add_format_option("text", "json")
 @add_settings_options(
     publishing=False,
     without=("formats", "mapping", "score-thresholds", "quarantine", "scenario-manifest"),
