@@ -20,11 +20,10 @@ from ci_agent_eval.contract.episode import (
     Severity,
     TrafficSummary,
 )
-from ci_agent_eval.contract.evidence import EvidencePart
 from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.playback import PLAYBACK_KEY
-from ci_agent_eval.contract.stops import AGENT_FINISHED, StopCause, StopReason, is_agent_failure
+from ci_agent_eval.contract.stops import StopCause, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     TokenUsage,
     ToolCall,
@@ -42,16 +41,15 @@ from ci_agent_eval.recording.budgets import (
     merge_budgets,
 )
 from ci_agent_eval.recording.check_value import add_location, build_assertions
-from ci_agent_eval.recording.failure_reasons import describe_failed_checks, describe_unentered_turn
+from ci_agent_eval.recording.failure_reasons import build_stop_assertion, decide_ending
 from ci_agent_eval.recording.initial_episode import EpisodeFields, build_initial_episode
 from ci_agent_eval.recording.merge import (
-    add_traffic,
     build_outcome_assertion,
     find_new_parts,
     merge_condition,
 )
 from ci_agent_eval.recording.recorded_turns import RecordedTurns
-from ci_agent_eval.recording.spending import lack_measurement, sum_spending
+from ci_agent_eval.recording.spending import sum_spending
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
 from ci_agent_eval.recording.usage import EpisodeUsage
 from ci_agent_eval.recording.validation import Clock, build_value
@@ -110,7 +108,6 @@ class EpisodeRecorder:
         self._turns_needed = 0
         self._usage = EpisodeUsage()
         self._summary = TrajectorySummary()
-        self._traffic: TrafficSummary | None = None
         self._conditions = Conditions()
         self._states = WatchedStates()
         self._ended = False
@@ -310,8 +307,7 @@ class EpisodeRecorder:
         A run that needed one more turn (`needs_turn`) counts it in the budget `max_turns`.
         """
         self._require_running("run")
-        self.recorded_turns.add_run(turns, agents)
-        self._traffic = add_traffic(self._traffic, traffic)
+        self.recorded_turns.add_run(turns, agents, traffic)
         if needs_turn:
             self._turns_needed = len(self.trajectory.agent_turns) + 1
         self._allowed_stops |= frozenset(allowed_stops)
@@ -336,9 +332,7 @@ class EpisodeRecorder:
         self._stop_reason = reason
         allowed = {*allowed_stops, *self._initial.allowed_stops}
         if is_agent_failure(reason, answered=answered) and reason not in allowed:
-            description = f"{reason}: {clean_text(error)}" if error else reason
-            ended = Assertion(name=AGENT_FINISHED, passed=False, reason=description)
-            self._assertions += add_location([ended], self._locate())
+            self._assertions += add_location([build_stop_assertion(reason, error)], self._locate())
 
     @property
     def allowed_stops(self) -> frozenset[str]:
@@ -436,38 +430,27 @@ class EpisodeRecorder:
         """
         ended = self._clock() if self._stopped is None else self._stopped
         duration = convert_to_ms(ended - self._started)
-        open_turn, traffic = self.recorded_turns.open_turn, self.recorded_turns.traffic
-        missed = None if open_turn is None or open_turn.is_entered else open_turn
-        if open_turn is not None and missed is None:
-            open_turn.close(broken=True)
-        if traffic is not None and not self._ended:
+        unentered_message = self.recorded_turns.end_open_turn()
+        if (traffic := self.recorded_turns.traffic) is not None and not self._ended:
             self._record_traffic_end(traffic)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
-        missing: tuple[EvidencePart, ...] = ()
-        if self.failed_checks:
-            reason = describe_failed_checks(self.failed_checks, outcome, reason)
-            outcome = "failed"
-        elif missed is not None and outcome == "passed":
-            missing, reason = ("turn",), describe_unentered_turn(missed.message)
-        if (unknown := self._states.end()) and outcome == "passed":
-            outcome, reason = "error", unknown
+        ending = decide_ending(
+            outcome,
+            reason,
+            failed_checks=self.failed_checks,
+            unentered_message=unentered_message,
+            unreadable_state=self._states.end(),
+        )
         return self._build_episode(
-            outcome=outcome,
-            reason=reason,
-            assertions=assertions,
-            asserted=asserted,
-            missing_evidence=missing,
-            duration_ms=duration,
+            assertions=assertions, asserted=asserted, duration_ms=duration, **ending
         )
 
     def snapshot(self) -> Episode:
         """Build the episode as recorded so far, without an open turn."""
         outcome: Outcome = "failed" if self.failed_checks else "passed"
         # Its evidence may not be recorded yet.
-        return self._build_episode(
-            outcome=outcome, assertions=list(self._assertions), evidence="none"
-        )
+        return self._build_episode(outcome=outcome, assertions=[*self._assertions], evidence="none")
 
     def _build_episode(self, **ending: object) -> Episode:
         trajectory = self.trajectory
@@ -488,7 +471,7 @@ class EpisodeRecorder:
                 "stop_reason": self._stop_reason,
                 **vars(self._usage),
                 "conditions": self._conditions,
-                "traffic": self._summarize_traffic(),
+                "traffic": self.recorded_turns.summarize_traffic(is_watched=self.is_watched),
                 "states": self._states.compare(),
                 **ending,
             },
@@ -506,12 +489,6 @@ class EpisodeRecorder:
         if (stop := traffic.find_stop(turns)) is not None:
             needs_turn = stop.reason == "max_turns"
             self.record_run((), stop_reason=stop.reason, error=stop.error, needs_turn=needs_turn)
-
-    def _summarize_traffic(self) -> TrafficSummary | None:
-        if (traffic := self.recorded_turns.traffic) is not None:
-            return add_traffic(self._traffic, traffic.summarize(self.turns))
-        is_unseen = self.is_watched and self._traffic is None and lack_measurement(self.turns)
-        return TrafficSummary(requests=0) if is_unseen else self._traffic
 
     def _require_running(self, subject: str) -> None:
         if self._ended:

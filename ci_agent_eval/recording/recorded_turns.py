@@ -1,13 +1,14 @@
-"""The turns of an episode: recorded ones, and the model calls that stand for turns."""
+"""The turns of an episode, some of which are model calls, and the summary of its traffic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
-from ci_agent_eval.recording.merge import add_agents, find_new_parts
-from ci_agent_eval.recording.spending import sum_spending
+from ci_agent_eval.recording.merge import add_agents, add_traffic, find_new_parts
+from ci_agent_eval.recording.spending import lack_measurement, sum_spending
 from ci_agent_eval.recording.turn import TurnRecorder
 from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
@@ -26,6 +27,8 @@ class RecordedTurns:
         """The turns, and the spans of model calls that stand for turns."""
         self.open_turn: TurnRecorder | None = None
         self._agents: tuple[TrajectoryAgent, ...] = ()
+        self._run_traffic: TrafficSummary | None = None
+        """The traffic of recorded runs."""
 
     def list_turns(self) -> tuple[Turn, ...]:
         """Return the turns so far, without the one that is still open."""
@@ -68,11 +71,36 @@ class RecordedTurns:
         self.parts += [span] if span else turns
         self._set_open_turn(None)
 
-    def add_run(self, turns: Sequence[Turn], agents: Sequence[TrajectoryAgent]) -> None:
-        """Add the turns and the agents of a whole run."""
+    def end_open_turn(self) -> str | None:
+        """Close the open turn as broken; return its message if it was opened without `with`."""
+        turn = self.open_turn
+        if turn is not None and not turn.is_entered:
+            return turn.message
+        if turn is not None:
+            turn.close(broken=True)
+        return None
+
+    def add_run(
+        self,
+        turns: Sequence[Turn],
+        agents: Sequence[TrajectoryAgent],
+        traffic: TrafficSummary | None,
+    ) -> None:
+        """Add the turns, the agents and the model traffic of a whole run."""
         self._take_calls()
+        self._run_traffic = add_traffic(self._run_traffic, traffic)
         self._agents, turns = add_agents(self._agents, agents, turns)
         self.parts += turns
+
+    def summarize_traffic(self, *, is_watched: bool) -> TrafficSummary | None:
+        """Return the model traffic of all turns; None if it is unknown.
+
+        `is_watched`: the test's code would have been seen to call a model.
+        """
+        if self.traffic is not None:
+            return add_traffic(self._run_traffic, self.traffic.summarize(self.list_turns()))
+        is_unseen = is_watched and self._run_traffic is None and lack_measurement(self.list_turns())
+        return TrafficSummary(requests=0) if is_unseen else self._run_traffic
 
     def merge(self, trajectory: Trajectory | None) -> None:
         """Add the turns of a finished episode that are not yet known."""
