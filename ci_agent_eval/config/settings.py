@@ -480,7 +480,7 @@ def _describe_first_error(
     first = error.errors(include_url=False)[0]
     location = tuple(str(part) for part in first["loc"])
     inner = first.get("ctx", {}).get("error")
-    if isinstance(inner, ValidationError):  # of a table that has a validator of its own
+    if isinstance(inner, ValidationError):  # of a table with another validator
         first = inner.errors(include_url=False)[0]
         location += tuple(str(part) for part in first["loc"])
     message = get_plain_message(first)
