@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ci_agent_eval.checks.dimensions import compute_composite, validate_dimensions
 from ci_agent_eval.checks.judge_questions import (
     Answer,
     DimensionsQuestion,
@@ -16,6 +15,7 @@ from ci_agent_eval.checks.judge_questions import (
     JudgeQuestion,
     ScoringDimension,
 )
+from ci_agent_eval.checks.rubric import compute_composite, validate_dimensions
 from ci_agent_eval.contract.fields import NonBlankText, validate_value
 from ci_agent_eval.contract.wording import shorten_text
 from ci_agent_eval.errors import InputError

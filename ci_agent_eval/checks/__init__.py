@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
     from ci_agent_eval.checks.confirmation import ConfirmedTools
     from ci_agent_eval.checks.conversion import as_check
-    from ci_agent_eval.checks.dimensions import DimensionRubric
     from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
     from ci_agent_eval.checks.evaluators import from_evaluator
     from ci_agent_eval.checks.full_suite import NoFullSuiteRun
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.checks.recovery import ErrorRecovery
     from ci_agent_eval.checks.repeats import Loops, RepeatedCalls
     from ci_agent_eval.checks.results import ResultShape, ResultsHold
-    from ci_agent_eval.checks.rubric import Rubric
+    from ci_agent_eval.checks.rubric import DimensionRubric, Rubric
     from ci_agent_eval.checks.shapes import ArgumentShape, ReplyShape
     from ci_agent_eval.checks.state import FinalState, StateUnchanged
     from ci_agent_eval.checks.text import ForbiddenText, RequiredText
@@ -73,7 +72,7 @@ _HOMES = {
     "CallsAfterAnswer": "checks.efficiency",
     "Check": "checks.protocol",
     "ConfirmedTools": "checks.confirmation",
-    "DimensionRubric": "checks.dimensions",
+    "DimensionRubric": "checks.rubric",
     "ErrorRecovery": "checks.recovery",
     "FinalState": "checks.state",
     "ForbiddenText": "checks.text",
