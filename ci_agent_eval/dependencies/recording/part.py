@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ci_agent_eval.contract.dependencies import DependencyUnit
@@ -23,14 +23,8 @@ class ScenarioPart:
     requests: frozenset[str] = frozenset()
 
     def __or__(self, other: ScenarioPart) -> ScenarioPart:
-        return ScenarioPart(
-            self.functions | other.functions,
-            self.accesses | other.accesses,
-            self.test_files | other.test_files,
-            self.patterns | other.patterns,
-            self.tools | other.tools,
-            self.requests | other.requests,
-        )
+        names = (one.name for one in fields(ScenarioPart))
+        return ScenarioPart(*(getattr(self, name) | getattr(other, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
