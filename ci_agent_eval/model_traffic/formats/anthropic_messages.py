@@ -30,10 +30,10 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     join_texts,
     list_objects,
     parse_arguments,
-    parse_request_body,
+    parse_request_with_list,
     pick_settings,
 )
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
 from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
@@ -95,11 +95,11 @@ class AnthropicMessages:
 
     def parse_head(self, path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(path, _load(body))
+        return _read_head(path, parse_request_with_list(body, "messages"))
 
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
-        request = _load(body)
+        request = parse_request_with_list(body, "messages")
         head = _read_head(path, request)
         return ModelRequest(
             format=self.name,
@@ -121,15 +121,8 @@ class AnthropicMessages:
 
     def build_key(self, path: str, body: bytes) -> str:
         """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        request = _load(body)
+        request = parse_request_with_list(body, "messages")
         return build_canonical_key(self.name, _get_model(path, request), request, _KEY_RULES)
-
-
-def _load(body: bytes) -> Json:
-    request = parse_request_body(body)
-    if not isinstance(request.get("messages"), list):
-        raise UnreadableTrafficError("`messages` is no list")
-    return request
 
 
 def _read_head(path: str, request: Json) -> RequestHead:

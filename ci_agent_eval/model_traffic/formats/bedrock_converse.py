@@ -68,11 +68,11 @@ class BedrockConverse:
 
     def parse_head(self, path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(path, _load(body))
+        return _read_head(path, _parse_request(body))
 
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
-        request, found = _load(body), _PATH.search(path)
+        request, found = _parse_request(body), _PATH.search(path)
         head = _read_head(path, request)
         return ModelRequest(
             format=self.name,
@@ -96,10 +96,10 @@ class BedrockConverse:
 
     def build_key(self, path: str, body: bytes) -> str:
         """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        return build_canonical_key(self.name, _get_model(path), _load(body), _KEY_RULES)
+        return build_canonical_key(self.name, _get_model(path), _parse_request(body), _KEY_RULES)
 
 
-def _load(body: bytes) -> Json:
+def _parse_request(body: bytes) -> Json:
     request = parse_request_body(body)
     if not isinstance(request.get("messages", []), list):
         raise UnreadableTrafficError("`messages` is no list")

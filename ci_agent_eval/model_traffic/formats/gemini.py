@@ -25,10 +25,10 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     get_objects,
     get_text,
     join_texts,
-    parse_request_body,
+    parse_request_with_list,
     pick_settings,
 )
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
 from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
@@ -81,11 +81,14 @@ class Gemini:
 
     def parse_head(self, path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(path, _convert_keys(_load(body)))
+        return _read_head(path, _convert_keys(parse_request_with_list(body, "contents")))
 
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
-        request, found = _convert_keys(_load(body)), _PATH.search(path)
+        request, found = (
+            _convert_keys(parse_request_with_list(body, "contents")),
+            _PATH.search(path),
+        )
         head = _read_head(path, request)
         return ModelRequest(
             format=self.name,
@@ -108,14 +111,9 @@ class Gemini:
 
     def build_key(self, path: str, body: bytes) -> str:
         """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        return build_canonical_key(self.name, _get_model(path), _load(body), _KEY_RULES)
-
-
-def _load(body: bytes) -> Json:
-    request = parse_request_body(body)
-    if not isinstance(request.get("contents"), list):
-        raise UnreadableTrafficError("`contents` is no list")
-    return request
+        return build_canonical_key(
+            self.name, _get_model(path), parse_request_with_list(body, "contents"), _KEY_RULES
+        )
 
 
 def _read_head(path: str, request: Json) -> RequestHead:

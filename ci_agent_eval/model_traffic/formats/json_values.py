@@ -34,6 +34,14 @@ def parse_request_body(body: bytes) -> Json:
     return parsed
 
 
+def parse_request_with_list(body: bytes, key: str) -> Json:
+    """Parse the body of a request. Raises UnreadableTrafficError if `key` is no list in it."""
+    request = parse_request_body(body)
+    if not isinstance(request.get(key), list):
+        raise UnreadableTrafficError(f"`{key}` is no list")
+    return request
+
+
 def render_compact_json(value: object) -> bytes:
     """Render compact JSON in ASCII, which preserves lone surrogates."""
     return json.dumps(value, separators=(",", ":")).encode()

@@ -92,11 +92,11 @@ class OpenAIResponses:
 
     def parse_head(self, _path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(_load(body))
+        return _read_head(_parse_request(body))
 
     def parse_request(self, _path: str, body: bytes) -> ModelRequest:
         """Parse a request. Raises UnreadableTrafficError."""
-        request = _load(body)
+        request = _parse_request(body)
         conversation = get_object(request, "conversation") or {"id": request.get("conversation")}
         head = _read_head(request)
         return ModelRequest(
@@ -121,11 +121,11 @@ class OpenAIResponses:
 
     def build_key(self, _path: str, body: bytes) -> str:
         """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        request = _load(body)
+        request = _parse_request(body)
         return build_canonical_key(self.name, get_text(request, "model"), request, _KEY_RULES)
 
 
-def _load(body: bytes) -> Json:
+def _parse_request(body: bytes) -> Json:
     request = parse_request_body(body)
     if not isinstance(request.get("input", ""), str | list):
         raise UnreadableTrafficError("`input` is neither a text nor a list")
