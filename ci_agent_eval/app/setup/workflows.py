@@ -75,12 +75,14 @@ def _build_single(plan: WorkflowPlan) -> str:
         comment = "Compares each pull request with the last runs of the branch it goes to."
     permissions = _READ | (_BASELINE if _reads_artifacts(plan) else {}) | _WRITE
     steps = [
-        _checkout(),
+        _render_checkout(),
         *_run_suite(plan, _baseline_inputs(plan) | _LATER),
         *_upload_and_publish(plan, ACTION if plan.docker else None),
-        _upload("agent-eval-report"),
+        _render_upload("agent-eval-report"),
     ]
-    return _render(comment, plan, [_job("episodes", "Agent episodes", permissions, steps)])
+    return _render_workflow(
+        comment, plan, [_render_job("episodes", "Agent episodes", permissions, steps)]
+    )
 
 
 _BASELINE = {"actions": "to download the artifacts of earlier runs"}
@@ -101,28 +103,31 @@ def _build_run_for_forks(plan: WorkflowPlan) -> str:
         "takes over the uploaded results."
     )
     inputs = {"comment": '"off" # the other workflow does both', "check-run": '"false"'}
-    steps = [_checkout(), *_run_suite(plan, inputs), _upload("agent-eval-report")]
-    return _render(comment, plan, [_job("episodes", "Agent episodes", _READ, steps)])
+    steps = [_render_checkout(), *_run_suite(plan, inputs), _render_upload("agent-eval-report")]
+    return _render_workflow(
+        comment, plan, [_render_job("episodes", "Agent episodes", _READ, steps)]
+    )
 
 
 def _build_publish(plan: WorkflowPlan) -> str:
     inputs = {"mode": "publish"} | _config_inputs(plan) | _baseline_inputs(plan)
     steps = [
-        "# Without `ref` this is the default branch, never the pull request.\n" + _checkout(),
-        _action(inputs | _LATER, action=REPORT_ACTION, step="judge"),
+        "# Without `ref` this is the default branch, never the pull request.\n"
+        + _render_checkout(),
+        _render_action(inputs | _LATER, action=REPORT_ACTION, step="judge"),
         _upload_page(missing="ignore # when the results were refused"),
-        _action(
+        _render_action(
             inputs | {"report-url": _REPORT_URL},
             action=REPORT_ACTION,
             condition=_unless_skipped("judge"),
         ),
-        _upload("agent-eval-published", missing="ignore # when the results were refused"),
+        _render_upload("agent-eval-published", missing="ignore # when the results were refused"),
     ]
     permissions = {
         "contents": "to read this branch's agent-eval.toml",
         "actions": "to download the artifact",
     } | _WRITE
-    job = _job("publish", "Publish agent episodes", permissions, steps, minutes=10)
+    job = _render_job("publish", "Publish agent episodes", permissions, steps, minutes=10)
     return f"""\
 # Publishes the results of a run of "agent-eval". It has a token that can write, so it never checks
 # out, installs or runs anything of the pull request: only this branch's configuration.
@@ -150,14 +155,14 @@ def _build_sharded(plan: WorkflowPlan) -> str:
         f"  matrix:\n    shard: [{numbers}]\n"
     )
     shard = {"shard": f"${{{{ matrix.shard }}}}/{plan.shards}"}
-    run = _job(
+    run = _render_job(
         "shard",
         f"Shard ${{{{ matrix.shard }}}} of {plan.shards}",
         _READ,
         [
-            _checkout(),
+            _render_checkout(),
             *_run_suite(plan, shard),
-            _upload("agent-eval-shard-${{ matrix.shard }}", again="shard"),
+            _render_upload("agent-eval-shard-${{ matrix.shard }}", again="shard"),
         ],
         head=strategy,
     )
@@ -169,29 +174,29 @@ def _build_sharded(plan: WorkflowPlan) -> str:
     download = f"- uses: {_DOWNLOAD}\n  with:\n    pattern: agent-eval-shard-*\n    path: shards\n"
     permissions = {"contents": "to read agent-eval.toml"}
     permissions |= (_BASELINE if _reads_artifacts(plan) else {}) | _WRITE
-    report = _job(
+    report = _render_job(
         "report",
         "Agent episodes",
         permissions,
         [
-            _checkout(),
+            _render_checkout(),
             download,
-            _action(
+            _render_action(
                 inputs | _config_inputs(plan) | _baseline_inputs(plan) | _LATER,
                 action=REPORT_ACTION,
                 step="run",
             ),
             *_upload_and_publish(plan, REPORT_ACTION),
-            _upload("agent-eval-report"),
+            _render_upload("agent-eval-report"),
         ],
         minutes=10,
         before="needs: shard\nif: always() # a shard that failed, or never started, counts too\n",
     )
     words = f"Runs the suite in {plan.shards} jobs side by side, and reports on all of them in one."
-    return _render(words, plan, [run, report])
+    return _render_workflow(words, plan, [run, report])
 
 
-def _render(comment: str, plan: WorkflowPlan, jobs: Sequence[str]) -> str:
+def _render_workflow(comment: str, plan: WorkflowPlan, jobs: Sequence[str]) -> str:
     push = ""
     cancel = "true"
     if plan.baseline:
@@ -215,7 +220,7 @@ jobs:
 {indent(chr(10).join(jobs), "  ", lambda line: bool(line.strip()))}"""
 
 
-def _job(
+def _render_job(
     key: str,
     name: str,
     permissions: Mapping[str, str],
@@ -236,11 +241,11 @@ def _job(
     return f"{key}:\n{indent(text, '  ')}"
 
 
-def _checkout() -> str:
+def _render_checkout() -> str:
     return f"- uses: {_CHECKOUT}\n  with:\n    persist-credentials: false\n"
 
 
-def _upload(name: str, *, again: str = "run", missing: str | None = None) -> str:
+def _render_upload(name: str, *, again: str = "run", missing: str | None = None) -> str:
     last = f"overwrite: true # when the {again} is run again"
     if missing is not None:
         last = f"if-no-files-found: {missing}"
@@ -268,7 +273,7 @@ def _upload_and_publish(plan: WorkflowPlan, action: str | None) -> list[str]:
     condition = _unless_skipped("run")
     if action is not None:
         inputs = {"mode": "publish"} | _config_inputs(plan) | {"report-url": _REPORT_URL}
-        return [_upload_page(), _action(inputs, action=action, condition=condition)]
+        return [_upload_page(), _render_action(inputs, action=action, condition=condition)]
     config = f" --config {plan.config}" if plan.config else ""
     publish = (
         "# Only this step gets the token, so the suite never sees it.\n"
@@ -292,7 +297,7 @@ def _run_suite(plan: WorkflowPlan, inputs: Mapping[str, str]) -> list[str]:
         if plan.install_commands:
             own = {"install": "|\n" + indent("\n".join(plan.install_commands), "      ")} | own
         step = "run" if "publish" in inputs else ""
-        return [_action(own, step=step) + (f"  env:\n{environment}" if environment else "")]
+        return [_render_action(own, step=step) + (f"  env:\n{environment}" if environment else "")]
     return _run_without_docker(plan, inputs, environment)
 
 
@@ -315,7 +320,7 @@ def _config_inputs(plan: WorkflowPlan) -> dict[str, str]:
     return {} if plan.config is None else {"config": plan.config}
 
 
-def _action(
+def _render_action(
     inputs: Mapping[str, str], *, action: str = ACTION, step: str = "", condition: str = ""
 ) -> str:
     given = "".join(f"    {name}: {value}\n" for name, value in inputs.items())

@@ -102,7 +102,7 @@ def _read_text(content: object) -> str:
     return json.dumps(content)
 
 
-def _select(items: object, **fields: str) -> Iterator[Json]:
+def _select_items(items: object, **fields: str) -> Iterator[Json]:
     for item in items if isinstance(items, list) else ():
         if isinstance(item, dict) and all(item.get(k) == v for k, v in fields.items()):
             yield item
@@ -111,7 +111,7 @@ def _select(items: object, **fields: str) -> Iterator[Json]:
 # Anthropic Messages
 
 
-def _message(answer: Answer) -> Json:
+def _build_message(answer: Answer) -> Json:
     calls = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
         for call in answer.calls
@@ -125,7 +125,7 @@ def _message(answer: Answer) -> Json:
 
 
 def _message_events(answer: Answer) -> Iterator[Json]:
-    message = _message(answer)
+    message = _build_message(answer)
     yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
     for index, block in enumerate(message["content"]):
         if block["type"] == "tool_use":
@@ -142,15 +142,15 @@ def _message_events(answer: Answer) -> Iterator[Json]:
 
 
 def _list_message_results(body: Json) -> Iterator[object]:
-    for message in _select(body["messages"], role="user"):
-        for block in _select(message["content"], type="tool_result"):
+    for message in _select_items(body["messages"], role="user"):
+        for block in _select_items(message["content"], type="tool_result"):
             yield block.get("content", "")
 
 
 # OpenAI Chat Completions
 
 
-def _completion(answer: Answer) -> Json:
+def _build_completion(answer: Answer) -> Json:
     calls = [
         {
             "index": at,
@@ -172,7 +172,7 @@ def _completion(answer: Answer) -> Json:
 
 
 def _completion_events(answer: Answer) -> Iterator[Json]:
-    whole = _completion(answer)
+    whole = _build_completion(answer)
     (choice,) = whole.pop("choices")
     usage = whole.pop("usage")
     base = {**whole, "object": "chat.completion.chunk"}
@@ -187,7 +187,7 @@ def _completion_events(answer: Answer) -> Iterator[Json]:
 # OpenAI Responses
 
 
-def _response(answer: Answer) -> Json:
+def _build_response(answer: Answer) -> Json:
     calls: list[Json] = [
         {
             "id": f"fc_{call.id}", "type": "function_call", "status": "completed",
@@ -212,7 +212,7 @@ def _response(answer: Answer) -> Json:
 
 
 def _response_events(answer: Answer) -> Iterator[Json]:
-    response = _response(answer)
+    response = _build_response(answer)
     begun = {**response, "status": "in_progress", "output": []}
     yield {"type": "response.created", "response": begun}
     for index, item in enumerate(response["output"]):
@@ -225,7 +225,7 @@ def _response_events(answer: Answer) -> Iterator[Json]:
 # Gemini
 
 
-def _gemini(answer: Answer) -> Json:
+def _build_gemini_answer(answer: Answer) -> Json:
     calls: list[Json] = [
         {"functionCall": {"name": c.name, "args": c.arguments}} for c in answer.calls
     ]
@@ -239,63 +239,65 @@ def _gemini(answer: Answer) -> Json:
 
 
 def _list_gemini_results(body: Json) -> Iterator[object]:
-    for content in _select(body.get("contents")):
-        for part in _select(content.get("parts")):
+    for content in _select_items(body.get("contents")):
+        for part in _select_items(content.get("parts")):
             if "functionResponse" in part:
                 response = part["functionResponse"].get("response", {})
                 yield response.get("output", response.get("error", response))
 
 
 def _list_gemini_tools(body: Json) -> Iterator[tuple[str, Json]]:
-    for tool in _select(body.get("tools")):
-        for each in _select(tool.get("functionDeclarations")):
+    for tool in _select_items(body.get("tools")):
+        for each in _select_items(tool.get("functionDeclarations")):
             schema = each.get("parametersJsonSchema") or each.get("parameters") or {}
             yield each["name"], schema
 
 
 def _list_anthropic_tools(body: Json) -> Iterator[tuple[str, Json]]:
-    for tool in _select(body.get("tools")):
+    for tool in _select_items(body.get("tools")):
         yield tool.get("name", ""), tool.get("input_schema", {})
 
 
 def _list_chat_tools(body: Json) -> Iterator[tuple[str, Json]]:
-    for tool in _select(body.get("tools"), type="function"):
+    for tool in _select_items(body.get("tools"), type="function"):
         yield tool["function"]["name"], tool["function"].get("parameters", {})
 
 
 def _list_response_tools(body: Json) -> Iterator[tuple[str, Json]]:
-    for tool in _select(body.get("tools"), type="function"):
+    for tool in _select_items(body.get("tools"), type="function"):
         yield tool["name"], tool.get("parameters", {})
 
 
 def _list_chat_results(body: Json) -> Iterator[object]:
-    return (message["content"] for message in _select(body["messages"], role="tool"))
+    return (message["content"] for message in _select_items(body["messages"], role="tool"))
 
 
 def _list_response_results(body: Json) -> Iterator[object]:
-    return (item["output"] for item in _select(body["input"], type="function_call_output"))
+    return (item["output"] for item in _select_items(body["input"], type="function_call_output"))
 
 
 def _gemini_events(answer: Answer) -> Iterator[Json]:
-    yield _gemini(answer)
+    yield _build_gemini_answer(answer)
 
 
 _FORMATS: Mapping[str, ModelFormat] = {
     "/messages": ModelFormat(
-        _list_anthropic_tools, _list_message_results, _message, _message_events
+        _list_anthropic_tools, _list_message_results, _build_message, _message_events
     ),
     "/chat/completions": ModelFormat(
         _list_chat_tools,
         _list_chat_results,
-        _completion,
+        _build_completion,
         _completion_events,
         last_line="data: [DONE]\n\n",
     ),
     "/responses": ModelFormat(
-        _list_response_tools, _list_response_results, _response, _response_events
+        _list_response_tools, _list_response_results, _build_response, _response_events
     ),
     ":generateContent": (
-        gemini := ModelFormat(_list_gemini_tools, _list_gemini_results, _gemini, _gemini_events)
+        gemini := ModelFormat(
+            _list_gemini_tools, _list_gemini_results, _build_gemini_answer, _gemini_events
+        )
     ),
     ":streamGenerateContent": gemini,
 }
