@@ -1,4 +1,4 @@
-"""What the agent did before and now: one exchange of a conversation on both sides. Pure.
+"""Pairs of exchanges: the same part of a conversation in baseline and head. Pure.
 
 `docs/decisions/0055-comment-by-cause.md` explains the choices.
 """

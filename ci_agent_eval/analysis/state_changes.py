@@ -1,4 +1,4 @@
-"""What an episode changed in its watched states, as far as reports show it. Pure."""
+"""The changes of an episode's watched states, as reports show them. Pure."""
 
 from __future__ import annotations
 

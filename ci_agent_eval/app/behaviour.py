@@ -1,4 +1,4 @@
-"""Read the conversations that show what the agent did before and now."""
+"""Read the conversations of baseline and head that the report compares."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class CriterionResult:
         return self.passed
 
     def __repr__(self) -> str:
-        """Return what a failed assert shows."""
+        """Return the text of a failed assert."""
         verdict = "passed" if self.passed else "failed"
         return f"<{verdict}: {self.criterion!r} of {self.content_preview!r}: {self.reasoning}>"
 

@@ -68,7 +68,7 @@ class JudgeGrades:
 
 @dataclass(frozen=True, slots=True)
 class ScoringDimension:
-    """A dimension of a rubric: what the judge grades from 1 to `max_score`."""
+    """A dimension of a rubric, which the judge grades from 1 to `max_score`."""
 
     name: NonBlankText
     description: NonBlankText

@@ -15,7 +15,7 @@ class UnchangedScenario(FrozenModel):
 
 
 class RunPlan(FrozenModel):
-    """What the plugin runs of the collected episodes, and in which order; all, by default."""
+    """The selection and order of the collected episodes; all of them by default."""
 
     unchanged: tuple[UnchangedScenario, ...] = Field(
         default=(), description="scenarios whose earlier results are carried over"

@@ -47,7 +47,7 @@ class StateChange(FrozenModel):
 
 
 class WatchedState(FrozenModel):
-    """A watched database, folder or mock: what the episode changed in it."""
+    """A watched database, folder or mock, with the changes by the episode."""
 
     name: str
     kind: StateKind

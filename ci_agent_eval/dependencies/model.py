@@ -15,7 +15,7 @@ from ci_agent_eval.contract.dependencies import (
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What one scenario, or each of them, depends on. Paths are relative to the repository root."""
+    """Dependencies of one scenario or of all. Paths are relative to the repository root."""
 
     functions: frozenset[tuple[str, str]] = frozenset()
     """Functions that ran: the file, and the qualified name of the outermost function."""

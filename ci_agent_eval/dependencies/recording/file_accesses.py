@@ -131,7 +131,7 @@ class FileWatch:
             self._thread.is_busy = False
 
     def handle_event(self, event: str, args: tuple[Any, ...], frame: FrameType) -> None:
-        """Add what an audit event says; called in the thread that raises it."""
+        """Record the access of an audit event; called in the thread that raises it."""
         if event == "open":
             self._observe(self._add_opened, *args, frame)
         elif event in {"os.listdir", "os.scandir"}:

@@ -1,4 +1,4 @@
-"""What one process of a run has seen, as the JSON that it leaves for the main process."""
+"""The uses that one process of a run has seen, and their JSON for the main process."""
 
 from __future__ import annotations
 

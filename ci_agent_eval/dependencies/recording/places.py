@@ -102,7 +102,7 @@ class Places:
             return True
 
     def find_owner(self, filename: str) -> CodeOwner:
-        """Return whose code a code object's file is."""
+        """Return the owner of a code object's file."""
         return _find_owner(self, filename)
 
     def find_accessor(self, frame: FrameType | None) -> Accessor:

@@ -1,4 +1,4 @@
-"""`--episode-plan`: leave out what an earlier run has shown, and run the rest in its order.
+"""`--episode-plan`: leave out carried-over episodes, and run the others in the plan's order.
 
 Only `agent-eval` gives the option, with a file of the plan. Every process of a run computes the
 same from it.
@@ -34,7 +34,7 @@ from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collec
 
 @dataclass(frozen=True, slots=True)
 class AppliedPlan:
-    """What a plan left out of a collection."""
+    """The episodes that a plan left out of a collection."""
 
     carried: tuple[CarriedScenario, ...] = ()
 
