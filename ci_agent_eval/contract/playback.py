@@ -59,12 +59,17 @@ class PlaybackRecord(FrozenModel):
 def split_turns(turns: Iterable[Turn]) -> tuple[tuple[Turn, ...], ...]:
     """Split turns into exchanges, each from a message of the user up to the next one.
 
-    A prompt that one agent gave to another, below it, does not begin an exchange.
+    A prompt that one agent gave to another, below it, does not begin an exchange. Turns of role
+    `system` before the first message belong to the first exchange.
     """
     exchanges: list[list[Turn]] = []
     for turn in turns:
         is_nested = turn.agent is not None and "." in turn.agent
-        if not exchanges or (turn.role == "user" and not is_nested):
+        if not exchanges or (
+            turn.role == "user"
+            and not is_nested
+            and any(earlier.role != "system" for earlier in exchanges[-1])
+        ):
             exchanges.append([])
         exchanges[-1].append(turn)
     return tuple(map(tuple, exchanges))

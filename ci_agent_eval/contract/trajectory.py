@@ -121,6 +121,11 @@ class Turn(FrozenModel):
     error: str | None = Field(
         default=None, description="why the answer is incomplete, such as a broken-off stream"
     )
+    injected: bool = Field(
+        default=False,
+        description="whether the test put it into the conversation; its role is `system`, so that "
+        "it never counts as the agent's",
+    )
 
     @property
     def is_completed(self) -> bool:

@@ -147,7 +147,7 @@ class DeclaredAgentRun:
     async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
         agent = self.agent
         async with self.session.get_loop(agent).iter(
-            self.prompt if self.parts is None else self.parts,
+            self.parts or self.prompt or None,
             model=await self.session.build_run_model(agent, self.episode_id, self.tally),
             toolsets=restrict_toolsets(
                 self.offers, toolsets, _build_skill_toolsets(agent), self.record

@@ -142,7 +142,7 @@ def _select_steering(agent: object, requested: SteeringSettings | None) -> Steer
     validate_value("aitest_run", "steering", Steering | None, requested)
     if requested is None:
         return agent.steering if isinstance(agent, Agent) else None
-    if not _runs_in_pydantic_ai(agent):
+    if not has_message_history(agent):
         raise field_error(
             "aitest_run",
             "steering",
@@ -152,8 +152,8 @@ def _select_steering(agent: object, requested: SteeringSettings | None) -> Steer
     return requested
 
 
-def _runs_in_pydantic_ai(agent: object) -> bool:
-    """Return whether PydanticAI runs the agent: it can be steered, and its prompt has files."""
+def has_message_history(agent: object) -> bool:
+    """Return whether PydanticAI runs the agent: it can be steered, and takes files and messages."""
     is_adapter = type(agent).__module__ == "ci_agent_eval.engine.adapters.loop"
     framework = find_framework(agent)
     is_pydantic = framework is not None and framework.label == "PydanticAI"
@@ -164,7 +164,7 @@ def _parse_parts(agent: object, prompt: object) -> Sequence[Any] | None:
     """Return the parts of a prompt with files; None for a text. Raises InputError."""
     if not isinstance(prompt, list | tuple):
         return None
-    if not _runs_in_pydantic_ai(agent):
+    if not has_message_history(agent):
         raise field_error(
             "aitest_run",
             "prompt",

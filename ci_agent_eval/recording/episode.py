@@ -25,6 +25,7 @@ from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.playback import PLAYBACK_KEY
 from ci_agent_eval.contract.stops import StopCause, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
+    Attachment,
     TokenUsage,
     ToolCall,
     Trajectory,
@@ -168,8 +169,8 @@ class EpisodeRecorder:
         """Every tool call so far, in order."""
         return tuple(self.trajectory.tool_calls())
 
-    def turn(self, message: str) -> TurnRecorder:
-        """Open a turn: `with episode.turn("Hello") as turn: …`."""
+    def turn(self, message: str | None, attachments: Sequence[Attachment] = ()) -> TurnRecorder:
+        """Open a turn: `with episode.turn("Hello") as turn: …`; None: the agent speaks first."""
         self._require_running("turn")
         if self.playback is not None:
             self.playback.refuse_own_turn()
@@ -177,7 +178,9 @@ class EpisodeRecorder:
             raise InputError(
                 f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
             )
-        turn = TurnRecorder(message, self._clock, self._close_turn, self.report_activity)
+        turn = TurnRecorder(
+            message, self._clock, self._close_turn, self.report_activity, attachments
+        )
         self.recorded_turns.open(turn)
         self.report_activity()
         return turn
@@ -254,6 +257,12 @@ class EpisodeRecorder:
     def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion from elsewhere, such as a failed subtest."""
         self._assertions.append(assertion)
+
+    def record_assertions(
+        self, found: Sequence[Assertion], location: tuple[str, int] | None
+    ) -> None:
+        """Record assertions at a file and line; None: where the test called."""
+        self._assertions += add_location(found, location or self._locate())
 
     def merge_episode(self, episode: Episode) -> None:
         """Merge a finished episode from elsewhere into this one, with its scenario id.

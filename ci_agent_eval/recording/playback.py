@@ -36,7 +36,12 @@ class EpisodePlayback:
         self._has_own_turns = False
         self._is_judged = False
 
-    def take_answer(self, message: str) -> PlayedAnswer:
+    @property
+    def has_answers(self) -> bool:
+        """Whether there are recorded answers that the test has not asked for."""
+        return self._asked < len(self._exchanges)
+
+    def take_answer(self, message: str | None) -> PlayedAnswer:
         """Return the next answer; after the last one its text again, without tool calls.
 
         Raises InputError for a recorded exception of the agent, which cannot be played, without
@@ -49,18 +54,16 @@ class EpisodePlayback:
         if not answers or number > last + MAX_EXTRA:
             raise InputError("playback: no answer is recorded for this message")
         if number > last:
-            question = Turn(role="user", content=message)
+            question = () if message is None else (Turn(role="user", content=message),)
             again = answers[-1].model_copy(update={"tool_calls": ()})
-            return PlayedAnswer((question, again), "completed")
+            return PlayedAnswer((*question, again), "completed")
         stop = self.play.stop_reason if number == last else None
         return PlayedAnswer(_replace_message(turns, message), stop or "completed")
 
     def get_next_message(self) -> str | None:
         """Return the user's message before the next answer; None after the last one."""
-        if self._asked >= len(self._exchanges):
-            return None
-        first = self._exchanges[self._asked][0]
-        return first.content if first.role == "user" else None
+        turns = self._exchanges[self._asked] if self.has_answers else ()
+        return next((turn.content for turn in turns if turn.role == "user"), None)
 
     def note_judge(self) -> None:
         """Note that the test has a rubric, which is not judged."""
@@ -86,9 +89,10 @@ class EpisodePlayback:
         )
 
 
-def _replace_message(turns: tuple[Turn, ...], message: str) -> tuple[Turn, ...]:
-    """Return an exchange with the message of this test run."""
-    first, *others = turns
-    if first.role != "user":
-        return turns
-    return (first.model_copy(update={"content": message}), *others)
+def _replace_message(turns: tuple[Turn, ...], message: str | None) -> tuple[Turn, ...]:
+    """Return an exchange with the message of this test run, without turns that it injects."""
+    own = [turn for turn in turns if not turn.injected]
+    places = [place for place, turn in enumerate(own) if turn.role == "user"]
+    if places and message is not None:
+        own[places[0]] = own[places[0]].model_copy(update={"content": message})
+    return tuple(own)

@@ -75,7 +75,7 @@ class RecordedTurns:
         """Close the open turn as broken; return its message if it was opened without `with`."""
         turn = self.open_turn
         if turn is not None and not turn.is_entered:
-            return turn.message
+            return turn.message or ""
         if turn is not None:
             turn.close(broken=True)
         return None

@@ -172,8 +172,9 @@ def _expand_span(span: CallSpan, trajectory: TrafficTrajectory) -> Sequence[Turn
     answers = [turn for turn in seen if turn.role == "assistant"]
     if span.has_reply or not answers:
         return [merge_reply(one, answers) if one.role == "assistant" else one for one in span.turns]
-    prompt, *others = span.turns
-    return [prompt, *seen, *(turn for turn in others if turn.role != "assistant")]
+    prompts = [turn for turn in span.turns if turn.role == "user"]
+    others = [turn for turn in span.turns if turn.role not in {"user", "assistant"}]
+    return [*prompts, *seen, *others]
 
 
 def merge_reply(reply: Turn, answers: Sequence[Turn]) -> Turn:

@@ -9,7 +9,13 @@ from typing import Self, TypedDict
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import StopCause, find_stop_cause
-from ci_agent_eval.contract.trajectory import CallSource, TokenUsage, ToolCall, Turn
+from ci_agent_eval.contract.trajectory import (
+    Attachment,
+    CallSource,
+    TokenUsage,
+    ToolCall,
+    Turn,
+)
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.validation import Clock, build_value
 
@@ -31,18 +37,22 @@ class ToolCallDetails(TypedDict, total=False):
 class TurnRecorder:
     """Records one exchange: the user's message, the agent's tool calls and its reply.
 
-    Used as a context manager. Latency runs from the start of the block to the reply,
-    or to the end of the block if there is no reply.
+    The message is None if the agent speaks first. Used as a context manager. Latency runs from
+    the start of the block to the reply, or to the end of the block if there is no reply.
     """
 
     def __init__(
         self,
-        message: str,
+        message: str | None,
         clock: Clock,
         keep: Callable[[TurnRecorder, list[Turn], StopCause | None], None],
         report_tools: Callable[[Sequence[str]], None] = lambda _: None,
+        attachments: Sequence[Attachment] = (),
     ) -> None:
-        self._user = build_value("turn", Turn, role="user", content=clean_text(message))
+        self._user: Turn | None = None
+        if message is not None:
+            fields = {"content": clean_text(message), "attachments": attachments}
+            self._user = build_value("turn", Turn, role="user", **fields)
         self._clock = clock
         self._keep = keep
         self._report_tools = report_tools
@@ -145,9 +155,9 @@ class TurnRecorder:
         self.close(broken=error is not None)
 
     @property
-    def message(self) -> str:
-        """The user's message."""
-        return self._user.content
+    def message(self) -> str | None:
+        """The user's message; None if the agent speaks first."""
+        return None if self._user is None else self._user.content
 
     @property
     def is_entered(self) -> bool:
@@ -161,7 +171,7 @@ class TurnRecorder:
 
     def close(self, *, broken: bool) -> None:
         """Hand over the turns; one that broke before any action has only the prompt."""
-        turns = [self._user]
+        turns = [] if self._user is None else [self._user]
         if self.has_reply or not broken:
             answer = self._reply or Turn(role="assistant", latency_ms=self._elapsed_ms())
             turns.append(answer.model_copy(update={"tool_calls": tuple(self._tool_calls)}))

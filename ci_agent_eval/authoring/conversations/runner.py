@@ -10,7 +10,12 @@ from typing import Any
 
 from ci_agent_eval.authoring.conversations.factory import AgentFactory, OpenedAgent
 from ci_agent_eval.authoring.conversations.messages import ConversationState, Message
-from ci_agent_eval.authoring.simulation.app_under_test import AskApp, build_asker, is_engine_agent
+from ci_agent_eval.authoring.simulation.app_under_test import (
+    AppRequest,
+    AskApp,
+    build_asker,
+    is_engine_agent,
+)
 from ci_agent_eval.authoring.simulation.run import build_thread_id
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, await_steps
 from ci_agent_eval.contract.stops import AGENT_STOPS, StopCause
@@ -92,7 +97,7 @@ class ConversationRunner:
         self._pending_message = message
         before = len(self.state.agent_messages)
         try:
-            answer = yield from self._ask(message)
+            answer = yield from self._ask(self._build_request(message))
         finally:
             self._pending_message = None
         if answer.stop is not None:
@@ -100,6 +105,10 @@ class ConversationRunner:
         replies = self.state.agent_messages
         # A run that may end without an answer (`allowed_stops`) may have recorded none.
         return replies[-1] if len(replies) > before else Message("assistant", answer.text)
+
+    def _build_request(self, message: str) -> AppRequest:
+        known = [{"role": each.role, "content": each.content} for each in self.state.messages]
+        return AppRequest(message, [*known, {"role": "user", "content": message}], len(known))
 
     def build_sender(self, message: str) -> Coroutine[Any, Any, Message]:
         """Return a coroutine that sends a message; `refuse_unanswered` finds unawaited ones."""
@@ -170,7 +179,7 @@ class ConversationRunner:
     def _begin_thread(self) -> None:
         recorder = self._context.recorder
         self._first_turn = len(recorder.turns)
-        self._ask = build_asker(self.agent, build_thread_id(recorder), {}, recorder)
+        self._ask = build_asker(self.agent, build_thread_id(recorder), {}, recorder).ask
 
     def _finish_started(self) -> Steps[None]:
         unfinished, self._unfinished = self._unfinished, None

@@ -10,13 +10,9 @@ from weakref import WeakSet
 
 from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN, History
 from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder, run_awaitable
+from ci_agent_eval.authoring.simulation.plan import Predicate, SimulationPlan
 from ci_agent_eval.authoring.simulation.result import SimulationResult
-from ci_agent_eval.authoring.simulation.run import (
-    Predicate,
-    SimulationPlan,
-    find_max_turns,
-    simulate_conversation,
-)
+from ci_agent_eval.authoring.simulation.run import find_max_turns, simulate_conversation
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, run_or_defer_steps
 from ci_agent_eval.authoring.simulation.user import SimulatedUser
 from ci_agent_eval.checks import (

@@ -6,11 +6,13 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from ci_agent_eval.authoring.simulation.conversation import History
 from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
-from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text
 from ci_agent_eval.contract.stops import StopCause
+from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
@@ -26,17 +28,50 @@ class AppAnswer(NamedTuple):
     stop: StopCause | None = None
 
 
-AskApp: TypeAlias = Callable[[str], Steps[AppAnswer]]
+class AppRequest(NamedTuple):
+    """A message to the app."""
+
+    message: str | None
+    """None: the agent speaks without a new message of the user."""
+    history: History
+    """The conversation with the message and all that was put into it."""
+    unanswered: int = 0
+    """Place in the history of the first message since the app's last answer."""
+
+
+AskApp: TypeAlias = Callable[[AppRequest], Steps[AppAnswer]]
+
+
+class AppAsker(NamedTuple):
+    """The function that asks an app, and how the app gets injected messages."""
+
+    ask: AskApp
+    takes_messages: bool
+    name: str
+
+    def require_messages(self) -> None:
+        """Raise InputError if injected messages cannot reach the app."""
+        if not self.takes_messages:
+            raise InputError(
+                f"run_simulation: injected messages cannot reach {self.name}; let it take a "
+                "parameter `messages` (the conversation), or give a declared Agent"
+            )
 
 
 def build_asker(
     app: object, thread_id: str, kwargs: Mapping[str, Any], recorder: EpisodeRecorder | None
-) -> AskApp:
-    """Return a function that asks an app, and records each turn. Raises InputError."""
+) -> AppAsker:
+    """Return the asker of an app, which records each turn. Raises InputError."""
+    name = f"a {type(app).__name__}"
     if is_engine_agent(app):
-        return _build_engine_asker(app, kwargs)
+        from ci_agent_eval.engine.run import has_message_history  # noqa: PLC0415 - an extra
+
+        takes_messages = has_message_history(app)
+        engine_ask = _build_engine_asker(app, kwargs, recorder, takes_messages=takes_messages)
+        return AppAsker(engine_ask, takes_messages, name)
     if recorder is not None and (playback := recorder.playback) is not None:
-        return lambda message: _play_and_record(message, recorder, playback)
+        played = lambda request: _play_and_record(request.message, recorder, playback)  # noqa: E731
+        return AppAsker(played, takes_messages=True, name=name)
     respond = getattr(app, "respond", None)
     call = respond if callable(respond) else app
     if not callable(call):
@@ -46,7 +81,14 @@ def build_asker(
             "an agent with respond(message), or an agent of the engine"
         )
     given = {**({"thread_id": thread_id} if accepts_thread_id(call) else {}), **kwargs}
-    return lambda message: _ask_and_record(lambda: call(message, **given), message, recorder)
+    takes_messages = has_parameter(call, "messages") and "messages" not in kwargs
+
+    def ask(request: AppRequest) -> Steps[AppAnswer]:
+        options = {**given, **({"messages": request.history} if takes_messages else {})}
+        text = "" if request.message is None else request.message
+        return _ask_and_record(lambda: call(text, **options), request.message, recorder)
+
+    return AppAsker(ask, takes_messages, name)
 
 
 def is_engine_agent(app: object) -> bool:
@@ -70,8 +112,20 @@ def accepts_thread_id(call: Callable[..., Any]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
+def has_parameter(call: Callable[..., Any], name: str) -> bool:
+    """Return whether a function names a parameter, which can be given by keyword."""
+    try:
+        parameter = inspect.signature(call).parameters.get(name)
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.kind in {
+        parameter.KEYWORD_ONLY,
+        parameter.POSITIONAL_OR_KEYWORD,
+    }
+
+
 def _ask_and_record(
-    call: Callable[[], Any], message: str, recorder: EpisodeRecorder | None
+    call: Callable[[], Any], message: str | None, recorder: EpisodeRecorder | None
 ) -> Steps[AppAnswer]:
     """Ask once. Exceptions of the app are raised here; the turn so far is kept."""
     if recorder is None:
@@ -88,11 +142,11 @@ def _ask_and_record(
 
 
 def _play_and_record(
-    message: str, recorder: EpisodeRecorder, playback: EpisodePlayback
+    message: str | None, recorder: EpisodeRecorder, playback: EpisodePlayback
 ) -> Steps[AppAnswer]:
     """Answer with the next recorded answer; the app is not asked."""
     yield from ()
-    answer = playback.take_answer(clean_text(message))
+    answer = playback.take_answer(clean_optional_text(message))
     recorder.record_run(answer.turns, stop_reason=answer.stop_reason)
     return AppAnswer(answer.text)
 
@@ -105,17 +159,49 @@ def _build_answer(reply: AgentReply, allowed_stops: Collection[str]) -> AppAnswe
     return AppAnswer(reply.text, stop)
 
 
-def _build_engine_asker(agent: object, kwargs: Mapping[str, Any]) -> AskApp:
+def _build_engine_asker(
+    agent: object,
+    kwargs: Mapping[str, Any],
+    recorder: EpisodeRecorder | None,
+    *,
+    takes_messages: bool,
+) -> AskApp:
     """Return a function that asks through the fixture `aitest_run`, which records the turns."""
     run = get_engine_fixture(f"run_simulation: an agent of the engine ({type(agent).__name__})")
     messages: Any = None
 
-    def ask(message: str) -> Steps[AppAnswer]:
+    def ask(request: AppRequest) -> Steps[AppAnswer]:
         nonlocal messages
-        result = yield run(agent, message, messages=messages, **kwargs)
+        prompt, injected = split_injected(request)
+        if injected or prompt is None:
+            if not takes_messages:
+                raise InputError(
+                    f"run_simulation: a {type(agent).__name__} answers the user's messages only; "
+                    "begin with a user's step, or give a declared Agent"
+                )
+            from ci_agent_eval.engine.message_history import build_messages  # noqa: PLC0415 - an extra
+
+            messages = [*(messages or ()), *build_messages(injected)]
+            if prompt is None and request.message is not None and recorder is not None:
+                turn = Turn(role="user", content=clean_text(request.message))
+                recorder.recorded_turns.add_run((turn,), ())
+        result = yield run(agent, prompt or "", messages=messages, **kwargs)
         messages = result.messages
         is_stopped = result.outcome != "passed" and result.stop_reason != "refusal"
         stop = StopCause(result.stop_reason, result.error) if is_stopped else None
         return AppAnswer(result.final_response, stop)
 
     return ask
+
+
+def split_injected(request: AppRequest) -> tuple[str | None, History]:
+    """Return the prompt, and the messages since the last answer that go before it.
+
+    If messages follow the user's, the prompt is None, and the user's message is among them.
+    """
+    new = request.history[request.unanswered :]
+    if request.message is None or not new:
+        return request.message, new
+    *before, last = new
+    is_prompt = last == {"role": "user", "content": request.message}
+    return (request.message, before) if is_prompt else (None, new)

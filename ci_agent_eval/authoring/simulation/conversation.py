@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 SimulationStop = Literal[
     "goal_reached",  # the predicate `goal` returned true
     "stop_token",  # the user wrote the stop token
     "stop_when",  # the predicate `stop_when` returned true
+    "judge_verdict",  # the judge decided
     "max_turns",  # the limit of exchanges was reached
-    "script_ended",  # the script has no further message
+    "script_ended",  # the script has no further message or step
     "off_script",  # no rule of the script matches the app's reply
     "agent_stopped",  # the agent's run ended without an answer
 ]
 """Why a simulation ended."""
 
 STOP_TOKEN = "[DONE]"  # noqa: S105 - no secret
-History: TypeAlias = list[dict[str, str]]
+History: TypeAlias = list[dict[str, Any]]
+"""Messages as OpenAI's chat API has them, oldest first."""
 
 
 class SimulationExchange(NamedTuple):
-    """A user's message and the app's reply."""
+    """A user's message and the app's reply; the message is None if the agent speaks first."""
 
-    message: str
+    message: str | None
     reply: str
 
 
@@ -36,13 +37,9 @@ class UserMessage(NamedTuple):
     """Whether the user leaves after the reply to it."""
 
 
-def build_history(exchanges: Iterable[SimulationExchange]) -> History:
-    """Return the messages as new dicts `{"role": ..., "content": ...}`."""
-    history: History = []
-    for message, reply in exchanges:
-        history.append({"role": "user", "content": message})
-        history.append({"role": "assistant", "content": reply})
-    return history
+def copy_history(history: History) -> History:
+    """Return the messages as new dicts, so that no receiver changes those of another."""
+    return [dict(message) for message in history]
 
 
 def parse_user_message(text: str, stop_token: str | None) -> UserMessage:
@@ -54,5 +51,9 @@ def parse_user_message(text: str, stop_token: str | None) -> UserMessage:
 
 def find_last_reply(history: History) -> str:
     """Return the app's last reply; empty before the first one."""
-    replies = (m["content"] for m in reversed(history) if m["role"] == "assistant")
+    replies = (
+        message["content"]
+        for message in reversed(history)
+        if message["role"] == "assistant" and "tool_calls" not in message
+    )
     return next(replies, "")

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ci_agent_eval.authoring.simulation.conversation import (
+    History,
     SimulationExchange,
     SimulationStop,
-    build_history,
+    copy_history,
 )
+from ci_agent_eval.authoring.simulation.judge import SimulationVerdict
 from ci_agent_eval.contract.trajectory import TokenUsage
 
 KEYS = (
@@ -52,11 +54,14 @@ class SimulationResult(Mapping[str, Any]):
     user: UserUsage = field(default_factory=UserUsage)
     detail: str | None = None
     """Details of the stop reason, if there are any."""
+    verdict: SimulationVerdict | None = None
+    """The judge's verdict; None without a judge, or if the agent stopped."""
+    messages: tuple[dict[str, Any], ...] = field(default=(), compare=False)
 
     @property
-    def conversation_history(self) -> list[dict[str, str]]:
+    def conversation_history(self) -> History:
         """Every message as `{"role": ..., "content": ...}`, in order."""
-        return build_history(self.exchanges)
+        return copy_history(list(self.messages))
 
     @property
     def turns(self) -> int:

@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from ci_agent_eval.authoring.simulation.app_under_test import AppAnswer, AskApp, build_asker
-from ci_agent_eval.authoring.simulation.conversation import (
-    History,
-    SimulationExchange,
-    SimulationStop,
-    UserMessage,
-    build_history,
-    parse_user_message,
-)
+from ci_agent_eval.authoring.simulation.app_under_test import build_asker
+from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN
 from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder, run_awaitable
+from ci_agent_eval.authoring.simulation.judge import ConversationJudge
+from ci_agent_eval.authoring.simulation.plan import DEFAULT_MAX_TURNS, Predicate, SimulationPlan
 from ci_agent_eval.authoring.simulation.result import SimulationResult
-from ci_agent_eval.authoring.simulation.script import SimulationEnd
+from ci_agent_eval.authoring.simulation.running import RunningSimulation
+from ci_agent_eval.authoring.simulation.script_steps import Step, has_injection, needs_user
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, run_or_defer_steps
 from ci_agent_eval.authoring.simulation.user import UserSession, open_user_session
 from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-DEFAULT_MAX_TURNS = 5
-"""Limit of exchanges, the same as Opik's."""
-
 METADATA = "simulations"
 """Key of an episode's metadata that lists its simulations."""
-
-Predicate: TypeAlias = Callable[[History], Any]
-"""A sync or async function of the conversation so far; its result is used as a boolean."""
 
 _THREADS = uuid.uuid5(uuid.NAMESPACE_URL, "https://ci-agent-eval.invalid/threads")
 
 
 def run_simulation(  # noqa: PLR0917 - the positions are Opik's
     app: Any,
-    user_simulator: Any,
+    user_simulator: Any = None,
     initial_message: str | None = None,
     max_turns: int = DEFAULT_MAX_TURNS,
     thread_id: str | None = None,
@@ -51,6 +39,8 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
     *,
     stop_when: Predicate | None = None,
     goal: Predicate | None = None,
+    steps: Sequence[Step] | None = None,
+    judge: ConversationJudge | None = None,
     **app_kwargs: Any,
 ) -> SimulationResult:
     """Let a simulated user talk to an app; return the conversation and why it ended.
@@ -60,7 +50,9 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
     `app` is a function `app(message, *, thread_id, **app_kwargs)`, an agent with
     `respond(message)`, both sync or async, or an agent of the engine. The user begins, with
     `initial_message` if given. `max_turns` limits the exchanges: a message of the user and the
-    reply to it. After each reply, `goal` and then `stop_when` can end the conversation.
+    reply to it. After each reply, `goal`, `stop_when` and the `judge` can end the conversation;
+    the judge's verdict is an assertion of the episode. `steps` are a script of the conversation,
+    which may begin with the agent; only their ProceedSteps are limited by `max_turns`.
     Exceptions of the app are raised here.
 
     In an episode every exchange is recorded as a turn, and the stop reason in the metadata.
@@ -69,7 +61,7 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
 
     Raises InputError for invalid arguments, and SimulatedUserError if the user's model fails.
     """
-    steps = simulate_conversation(
+    running = simulate_conversation(
         app,
         user_simulator,
         SimulationPlan(
@@ -80,10 +72,12 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
             tags=_list_tags(tags),
             stop_when=stop_when,
             goal=goal,
+            steps=steps,
+            judge=judge,
             app_kwargs=app_kwargs,
         ),
     )
-    return run_or_defer_steps("run_simulation", steps, run_awaitable)
+    return run_or_defer_steps("run_simulation", running, run_awaitable)
 
 
 class Simulation:
@@ -95,7 +89,7 @@ class Simulation:
     def __call__(  # noqa: PLR0917 - as `run_simulation`
         self,
         app: Any,
-        user_simulator: Any,
+        user_simulator: Any = None,
         initial_message: str | None = None,
         max_turns: int | None = None,
         thread_id: str | None = None,
@@ -113,40 +107,6 @@ class Simulation:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationPlan:
-    """The settings of a simulation: arguments of `run_simulation`."""
-
-    initial_message: str | None = None
-    max_turns: int = DEFAULT_MAX_TURNS
-    thread_id: str | None = None
-    project_name: str | None = None
-    tags: tuple[str, ...] = ()
-    stop_when: Predicate | None = None
-    goal: Predicate | None = None
-    app_kwargs: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        turns = self.max_turns
-        if isinstance(turns, bool) or not isinstance(turns, int) or turns < 1:
-            raise InputError(
-                f"run_simulation: max_turns must be a whole number, 1 or more, got {turns!r}"
-            )
-        if not isinstance(self.initial_message, str | None):
-            raise InputError(
-                f"run_simulation: initial_message must be a text, got {self.initial_message!r}"
-            )
-        _check_predicate("goal", self.goal, "; write a goal in words as SimulatedUser(goal=...)")
-        _check_predicate("stop_when", self.stop_when)
-
-
-def _check_predicate(name: str, given: object, remedy: str = "") -> None:
-    if given is not None and not callable(given):
-        raise InputError(
-            f"run_simulation: {name} must be a function of the conversation, got {given!r}{remedy}"
-        )
-
-
 def _list_tags(tags: Iterable[str] | None) -> tuple[str, ...]:
     """Return the tags; a text would be a list of letters. Raises InputError."""
     if isinstance(tags, str) or not isinstance(tags, Iterable | None):
@@ -160,9 +120,10 @@ def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> Steps[Si
     thread_id = plan.thread_id or build_thread_id(recorder)
     if recorder is not None:
         recorder.thread_id = recorder.thread_id or thread_id
-    running = _RunningSimulation(
-        plan, open_user_session(user), build_asker(app, thread_id, plan.app_kwargs, recorder)
-    )
+    asker = build_asker(app, thread_id, plan.app_kwargs, recorder)
+    if has_injection(plan.steps or ()):
+        asker.require_messages()
+    running = RunningSimulation(plan, _open_user(user, plan), asker.ask, recorder)
     try:
         end = yield from running.run()
     except BaseException as error:
@@ -180,74 +141,16 @@ def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> Steps[Si
         tags=plan.tags,
         user=running.session.usage,
         detail=end.detail,
+        verdict=running.verdict,
+        messages=tuple(running.history),
     )
 
 
-@dataclass
-class _RunningSimulation:
-    """A conversation in progress."""
-
-    plan: SimulationPlan
-    session: UserSession
-    ask: AskApp
-    exchanges: list[SimulationExchange] = field(default_factory=list)
-    turn: int = 1
-    """Number of the current or last exchange, from 1."""
-
-    def run(self) -> Steps[SimulationEnd]:
-        """Run all exchanges; return why the conversation ended."""
-        message = yield from self._get_first_message()
-        while isinstance(message, UserMessage):
-            if message.is_last and not message.text:
-                return SimulationEnd("stop_token")
-            answer = yield from self.ask(message.text)
-            self.exchanges.append(SimulationExchange(message.text, answer.text))
-            end = yield from self._find_end(answer, message)
-            if end is not None:
-                return end
-            self.turn += 1
-            message = yield from self.session.get_message(self._build_history())
-        return message
-
-    def build_record(self, thread_id: str, **ending: str | None) -> dict[str, Any]:
-        """Return the simulation's entry in the episode's metadata."""
-        entry = {
-            "thread_id": thread_id,
-            **ending,
-            "turns": len(self.exchanges),
-            "tags": list(self.plan.tags) or None,
-            "project_name": self.plan.project_name,
-        }
-        return {name: to_jsonable(value) for name, value in entry.items() if value is not None}
-
-    def _get_first_message(self) -> Steps[UserMessage | SimulationEnd]:
-        if self.plan.initial_message is not None:
-            return parse_user_message(self.plan.initial_message, self.session.stop_token)
-        return (yield from self.session.get_message([]))
-
-    def _find_end(self, answer: AppAnswer, message: UserMessage) -> Steps[SimulationEnd | None]:
-        """Return why the conversation ends after this exchange, or None.
-
-        The goal is evaluated first, the limit of exchanges last.
-        """
-        if answer.stop is not None:
-            return SimulationEnd("agent_stopped", answer.stop.sentence)
-        predicates: tuple[tuple[SimulationStop, Predicate | None], ...] = (
-            ("goal_reached", self.plan.goal),
-            ("stop_when", self.plan.stop_when),
-        )
-        for reason, predicate in predicates:
-            if predicate is None:
-                continue
-            if (yield from await_if_needed(predicate(self._build_history()))):
-                return SimulationEnd(reason)
-        if message.is_last:
-            return SimulationEnd("stop_token")
-        return SimulationEnd("max_turns") if len(self.exchanges) >= self.plan.max_turns else None
-
-    def _build_history(self) -> History:
-        """Return the conversation so far, as a new list."""
-        return build_history(self.exchanges)
+def _open_user(user: Any, plan: SimulationPlan) -> UserSession:
+    """Open the user's session; a script in which every message is given needs no user."""
+    if user is None and plan.steps is not None and not needs_user(plan.steps):
+        return UserSession(lambda _, __: await_if_needed(None), STOP_TOKEN)
+    return open_user_session(user)
 
 
 def find_max_turns(budgets: Budgets) -> int:
@@ -276,7 +179,7 @@ def _get_recorded_simulations(recorder: EpisodeRecorder) -> list[Any]:
 
 
 def _record_simulation(
-    recorder: EpisodeRecorder | None, running: _RunningSimulation, entry: dict[str, Any]
+    recorder: EpisodeRecorder | None, running: RunningSimulation, entry: dict[str, Any]
 ) -> None:
     """Add a simulation to the episode's metadata, unless the test uses the key itself."""
     usage = running.session.usage

@@ -102,7 +102,7 @@ class LoopAgent:
         run: AgentRun[Any, Any] | None = None
         try:
             async with self.agent.iter(
-                work.prompt if work.parts is None else work.parts,
+                work.parts or work.prompt or None,
                 model=model,
                 deps=self.deps,
                 message_history=list(work.history) or None,

@@ -206,7 +206,8 @@ def _find_exceeded_limit(work: AgentTask) -> Stop | None:
 
 
 def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -> AgentResult:
-    turns = (Turn(role="user", content=work.prompt), *work.turns)
+    prompts = [Turn(role="user", content=work.prompt)] if work.prompt else []
+    turns = (*prompts, *work.turns)
     return AgentResult(
         trajectory=Trajectory(turns=turns, agents=tuple(work.agents)),
         stop_reason=work.stop.reason,

@@ -1,0 +1,47 @@
+"""Messages of OpenAI's chat API as the message history of PydanticAI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+
+def build_messages(entries: Iterable[Mapping[str, Any]]) -> list[ModelMessage]:
+    """Return messages with roles, texts, tool calls and results as PydanticAI has them."""
+    tools: dict[str, str] = {}
+    found: list[ModelMessage] = []
+    for entry in entries:
+        role, text = entry["role"], entry["content"]
+        if role == "assistant":
+            parts: list[ModelResponsePart] = [TextPart(text)] if text else []
+            parts += [_build_call(call, tools) for call in entry.get("tool_calls", ())]
+            found.append(ModelResponse(parts=parts))
+        elif role == "tool":
+            call_id = entry["tool_call_id"]
+            part = ToolReturnPart(tools[call_id], text, tool_call_id=call_id)
+            found.append(ModelRequest(parts=[part]))
+        else:
+            kind = UserPromptPart if role == "user" else SystemPromptPart
+            found.append(ModelRequest(parts=[kind(text)]))
+    return found
+
+
+def _build_call(call: Mapping[str, Any], tools: dict[str, str]) -> ToolCallPart:
+    function = call["function"]
+    tools[call["id"]] = function["name"]
+    return ToolCallPart(
+        function["name"], json.loads(function["arguments"]), tool_call_id=call["id"]
+    )

@@ -1,0 +1,242 @@
+"""A conversation as a script of steps, and the judge that can end it."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from ci_agent_eval import (
+    AgentStep,
+    CheckStep,
+    ConversationJudge,
+    JudgeStep,
+    MessageStep,
+    ProceedStep,
+    SimulatedUser,
+    ToolResultStep,
+    UserStep,
+    run_simulation,
+)
+from ci_agent_eval.checks import ForbiddenTools, RequiredText, RequiredTools
+from ci_agent_eval.contract.playback import Play
+from ci_agent_eval.contract.trajectory import Trajectory
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
+    activate_episode,
+    deactivate_episode,
+)
+from ci_agent_eval.recording.playback import EpisodePlayback
+
+
+@pytest.fixture
+def recorder():
+    ticks = itertools.count()
+    recorder = EpisodeRecorder("refund", clock=lambda: next(ticks) / 10)
+    activate_episode(RunningEpisode("strict", recorder))
+    yield recorder
+    deactivate_episode()
+
+
+def desk(message, *, thread_id):
+    if not message:
+        return "Welcome! How can I help?"
+    call = {"name": "refund", "arguments": {"order": 1001}, "result": "ok"}
+    return {"text": "Refunded.", "tool_calls": [call]} if "1001" in message else "Which order?"
+
+
+def user(*script):
+    return SimulatedUser("a customer", script=list(script))
+
+
+def shown(recorder):
+    return [(turn.role, turn.content) for turn in recorder.turns]
+
+
+def found(recorder):
+    return [(a.name.partition(":")[0], a.passed) for a in recorder.finish().assertions]
+
+
+class TestSteps:
+    def test_the_agent_speaks_first(self, recorder):
+        steps = [AgentStep(), UserStep("1001"), AgentStep()]
+        result = run_simulation(desk, steps=steps)
+        assert shown(recorder) == [
+            ("assistant", "Welcome! How can I help?"),
+            ("user", "1001"),
+            ("assistant", "Refunded."),
+        ]
+        assert (result.stop_reason, result.turns) == ("script_ended", 2)
+        assert result.exchanges[0].message is None
+        assert result.conversation_history[0] == {
+            "role": "assistant",
+            "content": "Welcome! How can I help?",
+        }
+
+    def test_the_simulated_user_writes_the_messages_without_a_text(self, recorder):
+        steps = [UserStep(), AgentStep(), ProceedStep(1), UserStep("1001"), AgentStep()]
+        result = run_simulation(desk, user("Hello", {"which": "I do not know"}), steps=steps)
+        said = [exchange.message for exchange in result.exchanges]
+        assert said == ["Hello", "I do not know", "1001"]
+
+    def test_proceeding_is_limited_by_max_turns_and_the_script_is_not(self):
+        steps = [*[UserStep("Hi"), AgentStep()] * 3, ProceedStep()]
+        result = run_simulation(desk, user("a", "b"), max_turns=4, steps=steps)
+        assert (result.turns, result.stop_reason) == (4, "max_turns")
+
+    def test_what_is_injected_reaches_the_app_and_is_no_turn_of_the_agent(self, recorder):
+        seen = []
+
+        def app(message, *, messages):
+            seen.append((message, messages))
+            return "It is shipped."
+
+        steps = [
+            MessageStep("assistant", "Welcome!"),
+            UserStep("Where is it?"),
+            ToolResultStep("find_order", {"status": "shipped"}, {"order": 7}),
+            AgentStep(),
+        ]
+        result = run_simulation(app, steps=steps)
+        ((message, messages),) = seen
+        assert message == "Where is it?"
+        assert [each["role"] for each in messages] == ["assistant", "user", "assistant", "tool"]
+        assert messages[2]["tool_calls"][0]["function"] == {
+            "name": "find_order",
+            "arguments": '{"order": 7}',
+        }
+        assert messages[3]["content"] == '{"status": "shipped"}'
+        assert messages[3]["tool_call_id"] == messages[2]["tool_calls"][0]["id"]
+        assert result.conversation_history == [
+            *messages,
+            {"role": "assistant", "content": "It is shipped."},
+        ]
+        episode = recorder.finish()
+        injected = [turn.content for turn in episode.trajectory.turns if turn.injected]
+        assert injected == [
+            "injected assistant message: Welcome!",
+            'injected result of find_order({"order": 7}): {"status": "shipped"}',
+        ]
+        assert [turn.content for turn in episode.trajectory.agent_turns] == ["It is shipped."]
+        assert not list(episode.trajectory.tool_calls())
+
+    def test_an_app_without_messages_refuses_injection(self):
+        steps = [MessageStep("system", "Be brief."), UserStep("Hi"), AgentStep()]
+        with pytest.raises(InputError, match="let it take a parameter `messages`"):
+            run_simulation(desk, steps=steps)
+
+    def test_checks_see_the_conversation_or_the_last_turn(self, recorder):
+        steps = [
+            UserStep("1001"),
+            AgentStep(),
+            CheckStep(RequiredTools(["refund"]), of="turn"),
+            UserStep("Thanks"),
+            AgentStep(),
+            CheckStep(RequiredTools(["refund"])),
+            CheckStep(RequiredTools(["refund"]), of="turn"),
+            CheckStep(lambda history: history[-1]["content"] == "Which order?"),
+        ]
+        run_simulation(desk, steps=steps)
+        assert found(recorder) == [
+            ("turn 1", True),
+            ("calls refund", True),
+            ("turn 2", False),
+            ("<lambda>", True),
+        ]
+
+    def test_a_function_s_own_assert_is_the_test_s(self):
+        def is_refunded(history):
+            assert "Refunded" in history[-1]["content"]
+
+        with pytest.raises(AssertionError, match="Refunded"):
+            run_simulation(desk, steps=[UserStep("Hi"), AgentStep(), CheckStep(is_refunded)])
+        with pytest.raises(AssertionError, match="lambda"):
+            run_simulation(desk, steps=[AgentStep(), CheckStep(lambda _: False)])
+
+    @pytest.mark.parametrize(
+        ("steps", "problem"),
+        [
+            ([], "at least one step"),
+            (["hi"], r"steps\[0\]: must be a step"),
+            ([UserStep("a")], "has no answer"),
+            ([UserStep("a"), UserStep("b"), AgentStep()], r"steps\[1\]: the user's message"),
+            ([ProceedStep(), AgentStep()], r"steps\[0\]: goes on until the end"),
+            ([JudgeStep()], "there is no judge"),
+        ],
+    )
+    def test_a_script_that_cannot_run_is_refused(self, steps, problem):
+        with pytest.raises(InputError, match=problem):
+            run_simulation(desk, steps=steps)
+
+    def test_a_script_with_the_user_s_own_words_needs_a_user(self):
+        with pytest.raises(InputError, match="is no user"):
+            run_simulation(desk, steps=[ProceedStep(2)])
+
+    def test_playback_gives_the_recorded_answers_in_a_script(self, recorder):
+        steps = [AgentStep(), MessageStep("system", "Be brief."), UserStep("1001"), AgentStep()]
+
+        def app(message, *, messages):
+            return desk(message, thread_id="")
+
+        run_simulation(app, steps=steps)
+        first = recorder.turns
+        again = EpisodeRecorder("refund", clock=lambda: 0.0)
+        again.playback = EpisodePlayback(Play(trajectory=Trajectory(turns=first)))
+        activate_episode(RunningEpisode("strict", again))
+        run_simulation(app, steps=steps)
+        assert shown(again) == shown(recorder)
+        assert again.playback.build_record().is_exact
+
+
+class TestJudge:
+    def test_success_ends_the_conversation(self, recorder):
+        judge = ConversationJudge(success=RequiredTools(["refund"]))
+        result = run_simulation(desk, user("Hi", "1001", "never said"), judge=judge)
+        assert (result.stop_reason, result.turns) == ("judge_verdict", 2)
+        assert result.verdict.passed
+        assert found(recorder) == [("judge", True)]
+
+    def test_what_must_hold_ends_it_with_a_failure(self, recorder):
+        judge = ConversationJudge([RequiredText("Bye")], must_hold=[ForbiddenTools(["refund"])])
+        result = run_simulation(desk, user("Hi", "1001", "never said"), judge=judge)
+        assert (result.stop_reason, result.turns) == ("judge_verdict", 2)
+        assert not result.verdict.passed
+        assert "refund" in result.verdict.reason
+        assert found(recorder) == [("judge", False)]
+
+    def test_without_success_at_the_end_it_fails(self, recorder):
+        judge = ConversationJudge(success=RequiredTools(["refund"]))
+        result = run_simulation(desk, user("Hi", "Hm"), judge=judge)
+        assert (result.stop_reason, result.verdict.passed) == ("script_ended", False)
+        assert found(recorder) == [("judge", False)]
+
+    def test_without_success_to_reach_it_passes_at_the_end(self, recorder):
+        judge = ConversationJudge(must_hold=ForbiddenTools(["refund"]))
+        result = run_simulation(desk, user("Hi"), max_turns=1, judge=judge)
+        assert (result.stop_reason, result.verdict.passed) == ("max_turns", True)
+
+    def test_it_decides_at_its_steps_only(self, recorder):
+        judge = ConversationJudge(success=RequiredTools(["refund"]))
+        steps = [UserStep("1001"), AgentStep(), UserStep("Hi"), AgentStep(), JudgeStep()]
+        result = run_simulation(desk, steps=[*steps, UserStep("never"), AgentStep()], judge=judge)
+        assert (result.stop_reason, result.turns) == ("judge_verdict", 2)
+
+    def test_it_asks_models_as_an_awaitable(self, recorder):
+        class Later:
+            async def assertions(self, episode):
+                return RequiredTools(["refund"]).assertions(episode)
+
+        result = run_simulation(desk, user("1001", "never"), judge=ConversationJudge(Later()))
+        assert result.turns == 1
+
+    @pytest.mark.parametrize("given", [{}, {"success": "polite"}, {"must_hold": [3]}])
+    def test_it_needs_checks(self, given):
+        with pytest.raises(InputError, match="ConversationJudge"):
+            ConversationJudge(**given)
+
+    def test_it_needs_an_episode(self):
+        judge = ConversationJudge(success=RequiredText("x"))
+        with pytest.raises(InputError, match="a judge looks at an episode"):
+            run_simulation(desk, user("Hi"), judge=judge)
