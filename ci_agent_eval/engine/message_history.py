@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -15,6 +16,7 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
 )
 
@@ -37,6 +39,11 @@ def build_messages(entries: Iterable[Mapping[str, Any]]) -> list[ModelMessage]:
             kind = UserPromptPart if role == "user" else SystemPromptPart
             found.append(ModelRequest(parts=[kind(text)]))
     return found
+
+
+def build_prompt(text: str, files: Iterable[tuple[bytes, str]]) -> list[UserContent]:
+    """Return a prompt with files, each as its bytes and media type."""
+    return [text, *(BinaryContent(data, media_type=kind) for data, kind in files)]
 
 
 def _build_call(call: Mapping[str, Any], tools: dict[str, str]) -> ToolCallPart:

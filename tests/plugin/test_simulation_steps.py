@@ -10,7 +10,9 @@ SUITE = """
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from ci_agent_eval import AgentStep, MessageStep, ToolResultStep, UserStep, run_simulation
+from ci_agent_eval import (
+    AgentStep, MessageFile, MessageStep, ToolResultStep, UserStep, conversation, run_simulation
+)
 from ci_agent_eval.engine import Agent, Provider
 
 URL = {url!r}
@@ -38,12 +40,25 @@ def test_framework(simulation):
 
 def test_first(simulation):
     assert simulation(declared, steps=[AgentStep()]).turns == 1
+
+PHOTO = MessageFile(b"bytes", "image/png")
+
+def test_photo(simulation):
+    assert simulation(declared, steps=[UserStep("A photo", files=[PHOTO]), AgentStep()]).turns == 1
+
+@conversation("sends a photo", lambda: declared)
+def test_sent(agent):
+    assert agent.send("A photo", files=[PHOTO]) == "A cup."
 """
 
 
 @pytest.fixture
 def ran(suite):
-    script = {"order 7": ["", "", "It is shipped.", "Bye."], "": ["Welcome!"]}
+    script = {
+        "order 7": ["", "", "It is shipped.", "Bye."],
+        "": ["Welcome!"],
+        "A photo": ["A cup."],
+    }
     with ModelServer(script) as server:
         suite.write(SUITE.format(url=server.base_url))
         ran = suite.run("-W", "error")
@@ -52,7 +67,7 @@ def ran(suite):
 
 def test_agents_of_the_engine_get_what_is_injected(ran):
     ran, asked = ran
-    ran.result.assert_outcomes(passed=3)
+    ran.result.assert_outcomes(passed=5)
     for test in ("test_declared", "test_framework"):
         turns = ran.episodes[test].trajectory.turns
         assert [(turn.role, turn.content) for turn in turns if not turn.injected] == [
@@ -67,3 +82,10 @@ def test_agents_of_the_engine_get_what_is_injected(ran):
     assert first[-1]["content"] == '{"status": "shipped"}'
     (spoke,) = ran.episodes["test_first"].trajectory.turns
     assert (spoke.role, spoke.content) == ("assistant", "Welcome!")
+    photos = [m for m in asked if isinstance(m[-1]["content"], list)]
+    assert [m[-1]["content"] for m in photos] == [
+        [
+            {"type": "text", "text": "A photo"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,Ynl0ZXM="}},
+        ]
+    ] * 2

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
 
 from ci_agent_eval.authoring.conversations.messages import ConversationState, Message
 from ci_agent_eval.authoring.conversations.runner import ConversationRunner
 from ci_agent_eval.authoring.simulation.episode_access import run_awaitable
+from ci_agent_eval.authoring.simulation.message_files import MessageFile
 from ci_agent_eval.authoring.simulation.steps import RunAwaitable, run_steps
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -76,12 +77,12 @@ class AgentUnderTest(_AgentView[AgentT_co]):
         super().__init__(runner)
         object.__setattr__(self, "_run", run)
 
-    def send(self, message: str) -> Message:
+    def send(self, message: str, *, files: Sequence[MessageFile] = ()) -> Message:
         """Send a message and return the reply; both are recorded as a turn.
 
         Exceptions of the agent are raised here; the turn so far is kept.
         """
-        return run_steps(self._runner.send(message), self._run)
+        return run_steps(self._runner.send(message, files), self._run)
 
     def reset(self) -> None:
         """Reset the agent, or create a new one if it has no `reset`, and start a conversation.
@@ -99,13 +100,15 @@ class AsyncAgentUnderTest(_AgentView[AgentT_co]):
 
     __slots__ = ()
 
-    def send(self, message: str) -> Coroutine[Any, Any, Message]:
+    def send(
+        self, message: str, *, files: Sequence[MessageFile] = ()
+    ) -> Coroutine[Any, Any, Message]:
         """Send a message and return the reply, once awaited; both are recorded as a turn.
 
         Exceptions of the agent are raised here; the turn so far is kept. A sync `respond` is
         called on the event loop, in the thread that created the agent.
         """
-        return self._runner.build_sender(message)
+        return self._runner.build_sender(message, files)
 
     def reset(self) -> Awaitable[None]:
         """Reset the agent, or create a new one if it has no `reset`, and start a conversation.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
@@ -11,11 +11,12 @@ from typing import Any
 from ci_agent_eval.authoring.conversations.factory import AgentFactory, OpenedAgent
 from ci_agent_eval.authoring.conversations.messages import ConversationState, Message
 from ci_agent_eval.authoring.simulation.app_under_test import (
+    AppAsker,
     AppRequest,
-    AskApp,
     build_asker,
     is_engine_agent,
 )
+from ci_agent_eval.authoring.simulation.message_files import MessageFile, parse_files
 from ci_agent_eval.authoring.simulation.run import build_thread_id
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, await_steps
 from ci_agent_eval.contract.stops import AGENT_STOPS, StopCause
@@ -56,7 +57,7 @@ class ConversationRunner:
         self._context = context
         self._opened: OpenedAgent | None = None
         self._agent: Any = None
-        self._ask: AskApp | None = None
+        self._ask: AppAsker | None = None
         self._first_turn = 0
         self._unfinished: StartedSteps | None = None
         self._sent: list[tuple[Coroutine[Any, Any, Message], str]] = []
@@ -83,7 +84,7 @@ class ConversationRunner:
         except Exception as error:  # noqa: BLE001 - kept
             self._context.cleanup_errors.append(error)
 
-    def send(self, message: str) -> Steps[Message]:
+    def send(self, message: str, files: Sequence[MessageFile] = ()) -> Steps[Message]:
         """Ask the agent, and return its recorded answer."""
         if not isinstance(message, str):
             raise InputError(f"agent.send: give the message as a text, not {message!r}")
@@ -91,13 +92,16 @@ class ConversationRunner:
             raise InputError(
                 f"agent.send: {self._pending_message!r} is still being answered; await it first"
             )
+        attached = parse_files("agent.send: files", files)
         yield from self._finish_started()
         if self._ask is None or self._opened is None:
             raise InputError("agent.send: the conversation has ended, and its agent is closed")
+        if attached:
+            self._ask.require_files()
         self._pending_message = message
         before = len(self.state.agent_messages)
         try:
-            answer = yield from self._ask(self._build_request(message))
+            answer = yield from self._ask.ask(self._build_request(message, attached))
         finally:
             self._pending_message = None
         if answer.stop is not None:
@@ -106,13 +110,16 @@ class ConversationRunner:
         # A run that may end without an answer (`allowed_stops`) may have recorded none.
         return replies[-1] if len(replies) > before else Message("assistant", answer.text)
 
-    def _build_request(self, message: str) -> AppRequest:
+    def _build_request(self, message: str, files: tuple[MessageFile, ...]) -> AppRequest:
         known = [{"role": each.role, "content": each.content} for each in self.state.messages]
-        return AppRequest(message, [*known, {"role": "user", "content": message}], len(known))
+        history = [*known, {"role": "user", "content": message}]
+        return AppRequest(message, history, len(known), files)
 
-    def build_sender(self, message: str) -> Coroutine[Any, Any, Message]:
+    def build_sender(
+        self, message: str, files: Sequence[MessageFile] = ()
+    ) -> Coroutine[Any, Any, Message]:
         """Return a coroutine that sends a message; `refuse_unanswered` finds unawaited ones."""
-        coroutine = await_steps(self.send(message))
+        coroutine = await_steps(self.send(message, files))
         self._sent.append((coroutine, message))
         return coroutine
 
@@ -179,7 +186,7 @@ class ConversationRunner:
     def _begin_thread(self) -> None:
         recorder = self._context.recorder
         self._first_turn = len(recorder.turns)
-        self._ask = build_asker(self.agent, build_thread_id(recorder), {}, recorder).ask
+        self._ask = build_asker(self.agent, build_thread_id(recorder), {}, recorder)
 
     def _finish_started(self) -> Steps[None]:
         unfinished, self._unfinished = self._unfinished, None

@@ -2,6 +2,7 @@
 
 from ci_agent_eval.authoring.simulation.conversation import SimulationStop
 from ci_agent_eval.authoring.simulation.judge import ConversationJudge, SimulationVerdict
+from ci_agent_eval.authoring.simulation.message_files import MessageFile
 from ci_agent_eval.authoring.simulation.result import SimulationResult, UserUsage
 from ci_agent_eval.authoring.simulation.run import Simulation, run_simulation
 from ci_agent_eval.authoring.simulation.script_steps import (
@@ -21,6 +22,7 @@ __all__ = [
     "CheckStep",
     "ConversationJudge",
     "JudgeStep",
+    "MessageFile",
     "MessageStep",
     "ProceedStep",
     "SimulatedUser",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ci_agent_eval.authoring.simulation.conversation import History
 from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
+from ci_agent_eval.authoring.simulation.message_files import MessageFile
 from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text
@@ -37,6 +38,8 @@ class AppRequest(NamedTuple):
     """The conversation with the message and all that was put into it."""
     unanswered: int = 0
     """Place in the history of the first message since the app's last answer."""
+    files: tuple[MessageFile, ...] = ()
+    """The files of the message."""
 
 
 AskApp: TypeAlias = Callable[[AppRequest], Steps[AppAnswer]]
@@ -47,6 +50,7 @@ class AppAsker(NamedTuple):
 
     ask: AskApp
     takes_messages: bool
+    takes_files: bool
     name: str
 
     def require_messages(self) -> None:
@@ -55,6 +59,14 @@ class AppAsker(NamedTuple):
             raise InputError(
                 f"run_simulation: injected messages cannot reach {self.name}; let it take a "
                 "parameter `messages` (the conversation), or give a declared Agent"
+            )
+
+    def require_files(self) -> None:
+        """Raise InputError if files of the user cannot reach the app."""
+        if not self.takes_files:
+            raise InputError(
+                f"files of a message cannot reach {self.name}; let it take a parameter `files`, "
+                "or give a declared Agent"
             )
 
 
@@ -68,10 +80,10 @@ def build_asker(
 
         takes_messages = has_message_history(app)
         engine_ask = _build_engine_asker(app, kwargs, recorder, takes_messages=takes_messages)
-        return AppAsker(engine_ask, takes_messages, name)
+        return AppAsker(engine_ask, takes_messages, takes_messages, name)
     if recorder is not None and (playback := recorder.playback) is not None:
-        played = lambda request: _play_and_record(request.message, recorder, playback)  # noqa: E731
-        return AppAsker(played, takes_messages=True, name=name)
+        played = lambda request: _play_and_record(request, recorder, playback)  # noqa: E731
+        return AppAsker(played, takes_messages=True, takes_files=True, name=name)
     respond = getattr(app, "respond", None)
     call = respond if callable(respond) else app
     if not callable(call):
@@ -81,14 +93,20 @@ def build_asker(
             "an agent with respond(message), or an agent of the engine"
         )
     given = {**({"thread_id": thread_id} if accepts_thread_id(call) else {}), **kwargs}
-    takes_messages = has_parameter(call, "messages") and "messages" not in kwargs
+    takes_messages, takes_files = (
+        has_parameter(call, name) and name not in kwargs for name in ("messages", "files")
+    )
 
     def ask(request: AppRequest) -> Steps[AppAnswer]:
-        options = {**given, **({"messages": request.history} if takes_messages else {})}
+        options = dict(given)
+        if takes_messages:
+            options["messages"] = request.history
+        if takes_files:
+            options["files"] = request.files
         text = "" if request.message is None else request.message
-        return _ask_and_record(lambda: call(text, **options), request.message, recorder)
+        return _ask_and_record(lambda: call(text, **options), request, recorder)
 
-    return AppAsker(ask, takes_messages, name)
+    return AppAsker(ask, takes_messages, takes_files, name)
 
 
 def is_engine_agent(app: object) -> bool:
@@ -125,12 +143,13 @@ def has_parameter(call: Callable[..., Any], name: str) -> bool:
 
 
 def _ask_and_record(
-    call: Callable[[], Any], message: str | None, recorder: EpisodeRecorder | None
+    call: Callable[[], Any], request: AppRequest, recorder: EpisodeRecorder | None
 ) -> Steps[AppAnswer]:
     """Ask once. Exceptions of the app are raised here; the turn so far is kept."""
     if recorder is None:
         return _build_answer(parse_reply((yield from await_if_needed(call()))), frozenset())
-    with recorder.turn(message) as turn:
+    attachments = [file.attachment for file in request.files]
+    with recorder.turn(request.message, attachments) as turn:
         try:
             returned = yield from await_if_needed(call())
         except BaseException as error:
@@ -142,11 +161,11 @@ def _ask_and_record(
 
 
 def _play_and_record(
-    message: str | None, recorder: EpisodeRecorder, playback: EpisodePlayback
+    request: AppRequest, recorder: EpisodeRecorder, playback: EpisodePlayback
 ) -> Steps[AppAnswer]:
     """Answer with the next recorded answer; the app is not asked."""
     yield from ()
-    answer = playback.take_answer(clean_optional_text(message))
+    answer = playback.take_answer(clean_optional_text(request.message))
     recorder.record_run(answer.turns, stop_reason=answer.stop_reason)
     return AppAnswer(answer.text)
 
@@ -182,10 +201,17 @@ def _build_engine_asker(
             from ci_agent_eval.engine.message_history import build_messages  # noqa: PLC0415 - an extra
 
             messages = [*(messages or ()), *build_messages(injected)]
+            if prompt is None and request.files:
+                raise InputError("run_simulation: let an AgentStep follow a message with files")
             if prompt is None and request.message is not None and recorder is not None:
                 turn = Turn(role="user", content=clean_text(request.message))
                 recorder.recorded_turns.add_run((turn,), ())
-        result = yield run(agent, prompt or "", messages=messages, **kwargs)
+        sent: Any = prompt or ""
+        if request.files:
+            from ci_agent_eval.engine.message_history import build_prompt  # noqa: PLC0415 - an extra
+
+            sent = build_prompt(sent, [(file.data, file.media_type) for file in request.files])
+        result = yield run(agent, sent, messages=messages, **kwargs)
         messages = result.messages
         is_stopped = result.outcome != "passed" and result.stop_reason != "refusal"
         stop = StopCause(result.stop_reason, result.error) if is_stopped else None

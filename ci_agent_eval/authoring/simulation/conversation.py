@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ci_agent_eval.authoring.simulation.message_files import MessageFile
 
 SimulationStop = Literal[
     "goal_reached",  # the predicate `goal` returned true
@@ -35,6 +39,7 @@ class UserMessage(NamedTuple):
     """Without the stop token; empty if there is nothing to send."""
     is_last: bool
     """Whether the user leaves after the reply to it."""
+    files: tuple[MessageFile, ...] = ()
 
 
 def copy_history(history: History) -> History:
@@ -47,6 +52,14 @@ def parse_user_message(text: str, stop_token: str | None) -> UserMessage:
     if not stop_token or stop_token not in text:
         return UserMessage(text, is_last=False)
     return UserMessage(text.partition(stop_token)[0].strip(), is_last=True)
+
+
+def fill_facts(text: str, facts: Mapping[str, str]) -> str:
+    """Return a text in which `{name}` is replaced by the fact of that name."""
+    if not facts:
+        return text
+    pattern = "|".join(re.escape("{" + name + "}") for name in facts)
+    return re.sub(pattern, lambda found: facts[found[0][1:-1]], text)
 
 
 def find_last_reply(history: History) -> str:

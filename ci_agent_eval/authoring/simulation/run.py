@@ -13,7 +13,12 @@ from ci_agent_eval.authoring.simulation.judge import ConversationJudge
 from ci_agent_eval.authoring.simulation.plan import DEFAULT_MAX_TURNS, Predicate, SimulationPlan
 from ci_agent_eval.authoring.simulation.result import SimulationResult
 from ci_agent_eval.authoring.simulation.running import RunningSimulation
-from ci_agent_eval.authoring.simulation.script_steps import Step, has_injection, needs_user
+from ci_agent_eval.authoring.simulation.script_steps import (
+    Step,
+    has_files,
+    has_injection,
+    needs_user,
+)
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, run_or_defer_steps
 from ci_agent_eval.authoring.simulation.user import UserSession, open_user_session
 from ci_agent_eval.contract.budgets import Budgets
@@ -123,6 +128,8 @@ def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> Steps[Si
     asker = build_asker(app, thread_id, plan.app_kwargs, recorder)
     if has_injection(plan.steps or ()):
         asker.require_messages()
+    if has_files(plan.steps or ()):
+        asker.require_files()
     running = RunningSimulation(plan, _open_user(user, plan), asker.ask, recorder)
     try:
         end = yield from running.run()

@@ -14,7 +14,6 @@ from ci_agent_eval.authoring.simulation.conversation import (
     SimulationStop,
     UserMessage,
     copy_history,
-    parse_user_message,
 )
 from ci_agent_eval.authoring.simulation.judge import SimulationVerdict, apply_checks
 from ci_agent_eval.authoring.simulation.plan import Predicate, SimulationPlan
@@ -118,14 +117,16 @@ class RunningSimulation:
 
     def _parse_initial_message(self) -> UserMessage | None:
         text = self.plan.initial_message
-        return None if text is None else parse_user_message(text, self.session.stop_token)
+        return None if text is None else self.session.parse_message(text)
 
     def _get_message(self) -> Steps[SentMessage]:
         return self.session.get_message(copy_history(self.history))
 
     def _take_user_step(self, step: UserStep) -> Steps[SimulationEnd | None]:
-        given = None if step.text is None else UserMessage(step.text, is_last=False)
-        return self._send(given or (yield from self._get_message()))
+        if step.text is None:
+            return self._send((yield from self._get_message()))
+        message = self.session.parse_message(step.text)
+        return self._send(message._replace(files=tuple(step.files)))
 
     def _send(self, message: SentMessage) -> SimulationEnd | None:
         """Add a user's message, which the agent has to answer; return why there is none."""
@@ -141,8 +142,10 @@ class RunningSimulation:
         """Ask for an answer to the pending message, or for the agent's own first words."""
         message, self._pending = self._pending, None
         self._turn_start = 0 if self.recorder is None else len(self.recorder.turns)
-        text = None if message is None else message.text
-        answer = yield from self.ask(AppRequest(text, copy_history(self.history), self._unanswered))
+        text, files = (None, ()) if message is None else (message.text, message.files)
+        answer = yield from self.ask(
+            AppRequest(text, copy_history(self.history), self._unanswered, files)
+        )
         self.exchanges.append(SimulationExchange(text, answer.text))
         self.history.append({"role": "assistant", "content": answer.text})
         self._unanswered = len(self.history)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from ci_agent_eval.authoring.simulation.conversation import History
+from ci_agent_eval.authoring.simulation.message_files import MessageFile, parse_files
 from ci_agent_eval.checks import as_check
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
@@ -24,10 +25,14 @@ class UserStep:
     """A message of the user: a text, or the simulated user's next message without one."""
 
     text: str | None = None
+    files: Sequence[MessageFile] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str | None):
             raise InputError(f"UserStep.text: must be a text, got {self.text!r}")
+        object.__setattr__(self, "files", parse_files("UserStep.files", self.files))
+        if self.files and self.text is None:
+            raise InputError("UserStep.files: need a text; write one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,11 @@ def needs_user(steps: Sequence[Step]) -> bool:
         isinstance(step, ProceedStep) or (isinstance(step, UserStep) and step.text is None)
         for step in steps
     )
+
+
+def has_files(steps: Sequence[Step]) -> bool:
+    """Return whether a message of a script has files."""
+    return any(isinstance(step, UserStep) and step.files for step in steps)
 
 
 def has_injection(steps: Sequence[Step]) -> bool:

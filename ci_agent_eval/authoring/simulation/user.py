@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -10,6 +10,7 @@ from ci_agent_eval.authoring.simulation.conversation import (
     STOP_TOKEN,
     History,
     UserMessage,
+    fill_facts,
     parse_user_message,
 )
 from ci_agent_eval.authoring.simulation.episode_access import (
@@ -49,6 +50,9 @@ class SimulatedUser:
     `Provider`), or any sync or async function of persona and history. Responses and scripts
     take precedence over the model and are deterministic.
 
+    `private_facts` (name to text) are known to this user only: a model's instructions have them,
+    to be told when needed, and `{name}` in a given message stands for the fact.
+
     A message that contains the `stop_token` is the user's last; None turns that off. The token
     and the `goal` (a sentence) are part of a model's instructions. `max_history_messages`
     limits the messages in a model's prompt to the last ones.
@@ -65,6 +69,7 @@ class SimulatedUser:
         max_history_messages: int | None = None,
         *,
         goal: str | None = None,
+        private_facts: Mapping[str, str] | None = None,
         stop_token: str | None = STOP_TOKEN,
         timeout_s: float | None = 60.0,
     ) -> None:
@@ -74,6 +79,7 @@ class SimulatedUser:
         self.script = None if script is None else parse_script(script)
         self.max_history_messages = _require_count(max_history_messages)
         self.goal = None if goal is None else _require_text("goal", goal)
+        self.private_facts: Mapping[str, str] = _require_facts(private_facts or {})
         self.stop_token = None if stop_token is None else _require_text("stop_token", stop_token)
         self.timeout_s = timeout_s
         self._session: UserSession | None = None
@@ -126,6 +132,7 @@ class UserSession:
     stop_token: str | None
     counter: UsageCounter = field(default_factory=UsageCounter)
     message_number: int = 0
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def usage(self) -> UserUsage:
@@ -141,7 +148,11 @@ class UserSession:
         if not isinstance(message, str):
             kind = type(message).__name__
             raise InputError(f"the simulated user said a {kind}; it has to return a text")
-        return parse_user_message(message, self.stop_token)
+        return self.parse_message(message)
+
+    def parse_message(self, text: str) -> UserMessage:
+        """Parse a message of the user, with facts in place of their names."""
+        return parse_user_message(fill_facts(text, self.facts), self.stop_token)
 
 
 def open_user_session(user: object) -> UserSession:
@@ -168,7 +179,7 @@ def open_declared_session(user: SimulatedUser) -> UserSession:
     """Open the session of a SimulatedUser, from its first message on."""
     counter = UsageCounter()
     source = user._build_source(counter)  # noqa: SLF001 - of this module
-    return UserSession(source, user.stop_token, counter)
+    return UserSession(source, user.stop_token, counter, facts=user.private_facts)
 
 
 def _find_playback() -> EpisodePlayback | None:
@@ -190,6 +201,15 @@ def _require_text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"SimulatedUser.{name}: must be a text that is not empty, got {value!r}")
     return value
+
+
+def _require_facts(given: object) -> dict[str, str]:
+    if not isinstance(given, Mapping):
+        raise InputError(f"SimulatedUser.private_facts: must be a mapping, got {given!r}")
+    for name, fact in given.items():
+        _require_text(f"private_facts[{name!r}]", fact)
+        _require_text("private_facts, the name of a fact", name)
+    return dict(given)
 
 
 def _require_count(value: object) -> int | None:

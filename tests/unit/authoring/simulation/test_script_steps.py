@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import MappingProxyType
 
 import pytest
 
@@ -11,6 +12,7 @@ from ci_agent_eval import (
     CheckStep,
     ConversationJudge,
     JudgeStep,
+    MessageFile,
     MessageStep,
     ProceedStep,
     SimulatedUser,
@@ -18,9 +20,10 @@ from ci_agent_eval import (
     UserStep,
     run_simulation,
 )
+from ci_agent_eval.authoring.simulation.user_model import build_instructions, build_prompt
 from ci_agent_eval.checks import ForbiddenTools, RequiredText, RequiredTools
 from ci_agent_eval.contract.playback import Play
-from ci_agent_eval.contract.trajectory import Trajectory
+from ci_agent_eval.contract.trajectory import Attachment, Trajectory
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import (
@@ -240,3 +243,102 @@ class TestJudge:
         judge = ConversationJudge(success=RequiredText("x"))
         with pytest.raises(InputError, match="a judge looks at an episode"):
             run_simulation(desk, user("Hi"), judge=judge)
+
+
+class TestPrivateFacts:
+    FACTS = MappingProxyType({"order number": "1001", "city": "Oslo"})
+
+    def test_given_messages_use_them(self):
+        customer = SimulatedUser(
+            "a customer",
+            script=["I am in {city} {today}", {"which": "It is {order number}."}],
+            private_facts=self.FACTS,
+        )
+        result = run_simulation(desk, customer)
+        said = [exchange.message for exchange in result.exchanges]
+        assert said == ["I am in Oslo {today}", "It is 1001."]
+
+    def test_a_fact_is_never_read_as_another_one(self):
+        customer = SimulatedUser(
+            "a customer", script=["{city}"], private_facts={"city": "{order}", "order": "7"}
+        )
+        assert run_simulation(desk, customer).exchanges[0].message == "{order}"
+
+    def test_the_user_s_model_knows_them_and_the_app_does_not(self):
+        knows = []
+
+        def model(persona, history):
+            knows.append(persona)
+            return "Hello [DONE]"
+
+        def app(message, *, messages):
+            assert "Oslo" not in str(messages)
+            return "Hi"
+
+        run_simulation(app, SimulatedUser("a customer", model, private_facts=self.FACTS))
+        assert knows[0].startswith("a customer\n\nFacts that only you know: ")
+        assert '"city": "Oslo"' in knows[0]
+
+    def test_the_model_of_the_user_is_told_when_to_tell_them(self):
+        told = SimulatedUser("in a hurry", "openai:gpt-5-mini", private_facts=self.FACTS)
+        without = SimulatedUser("in a hurry", "openai:gpt-5-mini")
+        assert "only if the assistant asks for it" in build_instructions(told)
+        assert "Facts" not in build_instructions(without)
+
+    def test_the_user_s_model_does_not_see_injected_tool_calls(self):
+        history = [
+            {"role": "system", "content": "secret rules"},
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]},
+            {"role": "tool", "tool_call_id": "1", "content": "secret result"},
+            {"role": "assistant", "content": "Hello"},
+        ]
+        assert '{"you": "Hi"}\n{"assistant": "Hello"}\n' in build_prompt(history)
+        assert "secret" not in build_prompt(history)
+
+    @pytest.mark.parametrize("facts", ["Oslo", {"city": ""}, {"city": 3}, {"": "x"}])
+    def test_facts_are_texts_with_names(self, facts):
+        with pytest.raises(InputError, match=r"SimulatedUser\.private_facts"):
+            SimulatedUser("a customer", script=["a"], private_facts=facts)
+
+
+class TestFiles:
+    PHOTO = MessageFile(b"\x89PNG", "image/png", "cup.png")
+
+    def test_files_reach_the_app_and_their_hash_is_recorded(self, recorder):
+        got = []
+
+        def app(message, *, files):
+            got.append(files)
+            return "A cup."
+
+        steps = [UserStep("What is it?", files=[self.PHOTO]), AgentStep(), UserStep("Ok")]
+        run_simulation(app, steps=[*steps, AgentStep()])
+        assert got == [(self.PHOTO,), ()]
+        first, _, later, _ = recorder.turns
+        assert first.attachments == (
+            Attachment(
+                media_type="image/png",
+                sha256="0f4636c78f65d3639ece5a064b5ae753e3408614a14fb18ab4d7540d2c248543",
+                size_bytes=4,
+            ),
+        )
+        assert later.attachments == ()
+        assert "PNG" not in recorder.finish().model_dump_json()
+
+    def test_an_app_without_files_refuses_them(self):
+        with pytest.raises(InputError, match="let it take a parameter `files`"):
+            run_simulation(desk, steps=[UserStep("Look", files=[self.PHOTO]), AgentStep()])
+
+    @pytest.mark.parametrize(
+        ("build", "problem"),
+        [
+            (lambda: MessageFile(b"", "image/png"), r"MessageFile\.data"),
+            (lambda: MessageFile(b"x", "png"), r"MessageFile\.media_type"),
+            (lambda: UserStep("a", files=["cup.png"]), r"UserStep\.files"),
+            (lambda: UserStep(files=[MessageFile(b"x", "image/png")]), "need a text"),
+        ],
+    )
+    def test_wrong_files_are_refused(self, build, problem):
+        with pytest.raises(InputError, match=problem):
+            build()
