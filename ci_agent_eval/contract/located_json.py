@@ -37,6 +37,25 @@ def parse_located_json(text: str) -> LocatedValue | None:
     return _LocatingParser(text).parse_document()
 
 
+def parse_located_json_lines(text: str) -> LocatedValue | None:
+    """Parse JSON lines as a list; None if there is none. Raises FileProblem."""
+    lines = text.split("\n")
+    numbers = [number for number, line in enumerate(lines) if line.strip()]
+    if not numbers:
+        return None
+    for number in numbers:
+        try:
+            parse_located_json(lines[number])
+        except LocatedProblem as problem:
+            raise LocatedProblem(number + 1, problem.message) from None
+    # A list with the same line ends has the same line numbers.
+    for number in numbers[:-1]:
+        lines[number] += ","
+    lines[numbers[0]] = "[" + lines[numbers[0]]
+    lines[numbers[-1]] += "]"
+    return parse_located_json("\n".join(lines))
+
+
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StrictInt, StrictStr
 from pydantic import model_validator as validator
 
-from ci_agent_eval.contract.base import KnownKeysModel, Rate
+from ci_agent_eval.contract.base import KnownKeysModel, Rate, describe_unknown_key
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.iteration_range import parse_iterations
@@ -38,6 +38,26 @@ def _parse_script_entry(entry: Any) -> Any:
         if not isinstance(message, str):
             raise ValueError(f"what is said to {pattern!r} must be a text")  # noqa: TRY004 - pydantic turns ValueError into its own error
     return dict(entry)
+
+
+STEP_KINDS = ("user", "agent", "proceed", "message", "tool_result", "check", "expect", "judge")
+"""Steps of a script by name; `expect` are checks of the last turn, `check` of all so far."""
+
+
+def _parse_step(step: Any) -> Any:
+    """Return a step as its kind with its value; a bare text is a kind without a value."""
+    given = {step: None} if isinstance(step, str) else step
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise ValueError(f"must be one step: {', '.join(STEP_KINDS)}")
+    (kind,) = given
+    if kind not in STEP_KINDS:
+        raise ValueError(describe_unknown_key(str(kind), STEP_KINDS))
+    return dict(given)
+
+
+def _parse_checks(checks: Any) -> Any:
+    """Return checks as a list; a single one may stand alone."""
+    return [checks] if isinstance(checks, str | Mapping) else checks
 
 
 def _parse_goal(goal: Any) -> Any:
@@ -118,11 +138,27 @@ class ScenarioChecks(KnownKeysModel):
     max_tool_calls: Limit | None = Field(default=None, description="maximum calls of all tools")
 
 
+NamedCheck = Annotated[Any, Field(description="a check's name, with its arguments")]
+NamedChecks = Annotated[
+    tuple[NamedCheck, ...], BeforeValidator(_parse_checks), AfterValidator(_refuse_empty)
+]
+
+
+class ScenarioJudge(KnownKeysModel):
+    """Checks that end the conversation with a verdict."""
+
+    success: NamedChecks = Field(default=(), description="it passes as soon as all of them pass")
+    must_hold: NamedChecks = Field(default=(), description="it fails as soon as one of them fails")
+
+
 class ScenarioEntry(KnownKeysModel):
     """One scenario of a file."""
 
     id: Name = Field(description="scenario id; part of the test's node id")
     persona: Text = "a user"
+    private_facts: dict[Text, Text] = Field(
+        default_factory=dict, description="facts that only the user knows, by name"
+    )
     goal: Annotated[ScenarioGoal, BeforeValidator(_parse_goal)] = Field(
         default_factory=ScenarioGoal
     )
@@ -133,6 +169,11 @@ class ScenarioEntry(KnownKeysModel):
     script: tuple[Annotated[Any, BeforeValidator(_parse_script_entry)], ...] | None = Field(
         default=None, description="messages sent once each: texts, or rules of pattern and text"
     )
+    steps: tuple[Annotated[Any, BeforeValidator(_parse_step)], ...] | None = Field(
+        default=None, description="script of the conversation"
+    )
+    judge: ScenarioJudge | None = Field(default=None, description="judges after each turn")
+    expect: NamedChecks = Field(default=(), description="checks of the whole conversation, by name")
     model: Text | None = Field(default=None, description="model that plays the user")
     max_history_messages: Number | None = None
     stop_token: Text | None = None
@@ -153,11 +194,16 @@ class ScenarioEntry(KnownKeysModel):
     tags: tuple[Text, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
+    @property
+    def has_user(self) -> bool:
+        """Whether a simulated user writes messages."""
+        return bool(self.fixed_responses) or self.script is not None or self.model is not None
+
     @validator(mode="after")
     def _check_user_and_passes(self) -> Self:
         if self.fixed_responses and self.script is not None:
             raise ValueError("give fixed_responses or a script, not both")
-        if not self.fixed_responses and self.script is None and self.model is None:
+        if not self.has_user and self.steps is None:
             raise ValueError("its user has nothing to say; give fixed_responses, script or model")
         if self.min_pass_rate is not None and self.min_passes is not None:
             raise ValueError("give min_pass_rate or min_passes, not both")

@@ -34,7 +34,7 @@ def test_the_blocks_run(number, folder):
     (folder / "test_page.py").write_text(TESTS[number])
     done = run(folder)
     assert done.returncode == 0, done.stdout
-    count = 2 if "@scenarios" in TESTS[number] else 1
+    count = 2 if "more.csv" in TESTS[number] else 1
     assert f"{count} of {count} scenario" in done.stdout
 
 

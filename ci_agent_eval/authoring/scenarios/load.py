@@ -1,21 +1,25 @@
-"""Loading of scenario files: YAML, JSON or CSV, by suffix."""
+"""Loading of scenario files: YAML, JSON, JSON lines or CSV, by suffix."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ci_agent_eval.authoring.scenarios.located_csv import parse_located_csv
+from ci_agent_eval.authoring.scenarios.parts import PartProblem, ReadFile, build_parts
 from ci_agent_eval.authoring.scenarios.scenario import Scenario
-from ci_agent_eval.authoring.scenarios.validation import validate_scenarios
-from ci_agent_eval.contract.located_json import parse_located_json
+from ci_agent_eval.authoring.scenarios.validation import LocatedEntry, validate_scenarios
+from ci_agent_eval.contract.located_json import parse_located_json, parse_located_json_lines
 from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular
 
 MAX_BYTES = 1_048_576
 """Size limit of a file: a few thousand scenarios. PyYAML reads about 0.2 MB per second."""
+
+MAX_ATTACHED_BYTES = 10_485_760
+"""Size limit of a file in a message."""
 
 _MAX_PROBLEMS = 20
 """Problems of one file in an error message."""
@@ -31,6 +35,7 @@ PARSERS: Mapping[str, Callable[[str], LocatedValue | None]] = {
     ".yaml": _parse_yaml,
     ".yml": _parse_yaml,
     ".json": parse_located_json,
+    ".jsonl": parse_located_json_lines,
     ".csv": parse_located_csv,
 }
 """The parser of each suffix."""
@@ -41,11 +46,31 @@ def load_scenarios(path: Path, name: str | None = None) -> tuple[Scenario, ...]:
 
     Raises InputError, which lists every problem with file and line.
     """
-    return parse_scenarios(_read_file(path, name or str(path)), name or str(path))
+    shown = name or str(path)
+
+    def read(file: str) -> bytes:
+        return _read_file(_find_attached(path, file), file, MAX_ATTACHED_BYTES)
+
+    return parse_scenarios(_read_file(path, shown, MAX_BYTES), shown, read)
 
 
-def parse_scenarios(data: bytes, name: str) -> tuple[Scenario, ...]:
+def _find_attached(path: Path, file: str) -> Path:
+    """Return the path of a file in a message. Raises InputError outside the scenario's folder."""
+    folder = path.parent.resolve()
+    found = (folder / file).resolve()
+    if not found.is_relative_to(folder):
+        raise InputError(f"{file}: must be in the folder of the scenario file, or below it")
+    return found
+
+
+def _refuse_files(file: str) -> bytes:
+    raise InputError(f"{file}: cannot be read, because the scenarios are in no file")
+
+
+def parse_scenarios(data: bytes, name: str, read: ReadFile = _refuse_files) -> tuple[Scenario, ...]:
     """Parse the scenarios of a file's bytes; the suffix of `name` selects the format.
+
+    `read` returns the bytes of a file in a message.
 
     Raises InputError, as `load_scenarios` does.
     """
@@ -59,21 +84,41 @@ def parse_scenarios(data: bytes, name: str) -> tuple[Scenario, ...]:
         raise InputError(_format_problem(name, problem)) from None
     if problems:
         raise InputError(_format_problems(name, problems))
-    return tuple(Scenario(located.entry, name, located.line) for located in entries)
+    return _build_scenarios(entries, name, read)
 
 
-def _read_file(path: Path, name: str) -> bytes:
+def _build_scenarios(
+    entries: Iterable[LocatedEntry], name: str, read: ReadFile
+) -> tuple[Scenario, ...]:
+    """Build the scenarios with their steps and checks. Raises InputError with every problem."""
+    found: list[Scenario] = []
+    problems: list[LocatedProblem] = []
+    for entry, line, located in entries:
+        try:
+            parts = build_parts(entry, read)
+        except PartProblem as problem:
+            place = located.find(problem.path)
+            where = "" if place.column else f"{'.'.join(map(str, problem.path))}: "
+            problems.append(LocatedProblem(place.line, f"{where}{problem}", place.column))
+        else:
+            found.append(Scenario(entry, name, line, parts))
+    if problems:
+        raise InputError(_format_problems(name, problems))
+    return tuple(found)
+
+
+def _read_file(path: Path, name: str, max_bytes: int) -> bytes:
     try:
         with open_regular(path, follow=True) as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(max_bytes + 1)
     except OSError as error:
         raise InputError(
             f"{name}: cannot be read ({error.strerror}); write its path relative to the test's file"
         ) from None
     except ValueError as error:
         raise InputError(f"{name!r}: is no path ({error})") from None
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{name}: is larger than {MAX_BYTES} bytes; split it into several files")
+    if len(data) > max_bytes:
+        raise InputError(f"{name}: is larger than {max_bytes} bytes; make it smaller, or split it")
     return data
 
 

@@ -15,17 +15,17 @@ from typing import Any
 from ci_agent_eval.contract.iteration_range import AUTO
 from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 
-TABLES = ("budgets", "checks", "goal", "metadata")
+TABLES = ("budgets", "checks", "goal", "judge", "metadata", "private_facts")
 """Keys with nested keys."""
 
 LISTS = frozenset(
-    {"allowed_stops", "fixed_responses", "script", "tags"}
+    {"allowed_stops", "expect", "fixed_responses", "script", "steps", "tags"}
     | {
         f"checks.{kind}_{noun}"
         for kind in ("required", "forbidden")
         for noun in ("tools", "text", "patterns")
     }
-    | {"checks.ordered_tools", "checks.confirmed_tools"}
+    | {"checks.ordered_tools", "checks.confirmed_tools", "judge.success", "judge.must_hold"}
 )
 NUMBERS = frozenset(
     {"max_turns", "max_history_messages", "min_pass_rate", "min_passes", "iterations"}

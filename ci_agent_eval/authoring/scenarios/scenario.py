@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakSet
 
+from ci_agent_eval.authoring.scenarios.parts import ScenarioParts
 from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN, History
 from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder, run_awaitable
+from ci_agent_eval.authoring.simulation.judge import apply_checks
 from ci_agent_eval.authoring.simulation.plan import Predicate, SimulationPlan
 from ci_agent_eval.authoring.simulation.result import SimulationResult
 from ci_agent_eval.authoring.simulation.run import find_max_turns, simulate_conversation
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, run_or_defer_steps
+from ci_agent_eval.authoring.simulation.steps import Steps, run_or_defer_steps
 from ci_agent_eval.authoring.simulation.user import SimulatedUser
 from ci_agent_eval.checks import (
     ArgumentsHold,
@@ -47,6 +49,8 @@ class Scenario:
     file: str
     line: int
     """First line, from 1."""
+    parts: ScenarioParts = field(default_factory=ScenarioParts)
+    """Its steps, judge and checks by name."""
 
     @property
     def id(self) -> str:
@@ -79,9 +83,11 @@ class Scenario:
         return self.entry.max_turns or find_max_turns(self.entry.budgets)
 
     @property
-    def user(self) -> SimulatedUser:
-        """The simulated user; a new one at each access."""
+    def user(self) -> SimulatedUser | None:
+        """The simulated user, a new one at each access; None if the steps have every message."""
         entry = self.entry
+        if not entry.has_user:
+            return None
         return SimulatedUser(
             entry.persona,
             entry.model,
@@ -89,13 +95,14 @@ class Scenario:
             entry.script,
             entry.max_history_messages,
             goal=entry.goal.text,
+            private_facts=entry.private_facts,
             stop_token=entry.stop_token or STOP_TOKEN,
         )
 
     @property
     def checks(self) -> tuple[Check, ...]:
         """The checks of the file, for the whole conversation."""
-        return tuple(build_checks(self.entry.checks))
+        return (*build_checks(self.entry.checks), *self.parts.expect)
 
     @property
     def marker(self) -> dict[str, Any]:
@@ -135,6 +142,9 @@ class Scenario:
             project_name=project_name,
             tags=self.entry.tags,
             stop_when=stop_when,
+            steps=self.parts.steps,
+            judge=self.parts.judge,
+            location=(self.file, self.line),
             app_kwargs=app_kwargs,
         )
         return run_or_defer_steps("scenario.run", self.steps(app, plan), run_awaitable)
@@ -156,14 +166,11 @@ class Scenario:
 
     def was_checked(self, recorder: EpisodeRecorder) -> bool:
         """Return whether the scenario was checked in this episode, or has nothing to check."""
-        return recorder in _CHECKED_EPISODES or not (self.checks or self.entry.goal.conditions)
+        own = self.checks or self.entry.goal.conditions or self.parts.has_checks
+        return recorder in _CHECKED_EPISODES or not own
 
     def _run_checks(self, recorder: EpisodeRecorder) -> Steps[list[Assertion]]:
-        episode = recorder.snapshot()
-        found: list[Assertion] = []
-        for check in self.checks:
-            found += yield from await_if_needed(check.assertions(episode))
-        return found
+        return (yield from apply_checks(self.checks, recorder.snapshot()))
 
     def _assert_ending(self, result: SimulationResult) -> Iterator[Assertion]:
         """Yield the assertions about the end of the conversation."""

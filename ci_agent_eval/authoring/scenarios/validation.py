@@ -31,6 +31,8 @@ class LocatedEntry(NamedTuple):
 
     entry: ScenarioEntry
     line: int
+    located: LocatedValue
+    """Its keys and those of the defaults."""
 
 
 def validate_scenarios(
@@ -98,7 +100,7 @@ def _build_entry(
         raise LocatedProblem(item.line, "a scenario must be a table (keys with values)")
     merged = LocatedValue(_merge_defaults(defaults, item.value), item.line)
     try:
-        return LocatedEntry(ScenarioEntry.model_validate(merged.to_plain()), item.line)
+        return LocatedEntry(ScenarioEntry.model_validate(merged.to_plain()), item.line, merged)
     except ValueError as error:
         raise _build_problem(error, merged, header_line) from None
 
@@ -162,7 +164,7 @@ def _quote_input(first: Mapping[str, Any]) -> str:
 
 def _find_duplicate_ids(entries: list[LocatedEntry]) -> Iterator[LocatedProblem]:
     lines: dict[str, int] = {}
-    for entry, line in entries:
+    for entry, line, _ in entries:
         first = lines.setdefault(entry.id, line)
         if first != line:
             message = f"id {entry.id!r} is that of line {first} already; give it another one"

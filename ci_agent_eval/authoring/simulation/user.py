@@ -50,8 +50,8 @@ class SimulatedUser:
     `Provider`), or any sync or async function of persona and history. Responses and scripts
     take precedence over the model and are deterministic.
 
-    `private_facts` (name to text) are known to this user only: a model's instructions have them,
-    to be told when needed, and `{name}` in a given message stands for the fact.
+    `private_facts` (name to text) are known to this user only. A model's instructions have them
+    with the rule when to say one; `{name}` in a given message stands for the fact.
 
     A message that contains the `stop_token` is the user's last; None turns that off. The token
     and the `goal` (a sentence) are part of a model's instructions. `max_history_messages`

@@ -407,7 +407,7 @@ def test_every_scenario_that_is_wrong_is_told():
 def test_a_file_that_is_too_large_or_not_there(tmp_path):
     (tmp_path / "large.json").write_bytes(b" " * (MAX_BYTES + 1))
     for name, said in (
-        ("large.json", "large.json: is larger than 1048576 bytes; split it into several files"),
+        ("large.json", "large.json: is larger than 1048576 bytes; make it smaller, or split it"),
         ("none.json", "none.json: cannot be read (No such file or directory); write its path"),
         (".", ".: cannot be read ("),
         ("a\0.json", "'a\\x00.json': is no path"),
@@ -419,7 +419,7 @@ def test_a_file_that_is_too_large_or_not_there(tmp_path):
 
 def test_a_format_is_known_by_the_end_of_the_name():
     assert problem("", "s.toml") == (
-        "s.toml: its format is not known by its name; end it in .yaml, .yml, .json, .csv"
+        "s.toml: its format is not known by its name; end it in .yaml, .yml, .json, .jsonl, .csv"
     )
 
 

@@ -1,0 +1,294 @@
+"""Steps, judge, facts, files and checks by name in scenario files of each format."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from ci_agent_eval import checks as own_checks
+from ci_agent_eval.authoring.scenarios.load import load_scenarios, parse_scenarios
+from ci_agent_eval.authoring.scenarios.named_checks import NAMES, build_check
+from ci_agent_eval.checks import (
+    DimensionRubric,
+    ForbiddenTools,
+    ReplyShape,
+    RequiredText,
+    RequiredTools,
+    Rubric,
+    ScoringDimension,
+    TrajectoryMatch,
+)
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
+    activate_episode,
+    deactivate_episode,
+)
+
+YAML = """
+- id: refund
+  persona: a customer
+  private_facts: {order: W1002}
+  script: ["It is {order}."]
+  steps:
+    - agent
+    - message: {role: system, text: Be brief.}
+    - user: I want my money back.
+    - agent
+    - expect: {RequiredText: {texts: Which order}}
+    - tool_result: {tool: find_order, result: {usd: 39}, arguments: {id: W1002}}
+    - proceed: 1
+    - check:
+        - RequiredTools: [refund]
+        - ForbiddenTools: cancel
+    - judge
+  judge:
+    success: {RequiredTools: refund}
+    must_hold: [{ForbiddenTools: [cancel]}]
+  expect:
+    - TrajectoryMatch: {reference: [refund], mode: strict}
+"""
+
+ENTRY = {
+    "id": "refund",
+    "persona": "a customer",
+    "private_facts": {"order": "W1002"},
+    "script": ["It is {order}."],
+    "steps": [
+        "agent",
+        {"message": {"role": "system", "text": "Be brief."}},
+        {"user": "I want my money back."},
+        "agent",
+        {"expect": {"RequiredText": {"texts": "Which order"}}},
+        {
+            "tool_result": {
+                "tool": "find_order",
+                "result": {"usd": 39},
+                "arguments": {"id": "W1002"},
+            }
+        },
+        {"proceed": 1},
+        {"check": [{"RequiredTools": ["refund"]}, {"ForbiddenTools": "cancel"}]},
+        "judge",
+    ],
+    "judge": {
+        "success": {"RequiredTools": "refund"},
+        "must_hold": [{"ForbiddenTools": ["cancel"]}],
+    },
+    "expect": [{"TrajectoryMatch": {"reference": ["refund"], "mode": "strict"}}],
+}
+
+
+def quote(value):
+    return '"' + json.dumps(value).replace('"', '""') + '"'
+
+
+CSV = (
+    "id,persona,private_facts.order,script,steps,judge.success,judge.must_hold,expect\n"
+    "refund,a customer,W1002,"
+    + ",".join(
+        quote(value)
+        for value in (
+            ENTRY["script"],
+            ENTRY["steps"],
+            [ENTRY["judge"]["success"]],
+            ENTRY["judge"]["must_hold"],
+            ENTRY["expect"],
+        )
+    )
+    + "\n"
+)
+FILES = {
+    "s.yaml": YAML,
+    "s.json": json.dumps([ENTRY], indent=1),
+    "s.jsonl": f"\n{json.dumps(ENTRY)}\n\n",
+    "s.csv": CSV,
+}
+
+
+def problem(text, name="s.yaml"):
+    with pytest.raises(InputError) as refused:
+        parse_scenarios(text.encode(), name)
+    return str(refused.value)
+
+
+def step(text):
+    return f"- id: a\n  steps:\n    - user: Hi\n    - agent\n    - {text}\n"
+
+
+@pytest.fixture
+def recorder():
+    ticks = itertools.count()
+    recorder = EpisodeRecorder("refund", clock=lambda: next(ticks) / 10)
+    activate_episode(RunningEpisode("strict", recorder))
+    yield recorder
+    deactivate_episode()
+
+
+def desk(message, *, messages):
+    if "W1002" in message:
+        return {"text": "Done.", "tool_calls": [{"name": "refund", "result": "ok"}]}
+    return "Which order?" if message else "Welcome!"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_has_steps_judge_facts_and_checks(name, recorder):
+    (scenario,) = parse_scenarios(FILES[name].encode(), name)
+    result = scenario.run(desk)
+    assert [exchange.message for exchange in result.exchanges] == [
+        None,
+        "I want my money back.",
+        "It is W1002.",
+    ]
+    assert (result.stop_reason, result.verdict.passed) == ("judge_verdict", True)
+    episode = recorder.finish()
+    assert [(each.name.partition(":")[0], each.passed) for each in episode.assertions] == [
+        ("turn 2", True),
+        ("calls refund", True),
+        ("never calls cancel", True),
+        ("judge", True),
+        ("judge", True),
+        ("makes exactly the reference's tool calls", True),
+    ]
+    assert {(each.file, each.line) for each in episode.assertions} == {(name, scenario.line)}
+    assert sum(turn.injected for turn in episode.trajectory.turns) == 2
+
+
+def test_a_failed_expectation_of_a_turn_is_an_assertion_and_the_script_goes_on(recorder):
+    text = step("expect: [{RequiredText: {texts: Bye}}]\n    - user: Ok\n    - agent")
+    (scenario,) = parse_scenarios(text.encode(), "s.yaml")
+    assert scenario.run(lambda message: "Hi").turns == 2
+    (failed,) = recorder.finish().failed_assertions
+    assert failed.name.startswith("turn 1: ")
+    assert (failed.file, failed.line) == ("s.yaml", 1)
+
+
+class TestNames:
+    def test_they_are_all_checks_of_the_package(self):
+        classes = {n for n in own_checks.__all__ if isinstance(getattr(own_checks, n), type)}
+        assert set(NAMES) == classes - {"Check", "ScoringDimension"}
+
+    @pytest.mark.parametrize(
+        ("given", "check"),
+        [
+            ("StateUnchanged", own_checks.StateUnchanged()),
+            ({"RequiredTools": ["refund"]}, RequiredTools(["refund"])),
+            ({"ForbiddenTools": {"tools": "x"}}, ForbiddenTools("x")),
+            ({"RequiredText": {"patterns": "^a"}}, RequiredText(patterns="^a")),
+            (
+                {"Rubric": {"rubric": "Polite.", "model": "openai:gpt-5-mini", "threshold": 0.7}},
+                Rubric("Polite.", "openai:gpt-5-mini", threshold=0.7),
+            ),
+            ({"ReplyShape": {"shape": {"type": "object"}}}, ReplyShape({"type": "object"})),
+            (
+                {"TrajectoryMatch": {"reference": [{"name": "a", "arguments": {"b": 1}}, "c"]}},
+                TrajectoryMatch([("a", {"b": 1}), "c"]),
+            ),
+            (
+                {
+                    "DimensionRubric": {
+                        "dimensions": [{"name": "tone", "description": "Kind.", "max_score": 3}],
+                        "model": "openai:gpt-5-mini",
+                        "threshold": 0.5,
+                    }
+                },
+                DimensionRubric(
+                    [ScoringDimension("tone", "Kind.", 3)], "openai:gpt-5-mini", threshold=0.5
+                ),
+            ),
+            ({"ci_agent_eval.checks:ForbiddenTools": ["x"]}, ForbiddenTools(["x"])),
+        ],
+    )
+    def test_a_check_is_the_one_that_python_has(self, given, check):
+        built = build_check(given)
+        if isinstance(check, TrajectoryMatch):
+            built, check = built._reference_calls, check._reference_calls
+        assert built == check
+
+    def test_an_evaluator_of_pydantic_evals_has_its_module(self):
+        check = build_check({"pydantic_evals.evaluators:Contains": {"value": "refunded"}})
+        assert callable(check.assertions)
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ("RequiredTool", "did you mean 'RequiredTools'?; write your own as `module:Name`"),
+            ({"RequiredTools": {"tool": "x"}}, "RequiredTools: cannot be built (TypeError: "),
+            ({"RequiredTools": 3}, "RequiredTools.tools: "),
+            ({"none_of_it:Check": None}, "none_of_it:Check: cannot be imported (ModuleNotFound"),
+            ({"json:dumps": [1]}, "json:dumps: made a str, which is no Check"),
+            ({"RequiredTools": [], "Rubric": {}}, "one name with its arguments"),
+            (3, "must be a check's name"),
+        ],
+    )
+    def test_a_wrong_one_is_refused(self, given, said):
+        with pytest.raises(InputError) as refused:
+            build_check(given)
+        assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (step("aggent"), "s.yaml:5: steps.2: unknown key 'aggent'; did you mean 'agent'?"),
+        (step("{agent: , user: }"), "s.yaml:5: steps.2: must be one step: user, agent, "),
+        (step("agent: now"), "s.yaml:5: steps.2.agent: takes no value; write it alone"),
+        (step("proceed: 0"), "s.yaml:5: steps.2.proceed: ProceedStep.turns: must be 1 or more"),
+        (step("message: Hi"), "s.yaml:5: steps.2.message: must be a table with role, text"),
+        (step("message: {role: system}"), "s.yaml:5: steps.2.message: text is required"),
+        (step("tool_result: {tol: a}"), "s.yaml:5: steps.2.tool_result: unknown key 'tol'"),
+        (step("user: {text: 3}"), "s.yaml:5: steps.2.user: UserStep.text: must be a text"),
+        (step("user: {text: a, files: [a.png]}"), "s.yaml:5: steps.2.user: a.png: cannot be read"),
+        (step("user: {text: a, files: [a.zzz]}"), "s.yaml:5: steps.2.user: a.zzz: its type is "),
+        (step("expect: {Rubrik: x}"), "s.yaml:5: steps.2.expect.0: unknown key 'Rubrik'"),
+        (step("judge"), "s.yaml:2: steps: run_simulation: steps[2]: there is no judge"),
+        (step("proceed"), "s.yaml:2: steps: its user has nothing to say; give script or model"),
+        ("- id: a\n  fixed_responses: [hi]\n  judge: {}", "s.yaml:3: judge: ConversationJudge: "),
+        (
+            "- id: a\n  fixed_responses: [hi]\n  expect:\n    - StateUnchanged\n    - Lops",
+            "s.yaml:5: expect.1: unknown key 'Lops'; did you mean 'Loops'?",
+        ),
+        (
+            "- id: a\n  fixed_responses: [hi]\n  private_facts: {order: 3}",
+            "s.yaml:3: private_facts.order: must be a text; put it in quotes (got 3)",
+        ),
+    ],
+)
+def test_a_mistake_is_found_with_its_line(text, said):
+    assert problem(text).startswith(said)
+
+
+def test_a_mistake_in_a_cell_or_a_line_has_its_place():
+    assert problem("id,fixed_responses,expect\na,hi,Lops\n", "s.csv").startswith(
+        "s.csv:2: column 'expect': unknown key 'Lops'"
+    )
+    lines = '{"id": "a", "fixed_responses": ["hi"]}\n\n{"id": 3}\n'
+    assert problem(lines, "s.jsonl").startswith("s.jsonl:3: id: must be a text")
+    assert problem('{"id": "a"}, {}\n', "s.jsonl").startswith("s.jsonl:1: is no JSON: Extra data")
+    assert problem("", "s.jsonl").startswith("s.jsonl:1: is empty")
+
+
+class TestFiles:
+    def load(self, folder, file):
+        text = f"- id: a\n  steps: [user: {{text: Look, files: ['{file}']}}, agent]\n"
+        (folder / "s.yaml").write_text(text)
+        return load_scenarios(folder / "s.yaml", "s.yaml")
+
+    def test_a_message_has_the_files_beside_its_scenario_file(self, tmp_path):
+        (tmp_path / "photos").mkdir()
+        (tmp_path / "photos/cup.png").write_bytes(b"\x89PNG")
+        (scenario,) = self.load(tmp_path, "photos/cup.png")
+        (file,) = scenario.parts.steps[0].files
+        assert (file.data, file.media_type) == (b"\x89PNG", "image/png")
+
+    @pytest.mark.parametrize("file", ["../cup.png", "/etc/cup.png", "out/cup.png"])
+    def test_files_outside_of_its_folder_are_refused(self, tmp_path, file):
+        (tmp_path / "cup.png").write_bytes(b"secret")
+        suite = tmp_path / "suite"
+        suite.mkdir()
+        (suite / "out").symlink_to(tmp_path)
+        with pytest.raises(InputError, match="must be in the folder of the scenario file"):
+            self.load(suite, file)
