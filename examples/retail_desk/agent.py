@@ -15,6 +15,8 @@ class RetailDesk:
         self.pending = None
 
     def respond(self, message):
+        if not message:
+            return "Welcome to the shop. What can I do for you?"
         text = message.lower()
         if self.pending and re.search(r"\byes\b", text):
             act, self.pending = self.pending, None

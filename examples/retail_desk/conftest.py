@@ -20,15 +20,20 @@ def shop(episode, tmp_path):
 
 
 @pytest.fixture
-def say(episode, shop):
-    """Say something to the agent; the turn, its tool calls and its reply are recorded."""
+def desk(episode, shop):
+    """The agent; its tool calls are recorded."""
 
     def use(name, **arguments):
         result = getattr(shop, name)(**arguments)
         episode.tool_call(name, arguments, result)
         return result
 
-    desk = RetailDesk(use)
+    return RetailDesk(use)
+
+
+@pytest.fixture
+def say(episode, desk):
+    """Say something to the agent; the turn, its tool calls and its reply are recorded."""
 
     def say(message):
         with episode.turn(message) as turn:

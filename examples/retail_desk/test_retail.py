@@ -1,9 +1,9 @@
-"""Four scenarios that are judged by the database: three pass, one does more than it says."""
+"""Scenarios that are judged by the database: all but one pass, one does more than it says."""
 
 import pytest
 from shop import Shop
 
-from ci_agent_eval import check
+from ci_agent_eval import check, scenarios
 from ci_agent_eval.checks import FinalState, ResultsHold, StateUnchanged
 
 
@@ -54,3 +54,11 @@ def test_only_the_lamp_is_returned(episode, say):
             }
         )
     )
+
+
+@scenarios("customers.yaml")
+def test_simulated_customers(scenario, desk):
+    def answer(message):
+        return {"text": desk.respond(message), "source": "scripted"}
+
+    scenario.run(answer)
