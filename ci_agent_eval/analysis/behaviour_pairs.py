@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import product, zip_longest
 from typing import Any
 
+from ci_agent_eval.contract.wording import pluralize
+
 MAX_TEXT = 600
 """Characters kept of a message, from the first sentence that differs."""
 MAX_CALLS = 20
@@ -85,6 +87,8 @@ class BehaviourPair:
     now: ExchangeSide
     before: ExchangeSide | None = None
     """None: no passing conversation of the baseline is known."""
+    faults: tuple[str, ...] = ()
+    """The faults on purpose that the episode of `now` had."""
     states: tuple[StateSummary, ...] = ()
     """What the episode of `now` changed in its watched states."""
 
@@ -111,18 +115,33 @@ class EpisodeExchanges:
     iteration: int
     exchanges: tuple[ParsedExchange, ...]
     states: tuple[StateSummary, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def list_faults(faults: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the injected faults of an episode, as its JSON has them, in words."""
+    return tuple(
+        f"injected fault: {fault['kind'].replace('_', ' ')} of {fault.get('tool') or 'the model'} "
+        f"({pluralize(fault['injected'], 'call')})"
+        for fault in faults
+        if fault.get("injected")
+    )
 
 
 def parse_conversation(
-    iteration: int, turns: Iterable[Mapping[str, Any]], states: tuple[StateSummary, ...] = ()
+    iteration: int,
+    turns: Iterable[Mapping[str, Any]],
+    states: tuple[StateSummary, ...] = (),
+    faults: Iterable[Mapping[str, Any]] = (),
 ) -> EpisodeExchanges:
     """Split the turns of an episode, as its JSON has them, into exchanges."""
     found: list[list[Mapping[str, Any]]] = []
-    for turn in turns:
+    for turn in (turn for turn in turns if not turn.get("injected")):
         if turn.get("role") == "user" or not found:
             found.append([])
         found[-1].append(turn)
-    return EpisodeExchanges(iteration, tuple(map(_build_exchange, found)), states)
+    exchanges = tuple(map(_build_exchange, found))
+    return EpisodeExchanges(iteration, exchanges, states, list_faults(faults))
 
 
 def _build_exchange(turns: Sequence[Mapping[str, Any]]) -> ParsedExchange:
@@ -159,11 +178,11 @@ def choose_pair(
     if not before:
         alone = min(now, key=lambda one: (len(one.exchanges[-1].answer), one.iteration))
         pair = _build_pair(name, len(alone.exchanges), alone.exchanges[-1], None)
-        return replace(pair, states=alone.states)
+        return replace(pair, states=alone.states, faults=alone.faults)
     pairs = ((head, base, _find_turn(head, base, renames)) for head, base in product(now, before))
     head, base, at = min(pairs, key=lambda pair: _rank_pair(*pair))
     pair = _build_pair(name, at + 1, head.exchanges[at], base.exchanges[at])
-    return replace(pair, states=head.states)
+    return replace(pair, states=head.states, faults=head.faults)
 
 
 def _find_turn(head: EpisodeExchanges, base: EpisodeExchanges, renames: Renames) -> int:

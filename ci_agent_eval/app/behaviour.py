@@ -82,7 +82,8 @@ def _read_conversations(
             episode = json.loads(line)
             turns = episode.get("trajectory", {}).get("turns", ())
             states = _summarize_states(episode.get("states", ()))
-            found[key].append(parse_conversation(record.iteration, turns, states))
+            faults = episode.get("faults", ())
+            found[key].append(parse_conversation(record.iteration, turns, states, faults))
     return found
 
 

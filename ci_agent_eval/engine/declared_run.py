@@ -34,6 +34,8 @@ from ci_agent_eval.engine.traffic import RunTraffic, TrafficRates
 from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.faults import add_faults
+from ci_agent_eval.recording.faults import EpisodeFaults
 
 COMPLETED = Stop("completed", "")
 
@@ -53,6 +55,7 @@ class DeclaredAgentRun:
     allowed_stops: frozenset[AgentStop] = frozenset()
     parts: Sequence[UserContent] | None = None
     """The prompt with its files; None: it is only text."""
+    faults: EpisodeFaults = field(default_factory=EpisodeFaults)
     record: RunRecord = field(init=False)
     offers: OfferedTools = field(init=False)
     tally: RateLimitTally = field(default_factory=RateLimitTally)
@@ -67,8 +70,12 @@ class DeclaredAgentRun:
         rates = TrafficRates(self.session.get_traffic_windows)
         self.traffic = RunTraffic(self.session.clock, self.prompt, self.limits, rates)
         self.traffic.recorder.player = None if cassette is None else cassette.player
+        add_faults(self.traffic.recorder, self.faults.take, is_run=True)
         self.record = RunRecord(
-            clock=self.session.clock, tool_player=tool_player, traffic=self.traffic
+            clock=self.session.clock,
+            tool_player=tool_player,
+            traffic=self.traffic,
+            faults=self.faults,
         )
         self.offers = OfferedTools(self.agent)
         self.traffic.own_usage = lambda: self.record.usage

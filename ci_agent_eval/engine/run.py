@@ -21,6 +21,7 @@ from ci_agent_eval.engine.result import AgentResult, Observer
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.engine.standalone import run_without_session
 from ci_agent_eval.errors import missing_package_error
+from ci_agent_eval.recording.faults import EpisodeFaults
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ async def aitest_run(
     limits: RunLimits | None = None,
     episode_id: str | None = None,
     observer: Observer | None = None,
+    faults: EpisodeFaults | None = None,
     steering: SteeringSettings | None = None,
     allowed_stops: str | Collection[str] = (),
 ) -> AgentResult:
@@ -56,7 +58,8 @@ async def aitest_run(
     `messages` of an earlier result continue its conversation. `max_turns` replaces the
     agent's, `timeout_s` (or `timeout_ms`, which replaces it) limits the run without waits for
     rate limits and starts of servers; None: no limit. `steering` replaces the rules of the
-    agent or the session for held-back tool calls, of declared and PydanticAI agents.
+    agent or the session for held-back tool calls, of declared and PydanticAI agents. `faults`
+    are those of the episode.
 
     A run without an answer is an agent failure (`AgentResult.outcome`), unless
     `allowed_stops` contains its end: `{"refusal"}`.
@@ -69,7 +72,12 @@ async def aitest_run(
     """
     deadline = convert_timeout(timeout_s, timeout_ms)
     if session is None:
-        own = {"limits": limits, "episode_id": episode_id, "observer": observer}
+        own = {
+            "limits": limits,
+            "episode_id": episode_id,
+            "observer": observer,
+            "faults": faults,
+        }
         return await run_without_session(
             aitest_run,
             own,
@@ -98,6 +106,7 @@ async def aitest_run(
             limits=_tighten_turns(max_turns, limits or RunLimits()),
             cassette_session=session.get_cassette_session(episode_id),
             observer=observer,
+            faults=faults,
             guard=guard,
             connections=session.connections,
             allowed_stops=allowed,
@@ -116,6 +125,7 @@ async def aitest_run(
         episode_id=episode_id,
         guard=guard,
         allowed_stops=allowed,
+        faults=faults or EpisodeFaults(),
     )
     return await run.run_to_end(observer or (lambda _: None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,12 @@ from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.engine.turns import CallNote, RunNotes
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 from ci_agent_eval.model_traffic.usage import TrafficUsage
+from ci_agent_eval.recording.faults import (
+    EpisodeFaults,
+    InjectedFaultError,
+    change_result,
+    start_fault,
+)
 
 
 @dataclass(kw_only=True)
@@ -48,6 +55,8 @@ class RunRecord(RunNotes):
     """Replays or records tool calls, if the cassette holds them."""
     traffic: RunTraffic
     """Records the model calls of the tools."""
+    faults: EpisodeFaults = field(default_factory=EpisodeFaults)
+    """The episode's faults on purpose."""
     usage: TrafficUsage = field(default_factory=TrafficUsage)
     """Usage of the responses so far."""
     images: list[tuple[str, ImageContent]] = field(default_factory=list)
@@ -151,7 +160,7 @@ class RecordedToolset(WrapperToolset[Any]):
         record, started, call_id = self.record, self.record.clock(), ctx.tool_call_id
         try:
             with record.traffic.record_tool(call_id, name) as recorder:
-                result = await self._run_call(name, tool_args, ctx, tool, recorder)
+                result = await self._run_with_fault(name, tool_args, ctx, tool, recorder)
         except (ModelRetry, ToolFailed) as feedback:
             record.add_call(call_id, started, error=clean_text(str(feedback)))
             raise
@@ -167,6 +176,17 @@ class RecordedToolset(WrapperToolset[Any]):
         record.add_call(call_id, started, result=result)
         record.images += [(name, image) for image in _find_images(result)]
         return result
+
+    async def _run_with_fault(self, name: str, *call: Any) -> Any:
+        """Call the tool with its fault on purpose, if it has one."""
+        fault = self.record.faults.take(name)
+        try:
+            wait_s = start_fault(fault)
+        except InjectedFaultError as error:
+            raise ToolFailed(str(error)) from None
+        if wait_s:
+            await asyncio.sleep(wait_s)
+        return change_result(fault, await self._run_call(name, *call))
 
     async def _run_call(
         self,

@@ -208,6 +208,10 @@ class TrafficRecorder:
     player: ModelCallPlayer | None = None
     check_limits: Callable[[TrafficRecorder], str | None] = lambda _: None
     """Returns why no further call is allowed, if so; called before each request."""
+    find_fault: Callable[[], HTTPAnswer | None] = lambda: None
+    """Returns the answer of a fault on purpose, if the next call has one."""
+    find_own_fault: Callable[[], HTTPAnswer | None] = lambda: None
+    """The same for requests that the engine makes for the agent of the run."""
     get_wait_s: Callable[[ModelCall], float] = lambda _: 0.0
     """Returns the seconds that a request has to wait for the provider's rate limit."""
     on_call_started: Callable[[], None] = lambda: None
@@ -264,6 +268,9 @@ class TrafficRecorder:
             self.refusal = self.refusal or self.check_limits(self)
             if self.refusal is not None:
                 return self._refuse(call, self.refusal)
+            if (fault := self.find_fault()) is not None:
+                call.source = "scripted"
+                return Decision(fault)
             try:
                 answer = None if self.player is None else self.player.find_answer(call)
             except MissingRecordingError as error:

@@ -57,10 +57,11 @@ CASSETTE_MODES = ("off", "record", "replay", "auto")
 
 MARKER_HELP = (
     "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
-    "min_passes=None, iterations=None, allowed_stops=None, agent=None, model=None, "
+    "min_passes=None, iterations=None, allowed_stops=None, faults=None, agent=None, model=None, "
     "metadata=None, was=None, alone=None, evidence='required', depends_on=None): an agent "
     "episode; scenario_id defaults to the node id, gate is 'required' or 'advisory', iterations to "
     "--aitest-iterations, allowed_stops names the ends without an answer that do not fail it, "
+    "faults lists faults of tools and models on purpose, "
     "was names the scenario ids it had before, alone=True lets no other run beside it, False "
     "lets any, evidence='none' lets it pass without a turn, a tool call or an assertion, "
     "depends_on names files and hosts of its child processes (ci-agent-eval)"

@@ -43,6 +43,7 @@ from ci_agent_eval.recording.budgets import (
 )
 from ci_agent_eval.recording.check_value import add_location, build_assertions
 from ci_agent_eval.recording.failure_reasons import build_stop_assertion, decide_ending
+from ci_agent_eval.recording.faults import EpisodeFaults, wrap_tool
 from ci_agent_eval.recording.initial_episode import EpisodeFields, build_initial_episode
 from ci_agent_eval.recording.merge import (
     build_outcome_assertion,
@@ -111,6 +112,7 @@ class EpisodeRecorder:
         self._summary = TrajectorySummary()
         self._conditions = Conditions()
         self._states = WatchedStates()
+        self.faults = EpisodeFaults(self._initial.faults)
         self._ended = False
         self._clock = clock
         self._stopped: float | None = None
@@ -253,6 +255,10 @@ class EpisodeRecorder:
         """
         self._require_running("watched state")
         self._states.add(state, name, ignore)
+
+    def wrap_tool(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a tool with the episode's faults; agents of the engine have them already."""
+        return wrap_tool(self.faults, name, function)
 
     def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion from elsewhere, such as a failed subtest."""
@@ -442,6 +448,8 @@ class EpisodeRecorder:
         unentered_message = self.recorded_turns.end_open_turn()
         if (traffic := self.recorded_turns.traffic) is not None and not self._ended:
             self._record_traffic_end(traffic)
+        if outcome == "passed" and not self._ended and self.playback is None:
+            self._assertions += self.faults.list_missed(self.turns)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
         ending = decide_ending(
@@ -482,6 +490,7 @@ class EpisodeRecorder:
                 "conditions": self._conditions,
                 "traffic": self.recorded_turns.summarize_traffic(is_watched=self.is_watched),
                 "states": self._states.compare(),
+                "faults": self.faults.list_faults(),
                 **ending,
             },
         )

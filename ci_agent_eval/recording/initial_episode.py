@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.episode import Episode, Gating, Mode
+from ci_agent_eval.contract.episode import Episode, Fault, Gating, Mode
 from ci_agent_eval.contract.evidence import Evidence
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.recording.validation import build_value
@@ -30,6 +30,7 @@ class EpisodeFields(TypedDict, total=False):
     min_pass_rate: float | None
     min_passes: int | None
     allowed_stops: Collection[str]
+    faults: Sequence[Fault | Mapping[str, Any]]
     agent: str | None
     model: str | None
     budgets: Budgets | Mapping[str, Any]

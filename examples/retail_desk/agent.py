@@ -24,7 +24,13 @@ class RetailDesk:
         number = re.search(r"\bW\d{4}\b", message)
         if not number:
             return "Which order is it about?"
-        order = self.use("find_order", order_id=number[0])
+        try:
+            order = self.use("find_order", order_id=number[0])
+        except RuntimeError:
+            return "Our order system does not answer. Please ask again."
+        return self._serve(order, text)
+
+    def _serve(self, order, text):
         if "cancel" in text:
             self.pending = lambda: self._cancel(order)
             return f"Order {order['id']} is {order['status']}. Shall I cancel it?"

@@ -21,10 +21,14 @@ def shop(episode, tmp_path):
 
 @pytest.fixture
 def desk(episode, shop):
-    """The agent; its tool calls are recorded."""
+    """The agent; its tool calls are recorded, and have the faults of the scenario."""
 
     def use(name, **arguments):
-        result = getattr(shop, name)(**arguments)
+        try:
+            result = episode.wrap_tool(name, getattr(shop, name))(**arguments)
+        except Exception as error:
+            episode.tool_call(name, arguments, error=error)
+            raise
         episode.tool_call(name, arguments, result)
         return result
 

@@ -98,13 +98,25 @@ def test_the_retail_desk_fails_on_what_no_answer_says(retail):
     assert '+ items/W1003,L-2.status: "returned"' in comment
 
 
+def test_the_retail_desk_s_report_shows_its_faults(retail):
+    agent = retail / "retail/agent.py"
+    rude = agent.read_text().replace("Please ask again.", "Go away.")
+    assert rude != agent.read_text()
+    agent.write_text(rude)
+    done, _ = run_example("retail", retail)
+    fault = "injected fault: error of find_order (1 call)"
+    assert fault in done.stdout
+    for name in ("comment.md", "report.html"):
+        assert fault in (retail / "agent-eval-report" / name).read_text()
+
+
 def test_the_retail_desk_passes_without_its_mistake(retail):
     agent = retail / "retail/agent.py"
     mended = agent.read_text().replace('if item["name"] in each["name"]:', "if item is each:")
     assert mended != agent.read_text()
     agent.write_text(mended)
-    verdict, _ = passes_offline("retail", retail, scripted=15)
-    assert verdict["counts"]["episodes"]["passed"] == 7
+    verdict, _ = passes_offline("retail", retail, scripted=18)
+    assert verdict["counts"]["episodes"]["passed"] == 9
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ NEEDED = {
     "recorded_at": 1,
 }
 """What the contract requires besides texts."""
+NEEDED_OF = {"Fault": {"kind": "garbage", "value": {SECRET: [SECRET]}}}
+"""What single models require."""
 
 
 def full_of(text: str, annotation: Any) -> Any:
@@ -50,6 +52,7 @@ def model_full_of(text: str, model: type[BaseModel]) -> dict[str, Any]:
     extra = {"more": text} if model.model_config.get("extra") == "allow" else {}
     fields = {name: full_of(text, field.annotation) for name, field in model.model_fields.items()}
     needed = {name: value for name, value in NEEDED.items() if name in fields}
+    needed |= NEEDED_OF.get(model.__name__, {})
     return {k: v for k, v in fields.items() if v is not None} | needed | extra
 
 

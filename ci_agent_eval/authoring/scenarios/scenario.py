@@ -116,6 +116,7 @@ class Scenario:
             "min_passes": entry.min_passes,
             "iterations": entry.iterations,
             "allowed_stops": entry.allowed_stops or None,
+            "faults": entry.faults or None,
             "metadata": {**entry.metadata, "scenario": f"{self.file}:{self.line}"},
         }
         return {name: value for name, value in given.items() if value is not None}

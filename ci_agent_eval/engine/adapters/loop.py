@@ -60,6 +60,7 @@ class LoopAgent:
             has_servers=_has_servers(self.agent),
             tool_player=None if cassette is None else cassette.build_tool_player(),
             traffic=work.traffic,
+            faults=work.faults,
         )
         model = None
         work.traffic.own_usage = lambda: record.usage

@@ -16,6 +16,7 @@ from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import Clock, RunLimits, Stop
 from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
+from ci_agent_eval.recording.faults import EpisodeFaults
 
 COMPLETED = Stop("completed", "")
 
@@ -58,6 +59,8 @@ class AgentTask:
     allowed_stops: frozenset[AgentStop] = frozenset()
     parts: Sequence[Any] | None = None
     """The prompt with its files, for agents of PydanticAI; None: it is only text."""
+    faults: EpisodeFaults = field(default_factory=EpisodeFaults)
+    """The episode's faults on purpose."""
     turns: Sequence[Turn] = ()
     """The agent's turns so far, replaced after each event; the model traffic completes them."""
     agents: Sequence[TrajectoryAgent] = ()

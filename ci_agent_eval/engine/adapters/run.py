@@ -34,8 +34,10 @@ from ci_agent_eval.engine.traffic import (
 from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.attribution import suspend_recording
+from ci_agent_eval.model_traffic.faults import add_faults
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
 from ci_agent_eval.model_traffic.usage import TrafficUsage
+from ci_agent_eval.recording.faults import EpisodeFaults
 from ci_agent_eval.storage.ledger.rate_windows import RateWindows
 
 
@@ -69,6 +71,7 @@ async def run_adapter(
     limits: RunLimits | None = None,
     cassette_session: CassetteSession | None = None,
     observer: Callable[[AgentResult], None] | None = None,
+    faults: EpisodeFaults | None = None,
     guard: Guard | None = None,
     connections: ModelConnections | None = None,
     allowed_stops: frozenset[AgentStop] = frozenset(),
@@ -97,6 +100,7 @@ async def run_adapter(
         connections,
         allowed_stops,
         parts,
+        faults or EpisodeFaults(),
     )
     traffic = RunTraffic(
         work.clock,
@@ -105,6 +109,7 @@ async def run_adapter(
         TrafficRates(windows),
         trajectory_reader=trajectory_reader or TrajectoryReader(),
     )
+    add_faults(traffic.recorder, work.faults.take, is_run=True)
     if cassette_session is not None:
         traffic.recorder.player = cassette_session.player
     report_end = report_usage(traffic, on_usage)

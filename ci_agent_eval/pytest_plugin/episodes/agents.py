@@ -248,6 +248,7 @@ class RecordedRuns:
                 limits=self._compute_limits(),
                 episode_id=self.episode_id,
                 observer=self._record,
+                faults=self.recorder.faults,
                 allowed_stops=stops,
                 **run_options,
             )

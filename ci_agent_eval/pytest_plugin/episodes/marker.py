@@ -28,6 +28,7 @@ ARGUMENTS = (
     "min_passes",
     ARGUMENT,
     "allowed_stops",
+    "faults",
     "agent",
     "model",
     "metadata",

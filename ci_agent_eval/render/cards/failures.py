@@ -167,6 +167,8 @@ class _FailureCard:
             from ci_agent_eval.render.state_diff import list_state_lines  # noqa: PLC0415 - rarely needed
 
             yield DiffBlock(list_state_lines(self._pair.states))
+        for fault in () if self._pair is None else self._pair.faults:
+            yield ParagraphBlock((Quoted(fault, SENTENCE_LIMIT),))
         yield from self._list_messages()
         if advice := self._find_advice():
             yield ParagraphBlock(advice)

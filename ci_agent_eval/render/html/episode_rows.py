@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ci_agent_eval.analysis.behaviour_pairs import list_faults
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 from ci_agent_eval.render import numbers
@@ -94,7 +95,7 @@ class EpisodeRows:
             "model": self._name(record.model),
             "stopped": (record.stop_reason or "").replace("_", " "),
             "reason": self.texts.text(record.reason or ""),
-            "figures": list(_list_figures(record, episode)),
+            "figures": [*_list_figures(record, episode), *self._faults(episode)],
             "traffic": [self._name(note) for note in _list_traffic_notes(episode.get("traffic"))],
             "cost": record.cost_usd,
             "latency": compute_latency_statistic(record.latencies_ms, "p95"),
@@ -108,6 +109,9 @@ class EpisodeRows:
 
     def _name(self, text: str | None) -> str | None:
         return self.texts.name(text) if text else None
+
+    def _faults(self, episode: Mapping[str, Any]) -> Iterable[str]:
+        return map(self.texts.name, list_faults(episode.get("faults", ())))
 
     def _checks(self, assertions: Sequence[Mapping[str, Any]]) -> list[Row]:
         return [self._check(assertion) for assertion in self.texts.first(assertions)]

@@ -1,0 +1,120 @@
+"""The faults of one episode: chosen by call, and applied to the results of tools."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ci_agent_eval.contract.episode import Assertion, Fault
+from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.trajectory import Turn
+
+GARBAGE = '{"status": "o\ufffd'
+"""Result of garbage without a `value`."""
+UNAVAILABLE = "the tool is temporarily unavailable"
+"""Message of an injected error without a `value`."""
+
+
+class InjectedFaultError(RuntimeError):
+    """Raised by a tool that has an injected error."""
+
+
+class EpisodeFaults:
+    """Counts the calls of tools and models, and chooses the faults of each. Thread-safe."""
+
+    def __init__(self, faults: Iterable[Fault] = ()) -> None:
+        self._faults = tuple(faults)
+        self._calls = [0] * len(self._faults)
+        self._injected = [0] * len(self._faults)
+        self._lock = threading.Lock()
+
+    def take(self, tool: str | None) -> Fault | None:
+        """Count a call of a tool, or of the model (None); return its fault, if it has one."""
+        found = None
+        with self._lock:
+            for number, fault in enumerate(self._faults):
+                if fault.tool != tool:
+                    continue
+                self._calls[number] += 1
+                is_hit = 0 < self._calls[number] - fault.after <= fault.times
+                if is_hit and found is None:
+                    self._injected[number] += 1
+                    found = fault
+        return found
+
+    def list_faults(self) -> tuple[Fault, ...]:
+        """Return the faults with the number of calls that had each."""
+        counted = zip(self._faults, self._injected, strict=True)
+        return tuple(fault.model_copy(update={"injected": number}) for fault, number in counted)
+
+    def list_missed(self, turns: Iterable[Turn]) -> list[Assertion]:
+        """Return a failed assertion for each fault that no call had.
+
+        A replay asks no model, so its faults of models do not count.
+        """
+        is_replay = any(turn.source == "replayed" for turn in turns)
+        return [
+            Assertion(
+                name=f"has its {fault.kind} of {fault.tool or 'the model'}",
+                passed=False,
+                reason=f"{calls} calls were seen, so the fault was never injected",
+            )
+            for fault, calls in zip(self.list_faults(), self._calls, strict=True)
+            if not fault.injected and not (is_replay and fault.tool is None)
+        ]
+
+
+def wrap_tool(faults: EpisodeFaults, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a sync or async tool with its faults."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
+            fault = faults.take(name)
+            if (wait_s := start_fault(fault)) > 0:
+                await asyncio.sleep(wait_s)
+            return change_result(fault, await function(*args, **kwargs))
+
+        return call_async
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        fault = faults.take(name)
+        if (wait_s := start_fault(fault)) > 0:
+            time.sleep(wait_s)
+        return change_result(fault, function(*args, **kwargs))
+
+    return call
+
+
+def start_fault(fault: Fault | None) -> float:
+    """Return the seconds to wait before the call. Raises InjectedFaultError."""
+    if fault is not None and fault.kind == "error":
+        raise InjectedFaultError(str(fault.value or UNAVAILABLE))
+    is_slow = fault is not None and fault.kind == "slow" and isinstance(fault.value, int | float)
+    return fault.value / 1000 if is_slow else 0.0  # type: ignore[union-attr, operator]
+
+
+def change_result(fault: Fault | None, result: Any) -> Any:
+    """Return the result that the agent gets in place of the tool's."""
+    if fault is None or fault.kind == "slow":
+        return result
+    if fault.kind == "garbage":
+        return GARBAGE if fault.value is None else fault.value
+    result = to_jsonable(result)
+    if fault.kind == "schema_change" and isinstance(fault.value, Mapping):
+        return _rename_keys(result, fault.value)
+    if isinstance(result, Mapping):
+        return {**result, "note": fault.value}
+    return [*result, fault.value] if isinstance(result, list) else f"{result}\n{fault.value}"
+
+
+def _rename_keys(value: Any, names: Mapping[str, Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {names.get(key, key): _rename_keys(item, names) for key, item in value.items()}
+    return [_rename_keys(item, names) for item in value] if isinstance(value, list) else value
