@@ -151,3 +151,35 @@ def test_a_plain_test_is_told_that_a_judge_is_awaited(suite):
     result, episode, _ = suite([verdict()], source)
     result.assert_outcomes(failed=1)
     assert "await check" in episode["reason"]
+
+
+def test_a_rubric_of_a_scenario_file_judges_each_turn_and_ends_the_conversation(suite, pytester):
+    (pytester.path / "order.yaml").write_text(
+        """
+- id: order
+  script: ["Where is my order?", "And?", never said]
+  judge:
+    success: {Rubric: {rubric: It names a day., model: "openai:gpt-5-mini"}}
+"""
+    )
+    script = {"One moment.": [verdict(False, 0, "no day")], "It comes on Monday.": [verdict()]}
+    source = """
+from ci_agent_eval import scenarios
+
+@scenarios("order.yaml")
+def test_order(scenario):
+    replies = iter(["One moment.", "It comes on Monday."])
+    result = scenario.run(lambda message: next(replies))
+    assert (result.stop_reason, result.verdict.reason) == (
+        "judge_verdict", "rubric: It names a day.: it is kind"
+    )
+"""
+    result, episode, asked = suite(script, source)
+    result.assert_outcomes(passed=1)
+    (found,) = [each for each in episode["assertions"] if each["name"].startswith("judge")]
+    assert (found["name"], found["file"], found["line"]) == (
+        "judge: rubric: It names a day.",
+        "order.yaml",
+        2,
+    )
+    assert (asked, episode["judge"]["calls"]) == (2, 2)

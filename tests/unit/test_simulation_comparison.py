@@ -24,7 +24,10 @@ TESTS = {
     "a judge after each turn can end the conversation": [
         (STEPS, "test_success_ends_the_conversation"),
         (STEPS, "test_what_must_hold_ends_it_with_a_failure"),
-        (STEPS, "test_it_asks_models_as_an_awaitable"),
+        (
+            "tests/plugin/test_rubric.py",
+            "test_a_rubric_of_a_scenario_file_judges_each_turn_and_ends_the_conversation",
+        ),
     ],
     "a judge without a model": [(STEPS, "test_success_ends_the_conversation")],
     "injected messages": [
