@@ -84,9 +84,9 @@ class RecordedTurns:
         self,
         turns: Sequence[Turn],
         agents: Sequence[TrajectoryAgent],
-        traffic: TrafficSummary | None,
+        traffic: TrafficSummary | None = None,
     ) -> None:
-        """Add the turns, the agents and the model traffic of a whole run."""
+        """Add turns, agents and model traffic, such as those of a whole run."""
         self._take_calls()
         self._run_traffic = add_traffic(self._run_traffic, traffic)
         self._agents, turns = add_agents(self._agents, agents, turns)
