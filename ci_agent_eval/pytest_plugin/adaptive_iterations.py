@@ -89,11 +89,7 @@ class AdaptiveIterations:
         """Pass over an iteration that is not needed, and end fixtures that no other test uses."""
         if not self.is_unneeded(item):
             return None
-        stacks = item.session._setupstate  # noqa: SLF001 - pytest has no public name for it
-        call = pytest.CallInfo.from_call(lambda: stacks.teardown_exact(nextitem), "teardown")
-        if call.excinfo is not None:
-            report = pytest.TestReport.from_item_and_call(item, call)
-            item.ihook.pytest_runtest_logreport(report=report)
+        end_unused_fixtures(item, nextitem)
         return True
 
     def is_unneeded(self, item: pytest.Item) -> bool:
@@ -175,6 +171,15 @@ class AdaptiveIterations:
         exact = [found for found in named if found.agent == agent]
         chosen = exact or (named if len(named) == 1 else [])
         return PredictedRate(chosen[0].alpha, chosen[0].beta) if chosen else None
+
+
+def end_unused_fixtures(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the fixtures that no later test uses, at the turn of an item that does not run."""
+    stacks = item.session._setupstate  # noqa: SLF001 - pytest has no public name for it
+    call = pytest.CallInfo.from_call(lambda: stacks.teardown_exact(nextitem), "teardown")
+    if call.excinfo is not None:
+        report = pytest.TestReport.from_item_and_call(item, call)
+        item.ihook.pytest_runtest_logreport(report=report)
 
 
 def load_plan(config: pytest.Config) -> AdaptivePlan:

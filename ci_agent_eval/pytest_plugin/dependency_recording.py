@@ -35,6 +35,7 @@ from ci_agent_eval.dependencies.recording.recorder import DependencyRecorder
 from ci_agent_eval.dependencies.recording.resolution import FileStates, resolve_dependencies
 from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.resumable_run import ResumableRun
 from ci_agent_eval.recording.active_episode import RunningEpisode, get_attributed_episode
 from ci_agent_eval.storage.run_folder import ReportFolder
 
@@ -82,6 +83,7 @@ class DependencyRecording:
         )
         start = _Start(repository, environ, now, repository.find_commit(), is_clean)
         config.pluginmanager.register(cls(start, recorder), options.RECORDING)
+        ResumableRun.register(config, repository, environ, recorder)
         config.add_cleanup(recorder.stop)
         recorder.start()
 

@@ -17,13 +17,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
 from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, JUNIT_NAME, ScenarioListing
 from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.errors import InputError
@@ -31,6 +31,7 @@ from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner.interpreter import Interpreter, inspect_interpreter, provide_plugin
 from ci_agent_eval.runner.process import MAX_LINE, Child, forward_signals, start_child
 from ci_agent_eval.runner.progress import JournalTail, RunProgress
+from ci_agent_eval.runner.suite_files import provide_suite_files
 from ci_agent_eval.storage.regular_file import open_regular_text, replace_file
 from ci_agent_eval.storage.run_folder import ReportFolder
 
@@ -105,6 +106,10 @@ class SuiteCommand:
     """The rates by which adaptive iterations are decided."""
     plan: RunPlan = RunPlan()  # noqa: RUF009 - frozen
     """The scenarios that the run leaves out, and those that it runs first."""
+    resume: Path | None = None
+    """Report folder of an earlier attempt, whose finished episodes are kept; None: all run."""
+    requires_resume: bool = True
+    """Whether nothing runs if nothing of the earlier attempt may be kept."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     playback: Path | None = None
@@ -116,6 +121,12 @@ class SuiteCommand:
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite in addition to the inherited ones."""
+
+    @property
+    def digest(self) -> str:
+        """Hash of what defines the episodes of the run; an attempt with another is another run."""
+        found = [self.suite, *self.suite_paths, "", *self.paths, "", *self.all_args, self.shard]
+        return sha256(json.dumps(found).encode()).hexdigest()
 
     @property
     def all_args(self) -> Sequence[str]:
@@ -157,7 +168,8 @@ def run_suite(
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
     suite = _Suite.of(command, environ)
-    _clear_report_folder(command.report_dir)
+    if command.resume is None:
+        _clear_report_folder(command.report_dir)
     last: deque[str] = deque(maxlen=_LAST_LINES)
 
     def remember(line: str) -> None:
@@ -166,7 +178,7 @@ def run_suite(
 
     version = suite.interpreter.get_version("pytest")
     with (
-        _provide_suite_files(command) as files,
+        provide_suite_files(command) as files,
         suite.start_pytest(
             lambda plugin: build_suite_command(command, plugin, version, files.options), grace_s
         ) as child,
@@ -181,42 +193,6 @@ def run_suite(
     )
     ReportFolder(command.report_dir).note_process_status(run.exit_status)
     return run
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteFiles:
-    """Temporary files between this program and the suite's process."""
-
-    options: Sequence[str] = ()
-    """The plugin's options that name them."""
-    activity_dir: Path | None = None
-    """Folder for the activity of running episodes; None: the suite does not write it."""
-
-
-@contextmanager
-def _provide_suite_files(command: SuiteCommand) -> Iterator[SuiteFiles]:
-    """Write the plans that are not the default to files, and remove all files at the end."""
-    plans: Sequence[tuple[str, RunPlan | AdaptivePlan]] = (
-        ("--episode-adaptive-plan", command.adaptive_plan),
-        ("--episode-plan", command.plan),
-    )
-    with TemporaryDirectory(prefix="agent-eval-") as folder:
-        options = [
-            f"{option}={_write_plan(Path(folder, option.strip('-')), plan)}"
-            for option, plan in plans
-            if plan != type(plan)()
-        ]
-        if not command.shows_activity:
-            yield SuiteFiles(options)
-            return
-        activity = Path(folder, "activity")
-        activity.mkdir()
-        yield SuiteFiles([*options, f"--episode-activity={activity}"], activity)
-
-
-def _write_plan(file: Path, plan: RunPlan | AdaptivePlan) -> Path:
-    file.write_text(canonical_json(plan), encoding="ascii")
-    return file
 
 
 def _find_usage_error(lines: Iterable[str]) -> str | None:
@@ -242,7 +218,7 @@ def list_scenarios(
     suite = _Suite.of(command, environ)
     with (
         TemporaryDirectory(prefix="agent-eval-") as folder,
-        _provide_suite_files(replace(command, adaptive_plan=AdaptivePlan())) as files,
+        provide_suite_files(replace(command, adaptive_plan=AdaptivePlan())) as files,
     ):
         file = Path(folder) / "scenarios.json"
         with suite.start_pytest(

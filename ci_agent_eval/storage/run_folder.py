@@ -25,6 +25,7 @@ from ci_agent_eval.contract.results import (
     JournalLine,
     Session,
 )
+from ci_agent_eval.contract.resume import FINISHED_SUFFIX, KEPT_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
@@ -141,16 +142,23 @@ class ReportFolder:
         finally:
             os.close(descriptor)
 
-    def clear(self, *, with_junit: bool = False) -> None:
+    def clear(self, *, with_junit: bool = False, keep_earlier: bool = False) -> None:
         """Prepare the folder and remove the files of a former run of this program.
 
-        Raises InputError as `prepare` does, and OSError if a file cannot be removed.
+        `keep_earlier` keeps the episodes that a run takes over from an earlier attempt. Raises
+        InputError as `prepare` does, and OSError if a file cannot be removed.
         """
         self.prepare(with_junit=with_junit)
-        journals = [*self._list_journals(), *self._list_parts()]
+        journals = [*self._list_journals(), *self._list_parts(), *self._list_finished()]
+        if not keep_earlier:
+            self.remove_earlier()
         for file in [*journals, *self._list_documents(with_junit=with_junit)]:
             file.unlink(missing_ok=True)
         (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
+
+    def remove_earlier(self) -> None:
+        """Remove the episodes that were taken over from an earlier attempt."""
+        (self.path / JOURNAL_DIR / KEPT_NAME).unlink(missing_ok=True)
 
     def _check_ownership(self, *, with_junit: bool) -> None:
         """Raise InputError if a file with one of our names is not ours."""
@@ -190,6 +198,9 @@ class ReportFolder:
         if not os.path.lexists(folder):
             return []
         return [file for file in sorted(folder.iterdir()) if _JOURNAL_NAME.fullmatch(file.name)]
+
+    def _list_finished(self) -> list[Path]:
+        return sorted((self.path / JOURNAL_DIR).glob(f"*{FINISHED_SUFFIX}"))
 
     def _list_parts(self) -> list[Path]:
         return sorted((self.path / JOURNAL_DIR).glob(f"*{_PART_SUFFIX}"))

@@ -53,6 +53,7 @@ _MODULES = {
     "mutate": ("mutate", "mutate"),
     "judge": ("judge", "judge"),
     "power": ("power", "power"),
+    "publish": ("publish", "publish"),
     "scenarios": ("scenarios", "update_scenarios"),
     "steer": ("steer", "steer"),
     "view": ("view", "view"),
@@ -98,7 +99,8 @@ def cli() -> None:
     """
 
 
-def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings:
+def load_cli_settings(config: Path | None, flags: Mapping[str, object]) -> Settings:
+    """Return the settings; `flags` are options by their names."""
     from ci_agent_eval.config.settings import load_settings
 
     named = {key.replace("_", "-"): value for key, value in flags.items()}
@@ -115,7 +117,7 @@ def build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
     from ci_agent_eval.app.pipeline import Job
     from ci_agent_eval.config.settings import load_manifest, load_waivers
 
-    settings, root = _load_settings(config, flags), Path.cwd()
+    settings, root = load_cli_settings(config, flags), Path.cwd()
     agreed = load_waivers(root, settings, _get_today(), config)
     manifest = load_manifest(root, settings)
     job = Job(
@@ -162,6 +164,16 @@ def _build_links(settings: Settings) -> Links:
     help="Run only the scenarios that the change can have affected: --select affected.",
 )
 @click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep the finished episodes of a run that was killed, and run the rest.",
+)
+@click.option(
+    "--resume-from",
+    type=click.Path(path_type=Path),
+    help="Report folder of the earlier attempt, if it is another one than the report's own.",
+)
+@click.option(
     "--iterations",
     type=click.IntRange(1, 1_000),
     help="Run each episode this often, whatever it says itself.",
@@ -183,6 +195,8 @@ def run(
     shard: str | None,
     scenarios: tuple[str, ...],
     affected: bool,
+    resume: bool,
+    resume_from: Path | None,
     iterations: int | None,
     install: tuple[str, ...],
     **flags: object,
@@ -193,6 +207,7 @@ def run(
     agent-eval run tests/episodes
     agent-eval run tests/episodes --scenario refund --iterations 5
     agent-eval run tests/episodes --affected --baseline git:main:evals
+    agent-eval run tests/episodes --resume
     agent-eval run tests/episodes -- -k refund -n 4
 
     Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
@@ -212,6 +227,11 @@ def run(
         )
     job = build_job(config, {**flags, "select": "affected"} if affected else flags)
     require_baseline(job)
+    if resume_from is not None and not resume_from.is_dir():
+        raise InputError(
+            f"--resume-from: {resume_from} is no folder; name an earlier report folder"
+        )
+    earlier = resume_from or (job.folder if resume else None)
     color = _wants_color(pytest_args)
     max_cost = job.settings.budgets.total_cost_usd
     progress = _build_progress(
@@ -227,14 +247,15 @@ def run(
             install=split_commands("option --install", "\n".join(install)),
             color=color,
             shows_activity=progress.is_live,
+            resume=earlier,
             echo=progress.echo,
             on_progress=progress.show,
         )
     progress.end()
     if suite.usage_error is not None:
-        raise InputError(
-            f"pytest: {suite.usage_error}; correct the paths or the arguments after --"
-        )
+        remedy = "correct the paths or the arguments after --"
+        anew = "" if earlier is None else ", or run everything, without --resume"
+        raise InputError(f"pytest: {suite.usage_error}; {remedy}{anew}")
     _print_report(built, "text", job.links, color=color, paths=paths)
     _print_page_path(job.folder / PAGE_NAME)
     if suite.interrupted_by is not None:
@@ -373,38 +394,6 @@ def _wants_color(pytest_args: Sequence[str] = ()) -> bool:
     if chosen and chosen[-1] in {"yes", "no"}:
         return chosen[-1] == "yes"
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
-@cli.command(epilog=EXIT_CODES)
-@click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
-@add_settings_options(publishing=True)
-@click.option("--dry-run", is_flag=True, help="Print the requests without sending them.")
-def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: object) -> int:
-    """Publish the report in REPORT_DIR to GitHub: comment, check run, step summary, outputs.
-
-    Reads the token from GITHUB_TOKEN, and the event from the variables of GitHub's runner. The exit
-    code is the gate's, or 3 if publishing failed.
-    """
-    from ci_agent_eval.app.action import compute_exit_code
-    from ci_agent_eval.app.report_folder import load_report, require_publishable
-    from ci_agent_eval.app.report_publication import publish_report
-    from ci_agent_eval.github.runner_files import load_event
-
-    settings = _load_settings(config, flags)
-    built = load_report(report_dir)
-    event = load_event(os.environ)
-    require_publishable(built, event.head_sha, report_dir)
-    result = publish_report(
-        built,
-        event,
-        settings.model_copy(update={"suite": built.summary.suite}),
-        folder=report_dir,
-        token=os.environ.get("GITHUB_TOKEN", ""),
-        environ=os.environ,
-        echo=click.echo,
-        dry_run=dry_run,
-    )
-    return compute_exit_code(built, result)
 
 
 @cli.command()

@@ -33,9 +33,12 @@ class ProcessAccesses:
     """Accesses while a module's body ran, by its file: dependencies of all that import it."""
     opened: dict[Function, dict[Access, bool]] = field(default_factory=dict)
     """The accesses of each function, and whether an installed package made one for it."""
+    all: set[Access] = field(default_factory=set)
+    """The accesses of the whole process."""
 
     def add(self, owner: Accesses, access: Access, accessor: Accessor) -> None:
         """Add an access of an episode, or of the shared ones."""
+        self.all.add(access)
         if accessor.module is not None:
             self.get_import(accessor.module).accesses.add(access)
             return

@@ -1,0 +1,45 @@
+"""`agent-eval publish`: publish a report folder to GitHub."""
+
+# ruff: noqa: PLC0415 - commands import lazily
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ci_agent_eval.app.cli import EXIT_CODES, load_cli_settings
+from ci_agent_eval.app.cli.settings_options import add_settings_options
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
+@add_settings_options(publishing=True)
+@click.option("--dry-run", is_flag=True, help="Print the requests without sending them.")
+def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: object) -> int:
+    """Publish the report in REPORT_DIR to GitHub: comment, check run, step summary, outputs.
+
+    Reads the token from GITHUB_TOKEN, and the event from the variables of GitHub's runner. The exit
+    code is the gate's, or 3 if publishing failed.
+    """
+    from ci_agent_eval.app.action import compute_exit_code
+    from ci_agent_eval.app.report_folder import load_report, require_publishable
+    from ci_agent_eval.app.report_publication import publish_report
+    from ci_agent_eval.github.runner_files import load_event
+
+    settings = load_cli_settings(config, flags)
+    built = load_report(report_dir)
+    event = load_event(os.environ)
+    require_publishable(built, event.head_sha, report_dir)
+    result = publish_report(
+        built,
+        event,
+        settings.model_copy(update={"suite": built.summary.suite}),
+        folder=report_dir,
+        token=os.environ.get("GITHUB_TOKEN", ""),
+        environ=os.environ,
+        echo=click.echo,
+        dry_run=dry_run,
+    )
+    return compute_exit_code(built, result)

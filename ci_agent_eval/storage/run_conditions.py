@@ -1,0 +1,122 @@
+"""The conditions of a run: built at its start, and compared when another attempt continues it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import file_digest
+from pathlib import Path
+
+from ci_agent_eval.contract.resume import Digests, RunConditions
+from ci_agent_eval.dependencies.environment import (
+    compute_installation_digest,
+    get_platform,
+    get_python_version,
+    hash_distributions,
+    hash_variable,
+    is_always_read,
+)
+from ci_agent_eval.dependencies.git import GitRepository
+from ci_agent_eval.storage.regular_file import open_regular
+
+_PYTEST_VARIABLES = frozenset(
+    {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
+)
+"""Variables that pytest reads before anything is watched."""
+
+_UNREADABLE = ""
+_SHORT_SHA = 7
+
+
+def build_conditions(
+    repository: GitRepository,
+    environ: Mapping[str, str],
+    *,
+    program: str,
+    command: str,
+    configuration: Path | None,
+    recorded_at: int,
+) -> RunConditions | None:
+    """Return the conditions of a run that begins; None: git does not know the commit.
+
+    `configuration` is pytest's file. Raises OSError or subprocess.SubprocessError if git fails or
+    a changed file cannot be read.
+    """
+    commit = repository.find_commit()
+    if commit is None:
+        return None
+    changed = (*repository.list_modified(), *repository.list_new())
+    return RunConditions(
+        program=program,
+        command=command,
+        commit=commit,
+        changes={path: hash_file(repository.top / path) for path in sorted(changed)},
+        environment=compute_installation_digest(
+            get_python_version(), get_platform(), hash_distributions()
+        ),
+        configuration=None if configuration is None else hash_file(configuration),
+        variables={
+            name: hash_variable(name, value)
+            for name, value in sorted(environ.items())
+            if is_always_read(name) or name in _PYTEST_VARIABLES
+        },
+        recorded_at=recorded_at,
+    )
+
+
+def hash_file(path: Path) -> str | None:
+    """Return the SHA-256 of a file's bytes; None: there is no file. Raises OSError."""
+    try:
+        with open_regular(path, follow=True) as file:
+            return file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it is buffered
+    except FileNotFoundError:
+        return None
+
+
+def find_difference(
+    earlier: RunConditions, now: RunConditions, environ: Mapping[str, str], top: Path
+) -> str | None:
+    """Return why a run cannot continue an earlier one, as the end of a sentence; None: it can.
+
+    `environ` and the files below `top` are those of now.
+    """
+    return next(_list_differences(earlier, now, environ, top), None)
+
+
+def _list_differences(
+    earlier: RunConditions, now: RunConditions, environ: Mapping[str, str], top: Path
+) -> Iterator[str]:
+    if earlier.commit != now.commit:
+        yield f"it is about commit {earlier.commit[:_SHORT_SHA]}, this is {now.commit[:_SHORT_SHA]}"
+    if earlier.program != now.program:
+        yield f"agent-eval was {earlier.program[:20]}, and is {now.program}"
+    if earlier.command != now.command:
+        yield "its suite, paths, arguments or shard were others"
+    if changed := _find_changed(earlier.changes, now.changes):
+        yield f"the uncommitted file {changed} has changed since it began"
+    if earlier.configuration != now.configuration:
+        yield "pytest's configuration file has changed"
+    if earlier.environment != now.environment:
+        yield "Python, the platform or an installed package is another one"
+    names = earlier.variables.keys() | now.variables.keys()
+    variables = {name: hash_variable(name, environ.get(name)) for name in names}
+    if changed := _find_changed(earlier.variables, variables):
+        yield f"the environment variable {changed} has changed"
+    files = {path: hash_file_if_readable(top / path) for path in earlier.files}
+    if changed := _find_changed(earlier.files, files):
+        yield f"the file {changed}, which git does not track, has changed"
+
+
+def _find_changed(earlier: Digests, now: Digests) -> str | None:
+    """Return the first name whose hashes differ, as it may be printed."""
+    for name in sorted(earlier.keys() | now.keys()):
+        if earlier.get(name) != now.get(name) or earlier[name] == _UNREADABLE:
+            return ascii(name[:200])[1:-1]
+    return None
+
+
+def hash_file_if_readable(path: Path) -> str | None:
+    """Return a file's hash, or a text that counts as changed if it cannot be read."""
+    try:
+        return hash_file(path)
+    except (OSError, ValueError):  # such as a folder, or a name with a null character
+        return _UNREADABLE
