@@ -146,7 +146,8 @@ class _SuiteJob:
             plan=RunPlan() if self._names_episodes() else job.plan_run(base),
         )
         run = run_suite(command, environ=environ, emit=self.echo, on_progress=self.on_progress)
-        if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
+        has_session = run.has_begun and (job.folder / SESSION_NAME).exists()
+        if run.usage_error is not None or not has_session:
             missing = LoadedResults(findings=(_describe_missing_session(run),))
             return run, report_loaded(job, missing, base=base)
         _append_carried_results(job.folder, base)

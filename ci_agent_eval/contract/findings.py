@@ -25,6 +25,7 @@ FindingKind = Literal[
     "unused_entry",  # a waiver that matches no scenario
     "baseline",  # a requested baseline cannot be read completely
     "confirmation",  # the runs that should confirm a drop do not count
+    "resume",  # a run that was to continue an earlier attempt kept nothing of it
     "carried_over",  # earlier results that were carried over do not count
 ]
 
@@ -66,6 +67,8 @@ class StoppedRun:
     """Episodes selected to run; None: not known."""
     left_out: int
     """Selected episodes that did not run; 0 if not known."""
+    scenarios: tuple[str, ...] = ()
+    """Required scenarios of which iterations did not run, in order."""
     type: Literal["stopped_run"] = "stopped_run"
 
 

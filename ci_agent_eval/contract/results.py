@@ -121,6 +121,9 @@ class Session(FrozenModel):
     suite_stop: SuiteStop | None = Field(
         default=None, description="the suite budget, if that limit is one"
     )
+    unafforded: tuple[str, ...] = Field(
+        default=(), description="required scenarios of which iterations did not run at that limit"
+    )
     deselected: Count = Field(default=0, description="collected episodes that were not selected")
     restrictions: tuple[str, ...] = Field(
         default=(), description="command-line arguments that exclude tests, such as -k"

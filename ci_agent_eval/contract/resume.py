@@ -44,7 +44,9 @@ class FinishedTest(FrozenModel):
 
     nodeid: str
     iteration: Count = 1
-    kept: bool = Field(default=False, description="its episode is of an earlier attempt")
+    kept: str | None = Field(
+        default=None, description="scenario of its episode, if that is of an earlier attempt"
+    )
     variables: Digests = Field(default_factory=dict)
     files: Digests = Field(default_factory=dict)
 

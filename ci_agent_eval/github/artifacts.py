@@ -20,6 +20,7 @@ from ci_agent_eval.contract.results import (
     RESULTS_NAME,
     SESSION_NAME,
 )
+from ci_agent_eval.contract.resume import FINISHED_SUFFIX, KEPT_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.api_errors import make_printable_line
 from ci_agent_eval.github.workflow_runs import Artifact, RunsApi
@@ -49,6 +50,12 @@ def is_run_data(path: PurePosixPath) -> bool:
     is_journal = path.parent.name == JOURNAL_DIR and path.suffix == ".jsonl"
     names = {JUNIT_NAME, CONFIRMATION_NAME}
     return is_results_file(path) or path.name in names or is_journal
+
+
+def is_attempt_data(path: PurePosixPath) -> bool:
+    """Say whether a file of a report folder is needed to continue the run."""
+    is_about_episodes = path.suffix == FINISHED_SUFFIX or path.name == KEPT_NAME
+    return is_run_data(path) or (path.parent.name == JOURNAL_DIR and is_about_episodes)
 
 
 def select_artifacts(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artifact, ...]:

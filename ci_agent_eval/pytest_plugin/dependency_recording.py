@@ -37,6 +37,7 @@ from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.resumable_run import ResumableRun
 from ci_agent_eval.recording.active_episode import RunningEpisode, get_attributed_episode
+from ci_agent_eval.storage.earlier_attempt import list_kept_scenarios
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 _REQUESTED = pytest.StashKey[tuple[str, ...]]()
@@ -118,7 +119,11 @@ class DependencyRecording:
             folder.write_part(worker, dump_part(self._recorder.build_part()))
 
     def write_dependencies(self, folder: ReportFolder) -> None:
-        """Merge the parts of all processes and write the file."""
+        """Merge the parts of all processes and write the file.
+
+        Of a scenario with episodes of an earlier attempt, not all dependencies are known.
+        """
+        kept = frozenset(list_kept_scenarios(folder.path))
         parts, is_complete = _read_parts(folder)
         start, top = self._start, self._start.repository.top
         tracked = start.repository.list_tracked()
@@ -151,7 +156,7 @@ class DependencyRecording:
                 (tool for one in found.scenarios.values() for tool in one.tools), ""
             ),
             shared=found.shared.with_variables(always),
-            scenarios=found.scenarios,
+            scenarios={name: one for name, one in found.scenarios.items() if name not in kept},
             requests=found.requests,
         )
         folder.write_dependencies(pack_dependencies(run))

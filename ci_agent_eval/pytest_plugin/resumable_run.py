@@ -38,7 +38,7 @@ from ci_agent_eval.storage.earlier_attempt import (
     EarlierAttempt,
     KeptTests,
     TestKey,
-    count_kept,
+    list_kept_scenarios,
     note_finished,
 )
 from ci_agent_eval.storage.run_conditions import (
@@ -76,6 +76,8 @@ class ResumableRun:
         self._tracked: frozenset[str] | None = None
         self._kept: KeptTests | None = None
         self._keys: frozenset[TestKey] = frozenset()
+        self._scenarios: dict[TestKey, str] = {}
+        """Scenario of each kept test that was reported."""
 
     @classmethod
     def register(
@@ -129,6 +131,8 @@ class ResumableRun:
             raise InputError("this is no commit with files that can be compared")
         if earlier.session.suite != session.suite:
             raise InputError("it is of another suite")
+        if earlier.session.run != session.run:
+            raise InputError("it is of another workflow run")
         difference = find_difference(
             earlier.conditions, session.conditions, self._environ, self._top
         )
@@ -154,7 +158,7 @@ class ResumableRun:
             folder.remove_earlier()
         if session.kept is None:
             return session
-        kept = session.kept.model_copy(update={"episodes": count_kept(folder.path)})
+        kept = session.kept.model_copy(update={"episodes": len(list_kept_scenarios(folder.path))})
         return session.model_copy(update={"kept": kept})
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -190,9 +194,9 @@ class ResumableRun:
             return None
         attempts = self._kept.read(key)
         if not _has_declared(item, attempts[-1]):
-            self._keys -= {key}
             return None
         self._report(item, attempts)
+        self._scenarios[key] = attempts[-1].scenario_id
         end_unused_fixtures(item, nextitem)
         return True
 
@@ -223,15 +227,15 @@ class ResumableRun:
     def note_finished(self, item: pytest.Item) -> None:
         """Note that a test has ended with its teardown, and what was read since the last one."""
         directory, state = options.get_report_dir(item.config), item.stash[detection.EPISODE]
-        is_kept = _get_key(item) in self._keys
-        if directory is None or not (is_kept or state.attempt):
+        kept = self._scenarios.get(_get_key(item))
+        if directory is None or (kept is None and not state.attempt):
             return  # it was passed over
         found = self._recorder.list_new_accesses()
         with suppress(OSError):  # without its line, the test runs again
             finished = FinishedTest(
                 nodeid=state.nodeid,
                 iteration=state.iteration,
-                kept=is_kept,
+                kept=kept,
                 variables=self._hash_variables(found),
                 files=self._hash_files(found),
             )

@@ -146,6 +146,7 @@ class RunReport:
                     "exit_status": int(session.exitstatus),
                     **{name: getattr(noted, name) for name in _NOTED},
                     "stopped": stopped,
+                    "unafforded": self._list_unafforded(session),
                     "suite_stop": _get_suite_stop(session),
                     "adaptive_stops": self._list_adaptive_stops(session),
                     **self._collection.list_session_fields(),
@@ -153,6 +154,16 @@ class RunReport:
                 }
             )
         )
+
+    def _list_unafforded(self, session: pytest.Session) -> tuple[str, ...]:
+        """Return the required scenarios of which a suite budget left iterations out."""
+        found = get_budget_stop(session.config)
+        if found is None or _get_suite_stop(session) is None:
+            return ()
+        started = {key[1:3] for key in self._folder.merge_journals().places}
+        tests = found.list_required()
+        left_out = {name for nodeid, number, name in tests if (nodeid, number) not in started}
+        return tuple(sorted(map(self._redactor.text, left_out)))
 
     def _list_adaptive_stops(self, session: pytest.Session) -> tuple[AdaptiveStop, ...]:
         """Return why each adaptive scenario stopped, in all processes, sorted by scenario."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ci_agent_eval.analysis.comparison.findings import (
     LimitedMetric,
@@ -157,17 +158,23 @@ _REFUSALS: dict[CarryProblem, tuple[str, str]] = {
 
 def _describe_refused_results(refused: RefusedResults) -> str:
     problem, remedy = _REFUSALS[refused.problem]
-    rest = len(refused.scenarios) - _MOST_NAMED
-    more = f" and {rest} more" if rest > 0 else ""
-    names = f"{', '.join(refused.scenarios[:_MOST_NAMED])}{more}"
+    names = _list_names(refused.scenarios)
     detail = f" ({refused.detail.replace('_', ' ')})" if refused.detail else ""
     return f"earlier results of {names} do not count: {problem}{detail}; {remedy}"
+
+
+def _list_names(scenarios: Sequence[str]) -> str:
+    rest = len(scenarios) - _MOST_NAMED
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{', '.join(scenarios[:_MOST_NAMED])}{more}"
 
 
 def _describe_stopped_run(run: StoppedRun) -> str:
     text = f"the run was stopped ({run.stop.sentence})"
     if run.selected is not None:
         text = f"{run.left_out} of {run.selected} selected episodes did not run, because {text}"
+    if run.scenarios:
+        text = f"{text}; it could not afford the required {_list_names(run.scenarios)}"
     return f"{text}; raise the budget or let the episodes take less, then run the suite again"
 
 

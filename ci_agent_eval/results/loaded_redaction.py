@@ -16,6 +16,7 @@ from ci_agent_eval.analysis.loaded_results import (
     TrajectoryStep,
 )
 from ci_agent_eval.contract.episode import Assertion, Conditions
+from ci_agent_eval.contract.findings import FindingData, StoppedRun
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import Session
 from ci_agent_eval.redaction import make_distinct_names, redact_value, remove_secret_pairs
@@ -61,6 +62,9 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     def redact_location(text: str) -> str:
         return names.nodeids.get(text) or redact(text)
 
+    def redact_scenario(name: str) -> str:
+        return names.scenarios.get(name) or redact(name)
+
     episodes = (_redact_episode(record, names, redact) for record in loaded.episodes)
     return replace(
         loaded,
@@ -72,12 +76,22 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
             replace(
                 f,
                 where=redact_location(f.where),
-                message=redact(f.message) if isinstance(f.message, str) else f.message,
+                message=_redact_message(f.message, redact_scenario, redact),
             )
             for f in loaded.findings
         ),
         suites=tuple(sorted(map(redact, loaded.suites))),
     )
+
+
+def _redact_message(
+    message: str | FindingData, redact_scenario: Redact, redact: Redact
+) -> str | FindingData:
+    if isinstance(message, str):
+        return redact(message)
+    if isinstance(message, StoppedRun):
+        return replace(message, scenarios=tuple(map(redact_scenario, message.scenarios)))
+    return message
 
 
 def _redact_secret_pairs(redact: Redact) -> Redact:

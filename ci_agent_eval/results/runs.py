@@ -71,13 +71,16 @@ class IncompleteRun:
     """Number of episodes that started, whether or not they ended."""
     stop: SuiteStop | None = None
     """The suite budget that stopped the run, if one did."""
+    unafforded: tuple[str, ...] = ()
+    """Required scenarios of which it left iterations out."""
 
     @property
     def finding(self) -> Finding:
         """The finding for the run."""
         if self.stop is not None:
             left_out = max((self.selected or 0) - self.started, 0)
-            return Finding("stopped", self.where, StoppedRun(self.stop, self.selected, left_out))
+            data = StoppedRun(self.stop, self.selected, left_out, self.unafforded)
+            return Finding("stopped", self.where, data)
         share = str(self.ended) if self.selected is None else f"{self.ended} of {self.selected}"
         selected = "" if self.selected is None else " selected"
         message = f"{share}{selected} episodes finished and are reported"
@@ -139,6 +142,7 @@ def read_run(
         loaded.environment = read_environment(run.session.path.parent)
     if loaded.session is not None:
         loaded.findings += check_exit_status(loaded.session)
+        loaded.findings += _find_refused_attempt(loaded.session, loaded.where)
     if run.lacks_junit and loaded.session is not None and loaded.session.state == "finished":
         loaded.findings.append(_build_missing_junit(loaded.where))
     _count_sources(files, loaded)
@@ -166,6 +170,13 @@ def check_exit_status(session: Session) -> tuple[Finding, ...]:
         return ()
     message = f"pytest ended with status {exit_status}; its output says why, then run it again"
     return (Finding("interrupted", "pytest", message),)
+
+
+def _find_refused_attempt(session: Session, where: str) -> Iterator[Finding]:
+    """Yield a finding if a run was to continue an earlier attempt and kept nothing of it."""
+    if session.kept is not None and session.kept.refusal is not None:
+        message = f"nothing of the earlier attempt is kept, because {session.kept.refusal}"
+        yield Finding("resume", where, message, blocking=False)
 
 
 def _build_missing_junit(where: str) -> Finding:
@@ -343,6 +354,7 @@ def _check_completeness(run: RunFolder, loaded: LoadedRun) -> None:
             advice=_find_advice(loaded),
             started=len(_collect_iterations(loaded)),
             stop=_find_suite_stop(loaded.session),
+            unafforded=() if loaded.session is None else loaded.session.unafforded,
         )
 
 

@@ -14,6 +14,7 @@ from ci_agent_eval.contract.findings import (
     SourceFile,
 )
 from ci_agent_eval.contract.results import JUNIT_NAME, RESULTS_NAME, SESSION_NAME, Session, Shard
+from ci_agent_eval.contract.resume import KeptEpisodes
 from ci_agent_eval.results.runs import LoadedRun
 
 
@@ -74,7 +75,12 @@ def list_incomplete_runs(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
         ended, selected = sum(one.ended for one in found), sum(one.selected or 0 for one in found)
         started = sum(one.started for one in found)
         merged = replace(
-            found[0], where=SESSION_NAME, ended=ended, selected=selected, started=started
+            found[0],
+            where=SESSION_NAME,
+            ended=ended,
+            selected=selected,
+            started=started,
+            unafforded=tuple(sorted({name for one in found for name in one.unafforded})),
         )
         yield merged.finding
         return
@@ -164,9 +170,19 @@ def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
             "selected": sum(session.selected or 0 for session in shards),
             "deselected": max(session.deselected for session in shards),
             "wall_time_s": _find_max_wall_time(shards),
+            "kept": _merge_kept(shards),
         }
     )
     return (merged, *(session for session in sessions if session.shard is None))
+
+
+def _merge_kept(sessions: Iterable[Session]) -> KeptEpisodes | None:
+    """Return the kept episodes of all shards, with the origin of the shard that kept most."""
+    found = [session.kept for session in sessions if session.kept is not None]
+    if not found:
+        return None
+    most = max(found, key=lambda one: one.episodes)
+    return most.model_copy(update={"episodes": sum(one.episodes for one in found)})
 
 
 def _find_max_wall_time(sessions: Iterable[Session]) -> float | None:

@@ -24,7 +24,12 @@ from typing import IO
 
 from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, JUNIT_NAME, ScenarioListing
+from ci_agent_eval.contract.results import (
+    EVAL_RESULTS_NAME,
+    JUNIT_NAME,
+    SESSION_NAME,
+    ScenarioListing,
+)
 from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
@@ -147,6 +152,8 @@ class SuiteRun:
     progress: RunProgress = field(default_factory=RunProgress)
     usage_error: str | None = None
     """pytest's message about an unusable argument or path."""
+    has_begun: bool = True
+    """Whether pytest's session began; otherwise the folder has the files of a run before."""
     only: str | None = None
     """The argument for which pytest ran no test, such as `--collect-only`."""
 
@@ -176,6 +183,8 @@ def run_suite(
         last.append(line)
         emit(line)
 
+    session = command.report_dir / SESSION_NAME
+    before = _find_inode(session)
     version = suite.interpreter.get_version("pytest")
     with (
         provide_suite_files(command) as files,
@@ -189,10 +198,20 @@ def run_suite(
     run = replace(
         _build_result(child, progress),
         usage_error=_find_usage_error(last) if child.process.returncode == _MISUSED else None,
+        has_begun=_find_inode(session) != before,
         only=find_listing_option(command.all_args),
     )
-    ReportFolder(command.report_dir).note_process_status(run.exit_status)
+    if run.has_begun:
+        ReportFolder(command.report_dir).note_process_status(run.exit_status)
     return run
+
+
+def _find_inode(path: Path) -> int | None:
+    """Return the number of a file, another one for each new file; None: there is none."""
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return None
 
 
 def _find_usage_error(lines: Iterable[str]) -> str | None:

@@ -42,9 +42,9 @@ def note_finished(report_dir: Path, worker: str, test: FinishedTest) -> None:
         file.write(canonical_json(test).encode("ascii") + b"\n")
 
 
-def count_kept(report_dir: Path) -> int:
-    """Return the number of tests whose episodes a run has kept of earlier attempts."""
-    return sum(test.kept for test in _read_finished(report_dir))
+def list_kept_scenarios(report_dir: Path) -> list[str]:
+    """Return the scenario of each test whose episode a run has kept of an earlier attempt."""
+    return [test.kept for test in _read_finished(report_dir) if test.kept is not None]
 
 
 class _Attempt(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 from ci_agent_eval.pytest_plugin.budgets.spending import SpendingTracker
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER
 from ci_agent_eval.pytest_plugin.collection.iterations import is_optional
+from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
 from ci_agent_eval.pytest_plugin.options import SCHEDULER, is_worker
@@ -37,6 +38,13 @@ CHECK_INTERVAL_S = 0.2
 
 EPISODE_COUNTS = "agent_eval_counts"
 """Key under which an xdist worker reports its numbers of selected and started episodes."""
+
+
+REQUIRED_TESTS = "agent_eval_required"
+"""Key under which an xdist worker of a stopped run reports the tests of required scenarios."""
+
+RequiredTests = Sequence[tuple[str, int, str]]
+"""Node id, iteration and scenario."""
 
 
 class BudgetState:
@@ -81,7 +89,9 @@ class BudgetStop:
         self._active_loop: SessionLoop | None = None
         self._stop_reasons: list[str] = []
         self._selected: int | None = None
+        self._required: RequiredTests = ()
         self._started_count = 0
+        self._items: list[pytest.Item] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -92,8 +102,8 @@ class BudgetStop:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the episodes that are to run."""
-        episodes = (item for item in session.items if EPISODE in item.stash)
-        self._selected = sum(1 for item in episodes if not is_optional(item))
+        found = [one for one in session.items if EPISODE in one.stash and not is_optional(one)]
+        self._selected, self._items = len(found), found
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
@@ -165,6 +175,7 @@ class BudgetStop:
         if is_worker(session.config):
             output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
             output[EPISODE_COUNTS] = (self._selected or 0, self.state.tracker.count)
+            output[REQUIRED_TESTS] = self.list_required()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -173,6 +184,18 @@ class BudgetStop:
         selected, begun = output.get(EPISODE_COUNTS, (0, 0))
         self._selected = selected or self._selected
         self._started_count += begun
+        self._required = output.get(REQUIRED_TESTS) or self._required
+
+    def list_required(self) -> RequiredTests:
+        """Return the tests of required scenarios, at the end of a stopped run; else nothing."""
+        if self.state.budgets.get_stop() is None or not self._items:
+            return self._required
+        found = []
+        for item in self._items:
+            episode, state = build_collected_episode(item), item.stash[EPISODE]
+            if episode.gate == "required":
+                found.append((state.nodeid, state.iteration, episode.scenario_id))
+        return found
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
