@@ -16,7 +16,7 @@ class TestRepository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.base = ""
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.git("init", "--quiet")
 
     def git(self, *words: str) -> str:
