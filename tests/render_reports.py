@@ -116,7 +116,13 @@ def stopped() -> Report:
         episode("a"),
         episode("b"),
         episode("c", outcome="error", reason=f"stopped: {COST_STOP.sentence}"),
-        findings=(finding("stopped", where="session.json", message=StoppedRun(COST_STOP, 9, 6)),),
+        findings=(
+            finding(
+                "stopped",
+                where="session.json",
+                message=StoppedRun(COST_STOP, 9, 6, ("refund", HOSTILE)),
+            ),
+        ),
     )
 
 

@@ -174,7 +174,7 @@ def _describe_stopped_run(run: StoppedRun) -> str:
     if run.selected is not None:
         text = f"{run.left_out} of {run.selected} selected episodes did not run, because {text}"
     if run.scenarios:
-        text = f"{text}; it could not afford the required {_list_names(run.scenarios)}"
+        text = f"{text}; it could not afford the required scenarios {_list_names(run.scenarios)}"
     return f"{text}; raise the budget or let the episodes take less, then run the suite again"
 
 

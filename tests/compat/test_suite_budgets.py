@@ -34,6 +34,8 @@ def test_a_run_stops_at_its_budget_and_says_so(suite, arguments):
     assert 5 <= len(ran.episodes) <= 12
     left = 12 - len(ran.episodes)
     assert f"{left} of 12 selected episodes did not run" in ran.output
+    begun = {episode["scenario_id"] for episode in ran.episodes}
+    assert len(set(ran.session["unafforded"]) - begun) == left
     assert "error" in ran.outcomes.values()
 
 

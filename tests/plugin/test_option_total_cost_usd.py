@@ -47,6 +47,32 @@ def test_no_episode_starts_once_it_is_exceeded_and_the_running_ones_end(suite, w
     assert len(server.requests) <= 7
 
 
+def test_the_required_scenarios_that_it_left_out_are_named(suite):
+    suite.write(
+        """
+        import pytest
+
+        def spend(episode):
+            with episode.turn("Hello") as turn:
+                turn.reply("Hi", cost_usd=0.25)
+
+        @pytest.mark.episode("first")
+        def test_first(episode): spend(episode)
+
+        @pytest.mark.episode("second", iterations=3)
+        def test_second(episode): spend(episode)
+
+        @pytest.mark.episode("advisory", gate="advisory")
+        def test_advisory(episode): spend(episode)
+
+        @pytest.mark.episode("last")
+        def test_last(episode): spend(episode)
+        """
+    )
+    assert suite.run("--total-cost-usd=0.3").session.unafforded == ("last", "second")
+    assert suite.run("--total-cost-usd=9").session.unafforded == ()
+
+
 def test_within_the_budget_everything_runs(suite, workers):
     with asking(suite, EPISODES):
         ran = suite.run(f"--total-cost-usd={24 * COST_USD}", workers)
