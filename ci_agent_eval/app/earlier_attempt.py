@@ -27,7 +27,7 @@ def download_earlier_attempt(
 ) -> Iterator[Path | None]:
     """Yield the report folder of the job's earlier attempt; None: everything has to run.
 
-    In a first attempt there is none. A folder that cannot be had is logged as a warning.
+    In a first attempt there is none. A folder that cannot be downloaded is logged as a warning.
     """
     name = inputs.resume_artifact
     if name is None or environ.get("GITHUB_RUN_ATTEMPT", "1") == "1":

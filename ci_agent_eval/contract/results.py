@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, FrozenModel, SchemaVersion
 from ci_agent_eval.contract.episode import Episode, Gating
-from ci_agent_eval.contract.resume import KeptEpisodes, RunConditions
+from ci_agent_eval.contract.resume import KeptEpisodes, StartConditions
 from ci_agent_eval.contract.suite_stop import SuiteStop
 
 RESULTS_NAME = "results.json"
@@ -145,7 +145,7 @@ class Session(FrozenModel):
     run: str | None = Field(default=None, description="id of the workflow run")
     attempt: Count = Field(default=1, description="1-based attempt at the workflow run")
     shard: Shard | None = None
-    conditions: RunConditions | None = Field(
+    conditions: StartConditions | None = Field(
         default=None, description="unset: no later attempt can continue the run"
     )
     kept: KeptEpisodes | None = Field(

@@ -17,7 +17,7 @@ Digests = dict[str, str | None]
 """Hashes by name or path; None: unset or absent, and `set` for a secret variable."""
 
 
-class RunConditions(FrozenModel):
+class StartConditions(FrozenModel):
     """What a run began under; another run under the same conditions can continue it."""
 
     program: str = Field(description="version of this program")

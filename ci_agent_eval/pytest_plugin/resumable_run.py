@@ -1,7 +1,7 @@
 """`--episode-resume`: keep the finished episodes of an earlier attempt, and run the rest.
 
 A kept episode is reported in the order of the run like one that ran, so that JUnit, counts,
-adaptive iterations, xdist and the exit status need no rule of their own. Kept tests come first: a
+adaptive iterations, xdist and the exit status need no separate rule. Kept tests come first: a
 run that is killed again has then written them again.
 """
 
@@ -41,12 +41,12 @@ from ci_agent_eval.storage.earlier_attempt import (
     list_kept_scenarios,
     note_finished,
 )
-from ci_agent_eval.storage.run_conditions import (
+from ci_agent_eval.storage.run_folder import ReportFolder
+from ci_agent_eval.storage.start_conditions import (
     build_conditions,
     find_difference,
     hash_file_if_readable,
 )
-from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
     from ci_agent_eval.dependencies.git import GitRepository
@@ -225,7 +225,7 @@ class ResumableRun:
         hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def note_finished(self, item: pytest.Item) -> None:
-        """Note that a test has ended with its teardown, and what was read since the last one."""
+        """Note that a test has ended with its teardown, and its process's accesses since the last one."""
         directory, state = options.get_report_dir(item.config), item.stash[detection.EPISODE]
         kept = self._scenarios.get(_get_key(item))
         if directory is None or (kept is None and not state.attempt):

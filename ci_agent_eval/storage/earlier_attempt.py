@@ -23,7 +23,7 @@ from ci_agent_eval.contract.resume import (
     KEPT_NAME,
     Digests,
     FinishedTest,
-    RunConditions,
+    StartConditions,
 )
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
@@ -68,7 +68,7 @@ class EarlierAttempt:
 
     folder: Path
     session: Session
-    conditions: RunConditions
+    conditions: StartConditions
     """With all variables and files that its finished tests depend on."""
     _tests: dict[TestKey, dict[int, _Attempt]] = field(repr=False)
 
@@ -90,7 +90,7 @@ class EarlierAttempt:
             raise InputError(f"its file {name!a} cannot be read: {error.strerror}") from None
 
     @classmethod
-    def _load(cls, folder: Path, session: Session, conditions: RunConditions) -> EarlierAttempt:
+    def _load(cls, folder: Path, session: Session, conditions: StartConditions) -> EarlierAttempt:
         tests = _read_kept(folder / JOURNAL_DIR / KEPT_NAME)
         variables: Digests = dict(conditions.variables)
         files: Digests = dict(conditions.files)

@@ -10,13 +10,13 @@ import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.results import JournalLine, Session
-from ci_agent_eval.contract.resume import FinishedTest, RunConditions
+from ci_agent_eval.contract.resume import FinishedTest, StartConditions
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.earlier_attempt import EarlierAttempt, KeptTests, note_finished
-from ci_agent_eval.storage.run_conditions import find_difference
+from ci_agent_eval.storage.start_conditions import find_difference
 from tests.builders import episode
 
-CONDITIONS = RunConditions(
+CONDITIONS = StartConditions(
     program="1", command="a", commit="c" * 40, environment="e", recorded_at=1
 )
 GREET = ("t.py::test_greet", 1)

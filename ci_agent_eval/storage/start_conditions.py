@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import file_digest
 from pathlib import Path
 
-from ci_agent_eval.contract.resume import Digests, RunConditions
+from ci_agent_eval.contract.resume import Digests, StartConditions
 from ci_agent_eval.dependencies.environment import (
     compute_installation_digest,
     get_platform,
@@ -35,7 +35,7 @@ def build_conditions(
     command: str,
     configuration: Path | None,
     recorded_at: int,
-) -> RunConditions | None:
+) -> StartConditions | None:
     """Return the conditions of a run that begins; None: git does not know the commit.
 
     `configuration` is pytest's file. Raises OSError or subprocess.SubprocessError if git fails or
@@ -45,7 +45,7 @@ def build_conditions(
     if commit is None:
         return None
     changed = (*repository.list_modified(), *repository.list_new())
-    return RunConditions(
+    return StartConditions(
         program=program,
         command=command,
         commit=commit,
@@ -73,7 +73,7 @@ def hash_file(path: Path) -> str | None:
 
 
 def find_difference(
-    earlier: RunConditions, now: RunConditions, environ: Mapping[str, str], top: Path
+    earlier: StartConditions, now: StartConditions, environ: Mapping[str, str], top: Path
 ) -> str | None:
     """Return why a run cannot continue an earlier one, as the end of a sentence; None: it can.
 
@@ -83,7 +83,7 @@ def find_difference(
 
 
 def _list_differences(
-    earlier: RunConditions, now: RunConditions, environ: Mapping[str, str], top: Path
+    earlier: StartConditions, now: StartConditions, environ: Mapping[str, str], top: Path
 ) -> Iterator[str]:
     if earlier.commit != now.commit:
         yield f"it is about commit {earlier.commit[:_SHORT_SHA]}, this is {now.commit[:_SHORT_SHA]}"
