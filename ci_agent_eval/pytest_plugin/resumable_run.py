@@ -225,7 +225,7 @@ class ResumableRun:
         hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def note_finished(self, item: pytest.Item) -> None:
-        """Note that a test has ended with its teardown, and its process's accesses since the last one."""
+        """Note that a test has ended with its teardown, with new accesses of its process."""
         directory, state = options.get_report_dir(item.config), item.stash[detection.EPISODE]
         kept = self._scenarios.get(_get_key(item))
         if directory is None or (kept is None and not state.attempt):
