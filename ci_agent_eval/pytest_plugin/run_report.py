@@ -136,7 +136,7 @@ class RunReport:
         if recording is not None:
             recording.write_dependencies(self._folder)
         if (resumable := session.config.pluginmanager.get_plugin(options.RESUMABLE)) is not None:
-            is_whole = not (interrupted or stopped)
+            is_whole = not (interrupted or stopped or self._errors)
             self._session = resumable.end(self._folder, self._session, is_whole=is_whole)
         noted = self._folder.session()
         self._folder.write_session(

@@ -163,6 +163,15 @@ def test_another_run_is_not_continued(rig, name):
     assert (sorted(rig.report.glob("episodes/*")), rig.log) == (before, log)
 
 
+def test_a_session_that_never_began_reports_nothing_of_the_earlier_attempt(rig):
+    (rig.root / "work/conftest.py").write_text("raise RuntimeError")
+    journal = (rig.report / "episodes/main.jsonl").read_bytes()
+    done = rig.run("--resume", "--", "-p", "no:randomly")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert rig.read("verdict.json")["counts"]["episodes"]["passed"] == 0
+    assert (rig.report / "episodes/main.jsonl").read_bytes() == journal
+
+
 def test_a_changed_variable_is_not_continued(rig):
     done = rig.run("--resume", "--", "-p", "no:randomly", desk="red")
     assert (done.returncode, "environment variable DESK has changed" in done.stderr) == (2, True)
