@@ -84,7 +84,8 @@ class DependencyRecording:
         )
         start = _Start(repository, environ, now, repository.find_commit(), is_clean)
         config.pluginmanager.register(cls(start, recorder), options.RECORDING)
-        ResumableRun.register(config, repository, environ, recorder)
+        if file := config.known_args_namespace.episode_resume:
+            ResumableRun(file, repository, environ, recorder).register(config)
         config.add_cleanup(recorder.stop)
         recorder.start()
 

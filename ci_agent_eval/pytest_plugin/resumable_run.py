@@ -30,7 +30,7 @@ from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration
 from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
-from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER
+from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import OBSTACLE
 from ci_agent_eval.recording import list_failure_reasons
 from ci_agent_eval.recording.spending import sum_spending
@@ -79,19 +79,10 @@ class ResumableRun:
         self._scenarios: dict[TestKey, str] = {}
         """Scenario of each kept test that was reported."""
 
-    @classmethod
-    def register(
-        cls,
-        config: pytest.Config,
-        repository: GitRepository,
-        environ: Mapping[str, str],
-        recorder: DependencyRecorder,
-    ) -> None:
-        """Register the object if `agent-eval run` started this process."""
-        if file := config.known_args_namespace.episode_resume:
-            run = cls(file, repository, environ, recorder)
-            config.pluginmanager.register(run, options.RESUMABLE)
-            config.pluginmanager.register(_FinishedTests(run))
+    def register(self, config: pytest.Config) -> None:
+        """Register the object, and the one that notes finished tests."""
+        config.pluginmanager.register(self, options.RESUMABLE)
+        config.pluginmanager.register(_FinishedTests(self))
 
     def begin(
         self, config: pytest.Config, folder: ReportFolder, session: Session, now: int
@@ -283,17 +274,9 @@ def _list_kept(items: Sequence[pytest.Item], kept: KeptTests) -> list[TestKey]:
     times = Counter(map(_get_key, items))
     found = {key for key, number in times.items() if number == 1 and key in kept}
     rest = [item for item in items if not (_get_key(item) in found and detection.is_episode(item))]
-    sessions = {id(_get_conversation(item)) for item in rest} - {id(None)}
-    return [
-        _get_key(item)
-        for item in items
-        if _get_key(item) in found and id(_get_conversation(item)) not in sessions
-    ]
-
-
-def _get_conversation(item: pytest.Item) -> Any:
-    member = item.stash.get(MEMBER, None)
-    return None if member is None else member.conversation
+    sessions = set(map(find_session_name, rest)) - {None}
+    kept_items = (item for item in items if find_session_name(item) not in sessions)
+    return [key for key in map(_get_key, kept_items) if key in found]
 
 
 def _has_declared(item: pytest.Item, episode: Episode) -> bool:

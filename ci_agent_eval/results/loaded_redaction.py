@@ -19,7 +19,6 @@ from ci_agent_eval.contract.episode import Assertion, Conditions
 from ci_agent_eval.contract.findings import FindingData, StoppedRun
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import Session
-from ci_agent_eval.contract.resume import KeptEpisodes
 from ci_agent_eval.redaction import make_distinct_names, redact_value, remove_secret_pairs
 
 Redact = Callable[[str], str]
@@ -198,7 +197,10 @@ def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> S
             "commit": _redact_text(session.commit, redact),
             "run": _redact_text(session.run, redact),
             "conditions": None,  # only a later attempt reads them
-            "kept": _redact_kept(session.kept, redact),
+            "kept": session.kept
+            and session.kept.model_copy(
+                update={"run": _redact_text(session.kept.run, redact), "refusal": None}
+            ),
             "unafforded": tuple(map(redact_scenario, session.unafforded)),
             "adaptive_stops": tuple(
                 stop.model_copy(
@@ -217,16 +219,6 @@ def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> S
             ),
         }
     )
-
-
-def _redact_kept(kept: KeptEpisodes | None, redact: Redact) -> KeptEpisodes | None:
-    if kept is None:
-        return None
-    texts = {
-        "run": _redact_text(kept.run, redact),
-        "refusal": _redact_text(kept.refusal, redact),
-    }
-    return kept.model_copy(update=texts)
 
 
 def _redact_text(text: str | None, redact: Redact) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import FileIO
@@ -70,7 +70,8 @@ class EarlierAttempt:
     session: Session
     conditions: StartConditions
     """With all variables and files that its finished tests depend on."""
-    _tests: dict[TestKey, dict[int, _Attempt]] = field(repr=False)
+    tests: Mapping[TestKey, Mapping[int, _Attempt]]
+    """Its finished tests, with the attempts at each."""
 
     @classmethod
     def load(cls, folder: Path) -> EarlierAttempt | None:
@@ -109,14 +110,9 @@ class EarlierAttempt:
         folder = report_dir / JOURNAL_DIR
         folder.mkdir(parents=True, exist_ok=True)
         with replace_file(folder / KEPT_NAME) as file:
-            for key, attempts in sorted(self._tests.items()):
+            for key, attempts in sorted(self.tests.items()):
                 for _, attempt in sorted(attempts.items()):
                     file.write(f"{json.dumps(key)}\t{attempt.read_line()}\n")
-
-    @property
-    def tests(self) -> frozenset[TestKey]:
-        """Its finished tests."""
-        return frozenset(self._tests)
 
 
 @dataclass(frozen=True, slots=True)
