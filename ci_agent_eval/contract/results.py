@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, FrozenModel, SchemaVersion
 from ci_agent_eval.contract.episode import Episode, Gating
-from ci_agent_eval.contract.resume import KeptEpisodes, StartConditions
 from ci_agent_eval.contract.suite_stop import SuiteStop
 
 RESULTS_NAME = "results.json"
@@ -19,6 +18,14 @@ JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
 MUTATIONS_NAME = "mutations.json"
 DEPENDENCIES_NAME = "dependencies.json"
+
+FINISHED_SUFFIX: Final = ".finished"
+"""Ending of the files beside the journals that name the finished tests of each process."""
+KEPT_NAME: Final = "earlier.kept"
+"""File beside the journals with the episodes that a run keeps of earlier attempts."""
+
+Digests = dict[str, str | None]
+"""Hashes by name or path; None: unset or absent, and `set` for a secret variable."""
 
 MAX_SHARDS: Final = 9999
 """Highest number of shards of a suite."""
@@ -98,6 +105,38 @@ class Shard(FrozenModel):
         if self.index > self.count:
             raise ValueError(f"there is no shard {self.index} of {self.count}")
         return self
+
+
+class StartConditions(FrozenModel):
+    """What a run began under; another run under the same conditions can continue it."""
+
+    program: str = Field(description="version of this program")
+    command: str = Field(description="hash of suite, paths, pytest's arguments, and shard")
+    commit: str = Field(description="the commit that is checked out")
+    changes: Digests = Field(
+        default_factory=dict, description="SHA-256 of each file that differs from the commit"
+    )
+    environment: str = Field(description="hash of Python, platform and distributions")
+    configuration: str | None = Field(
+        default=None, description="hash of pytest's configuration file"
+    )
+    variables: Digests = Field(
+        default_factory=dict, description="hash of each variable that the kept episodes depend on"
+    )
+    files: Digests = Field(
+        default_factory=dict, description="SHA-256 of each file that they read outside of git"
+    )
+    recorded_at: Count = Field(description="when the run began, in seconds since 1970 (UTC)")
+
+
+class KeptEpisodes(FrozenModel):
+    """The episodes that a run kept of an earlier attempt."""
+
+    episodes: Count = 0
+    run: str | None = Field(default=None, description="id of the earlier attempt's workflow run")
+    attempt: Count = Field(default=1, description="its 1-based attempt at the workflow run")
+    recorded_at: Count = Field(default=0, description="when it began, in seconds since 1970 (UTC)")
+    refusal: str | None = Field(default=None, description="why nothing was kept")
 
 
 class Session(FrozenModel):

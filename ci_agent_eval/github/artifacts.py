@@ -15,12 +15,13 @@ from pathlib import Path, PurePosixPath
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.results import (
     DEPENDENCIES_NAME,
+    FINISHED_SUFFIX,
     JOURNAL_DIR,
     JUNIT_NAME,
+    KEPT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
 )
-from ci_agent_eval.contract.resume import FINISHED_SUFFIX, KEPT_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.api_errors import make_printable_line
 from ci_agent_eval.github.workflow_runs import Artifact, RunsApi

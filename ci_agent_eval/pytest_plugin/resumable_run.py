@@ -18,8 +18,8 @@ import pytest
 
 from ci_agent_eval import __version__
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.results import Session
-from ci_agent_eval.contract.resume import Digests, FinishedTest, KeptEpisodes, ResumeRequest
+from ci_agent_eval.contract.results import Digests, KeptEpisodes, Session
+from ci_agent_eval.contract.resume import FinishedTest, ResumeRequest
 from ci_agent_eval.dependencies.environment import hash_variable
 from ci_agent_eval.dependencies.recording.accesses import Access
 from ci_agent_eval.errors import InputError

@@ -13,8 +13,14 @@ from ci_agent_eval.contract.findings import (
     RepeatedShard,
     SourceFile,
 )
-from ci_agent_eval.contract.results import JUNIT_NAME, RESULTS_NAME, SESSION_NAME, Session, Shard
-from ci_agent_eval.contract.resume import KeptEpisodes
+from ci_agent_eval.contract.results import (
+    JUNIT_NAME,
+    RESULTS_NAME,
+    SESSION_NAME,
+    KeptEpisodes,
+    Session,
+    Shard,
+)
 from ci_agent_eval.results.runs import LoadedRun
 
 

@@ -17,14 +17,17 @@ from typing import NamedTuple
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
-from ci_agent_eval.contract.resume import (
+from ci_agent_eval.contract.results import (
     FINISHED_SUFFIX,
+    JOURNAL_DIR,
     KEPT_NAME,
+    SESSION_NAME,
     Digests,
-    FinishedTest,
+    JournalLine,
+    Session,
     StartConditions,
 )
+from ci_agent_eval.contract.resume import FinishedTest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 

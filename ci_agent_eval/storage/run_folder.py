@@ -18,14 +18,15 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import (
     DEPENDENCIES_NAME,
     EVAL_RESULTS_NAME,
+    FINISHED_SUFFIX,
     JOURNAL_DIR,
     JUNIT_NAME,
+    KEPT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
     JournalLine,
     Session,
 )
-from ci_agent_eval.contract.resume import FINISHED_SUFFIX, KEPT_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file
 from ci_agent_eval.storage.regular_file import open_regular, replace_file

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import file_digest
 from pathlib import Path
 
-from ci_agent_eval.contract.resume import Digests, StartConditions
+from ci_agent_eval.contract.results import Digests, StartConditions
 from ci_agent_eval.dependencies.environment import (
     compute_installation_digest,
     get_platform,

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.analysis.loaded_results import LoadedResults
-from ci_agent_eval.contract.results import CollectionError, Session, Shard
-from ci_agent_eval.contract.resume import KeptEpisodes
+from ci_agent_eval.contract.results import CollectionError, KeptEpisodes, Session, Shard
 from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.load import load_results
 from tests.builders import (

@@ -25,8 +25,7 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Conditions, SideUsage
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.contract.results import CollectionError, Results, Session
-from ci_agent_eval.contract.resume import KeptEpisodes
+from ci_agent_eval.contract.results import CollectionError, KeptEpisodes, Results, Session
 from ci_agent_eval.redaction import REDACTED, Redactor
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.loaded_redaction import redact_results

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.results import JournalLine, Session
-from ci_agent_eval.contract.resume import FinishedTest, StartConditions
+from ci_agent_eval.contract.results import JournalLine, Session, StartConditions
+from ci_agent_eval.contract.resume import FinishedTest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.earlier_attempt import EarlierAttempt, KeptTests, note_finished
 from ci_agent_eval.storage.start_conditions import find_difference
