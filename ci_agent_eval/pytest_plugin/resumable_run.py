@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 _DECLARED = ("mode", "gate", "evidence", "min_pass_rate", "min_passes", "allowed_stops")
 """Fields of an episode that its test declares."""
+_ERRORS = (OSError, ValueError, subprocess.SubprocessError)
+"""Errors of files, of names that are no text, and of git: then nothing can be kept later."""
 _XDIST = "PYTEST_XDIST"
 """Beginning of variables whose values xdist chooses."""
 
@@ -76,6 +78,8 @@ class ResumableRun:
         self._tracked: frozenset[str] | None = None
         self._kept: KeptTests | None = None
         self._keys: frozenset[TestKey] = frozenset()
+        self._notes = True
+        """Whether finished tests are noted."""
         self._scenarios: dict[TestKey, str] = {}
         """Scenario of each kept test that was reported."""
 
@@ -92,7 +96,7 @@ class ResumableRun:
         Called once, before the report folder is cleared. Raises pytest.UsageError if nothing may
         be kept and the request is strict.
         """
-        with suppress(OSError, subprocess.SubprocessError):
+        with suppress(*_ERRORS):
             conditions = build_conditions(
                 self._repository,
                 self._environ,
@@ -219,10 +223,11 @@ class ResumableRun:
         """Note that a test has ended with its teardown, with new accesses of its process."""
         directory, state = options.get_report_dir(item.config), item.stash[detection.EPISODE]
         kept = self._scenarios.get(_get_key(item))
-        if directory is None or (kept is None and not state.attempt):
+        if directory is None or not self._notes or (kept is None and not state.attempt):
             return  # it was passed over
-        found = self._recorder.list_new_accesses()
-        with suppress(OSError):  # without its line, the test runs again
+        self._notes = False  # for good, if it fails: no later line would have these accesses
+        with suppress(*_ERRORS):
+            found = self._recorder.list_new_accesses()
             finished = FinishedTest(
                 nodeid=state.nodeid,
                 iteration=state.iteration,
@@ -231,6 +236,7 @@ class ResumableRun:
                 files=self._hash_files(found),
             )
             note_finished(directory, options.get_worker_id(item.config), finished)
+            self._notes = True
 
     def _hash_variables(self, found: Iterable[Access]) -> Digests:
         names = sorted(name for kind, name in found if kind == "variable")

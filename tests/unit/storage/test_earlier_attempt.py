@@ -59,6 +59,7 @@ def load(folder):
         ([line("started")], False),
         ([line(outcome="failed"), line(attempt=2)], True),
         ([line(), line("started", attempt=2)], False),
+        ([line("started"), line(attempt=2)], False),
         ([line(), line(outcome="error", reason="in teardown")], False),
     ],
 )
