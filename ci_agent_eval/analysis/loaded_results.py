@@ -394,6 +394,8 @@ class LoadedResults:
     """None: no earlier result counts."""
     environments: tuple[str | None, ...] = ()
     """Hash of the environment of each run that left out scenarios; None: it recorded none."""
+    folders: tuple[str, ...] = ()
+    """Folder of each run of our plugin that has a session."""
 
 
 @dataclass(frozen=True, slots=True)

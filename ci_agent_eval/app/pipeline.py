@@ -23,7 +23,7 @@ from ci_agent_eval.app.report_folder import (
 from ci_agent_eval.config.settings import Settings, load_import_policy
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.contract.results import DEPENDENCIES_NAME, RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
@@ -38,6 +38,7 @@ from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.run_plan import RunPlan
+    from ci_agent_eval.dependencies.model import RunDependencies
     from ci_agent_eval.dependencies.selection.model import Selection
     from ci_agent_eval.results.baselines.request import (
         BaselineSource,
@@ -264,6 +265,7 @@ def write_report(
     redactor = Redactor.from_environ(job.environ)
     with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
+        recorded = _merge_dependencies(loaded)
         base = find_base(_get_needed_detail(loaded))
         loaded = _verify_carried_results(job, loaded, base)
         report = report_loaded(job, loaded, spool.iterate_lines, base)
@@ -274,7 +276,25 @@ def write_report(
                 for finding in report.summary.findings
             )
             write_results(job.folder / RESULTS_NAME, job.settings.suite, spool, complete=complete)
+            _write_dependencies(job.folder, recorded if complete else None)
     return report
+
+
+def _merge_dependencies(loaded: LoadedResults) -> RunDependencies | None:
+    """Return what the loaded runs recorded; None: one of them recorded nothing."""
+    if not any((Path(folder) / DEPENDENCIES_NAME).exists() for folder in loaded.folders):
+        return None
+    from ci_agent_eval.results.dependencies_file import merge_dependencies  # noqa: PLC0415 - start-up
+
+    return merge_dependencies(loaded.folders)
+
+
+def _write_dependencies(folder: Path, recorded: RunDependencies | None) -> None:
+    if recorded is None and not (folder / DEPENDENCIES_NAME).exists():
+        return
+    from ci_agent_eval.app.recorded_dependencies import write_dependencies  # noqa: PLC0415 - start-up
+
+    write_dependencies(folder, recorded)
 
 
 def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> None:

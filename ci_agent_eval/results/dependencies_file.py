@@ -11,7 +11,10 @@ from ci_agent_eval.contract.dependencies import (
 )
 from ci_agent_eval.contract.results import DEPENDENCIES_NAME
 from ci_agent_eval.contract.validation_errors import describe_validation_error
+from ci_agent_eval.dependencies.document import unpack_dependencies
 from ci_agent_eval.dependencies.environment import compute_installation_digest
+from ci_agent_eval.dependencies.merge import merge_runs
+from ci_agent_eval.dependencies.model import RunDependencies
 from ci_agent_eval.results.json_text import parse_json
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -45,6 +48,20 @@ def parse_dependencies(data: bytes) -> Dependencies | str:
     except ValueError as error:  # includes pydantic's ValidationError
         problem = describe_validation_error(error)[:_MAX_PROBLEM]
         return f"its {DEPENDENCIES_NAME} cannot be read: {problem}"
+
+
+def merge_dependencies(folders: Sequence[str]) -> RunDependencies | None:
+    """Return what all runs recorded; None: one recorded nothing, or they do not belong together."""
+    documents = read_dependencies([Path(folder) for folder in folders])
+    return None if isinstance(documents, str) else merge_documents(documents)
+
+
+def merge_documents(documents: Sequence[Dependencies]) -> RunDependencies | None:
+    """Return the dependencies in all documents; None: there is none, or they do not fit."""
+    try:
+        return merge_runs([unpack_dependencies(one) for one in documents])
+    except ValueError:
+        return None
 
 
 def read_environment(folder: Path) -> str | None:

@@ -249,6 +249,7 @@ class _ResultsLoader:
                 for run in self.runs.values()
                 if run.session is not None and run.session.carried
             ),
+            folders=tuple(str(run.folder) for run in self.runs.values() if run.folder is not None),
         )
 
     def _is_empty_shard(self) -> bool:

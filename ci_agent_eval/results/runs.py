@@ -106,6 +106,8 @@ class LoadedRun:
     """Tests of other runners in its files, by file."""
     environment: str | None = None
     """Hash of its environment, if it left out scenarios and recorded one."""
+    folder: Path | None = None
+    """Folder of its session."""
 
     @property
     def was_cut_short(self) -> bool:
@@ -126,6 +128,7 @@ def read_run(
     if run.session is not None:
         loaded.where = run.session.where
         loaded.session = _read_session(run.session, loaded)
+        loaded.folder = run.session.path.parent
         if loaded.session is not None and loaded.session.state != "running":
             loaded.junit = run.session.path.with_name(JUNIT_NAME)
     finished = loaded.session is not None and loaded.session.state == "finished"

@@ -47,6 +47,7 @@ _PART_SUFFIX = ".dependencies.json"
 _RESULTS_END = "]}"
 _RESULTS_START = b'{"schema_version":'
 _JOURNAL_START = b'{"episode":'
+_STARTS = {RESULTS_NAME: _RESULTS_START, DEPENDENCIES_NAME: b'{"commit":"'}
 _LARGEST_SESSION = 16 * 1024 * 1024
 _GITIGNORE = "# Created by agent-eval\n*\n"
 
@@ -182,13 +183,15 @@ class ReportFolder:
         """Say whether this program wrote a file, by its content."""
         if not file.is_file():
             return False
-        if file.name in {JUNIT_NAME, DEPENDENCIES_NAME}:
+        if file.name in {JUNIT_NAME, DEPENDENCIES_NAME} and (self.path / SESSION_NAME).exists():
             return self._is_ours(self.path / SESSION_NAME)
+        if file.name == JUNIT_NAME:
+            return False
         if file.name == SESSION_NAME:
             return _is_session(file)
         if file.name == EVAL_RESULTS_NAME:
             return is_own_evaluation_file(file)
-        start = _RESULTS_START if file.name == RESULTS_NAME else _JOURNAL_START
+        start = _STARTS.get(file.name, _JOURNAL_START)
         with file.open("rb") as opened:
             first = opened.read(len(start))
         # A killed writer leaves an empty or truncated journal.
@@ -226,6 +229,13 @@ class ReportFolder:
         _replace_file(self.path / DEPENDENCIES_NAME, [canonical_json(found) + "\n"])
         for file in self._list_parts():
             file.unlink(missing_ok=True)
+
+    def replace_dependencies(self, found: Dependencies | None) -> None:
+        """Write `dependencies.json` of joined runs atomically, or remove an earlier one."""
+        if found is None:
+            (self.path / DEPENDENCIES_NAME).unlink(missing_ok=True)
+        else:
+            self.write_dependencies(found)
 
     def write_session(self, session: Session) -> None:
         """Write `session.json` atomically."""
