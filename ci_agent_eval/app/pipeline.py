@@ -37,6 +37,7 @@ from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
+    from ci_agent_eval.analysis.stale_parts import StaleParts
     from ci_agent_eval.contract.run_plan import RunPlan
     from ci_agent_eval.dependencies.model import RunDependencies
     from ci_agent_eval.dependencies.selection.model import Selection
@@ -190,12 +191,17 @@ def find_baseline(
     return load_baseline(request, job.sources)
 
 
-def _get_needed_detail(loaded: LoadedResults) -> LatestDetail:
-    """Return the detail of the baseline's latest run that verifying the results takes."""
+def _get_needed_detail(
+    loaded: LoadedResults, recorded: RunDependencies | None = None
+) -> LatestDetail:
+    """Return the detail of the baseline's latest run.
+
+    Verifying carried-over results takes its lines, finding stale parts its dependencies.
+    """
     has_carried = any(session.carried for session in loaded.sessions) or any(
         record.carried_over for record in loaded.episodes
     )
-    return "lines" if has_carried else "none"
+    return "lines" if has_carried else "none" if recorded is None else "records"
 
 
 def _verify_carried_results(
@@ -266,9 +272,9 @@ def write_report(
     with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
         recorded = _merge_dependencies(loaded)
-        base = find_base(_get_needed_detail(loaded))
+        base = find_base(_get_needed_detail(loaded, recorded))
         loaded = _verify_carried_results(job, loaded, base)
-        report = report_loaded(job, loaded, spool.iterate_lines, base)
+        report = report_loaded(job, loaded, spool.iterate_lines, base, recorded)
         _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):
             complete = not any(
@@ -297,6 +303,17 @@ def _write_dependencies(folder: Path, recorded: RunDependencies | None) -> None:
     write_dependencies(folder, recorded)
 
 
+def _find_stale_parts(
+    job: Job, loaded: LoadedResults, base: FoundBaseline | None, recorded: RunDependencies | None
+) -> StaleParts | None:
+    if recorded is None:
+        return None
+    from ci_agent_eval.app.recorded_dependencies import search_stale_parts  # noqa: PLC0415 - start-up
+
+    earlier = None if base is None else base.latest
+    return search_stale_parts(job.root, job.environ, loaded, recorded, earlier)
+
+
 def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> None:
     """Write the loaded evaluations; without any, a run's own file is kept."""
     if any(facts.evaluation for facts in loaded.episodes):
@@ -310,14 +327,16 @@ def report_loaded(
     loaded: LoadedResults,
     read_lines: Callable[[], Iterable[str]] = tuple,
     base: FoundBaseline | None = None,
+    recorded: RunDependencies | None = None,
 ) -> Report:
     """Judge loaded results and write the report folder.
 
-    `read_lines` returns the canonical JSON of the loaded episodes, in their order.
+    `read_lines` returns the canonical JSON of the loaded episodes, in their order; `recorded`
+    is what their runs recorded of their dependencies.
     """
     loaded = _with_foreign_commits(loaded, job.links.sha)
     report = _build_report(job, loaded, read_lines(), base)
-    view = build_report_view(report, job.links)
+    view = build_report_view(report, job.links, _find_stale_parts(job, loaded, base, recorded))
     write_report_folder(report, view, job.folder)
     write_formats(view, job.folder, job.settings.formats)
     write_page(job.folder, _render_page(job, view, loaded, read_lines(), _get_runs(base)))

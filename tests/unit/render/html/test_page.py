@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.loaded_results import build_episode_record
+from ci_agent_eval.analysis.stale_parts import StaleParts, StaleScenario
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.render.html import assets
@@ -66,9 +67,20 @@ def suite():
     )  # fmt: skip
 
 
+STALE = StaleParts(
+    scenarios=(
+        StaleScenario("refund", (("desk.py", "Desk.refund"),), ("prompts/refund.md",)),
+        StaleScenario("<b>parcel", patterns=("server/*.py",)),
+    ),
+    prompts=("prompts/old.md",),
+    skills=("skills/returns",),
+    tools=("open_gate", "close_gate"),
+)
+
+
 def test_the_page_is_the_golden_one(golden):
     budgets = SuiteBudgets.model_validate({"total_cost_usd": 0.5, "total_tokens": 100})
-    text = page(*suite(), budgets=budgets)
+    text = page(*suite(), budgets=budgets, stale=STALE)
     # Script and style are files of their own, that a reviewer need not read twice.
     for name, own in (("script", assets.read_script()), ("style", assets.read_style())):
         assert f"<{name}>{own}</{name}>" in text
