@@ -110,6 +110,7 @@ bench: $(STAMP) $(MUTATIONS_STAMP) $(call framework,openai-agents) ## Measure wh
 	@$(BIN)/python benchmarks/gateway.py
 	@$(BIN)/python benchmarks/replay.py
 	@$(MUTATIONS)/bin/python benchmarks/dependencies.py
+	@$(MUTATIONS)/bin/python -m benchmarks.selection_histories
 	@$(BIN)/python benchmarks/steering.py
 	@$(BIN)/python benchmarks/steering_hook.py
 	@$(MAKE) --no-print-directory bench-peers
