@@ -25,7 +25,7 @@ _NAMES = ("pytest", "py.test", "ptw", "hatch", "rye", "powershell", "pwsh")
 
 The last two run encoded text, in which any name can be.
 """
-_EXPANSION = re.compile(r"\$(?![?!#])|[{%]")
+_EXPANSION = re.compile(r"\$(?![?!#])|[{%`]")
 """Expansions, which can contain unwritten words; `$?`, `$!` and `$#` are numbers."""
 _JOINED_NAMES = ("pytest", "ptw", "hatch", "rye", "powershell", "pwsh", "xargs")
 """Names that must not result from expansions. `xargs -I` cuts words anywhere."""

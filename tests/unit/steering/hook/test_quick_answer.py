@@ -140,6 +140,7 @@ JOINED = (
     "py{test,}",
     "py${x:-test} -q",
     "f() { py$1; }; f test",
+    "p`echo ytest` -q",
     "set -- test; bash -cpy$1",
     "for i in test; do env -Spy$i; done",
     "x=$(printf test); /usr/bin/py$x",
