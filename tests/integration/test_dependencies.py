@@ -30,7 +30,7 @@ def answer(text):
     return GREETING + load_policy() + text
 
 def refund(text):
-    if (HERE / "override.txt").exists():
+    if os.access(HERE / "policy.txt", os.X_OK) or (HERE / "override.txt").exists():
         return "never"
     with sqlite3.connect(HERE / "orders.db") as db:
         return db.execute("select name from orders").fetchone()[0]
@@ -146,7 +146,8 @@ def test_each_scenario_has_its_own_dependencies(desk, words):
     # Read in one of the two that call the cached function.
     assert "policy.txt" in scenarios["answers"].files & scenarios["answers_again"].files
     assert "orders.db" in scenarios["refunds"].files
-    assert "override.txt" in scenarios["refunds"].absent
+    assert scenarios["refunds"].absent == {"override.txt"}
+    assert "policy.txt" in scenarios["refunds"].files
     assert "shots" in scenarios["shots"].folders
     assert {"DESK_REGION", "DESK_API_KEY"} <= scenarios["region"].variables
     assert causes(scenarios["child"]) == {"child_process"}

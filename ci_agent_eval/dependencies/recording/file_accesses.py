@@ -104,7 +104,8 @@ class FileWatch:
             kind = "absent"
             try:
                 found = original(path, *args, **kwargs)
-                kind = "absent" if found is False else "file"
+                is_there = found is not False or os.path.lexists(path)  # `os.access` has denied it
+                kind = "file" if is_there else "absent"
                 return found
             finally:
                 if kwargs.get("dir_fd") is None:

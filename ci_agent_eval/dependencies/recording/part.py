@@ -36,6 +36,8 @@ class ProcessPart:
     """Whether the functions were watched to the end."""
     modules: tuple[tuple[str, str, str], ...] = ()
     """Name, package and file of each loaded module of the project."""
+    outside_modules: tuple[tuple[str, str], ...] = ()
+    """Name and file of each loaded module that is neither in the repository nor installed."""
     shared: ScenarioPart = ScenarioPart()
     imports: dict[str, ScenarioPart] = field(default_factory=dict)
     """What ran and was accessed while a module's body ran, by its file."""
@@ -57,6 +59,7 @@ def parse_part(text: str | bytes) -> ProcessPart:
         unit=found["unit"],
         complete=found["complete"] is True,
         modules=tuple((name, package, file) for name, package, file in found["modules"]),
+        outside_modules=tuple((name, file) for name, file in found["outside_modules"]),
         shared=_parse_scenario(found["shared"]),
         imports={file: _parse_scenario(one) for file, one in found["imports"].items()},
         opened=tuple(

@@ -103,11 +103,11 @@ class DependencyRecorder:
     def build_part(self) -> ProcessPart:
         """Return what this process has seen."""
         shared = self._process.shared
-        shared.accesses |= {("outside_file", path) for path in self._list_outside_modules()}
         return ProcessPart(
             unit="function" if self._has_functions else "module",
             complete=self._is_complete,
             modules=tuple(self._list_modules()),
+            outside_modules=tuple(sorted(self._list_outside_modules())),
             shared=_build_part(shared),
             imports={
                 file: _build_part(found) for file, found in sorted(self._process.imports.items())
@@ -122,7 +122,9 @@ class DependencyRecorder:
         if len(sys.modules) != self._module_count:
             self._module_count = len(sys.modules)
             self._process.all |= {("file", path) for _, _, path in self._list_modules()}
-            self._process.all |= {("outside_file", path) for path in self._list_outside_modules()}
+            self._process.all |= {
+                ("outside_file", path) for _, path in self._list_outside_modules()
+            }
         found = self._process.all - self._listed
         self._listed |= found
         return {one for one in found if one[1] not in self._files.written}
@@ -139,12 +141,12 @@ class DependencyRecorder:
             for access, is_indirect in sorted(found.items()):
                 yield function, access, is_indirect
 
-    def _list_outside_modules(self) -> Iterator[str]:
-        """Yield the files of modules that are neither in the repository nor installed."""
-        for module in list(sys.modules.values()):
+    def _list_outside_modules(self) -> Iterator[tuple[str, str]]:
+        """Yield name and file of each module that is neither in the repository nor installed."""
+        for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and self._places.find_owner(file) == "outside":
-                yield file
+                yield name, file
 
     def _list_modules(self) -> list[tuple[str, str, str]]:
         """Return name, package and file of each loaded module of the project."""

@@ -81,6 +81,7 @@ def _hash_bytes(content: bytes | None) -> str | None:
 class _MergedParts:
     has_functions: bool
     modules: set[tuple[str, str, str]] = field(default_factory=set)
+    outside_modules: set[tuple[str, str]] = field(default_factory=set)
     shared: ScenarioPart = ScenarioPart()  # noqa: RUF009 - frozen
     imports: dict[str, ScenarioPart] = field(default_factory=dict)
     opened: dict[Function, dict[Access, bool]] = field(default_factory=dict)
@@ -97,6 +98,7 @@ def _merge_parts(parts: Sequence[ProcessPart]) -> _MergedParts:
     merged = _MergedParts(all(part.unit == "function" for part in parts))
     for part in parts:
         merged.modules.update(part.modules)
+        merged.outside_modules.update(part.outside_modules)
         merged.shared |= part.shared
         merged.written |= part.written
         for into, found in ((merged.imports, part.imports), (merged.scenarios, part.scenarios)):
@@ -121,6 +123,7 @@ class _Resolver:
 
     def _parse_modules(self) -> None:
         by_name = {name: file for name, _, file in self._run.modules}
+        packages: dict[str, set[str]] = {}
         for _, package, file in sorted(self._run.modules):
             tree = parse_code(self._files.read(file) or b"")
             if tree is None:
@@ -129,7 +132,21 @@ class _Resolver:
             named = {part for name in list_imports(tree, package) for part in _list_prefixes(name)}
             imported = {by_name[name] for name in named if name in by_name} - {file}
             self.graph[file] = self.graph.get(file, frozenset()) | imported
+            for name in named:
+                packages.setdefault(name.partition(".")[0], set()).add(file)
             self.code[file] = split_code(tree)
+        self._add_outside_modules(packages)
+
+    def _add_outside_modules(self, importers: Mapping[str, Iterable[str]]) -> None:
+        """Count a module from elsewhere for the files that import its package, or for all."""
+        run = self._run
+        for name, path in run.outside_modules:
+            found = ScenarioPart(accesses=frozenset({("outside_file", path)}))
+            files = importers.get(name.partition(".")[0], ())
+            for file in files:
+                run.imports[file] = run.imports.get(file, ScenarioPart()) | found
+            if not files:
+                run.shared |= found
 
     @cached_property
     def _by_name(self) -> Mapping[str, frozenset[Function]]:
