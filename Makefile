@@ -84,7 +84,7 @@ steering-agents: $(STAMP) $(STEERING_NODE)/node_modules/.package-lock.json ## Ru
 affected-mutations-sample: $(STAMP) ## Measure 40 of the mutations, as CI does
 	@$(PYTEST) -m affected_mutations -p no:randomly tests/affected_mutations $(ARGS)
 
-affected-mutations: $(MUTATIONS_STAMP) ## Count changed scenarios that --affected misses (ARGS="--sample 40" narrows), and write docs/affected-mutations.md
+affected-mutations: $(MUTATIONS_STAMP) ## Count changed scenarios that --affected misses (ARGS="--each 3" narrows), and write docs/affected-mutations.md
 	@$(MUTATIONS)/bin/python -m compileall -q ci_agent_eval
 	@$(MUTATIONS)/bin/python -m tests.affected_mutations $(ARGS)
 

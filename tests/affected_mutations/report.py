@@ -21,7 +21,7 @@ selects from the baseline's recorded dependencies alone. A changed scenario that
 **missed**. An unchanged one that it selects is **needless**. The author of the mutations had not seen
 the code that records and selects, so that all of them are out of sample.
 
-Python {python}; {mutations} mutations of {kinds} kinds, {controls} of them controls that change no
+Python {python}; {mutations} of {known} mutations, of {kinds} kinds, {controls} of them controls that change no
 behaviour. {full} led to a full run, and {refused} to a refusal (a run that cannot pass).
 
 | mutations | count | changed behaviours | missed | needless | of the unchanged |
@@ -62,8 +62,8 @@ class _Sum:
         return f"{100 * self.needless / self.unchanged:.0f} %" if self.unchanged else "–"
 
 
-def render_page(measurements: Sequence[Measurement], python: str) -> str:
-    """Return the whole page."""
+def render_page(measurements: Sequence[Measurement], known: int, python: str) -> str:
+    """Return the whole page; `known` is the number of all mutations."""
     mutations = [item.mutation for item in measurements]
     scopes = Counter(item.selection.scope for item in measurements)
     kinds = dict.fromkeys(mutation.kind for mutation in mutations)
@@ -71,6 +71,7 @@ def render_page(measurements: Sequence[Measurement], python: str) -> str:
         python=python,
         scenarios=min(len(item.truth.scenarios) for item in measurements),
         mutations=len(mutations),
+        known=known,
         kinds=len(kinds),
         controls=sum(mutation.is_control for mutation in mutations),
         full=scopes["full"],

@@ -1,4 +1,4 @@
-"""A sample of the mutations for CI."""
+"""Samples of the mutations, such as CI's."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ OFFSETS = 3
 
 def take_sample(mutations: Sequence[Mutation], size: int, offset: int) -> list[Mutation]:
     """Return one mutation of each of `size` kinds, evenly spread; the offset shifts the kinds."""
-    by_kind: dict[str, list[Mutation]] = {}
-    for mutation in mutations:
-        by_kind.setdefault(mutation.kind, []).append(mutation)
-    kinds = list(by_kind.values())
+    kinds = list(_group_by_kind(mutations).values())
     size = min(size, len(kinds))
     shift = offset % OFFSETS / OFFSETS
     chosen = [kinds[int((number + shift) * len(kinds) / size)] for number in range(size)]
     return [items[offset % len(items)] for items in chosen]
+
+
+def take_from_each_kind(mutations: Sequence[Mutation], count: int) -> list[Mutation]:
+    """Return the first mutations of each kind."""
+    return [one for items in _group_by_kind(mutations).values() for one in items[:count]]
+
+
+def _group_by_kind(mutations: Sequence[Mutation]) -> dict[str, list[Mutation]]:
+    by_kind: dict[str, list[Mutation]] = {}
+    for mutation in mutations:
+        by_kind.setdefault(mutation.kind, []).append(mutation)
+    return by_kind

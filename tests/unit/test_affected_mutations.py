@@ -11,7 +11,7 @@ from tests.affected_mutations.measurement import Measurement, Selection, Truth
 from tests.affected_mutations.mutation import Mutation, Replace
 from tests.affected_mutations.mutations import ALL
 from tests.affected_mutations.report import render_missed, render_page
-from tests.affected_mutations.sample import OFFSETS, take_sample
+from tests.affected_mutations.sample import OFFSETS, take_from_each_kind, take_sample
 
 
 def test_there_are_enough_mutations_and_kinds():
@@ -49,6 +49,13 @@ def test_three_samples_contain_all_kinds():
     assert [len(sample) for sample in samples] == [40, 40, 40]
     sampled = {mutation.kind for sample in samples for mutation in sample}
     assert sampled == {mutation.kind for mutation in ALL}
+
+
+def test_some_mutations_of_each_kind():
+    taken = take_from_each_kind(ALL, 3)
+    assert len(taken) >= 200
+    kinds = Counter(mutation.kind for mutation in ALL)
+    assert Counter(mutation.kind for mutation in taken) == {k: min(3, n) for k, n in kinds.items()}
 
 
 def write_episodes(folder, *episodes):
@@ -94,7 +101,7 @@ def test_a_changed_scenario_that_is_not_selected_is_missed():
 def test_a_blind_spot_is_shown_apart():
     item = measure(changed="ab", selected="b", blind_spot="secret")
     assert not item.missed
-    assert "- kind, name: a (secret)" in render_page([item], "3.13.0")
+    assert "- kind, name: a (secret)" in render_page([item], 1, "3.13.0")
 
 
 def test_a_full_run_and_a_refusal_miss_nothing():
@@ -107,7 +114,8 @@ def test_the_page_counts_by_kind_and_hubs_apart():
         measure(changed="ab", selected="bc"),
         measure(changed="a", selected="abcd", hub=True),
     ]
-    page = render_page(measured, "3.13.0")
+    page = render_page(measured, 5, "3.13.0")
+    assert "2 of 5 mutations, of 1 kinds" in page
     assert "| of hubs | 1 | 1 | 0 | 3 | 100 % |" in page
     assert "| of other files | 1 | 2 | 1 | 1 | 50 % |" in page
     assert "| kind | 2 | 3 | 1 | 1 | 50 % | 3 (100 %) |" in page
