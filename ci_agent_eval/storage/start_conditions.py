@@ -109,7 +109,8 @@ def _list_differences(
 def _find_changed(earlier: Digests, now: Digests) -> str | None:
     """Return the first name whose hashes differ, as it may be printed."""
     for name in sorted(earlier.keys() | now.keys()):
-        if earlier.get(name) != now.get(name) or earlier[name] == _UNREADABLE:
+        is_known = name in earlier and name in now  # a deleted file is known, without a hash
+        if not is_known or earlier[name] != now[name] or earlier[name] == _UNREADABLE:
             return ascii(name[:200])[1:-1]
     return None
 

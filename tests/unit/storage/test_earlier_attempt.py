@@ -167,6 +167,14 @@ def test_a_run_under_other_conditions_is_not_continued(tmp_path, name):
     assert find_difference(CONDITIONS, CONDITIONS, {"OTHER": "1"}, tmp_path) is None
 
 
+@pytest.mark.parametrize("sides", [({"a.py": None}, {}), ({}, {"a.py": None})], ids=str)
+def test_a_deleted_file_is_a_difference(tmp_path, sides):
+    earlier, now = (CONDITIONS.model_copy(update={"changes": one}) for one in sides)
+    found = find_difference(earlier, now, {}, tmp_path)
+    assert found == "the uncommitted file a.py has changed since it began"
+    assert find_difference(earlier, earlier, {}, tmp_path) is None
+
+
 def test_a_new_variable_that_python_reads_is_a_difference(tmp_path):
     now = CONDITIONS.model_copy(update={"variables": {"PYTHONOPTIMIZE": "1"}})
     found = find_difference(CONDITIONS, now, {"PYTHONOPTIMIZE": "x"}, tmp_path)
