@@ -65,6 +65,8 @@ class JournalTail:
     """Reads the new lines of a report folder's journals on each call; `clock` returns seconds."""
 
     report_dir: Path
+    has_begun: Callable[[], bool] = lambda: True
+    """Returns whether the run has begun; until then, the journals are of an earlier attempt."""
     clock: Callable[[], float] = time.monotonic
     activity_dir: Path | None = None
     """Folder of the files that show what the episodes do; None: they do not show it."""
@@ -77,6 +79,8 @@ class JournalTail:
 
     def progress(self) -> RunProgress:
         """Read new lines and return the current progress."""
+        if not self.has_begun():
+            return RunProgress()
         for journal in sorted((self.report_dir / JOURNAL_DIR).glob("*.jsonl")):
             for raw in self._read(journal):
                 self._count(raw)

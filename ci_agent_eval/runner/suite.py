@@ -184,7 +184,11 @@ def run_suite(
         emit(line)
 
     session = command.report_dir / SESSION_NAME
-    before = _find_inode(session)
+    before = _find_version(session)
+
+    def has_begun() -> bool:
+        return _find_version(session) != before
+
     version = suite.interpreter.get_version("pytest")
     with (
         provide_suite_files(command) as files,
@@ -192,13 +196,13 @@ def run_suite(
             lambda plugin: build_suite_command(command, plugin, version, files.options), grace_s
         ) as child,
     ):
-        tail = JournalTail(command.report_dir, activity_dir=files.activity_dir)
+        tail = JournalTail(command.report_dir, has_begun, activity_dir=files.activity_dir)
         progress = _watch_child(child, redactor, tail, remember, on_progress)
     redact_xml(command.report_dir / JUNIT_NAME, redactor)
     run = replace(
         _build_result(child, progress),
         usage_error=_find_usage_error(last) if child.process.returncode == _MISUSED else None,
-        has_begun=_find_inode(session) != before,
+        has_begun=has_begun(),
         only=find_listing_option(command.all_args),
     )
     if run.has_begun:
@@ -206,12 +210,16 @@ def run_suite(
     return run
 
 
-def _find_inode(path: Path) -> int | None:
-    """Return the number of a file, another one for each new file; None: there is none."""
+def _find_version(path: Path) -> tuple[int, int] | None:
+    """Return inode and time of a file, which differ once it is replaced; None: there is none.
+
+    The inode alone does not: file systems reuse that of a deleted file.
+    """
     try:
-        return path.lstat().st_ino
+        found = path.lstat()
     except OSError:
         return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _find_usage_error(lines: Iterable[str]) -> str | None:
