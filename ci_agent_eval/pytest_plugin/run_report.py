@@ -76,6 +76,7 @@ class RunReport:
                 config.add_cleanup(lock.close)
             folder.clear(with_junit=is_kept, keep_earlier=is_kept)
             folder.write_session(session)
+            folder.remove_finished()  # of an earlier attempt, whose accesses the session has
         except (InputError, OSError) as error:
             raise pytest.UsageError(f"--episode-report-dir: {error}") from None
         run = cls(folder, session, redactor, collection)

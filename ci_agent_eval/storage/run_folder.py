@@ -147,16 +147,26 @@ class ReportFolder:
     def clear(self, *, with_junit: bool = False, keep_earlier: bool = False) -> None:
         """Prepare the folder and remove the files of a former run of this program.
 
-        `keep_earlier` keeps the episodes that a run takes over from an earlier attempt. Raises
-        InputError as `prepare` does, and OSError if a file cannot be removed.
+        `keep_earlier` keeps the episodes that a run takes over from an earlier attempt, and until
+        it has written its session what a third attempt needs. Raises InputError as `prepare` does,
+        and OSError if a file cannot be removed.
         """
         self.prepare(with_junit=with_junit)
-        journals = [*self._list_journals(), *self._list_parts(), *self._list_finished()]
-        if not keep_earlier:
+        files = [*self._list_journals(), *self._list_parts()]
+        files += self._list_documents(with_junit=with_junit)
+        if keep_earlier:
+            files.remove(self.path / SESSION_NAME)
+        else:
             self.remove_earlier()
-        for file in [*journals, *self._list_documents(with_junit=with_junit)]:
+            self.remove_finished()
+        for file in files:
             file.unlink(missing_ok=True)
         (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
+
+    def remove_finished(self) -> None:
+        """Remove the notes of finished tests."""
+        for file in self._list_finished():
+            file.unlink(missing_ok=True)
 
     def remove_earlier(self) -> None:
         """Remove the episodes that were taken over from an earlier attempt."""
