@@ -95,7 +95,6 @@ class EarlierAttempt:
 
     @classmethod
     def _load(cls, folder: Path, session: Session, conditions: StartConditions) -> EarlierAttempt:
-        tests = _read_kept(folder / JOURNAL_DIR / KEPT_NAME)
         variables: Digests = dict(conditions.variables)
         files: Digests = dict(conditions.files)
         finished = set()
@@ -103,7 +102,10 @@ class EarlierAttempt:
             finished.add((test.nodeid, test.iteration))
             variables |= test.variables
             files |= test.files
-        found = _read_journals(folder)
+        found, started = _read_journals(folder)
+        kept = _read_kept(folder / JOURNAL_DIR / KEPT_NAME)
+        # One that ran again has another result, even if that is none.
+        tests = {key: attempts for key, attempts in kept.items() if key not in started}
         tests |= {key: found[key] for key in found.keys() & finished if _is_rated(found[key])}
         known = {"variables": variables, "files": files}
         return cls(folder, session, conditions.model_copy(update=known), tests)
@@ -192,13 +194,16 @@ def _read_finished(folder: Path) -> Iterator[FinishedTest]:
                 raise InputError(f"its file {path.name!a} is broken") from None
 
 
-def _read_journals(folder: Path) -> dict[TestKey, dict[int, _Attempt]]:
-    """Return the last line about each attempt at each test."""
+def _read_journals(folder: Path) -> tuple[dict[TestKey, dict[int, _Attempt]], set[TestKey]]:
+    """Return the last line about each attempt at each test, and the tests that started."""
     found: dict[TestKey, dict[int, _Attempt]] = defaultdict(dict)
+    started = set()
     for path in _list_files(folder, ".jsonl"):
         for start, line in _iterate_lines(path):
-            _add_line(found, line, path, start)
-    return found
+            key, event = _add_line(found, line, path, start)
+            if event == "started":
+                started.add(key)
+    return found, started
 
 
 def _read_kept(path: Path) -> dict[TestKey, dict[int, _Attempt]]:
@@ -213,17 +218,20 @@ def _read_kept(path: Path) -> dict[TestKey, dict[int, _Attempt]]:
 
 def _add_line(
     found: dict[TestKey, dict[int, _Attempt]], raw: bytes, path: Path, start: int
-) -> None:
+) -> tuple[TestKey, str]:
+    """Add a line about an attempt; return its test and its event."""
     try:
         line = JournalLine.model_validate_json(raw)
     except ValueError:
         raise InputError(f"its file {path.name!a} is broken") from None
     episode, has_ended = line.episode, line.event == "ended"
-    attempts = found[episode.nodeid or "", episode.iteration]
+    key = episode.nodeid or "", episode.iteration
+    attempts = found[key]
     known = attempts.get(episode.attempt)
     if known is None or has_ended or not known.has_ended:
         rated = has_ended and episode.outcome in _RATED and episode.carried_over is None
         attempts[episode.attempt] = _Attempt(has_ended, rated, path, start, len(raw))
+    return key, line.event
 
 
 def _is_rated(attempts: dict[int, _Attempt]) -> bool:

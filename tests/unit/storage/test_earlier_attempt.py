@@ -102,6 +102,24 @@ def test_the_kept_episodes_are_read_back_and_kept_again(folder, tmp_path):
     assert load(folder).tests.keys() == {GREET}
 
 
+@pytest.mark.parametrize(
+    ("lines", "is_kept"),
+    [
+        ([line()], True),  # reported again, and killed before it was noted
+        ([line("started")], False),
+        ([line("started"), line(outcome="failed", reason="x")], False),
+        ([line("started"), line(outcome="error", reason="x")], False),
+    ],
+)
+def test_a_kept_test_that_ran_again_loses_its_first_result(folder, lines, is_kept):
+    write(folder, line())
+    finish(folder)
+    load(folder).write_kept(folder)
+    (folder / "episodes/main.finished").unlink()
+    write(folder, *lines)
+    assert load(folder).tests.keys() == ({GREET} if is_kept else set())
+
+
 def test_an_empty_folder_is_no_attempt(tmp_path):
     assert EarlierAttempt.load(tmp_path) is None
     assert EarlierAttempt.load(tmp_path / "missing") is None
