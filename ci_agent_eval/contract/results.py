@@ -26,6 +26,8 @@ KEPT_NAME: Final = "earlier.kept"
 
 Digests = dict[str, str | None]
 """Hashes by name or path; None: unset or absent, and `set` for a secret variable."""
+UNKNOWN_DIGEST: Final = ""
+"""Hash of a file that cannot be read, or that had several contents: it counts as changed."""
 
 MAX_SHARDS: Final = 9999
 """Highest number of shards of a suite."""

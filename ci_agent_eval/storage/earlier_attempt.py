@@ -22,6 +22,7 @@ from ci_agent_eval.contract.results import (
     JOURNAL_DIR,
     KEPT_NAME,
     SESSION_NAME,
+    UNKNOWN_DIGEST,
     Digests,
     JournalLine,
     Session,
@@ -100,8 +101,8 @@ class EarlierAttempt:
         finished = set()
         for test in _read_finished(folder):
             finished.add((test.nodeid, test.iteration))
-            variables |= test.variables
-            files |= test.files
+            _add_digests(variables, test.variables)
+            _add_digests(files, test.files)
         found, started = _read_journals(folder)
         kept = _read_kept(folder / JOURNAL_DIR / KEPT_NAME)
         # One that ran again has another result, even if that is none.
@@ -152,6 +153,12 @@ class KeptTests:
                 file.seek(start)
                 episodes.append(JournalLine.model_validate_json(file.read(length)).episode)
         return episodes
+
+
+def _add_digests(known: Digests, found: Digests) -> None:
+    for name, digest in found.items():
+        if known.setdefault(name, digest) != digest:
+            known[name] = UNKNOWN_DIGEST
 
 
 def _read_session(path: Path) -> Session | None:

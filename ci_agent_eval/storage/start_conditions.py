@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import file_digest
 from pathlib import Path
 
-from ci_agent_eval.contract.results import Digests, StartConditions
+from ci_agent_eval.contract.results import UNKNOWN_DIGEST, Digests, StartConditions
 from ci_agent_eval.dependencies.environment import (
     compute_installation_digest,
     get_platform,
@@ -23,7 +23,6 @@ _PYTEST_VARIABLES = frozenset(
 )
 """Variables that pytest reads before anything is watched."""
 
-_UNREADABLE = ""
 _SHORT_SHA = 7
 
 
@@ -110,7 +109,7 @@ def _find_changed(earlier: Digests, now: Digests) -> str | None:
     """Return the first name whose hashes differ, as it may be printed."""
     for name in sorted(earlier.keys() | now.keys()):
         is_known = name in earlier and name in now  # a deleted file is known, without a hash
-        if not is_known or earlier[name] != now[name] or earlier[name] == _UNREADABLE:
+        if not is_known or earlier[name] != now[name] or earlier[name] == UNKNOWN_DIGEST:
             return ascii(name[:200])[1:-1]
     return None
 
@@ -120,4 +119,4 @@ def hash_file_if_readable(path: Path) -> str | None:
     try:
         return hash_file(path)
     except (OSError, ValueError):  # such as a folder, or a name with a null character
-        return _UNREADABLE
+        return UNKNOWN_DIGEST

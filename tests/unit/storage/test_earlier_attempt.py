@@ -102,6 +102,15 @@ def test_the_kept_episodes_are_read_back_and_kept_again(folder, tmp_path):
     assert load(folder).tests.keys() == {GREET}
 
 
+def test_a_file_that_changed_between_two_tests_counts_as_changed(folder, tmp_path):
+    for digest in ("1", "2", "1"):
+        finish(folder, files={"notes.txt": digest})
+    earlier = load(folder).conditions
+    now = earlier.model_copy(update={"files": {}})
+    found = find_difference(earlier, now, {}, tmp_path)
+    assert found == "the file notes.txt, which git does not track, has changed"
+
+
 @pytest.mark.parametrize(
     ("lines", "is_kept"),
     [
