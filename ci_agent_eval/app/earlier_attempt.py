@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -53,7 +54,7 @@ def _download(token: str, event: Event, name: str, into: Path, log: Log) -> None
 
 def fetch_attempt(api: RunsApi, run_id: int, head_sha: str, name: str, into: Path) -> None:
     """Write a run's artifact of a report folder to `into`. Raises InputError and PublishError."""
-    found = [one for one in list_artifacts(api, run_id, name) if not one.is_expired]
+    found = [one for one in list_artifacts(api, run_id, escape(name)) if not one.is_expired]
     if len(found) != 1:
         raise InputError(f"this run has {len(found)} artifacts {name!r} of earlier attempts, not 1")
     fetch_artifacts(api, found, into, run_id=run_id, head_sha=head_sha, wanted=is_attempt_data)

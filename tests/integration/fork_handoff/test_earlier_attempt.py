@@ -30,9 +30,9 @@ def own_run(rig: Rig, files: dict[str, Any], head_sha: str = SHA, name: str = NA
     return int(run.id)
 
 
-def fetch(rig: Rig, run_id: int, into: Path) -> None:
+def fetch(rig: Rig, run_id: int, into: Path, name: str = NAME) -> None:
     with rig.connect(Connection(REPO, TOKEN, rig.fake.url, timeout_s=5)) as api:
-        fetch_attempt(api, run_id, SHA, NAME, into)
+        fetch_attempt(api, run_id, SHA, name, into)
 
 
 def test_the_files_of_the_episodes_are_read(rig: Rig, tmp_path: Path) -> None:
@@ -42,6 +42,15 @@ def test_the_files_of_the_episodes_are_read(rig: Rig, tmp_path: Path) -> None:
     found = {one.name for one in (into / "episodes").iterdir()}
     assert found == {"main.jsonl", "main.finished", "earlier.kept"}
     assert (into / "session.json").is_file()
+
+
+def test_the_name_of_an_artifact_is_no_pattern(rig: Rig, tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    fetch(rig, own_run(rig, FILES, name="evals [3.13]"), into, "evals [3.13]")
+    assert (into / "session.json").is_file()
+    with pytest.raises(InputError, match="this run has 0 artifacts"):
+        fetch(rig, own_run(rig, FILES), tmp_path, "agent-eval-*")
 
 
 @pytest.mark.parametrize(
