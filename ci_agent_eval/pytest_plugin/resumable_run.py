@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 _DECLARED = ("mode", "gate", "evidence", "min_pass_rate", "min_passes", "allowed_stops")
 """Fields of an episode that its test declares."""
+_FILES = frozenset({"file", "outside_file", "absent"})
+"""Kinds of accesses to a path at which a file is or could be."""
 _ERRORS = (OSError, ValueError, subprocess.SubprocessError)
 """Errors of files, of names that are no text, and of git: then nothing can be kept later."""
 _XDIST = "PYTEST_XDIST"
@@ -250,8 +252,9 @@ class ResumableRun:
         """Return the hashes of the files that git does not track."""
         if self._tracked is None:
             self._tracked = self._repository.list_tracked()
-        kinds = {"file", "outside_file", "absent"}
-        paths = {path for kind, path in found if kind in kinds} - self._tracked
+        paths = {path for kind, path in found if kind in _FILES} - self._tracked
+        # A listed folder is not compared, neither in the repository nor behind a link.
+        paths |= {path for kind, path in found if kind == "symlink" and not Path(path).is_dir()}
         return {path: hash_file_if_readable(self._top / path) for path in sorted(paths)}
 
 
