@@ -18,7 +18,7 @@ import pytest
 
 from ci_agent_eval import __version__
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.results import Digests, KeptEpisodes, Session
+from ci_agent_eval.contract.results import SESSION_NAME, Digests, KeptEpisodes, Session
 from ci_agent_eval.contract.resume import FinishedTest, ResumeRequest
 from ci_agent_eval.dependencies.environment import hash_variable
 from ci_agent_eval.dependencies.recording.accesses import Access
@@ -113,19 +113,14 @@ class ResumableRun:
         try:
             return self._take_over(Path(self._request.folder), folder, session)
         except InputError as error:
-            if self._request.strict:
-                name = Path(self._request.folder).name
-                raise pytest.UsageError(
-                    f"--resume: nothing of {name} is kept, because {error}"
-                ) from None
-            return session.model_copy(update={"kept": KeptEpisodes(refusal=str(error))})
+            return _refuse(self._request, session, str(error))
 
     def _take_over(self, source: Path, folder: ReportFolder, session: Session) -> Session:
         earlier = EarlierAttempt.load(source)
         if earlier is None:
             return session
         if session.conditions is None:
-            raise InputError("this is no commit with files that can be compared")
+            raise InputError("git has no commit here, or a new or changed file cannot be read")
         if earlier.session.suite != session.suite:
             raise InputError("it is of another suite")
         if earlier.session.run != session.run:
@@ -256,6 +251,25 @@ class ResumableRun:
         # A listed folder is not compared, neither in the repository nor behind a link.
         paths |= {path for kind, path in found if kind == "symlink" and not Path(path).is_dir()}
         return {path: hash_file_if_readable(self._top / path) for path in sorted(paths)}
+
+
+def refuse_outside_git(file: str, session: Session) -> Session:
+    """Return the session of a run outside of a git repository, which keeps nothing.
+
+    Raises pytest.UsageError if there is an earlier attempt and the request is strict.
+    """
+    request = ResumeRequest.model_validate_json(Path(file).read_bytes())
+    if request.folder is None or not Path(request.folder, SESSION_NAME).exists():
+        return session
+    return _refuse(request, session, "without a git repository no files can be compared")
+
+
+def _refuse(request: ResumeRequest, session: Session, problem: str) -> Session:
+    """Return the session with the reason why nothing is kept; raise it if the request is strict."""
+    if request.strict:
+        name = Path(request.folder or "").name
+        raise pytest.UsageError(f"--resume: nothing of {name} is kept, because {problem}") from None
+    return session.model_copy(update={"kept": KeptEpisodes(refusal=problem)})
 
 
 class _FinishedTests:

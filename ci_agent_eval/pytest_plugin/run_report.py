@@ -69,6 +69,10 @@ class RunReport:
             folder.prepare()
             if resumable is not None:
                 session = resumable.begin(config, folder, session, int(time.time()))
+            elif config.option.episode_resume:
+                from ci_agent_eval.pytest_plugin.resumable_run import refuse_outside_git  # noqa: PLC0415 - rarely needed
+
+                session = refuse_outside_git(config.option.episode_resume, session)
             is_kept = session.kept is not None and session.kept.refusal is None
             if not config.option.episode_watched:  # otherwise `agent-eval run` holds the lock
                 lock = ExitStack()

@@ -197,3 +197,15 @@ def test_without_an_earlier_attempt_everything_runs(tmp_path):
     assert "kept" not in rig.read("session.json")
     done = rig.run("--resume-from", "../missing")
     assert (done.returncode, "is no folder" in done.stderr) == (2, True)
+
+
+def test_outside_of_a_repository_no_earlier_result_is_deleted(tmp_path):
+    rig = Rig(tmp_path)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/test_desk.py").write_text(SUITE)
+    (tmp_path / "work/notes.txt").write_text("be kind")
+    rig.run("--resume", "--", "-k", "greet")
+    before = (rig.report / "episodes/main.jsonl").read_bytes()
+    done = rig.run("--resume", "--", "-k", "greet")
+    assert (done.returncode, "without a git repository" in done.stderr) == (2, True)
+    assert (rig.log, (rig.report / "episodes/main.jsonl").read_bytes()) == (["greet"], before)
