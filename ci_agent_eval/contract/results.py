@@ -114,6 +114,9 @@ class StartConditions(FrozenModel):
 
     program: str = Field(description="version of this program")
     command: str = Field(description="hash of suite, paths, pytest's arguments, and shard")
+    folder: str = Field(
+        default=".", description="folder that pytest started in, relative to the repository root"
+    )
     commit: str = Field(description="the commit that is checked out")
     changes: Digests = Field(
         default_factory=dict, description="SHA-256 of each file that differs from the commit"

@@ -104,6 +104,7 @@ class ResumableRun:
                 self._environ,
                 program=__version__,
                 command=self._request.command,
+                folder=config.invocation_params.dir,
                 configuration=config.inipath,
                 recorded_at=now,
             )

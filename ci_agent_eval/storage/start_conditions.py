@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from hashlib import file_digest
 from pathlib import Path
@@ -32,13 +33,14 @@ def build_conditions(
     *,
     program: str,
     command: str,
+    folder: Path,
     configuration: Path | None,
     recorded_at: int,
 ) -> StartConditions | None:
     """Return the conditions of a run that begins; None: git does not know the commit.
 
-    `configuration` is pytest's file. Raises OSError or subprocess.SubprocessError if git fails or
-    a changed file cannot be read.
+    `folder` is the one that pytest started in, `configuration` is its file. Raises OSError or
+    subprocess.SubprocessError if git fails or a changed file cannot be read.
     """
     commit = repository.find_commit()
     if commit is None:
@@ -47,6 +49,7 @@ def build_conditions(
     return StartConditions(
         program=program,
         command=command,
+        folder=Path(os.path.relpath(folder.resolve(), repository.top)).as_posix(),
         commit=commit,
         changes={path: hash_file(repository.top / path) for path in sorted(changed)},
         environment=compute_installation_digest(
@@ -90,6 +93,8 @@ def _list_differences(
         yield f"agent-eval was {earlier.program[:20]}, and is {now.program}"
     if earlier.command != now.command:
         yield "its suite, paths, arguments or shard were others"
+    if earlier.folder != now.folder:
+        yield "pytest started in another folder"
     if changed := _find_changed(earlier.changes, now.changes):
         yield f"the uncommitted file {changed} has changed since it began"
     if earlier.configuration != now.configuration:

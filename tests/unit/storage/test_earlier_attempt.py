@@ -173,6 +173,7 @@ DIFFERENCES = {
     "commit": ({"commit": "d" * 40}, "it is about commit ddddddd, this is ccccccc"),
     "program": ({"program": "0"}, "agent-eval was 0, and is 1"),
     "command": ({"command": "b"}, "its suite, paths, arguments or shard were others"),
+    "folder": ({"folder": "other"}, "pytest started in another folder"),
     "edited": ({"changes": {"a.py": "1"}}, "the uncommitted file a.py has changed since it began"),
     "configuration": ({"configuration": "1"}, "pytest's configuration file has changed"),
     "environment": ({"environment": "f"}, "Python, the platform or an installed package"),
