@@ -25,9 +25,12 @@ _REGULAR = ("100644", "100755")
 
 
 def write_dependencies(folder: Path, recorded: RunDependencies | None) -> None:
-    """Write what the joined runs recorded, or remove an earlier file. Raises OSError."""
-    document = None if recorded is None else pack_dependencies(recorded)
-    ReportFolder(folder).replace_dependencies(document)
+    """Write what the joined runs recorded, or remove an earlier file. Raises OSError.
+
+    Without a commit nothing can be selected by it, and it would not be known as our own file.
+    """
+    usable = None if recorded is None or recorded.commit is None else pack_dependencies(recorded)
+    ReportFolder(folder).replace_dependencies(usable)
 
 
 def search_stale_parts(
