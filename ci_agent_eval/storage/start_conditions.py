@@ -92,7 +92,7 @@ def _list_differences(
     if earlier.program != now.program:
         yield f"agent-eval was {earlier.program[:20]}, and is {now.program}"
     if earlier.command != now.command:
-        yield "its suite, paths, arguments or shard were others"
+        yield "its suite, paths, arguments or shard differ"
     if earlier.folder != now.folder:
         yield "pytest started in another folder"
     if changed := _find_changed(earlier.changes, now.changes):

@@ -172,7 +172,7 @@ def test_a_hostile_folder_is_refused_as_a_whole(folder, name):
 DIFFERENCES = {
     "commit": ({"commit": "d" * 40}, "it is about commit ddddddd, this is ccccccc"),
     "program": ({"program": "0"}, "agent-eval was 0, and is 1"),
-    "command": ({"command": "b"}, "its suite, paths, arguments or shard were others"),
+    "command": ({"command": "b"}, "its suite, paths, arguments or shard differ"),
     "folder": ({"folder": "other"}, "pytest started in another folder"),
     "edited": ({"changes": {"a.py": "1"}}, "the uncommitted file a.py has changed since it began"),
     "configuration": ({"configuration": "1"}, "pytest's configuration file has changed"),
