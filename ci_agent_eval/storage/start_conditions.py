@@ -17,6 +17,7 @@ from ci_agent_eval.dependencies.environment import (
     is_always_read,
 )
 from ci_agent_eval.dependencies.git import GitRepository
+from ci_agent_eval.redaction import is_secret_name
 from ci_agent_eval.storage.regular_file import open_regular
 
 _PYTEST_VARIABLES = frozenset(
@@ -25,6 +26,9 @@ _PYTEST_VARIABLES = frozenset(
 """Variables that pytest reads before anything is watched."""
 
 _SHORT_SHA = 7
+_LARGEST = 1024**3
+"""Bytes of the largest file that is compared."""
+_SECRET_SUFFIXES = frozenset({".pem", ".key", ".p12", ".pfx"})
 
 
 def build_conditions(
@@ -66,12 +70,25 @@ def build_conditions(
 
 
 def hash_file(path: Path) -> str | None:
-    """Return the SHA-256 of a file's bytes; None: there is no file. Raises OSError."""
+    """Return the SHA-256 of a file's bytes; None: there is no file. Raises OSError.
+
+    For a file that is secret by its name it is `set`: a hash of a short secret can be guessed.
+    """
     try:
         with open_regular(path, follow=True) as file:
+            if _is_secret(path):
+                return "set"
+            if os.fstat(file.fileno()).st_size > _LARGEST:
+                raise OSError("the file is too large to compare")
             return file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it is buffered
     except FileNotFoundError:
         return None
+
+
+def _is_secret(path: Path) -> bool:
+    stem = path.name.removeprefix(".").partition(".")[0]
+    is_environment = path.name == ".env" or path.name.startswith(".env.")
+    return is_environment or path.suffix in _SECRET_SUFFIXES or is_secret_name(stem)
 
 
 def find_difference(
