@@ -59,6 +59,8 @@ class _Start:
     seconds: float
     commit: str | None
     is_clean: bool
+    in_shard: bool
+    """Whether the process runs a part of the suite, whose other parts run elsewhere."""
 
 
 class DependencyRecording:
@@ -82,7 +84,8 @@ class DependencyRecording:
         recorder = DependencyRecorder(
             Places(str(repository.top), folders, now), _find_accesses, environ
         )
-        start = _Start(repository, environ, now, repository.find_commit(), is_clean)
+        in_shard = bool(config.known_args_namespace.shard)
+        start = _Start(repository, environ, now, repository.find_commit(), is_clean, in_shard)
         config.pluginmanager.register(cls(start, recorder), options.RECORDING)
         if file := config.known_args_namespace.episode_resume:
             ResumableRun(file, repository, environ, recorder).register(config)
@@ -122,7 +125,8 @@ class DependencyRecording:
     def write_dependencies(self, folder: ReportFolder) -> None:
         """Merge the parts of all processes and write the file.
 
-        Of a scenario with episodes of an earlier attempt, not all dependencies are known.
+        Of a scenario with episodes of an earlier attempt, not all dependencies are known. In a
+        shard the record is incomplete then: another shard may have recorded a part of them.
         """
         kept = frozenset(list_kept_scenarios(folder.path))
         parts, is_complete = _read_parts(folder)
@@ -144,7 +148,9 @@ class DependencyRecording:
             platform=get_platform(),
             commit=start.commit,
             is_clean=start.is_clean,
-            complete=is_complete and all(part.complete for part in parts),
+            complete=is_complete
+            and all(part.complete for part in parts)
+            and not (kept and start.in_shard),
             unit="function" if all(part.unit == "function" for part in parts) else "module",
             distributions=hash_distributions(),
             hashes=found.hashes,

@@ -105,6 +105,16 @@ def test_each_episode_of_a_killed_run_is_run_once(tmp_path, words):
     assert len(rig.read("results.json")["episodes"]) == 6
 
 
+def test_a_shard_with_kept_episodes_does_not_know_all_their_dependencies(tmp_path):
+    """Another shard may have other episodes of the same scenario."""
+    rig = build_rig(tmp_path)
+    arguments = ("--shard", "1/1", "--", "-p", "no:randomly")
+    for resume in ((), ("--resume",)):
+        rig.run(*resume, *arguments)
+    assert rig.read("session.json")["kept"]["episodes"]
+    assert not rig.read("dependencies.json").get("complete", True)
+
+
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     rig = build_rig(tmp_path_factory.mktemp("resume"))
