@@ -21,6 +21,7 @@ from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine.declarations import Agent, SkillText
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import RunLimits, Stop, find_exceeded_limit
+from ci_agent_eval.engine.message_history import build_history
 from ci_agent_eval.engine.nested_requests import OuterRun, RunScope, enter_run_scope
 from ci_agent_eval.engine.pausable_deadline import PausableDeadline
 from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
@@ -152,14 +153,14 @@ class DeclaredAgentRun:
 
     @asynccontextmanager
     async def _open_loop(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
-        agent = self.agent
+        agent, prompt = self.agent, self.parts or self.prompt or None
         async with self.session.get_loop(agent).iter(
-            self.parts or self.prompt or None,
+            prompt,
             model=await self.session.build_run_model(agent, self.episode_id, self.tally),
             toolsets=restrict_toolsets(
                 self.offers, toolsets, _build_skill_toolsets(agent), self.record
             ),
-            message_history=list(self.history) or None,
+            message_history=build_history(self.history, has_prompt=prompt is not None),
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
             infer_name=False,
             capabilities=[*build_steering(self.guard, self.record, agent), OuterRun()],

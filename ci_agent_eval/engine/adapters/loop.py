@@ -22,6 +22,7 @@ from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import find_exceeded_limit
+from ci_agent_eval.engine.message_history import build_history
 from ci_agent_eval.engine.model import build_model, build_stamped_model
 from ci_agent_eval.engine.nested_requests import RecordedRun, RunScope, enter_run_scope
 from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
@@ -101,12 +102,13 @@ class LoopAgent:
 
     async def _run_agent(self, work: AgentTask, model: Model, record: RunRecord) -> None:
         run: AgentRun[Any, Any] | None = None
+        prompt = work.parts or work.prompt or None
         try:
             async with self.agent.iter(
-                work.parts or work.prompt or None,
+                prompt,
                 model=model,
                 deps=self.deps,
-                message_history=list(work.history) or None,
+                message_history=build_history(work.history, has_prompt=prompt is not None),
                 usage_limits=UsageLimits(request_limit=work.limits.max_turns),
                 infer_name=False,
                 capabilities=[*build_steering(work.guard, record, self.agent), RecordedRun(record)],
