@@ -21,12 +21,14 @@ COMPOSED_KEYS = frozenset({"args", "executable", "program"})
 
 _QUOTING = str.maketrans("", "", "'\"\\^`\r\n")
 _NAMES = ("pytest", "py.test", "ptw", "hatch", "rye", "powershell", "pwsh")
-"""Every text that runs pytest without an expansion contains one of these.
+"""Every text that runs pytest contains one of these, unless it joins them of parts.
 
 The last two run encoded text, in which any name can be.
 """
 _EXPANSION = re.compile(r"\$(?![?!#])|[{%`]")
 """Expansions, which can contain unwritten words; `$?`, `$!` and `$#` are numbers."""
+_JOINERS = ("cat", "import", "xargs")
+"""Programs that join parts without an expansion; Python's code, which imports, joins literals."""
 _JOINED_NAMES = ("pytest", "ptw", "hatch", "rye", "powershell", "pwsh", "xargs")
 """Names that must not result from expansions. `xargs -I` cuts words anywhere."""
 _XARGS = re.compile(r"\bxargs(?=(?:\s+-(?:[0rt]+|[nlp]\s*\d+|i\s*(?:\{\}|[%@])))*\s+[\"']?[a-z/.])")
@@ -56,7 +58,8 @@ def may_run_tests(text: str, commands: Sequence[str] = ()) -> bool:
         all(word in unquoted for word in words) for words in _split_commands(commands)
     ):
         return True
-    return _EXPANSION.search(text) is not None and _may_join(text, unquoted, commands)
+    has_joiner = _EXPANSION.search(text) or any(name in unquoted for name in _JOINERS)
+    return bool(has_joiner) and _may_join(text, unquoted, commands)
 
 
 def _split_commands(commands: Sequence[str]) -> Iterator[list[str]]:
@@ -64,7 +67,7 @@ def _split_commands(commands: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _may_join(text: str, unquoted: str, commands: Sequence[str]) -> bool:
-    r"""Return False if expansions cannot join parts of a text to a name or command.
+    r"""Return False if no parts of a text can be joined to a name or command.
 
     Expansions move and join parts of the text. They cut it at other characters than letters,
     behind the letters of an option (`-cpytest`), and behind the letter of an escape (`\n`). So

@@ -126,11 +126,12 @@ QUICK = (
     "cat > a.py <<'EOF'\nprint(f'{x}\\n')\nEOF",
     "grep -rn '\\.test$' src/{a,b} >&2",
     "curl -s $URL -d '{\"a\": [1, 2]}'; echo ✓",
+    "cat a.py | grep -c 'import os'; git ls-files tests | xargs -n 1 wc -l",
 )
 
 
 @pytest.mark.parametrize("command", QUICK)
-def test_an_expansion_that_can_join_no_name_gets_the_quick_answer(plain, command):
+def test_parts_that_can_be_joined_to_no_name_get_the_quick_answer(plain, command):
     assert is_quick(plain, event_of({"command": command, "description": "Shows {it}"}))
 
 
@@ -155,11 +156,16 @@ JOINED = (
     "x=ha; ${x}tch test",
     "x=ye; r$x test",
     "x=hell; powers$x -enc cAB5AHQAZQBzAHQA",
+    "echo test | xargs -I Z pyZ",
+    "printf py > a; printf test > b; cat a b | sh",
+    "python -c \"import os; os.system('py' 'test')\"",
+    "python -c \"import os; os.system('\\x70ytest')\"",
+    "python -c 'import ｐytest; ｐytest.main()'",
 )
 
 
 @pytest.mark.parametrize("command", JOINED)
-def test_a_name_that_expansions_join_gets_the_full_answer(plain, command):
+def test_a_name_that_is_joined_of_parts_gets_the_full_answer(plain, command):
     call = ToolCallRequest("bash", {"command": command})
 
     assert names_pytest(call, Rules()) or "hell" in command
