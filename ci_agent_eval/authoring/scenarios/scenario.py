@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakSet
@@ -191,20 +191,22 @@ class Scenario:
         if not goal.conditions:
             return plan
 
+        replies: list[str] = []
+
         def is_reached(history: History) -> bool:
-            return _is_goal_reached(goal, history, {call.name for call in recorder.tool_calls})
+            replies.append(history[-1]["content"])  # other messages may be injected ones
+            return _is_goal_reached(goal, replies, {call.name for call in recorder.tool_calls})
 
         return replace(plan, goal=is_reached)
 
 
-def _is_goal_reached(goal: ScenarioGoal, history: History, called: set[str]) -> bool:
+def _is_goal_reached(goal: ScenarioGoal, replies: Iterable[str], called: set[str]) -> bool:
     """Return whether every condition of a goal is met so far."""
     if goal.tool_called is not None and goal.tool_called not in called:
         return False
     if goal.reply_matches is None:
         return True
     pattern = re.compile(goal.reply_matches, re.IGNORECASE)
-    replies = (m["content"] for m in history if m["role"] == "assistant")
     return any(pattern.search(reply) for reply in replies)
 
 
