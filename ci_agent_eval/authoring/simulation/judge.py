@@ -21,10 +21,11 @@ class SimulationVerdict(NamedTuple):
 
 
 class JudgeDecision(NamedTuple):
-    """A verdict with the assertions that it is based on."""
+    """The verdict on a conversation if it ends now, and the assertions that it is based on."""
 
     verdict: SimulationVerdict
     assertions: tuple[Assertion, ...]
+    ends_conversation: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,16 @@ class ConversationJudge:
         if not self.success and not self.must_hold:
             raise InputError("ConversationJudge: give it checks as success or must_hold")
 
-    def decide(self, episode: Episode, *, is_over: bool) -> Steps[JudgeDecision | None]:
-        """Return the decision on an episode so far; None to continue. Raises JudgeError."""
+    def decide(self, episode: Episode) -> Steps[JudgeDecision]:
+        """Return the decision on an episode so far. Raises JudgeError."""
         held = yield from apply_checks(self.must_hold, episode)
         if failed := [assertion for assertion in held if _is_failed(assertion)]:
-            return _build_decision(failed, passed=False)
+            return _build_decision(failed, passed=False, ends_conversation=True)
         reached = yield from apply_checks(self.success, episode)
-        is_reached = not any(map(_is_failed, reached))
-        if (self.success and is_reached) or is_over:
-            return _build_decision([*held, *reached], passed=is_reached)
-        return None
+        # A failed warning fails nothing, but it is no success to stop for.
+        has_success = bool(reached) and all(assertion.passed for assertion in reached)
+        is_passed = not any(map(_is_failed, reached))
+        return _build_decision([*held, *reached], passed=is_passed, ends_conversation=has_success)
 
 
 def apply_checks(checks: Any, episode: Episode) -> Steps[list[Assertion]]:
@@ -79,7 +80,10 @@ def _is_failed(assertion: Assertion) -> bool:
     return not assertion.passed and assertion.severity == "error"
 
 
-def _build_decision(found: Sequence[Assertion], *, passed: bool) -> JudgeDecision:
+def _build_decision(
+    found: Sequence[Assertion], *, passed: bool, ends_conversation: bool
+) -> JudgeDecision:
     named = [each for each in found if passed or _is_failed(each)]
     reasons = [f"{each.name}: {each.reason}" if each.reason else each.name for each in named]
-    return JudgeDecision(SimulationVerdict(passed, "; ".join(reasons)), tuple(found))
+    verdict = SimulationVerdict(passed, "; ".join(reasons))
+    return JudgeDecision(verdict, tuple(found), ends_conversation)

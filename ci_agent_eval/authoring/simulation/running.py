@@ -15,7 +15,11 @@ from ci_agent_eval.authoring.simulation.conversation import (
     UserMessage,
     copy_history,
 )
-from ci_agent_eval.authoring.simulation.judge import SimulationVerdict, apply_checks
+from ci_agent_eval.authoring.simulation.judge import (
+    JudgeDecision,
+    SimulationVerdict,
+    apply_checks,
+)
 from ci_agent_eval.authoring.simulation.plan import Predicate, SimulationPlan
 from ci_agent_eval.authoring.simulation.script import SimulationEnd
 from ci_agent_eval.authoring.simulation.script_steps import (
@@ -62,6 +66,8 @@ class RunningSimulation:
     """Place in the history of the first message since the last answer."""
     _turn_start: int = 0
     """Number of recorded turns before the last exchange."""
+    _decision: tuple[int, JudgeDecision] | None = None
+    """The judge's last decision, with the number of messages that it was made on."""
 
     def run(self) -> Steps[SimulationEnd]:
         """Run the conversation; return why it ended. The judge decides at the latest then."""
@@ -188,8 +194,10 @@ class RunningSimulation:
         playback = None if self.recorder is None else self.recorder.playback
         if playback is not None and playback.has_answers and not is_over:
             return None  # models are not asked in playback, so they would end it at once
-        decision = yield from judge.decide(episode, is_over=is_over)
-        if decision is None:
+        if self._decision is None or self._decision[0] != len(self.history):
+            self._decision = len(self.history), (yield from judge.decide(episode))
+        _, decision = self._decision
+        if not (decision.ends_conversation or is_over):
             return None
         self.verdict = decision.verdict
         self._record(decision.assertions, "judge")

@@ -226,6 +226,22 @@ class TestJudge:
         result = run_simulation(desk, steps=[*steps, UserStep("never"), AgentStep()], judge=judge)
         assert (result.stop_reason, result.turns) == ("judge_verdict", 2)
 
+    def test_it_is_asked_once_for_each_conversation_so_far(self, recorder):
+        asked = []
+
+        class Count:
+            def assertions(self, episode):
+                asked.append(len(episode.trajectory.agent_turns))
+                return RequiredTools(["refund"]).assertions(episode)
+
+        run_simulation(desk, user("Hi", "Hm"), judge=ConversationJudge(Count()))
+        assert asked == [1, 2]
+
+    def test_a_failed_warning_is_no_success_to_stop_for(self, recorder):
+        judge = ConversationJudge(RequiredTools(["refund"], severity="warning"))
+        result = run_simulation(desk, user("Hi", "1001", "never said"), judge=judge)
+        assert (result.stop_reason, result.turns) == ("judge_verdict", 2)
+
     def test_it_asks_models_as_an_awaitable(self, recorder):
         class Later:
             async def assertions(self, episode):
