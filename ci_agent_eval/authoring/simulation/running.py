@@ -101,8 +101,10 @@ class RunningSimulation:
             CheckStep: self._check,
             JudgeStep: lambda _: self._judge(),
         }
-        for step in steps:
+        remaining = iter(steps)
+        for step in remaining:
             if (end := (yield from run[type(step)](step))) is not None:
+                yield from self._check_unreached(remaining, end)
                 return end
         return None
 
@@ -242,10 +244,24 @@ class RunningSimulation:
             found = [] if result is None else [Assertion(name=clean_text(name), passed=result)]
         self._record(found, f"turn {len(self.exchanges)}" if step.of == "turn" else None)
 
+    def _check_unreached(self, steps: Iterable[Step], end: SimulationEnd) -> Steps[None]:
+        """Check what the script has after its end, so that no check of it is left out."""
+        if end.reason == "agent_stopped" or (self.verdict and not self.verdict.passed):
+            return  # it has failed
+        checks = [step for step in steps if isinstance(step, CheckStep)]
+        for step in checks:
+            if step.of == "conversation":
+                yield from self._check(step)
+        if missed := sum(step.of == "turn" for step in checks):
+            reason = f"it ended ({end.reason}) before {missed} checks of a turn"
+            name = "the conversation reaches each check of a turn"
+            self._record([Assertion(name=name, passed=False, reason=reason)], None)
+
     def _select_turn(self, episode: Episode) -> Episode:
         """Return the episode with only the turns of the last exchange."""
-        turns = () if episode.trajectory is None else episode.trajectory.turns
-        last = Trajectory(turns=turns[self._turn_start :])
+        trajectory = episode.trajectory or Trajectory()
+        turns = trajectory.turns[self._turn_start :]
+        last = trajectory.model_copy(update={"turns": turns})
         return episode.model_copy(update={"trajectory": last})
 
     def _snapshot(self, owner: str) -> Episode:

@@ -119,7 +119,7 @@ def parse_steps(given: object, *, has_judge: bool) -> tuple[Step, ...]:
     """Return the steps of a script as a tuple. Raises InputError, which names the step."""
     if not isinstance(given, list | tuple) or not given:
         raise InputError("run_simulation: steps must be a list with at least one step")
-    is_waiting = False
+    is_waiting = has_turn = False
     for number, step in enumerate(given):
         where = f"run_simulation: steps[{number}]"
         if not isinstance(step, Step):
@@ -130,6 +130,9 @@ def parse_steps(given: object, *, has_judge: bool) -> tuple[Step, ...]:
             raise InputError(f"{where}: goes on until the end; make it the last, or give turns")
         if is_waiting and not isinstance(step, AgentStep | MessageStep | ToolResultStep):
             raise InputError(f"{where}: the user's message before it has no answer; add AgentStep")
+        if isinstance(step, CheckStep) and step.of == "turn" and not has_turn:
+            raise InputError(f"{where}: there is no turn before it; put an AgentStep before it")
+        has_turn = has_turn or isinstance(step, AgentStep | ProceedStep)
         is_waiting = isinstance(step, UserStep) or (is_waiting and not isinstance(step, AgentStep))
     if is_waiting:
         raise InputError("run_simulation: the last user's message has no answer; add AgentStep()")

@@ -149,6 +149,35 @@ class TestSteps:
             ("<lambda>", True),
         ]
 
+    def test_checks_after_an_early_end_are_not_left_out(self, recorder):
+        steps = [
+            ProceedStep(3),
+            CheckStep(RequiredTools(["refund"])),
+            CheckStep(ForbiddenTools(["cancel"])),
+            CheckStep(RequiredText("Refunded"), of="turn"),
+            UserStep("Hm"),
+            AgentStep(),
+            CheckStep(RequiredText("Refunded"), of="turn"),
+        ]
+        result = run_simulation(desk, user("Hi"), steps=steps)
+        assert (result.stop_reason, result.turns) == ("script_ended", 1)
+        episode = recorder.finish()
+        assert [(each.name, each.passed) for each in episode.assertions] == [
+            ("calls refund", False),
+            ("never calls cancel", True),
+            ("the conversation reaches each check of a turn", False),
+        ]
+        reason = episode.assertions[-1].reason
+        assert reason == "it ended (script_ended) before 2 checks of a turn"
+
+    def test_an_agent_that_stopped_has_failed_without_them(self, recorder):
+        def app(message, *, thread_id):
+            return {"text": "", "stop_reason": "max_turns"}
+
+        steps = [UserStep("Hi"), AgentStep(), CheckStep(RequiredText("x"), of="turn")]
+        assert run_simulation(app, steps=steps).stop_reason == "agent_stopped"
+        assert len(recorder.finish().failed_assertions) == 1
+
     def test_a_function_s_own_assert_is_the_test_s(self):
         def is_refunded(history):
             assert "Refunded" in history[-1]["content"]
@@ -167,6 +196,7 @@ class TestSteps:
             ([UserStep("a"), UserStep("b"), AgentStep()], r"steps\[1\]: the user's message"),
             ([ProceedStep(), AgentStep()], r"steps\[0\]: goes on until the end"),
             ([JudgeStep()], "there is no judge"),
+            ([CheckStep(RequiredText("a"), of="turn")], r"steps\[0\]: there is no turn before it"),
         ],
     )
     def test_a_script_that_cannot_run_is_refused(self, steps, problem):
