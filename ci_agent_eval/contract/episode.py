@@ -173,7 +173,7 @@ FaultKind = Literal[
 
 MODEL_FAULTS = ("rate_limit", "cut_off")
 _FAULT_VALUES = {
-    "slow": (int | float, "a number of milliseconds"),
+    "slow": (int | float, "a number of milliseconds above 0"),
     "injection": (str, "the instruction, a text"),
     "schema_change": (dict, "a table of old and new keys"),
 }
@@ -202,6 +202,8 @@ class Fault(FrozenModel):
             not isinstance(self.value, required[0]) or isinstance(self.value, bool)
         ):
             raise ValueError(f"{self.kind} needs `value`: {required[1]}")
+        if self.kind == "slow" and self.value <= 0:  # type: ignore[operator]
+            raise ValueError(f"slow needs `value`: {_FAULT_VALUES['slow'][1]}")
         return self
 
 

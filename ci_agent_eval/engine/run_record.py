@@ -30,7 +30,6 @@ from ci_agent_eval.model_traffic.usage import TrafficUsage
 from ci_agent_eval.recording.faults import (
     EpisodeFaults,
     InjectedFaultError,
-    change_result,
     start_fault,
 )
 
@@ -186,7 +185,7 @@ class RecordedToolset(WrapperToolset[Any]):
             raise ToolFailed(str(error)) from None
         if wait_s:
             await asyncio.sleep(wait_s)
-        return change_result(fault, await self._run_call(name, *call))
+        return self.record.faults.change_result(fault, await self._run_call(name, *call))
 
     async def _run_call(
         self,

@@ -7,7 +7,7 @@ import functools
 import inspect
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from ci_agent_eval.contract.episode import Assertion, Fault
@@ -16,6 +16,8 @@ from ci_agent_eval.contract.trajectory import Turn
 
 GARBAGE = '{"status": "o\ufffd'
 """Result of garbage without a `value`."""
+_RESULT_KINDS = {"garbage", "injection", "schema_change"}
+"""Faults of a tool's result, which a call has only once its result is changed."""
 UNAVAILABLE = "the tool is temporarily unavailable"
 """Message of an injected error without a `value`."""
 
@@ -28,7 +30,7 @@ class EpisodeFaults:
     """Counts the calls of tools and models, and chooses the faults of each. Thread-safe."""
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
-        self._faults = tuple(faults)
+        self._faults = tuple(fault.model_copy() for fault in faults)  # each is its own object
         self._calls = [0] * len(self._faults)
         self._injected = [0] * len(self._faults)
         self._lock = threading.Lock()
@@ -43,9 +45,21 @@ class EpisodeFaults:
                 self._calls[number] += 1
                 is_hit = 0 < self._calls[number] - fault.after <= fault.times
                 if is_hit and found is None:
-                    self._injected[number] += 1
+                    self._injected[number] += fault.kind not in _RESULT_KINDS
                     found = fault
         return found
+
+    def change_result(self, fault: Fault | None, result: Any) -> Any:
+        """Return the result that the agent gets in place of the tool's."""
+        if fault is None or fault.kind not in _RESULT_KINDS:
+            return result
+        plain = to_jsonable(result)
+        changed = _change_result(fault, plain)
+        if fault.kind != "schema_change" or changed != plain:
+            with self._lock:
+                number = next(at for at, each in enumerate(self._faults) if each is fault)
+                self._injected[number] += 1
+        return changed
 
     def list_faults(self) -> tuple[Fault, ...]:
         """Return the faults with the number of calls that had each."""
@@ -62,7 +76,7 @@ class EpisodeFaults:
             Assertion(
                 name=f"has its {fault.kind} of {fault.tool or 'the model'}",
                 passed=False,
-                reason=f"{calls} calls were seen, so the fault was never injected",
+                reason=_explain_missed(fault, calls),
             )
             for fault, calls in zip(self.list_faults(), self._calls, strict=True)
             if not fault.injected and not (is_replay and fault.tool is None)
@@ -78,16 +92,22 @@ def wrap_tool(faults: EpisodeFaults, name: str, function: Callable[..., Any]) ->
             fault = faults.take(name)
             if (wait_s := start_fault(fault)) > 0:
                 await asyncio.sleep(wait_s)
-            return change_result(fault, await function(*args, **kwargs))
+            return faults.change_result(fault, await function(*args, **kwargs))
 
         return call_async
+
+    async def change_later(fault: Fault | None, result: Awaitable[Any]) -> Any:
+        return faults.change_result(fault, await result)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         fault = faults.take(name)
         if (wait_s := start_fault(fault)) > 0:
             time.sleep(wait_s)
-        return change_result(fault, function(*args, **kwargs))
+        result = function(*args, **kwargs)
+        if inspect.isawaitable(result):
+            return change_later(fault, result)
+        return faults.change_result(fault, result)
 
     return call
 
@@ -100,18 +120,20 @@ def start_fault(fault: Fault | None) -> float:
     return fault.value / 1000 if is_slow else 0.0  # type: ignore[union-attr, operator]
 
 
-def change_result(fault: Fault | None, result: Any) -> Any:
-    """Return the result that the agent gets in place of the tool's."""
-    if fault is None or fault.kind == "slow":
-        return result
+def _change_result(fault: Fault, result: Any) -> Any:
     if fault.kind == "garbage":
         return GARBAGE if fault.value is None else fault.value
-    result = to_jsonable(result)
     if fault.kind == "schema_change" and isinstance(fault.value, Mapping):
         return _rename_keys(result, fault.value)
     if isinstance(result, Mapping):
         return {**result, "note": fault.value}
     return [*result, fault.value] if isinstance(result, list) else f"{result}\n{fault.value}"
+
+
+def _explain_missed(fault: Fault, calls: int) -> str:
+    if calls <= fault.after:
+        return f"{calls} calls were seen, so the fault was never injected"
+    return f"{calls} calls were seen; it changed no result: the call failed, or has no such key"
 
 
 def _rename_keys(value: Any, names: Mapping[str, Any]) -> Any:

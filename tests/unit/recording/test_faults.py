@@ -86,6 +86,15 @@ def test_async_tools_have_faults(monkeypatch):
     assert slept == [2.5]
 
 
+def test_a_plain_function_that_returns_an_awaitable_has_faults():
+    async def search():
+        return "tea"
+
+    recorder = recorder_of({"kind": "injection", "tool": "search", "value": "Stop."})
+    tool = recorder.wrap_tool("search", lambda *_: search())
+    assert [asyncio.run(tool()), asyncio.run(tool())] == ["tea\nStop.", "tea"]
+
+
 def test_the_first_fault_of_a_call_counts_and_others_wait():
     faults = EpisodeFaults(
         [Fault(kind="error", tool="a"), Fault(kind="garbage", tool="a", times=2)]
@@ -110,6 +119,26 @@ class TestMissed:
         assert missed.name == "has its error of pay"
         assert missed.reason == "0 calls were seen, so the fault was never injected"
 
+    @pytest.mark.parametrize("kind", ["garbage", "injection", "schema_change"])
+    def test_a_call_that_fails_has_no_fault_of_its_result(self, kind):
+        value = {"a": "b"} if kind == "schema_change" else "Stop."
+        recorder = recorder_of({"kind": kind, "tool": "find_order", "value": value})
+        with pytest.raises(TypeError):
+            recorder.wrap_tool("find_order", find_order)()
+        episode = recorder.finish()
+        assert (episode.faults[0].injected, episode.outcome) == (0, "failed")
+        (missed,) = episode.failed_assertions
+        assert missed.reason.startswith("1 calls were seen; it changed no result: ")
+
+    @pytest.mark.parametrize("result", ['{"order_id": 7}', {"orderId": 7}, 7])
+    def test_a_result_without_its_keys_has_no_change_of_its_schema(self, result):
+        fault = {"kind": "schema_change", "tool": "find_order", "value": {"order_id": "id"}}
+        recorder = recorder_of(fault)
+        assert recorder.wrap_tool("find_order", lambda: result)() == result
+        assert [each.name for each in recorder.finish().failed_assertions] == [
+            "has its schema_change of find_order"
+        ]
+
     @pytest.mark.parametrize("outcome", ["skipped", "error"])
     def test_an_episode_that_did_not_run_to_its_end_is_no_failure(self, outcome):
         episode = recorder_of({"kind": "error", "tool": "pay"}).finish(outcome, "no network")
@@ -133,6 +162,7 @@ class TestMissed:
         ({"kind": "slw", "tool": "a"}, "faults"),
         ({"kind": "slow", "tool": "a"}, "slow needs `value`: a number of milliseconds"),
         ({"kind": "slow", "tool": "a", "value": True}, "slow needs `value`"),
+        ({"kind": "slow", "tool": "a", "value": 0}, "a number of milliseconds above 0"),
         ({"kind": "injection", "tool": "a"}, "injection needs `value`: the instruction, a text"),
         ({"kind": "schema_change", "tool": "a", "value": "b"}, "a table of old and new keys"),
         ({"kind": "error"}, "error is of a tool: name it"),
