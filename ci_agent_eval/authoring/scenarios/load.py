@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from ci_agent_eval.authoring.scenarios.located_csv import parse_located_csv
@@ -48,16 +49,21 @@ def load_scenarios(path: Path, name: str | None = None) -> tuple[Scenario, ...]:
     """
     shown = name or str(path)
 
+    @cache  # a file of many scenarios is read and held once
     def read(file: str) -> bytes:
-        return _read_file(_find_attached(path, file), file, MAX_ATTACHED_BYTES)
+        found = _find_attached(path, file)
+        return _read_file(found, file, MAX_ATTACHED_BYTES, "the scenario file")
 
-    return parse_scenarios(_read_file(path, shown, MAX_BYTES), shown, read)
+    return parse_scenarios(_read_file(path, shown, MAX_BYTES, "the test's file"), shown, read)
 
 
 def _find_attached(path: Path, file: str) -> Path:
     """Return the path of a file in a message. Raises InputError outside the scenario's folder."""
     folder = path.parent.resolve()
-    found = (folder / file).resolve()
+    try:
+        found = (folder / file).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"{file!r}: is no path ({error})") from None
     if not found.is_relative_to(folder):
         raise InputError(f"{file}: must be in the folder of the scenario file, or below it")
     return found
@@ -107,13 +113,14 @@ def _build_scenarios(
     return tuple(found)
 
 
-def _read_file(path: Path, name: str, max_bytes: int) -> bytes:
+def _read_file(path: Path, name: str, max_bytes: int, beside: str) -> bytes:
+    """Return a file's bytes. Raises InputError; its path is relative to the file `beside`."""
     try:
         with open_regular(path, follow=True) as file:
             data = file.read(max_bytes + 1)
     except OSError as error:
         raise InputError(
-            f"{name}: cannot be read ({error.strerror}); write its path relative to the test's file"
+            f"{name}: cannot be read ({error.strerror}); write its path relative to {beside}"
         ) from None
     except ValueError as error:
         raise InputError(f"{name!r}: is no path ({error})") from None

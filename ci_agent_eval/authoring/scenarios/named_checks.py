@@ -55,7 +55,7 @@ def _import_factory(name: str) -> Any:
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
-    except Exception as error:  # noqa: BLE001 - any code of the author
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any code of the author
         raise InputError(f"{name}: cannot be imported ({type(error).__name__}: {error})") from None
 
 

@@ -80,6 +80,8 @@ def _build_step(kind: str, value: Any, path: Path, read: ReadFile) -> Iterable[S
     if kind in {"check", "expect"}:
         part: CheckedPart = "turn" if kind == "expect" else "conversation"
         given = value if isinstance(value, list) else [value]
+        if not given:
+            raise PartProblem((*path, kind), "has no checks; name one, or leave the step out")
         return [CheckStep(check, of=part) for check in _build_checks(given, (*path, kind))]
     return [_at((*path, kind), lambda: _build_plain_step(kind, value, read))]
 
@@ -88,8 +90,10 @@ def _build_plain_step(kind: str, value: Any, read: ReadFile) -> Step:
     match kind:
         case "user" if isinstance(value, Mapping):
             given = _get_known(value, ("text", "files"))
-            files = [_read_attached(file, read) for file in given.get("files") or ()]
-            return UserStep(given.get("text"), files)
+            files = given.get("files") or ()
+            if not isinstance(files, list | tuple):
+                raise InputError(f"files: must be a list of paths, got {files!r}")
+            return UserStep(given.get("text"), [_read_attached(file, read) for file in files])
         case "user":
             return UserStep(value)
         case "proceed":

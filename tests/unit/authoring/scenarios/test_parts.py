@@ -8,6 +8,7 @@ import json
 import pytest
 
 from ci_agent_eval import checks as own_checks
+from ci_agent_eval.authoring.scenarios import load
 from ci_agent_eval.authoring.scenarios.load import load_scenarios, parse_scenarios
 from ci_agent_eval.authoring.scenarios.named_checks import NAMES, build_check
 from ci_agent_eval.checks import (
@@ -217,6 +218,12 @@ class TestNames:
             built, check = built._reference_calls, check._reference_calls
         assert built == check
 
+    def test_a_module_that_exits_is_refused(self, tmp_path, monkeypatch):
+        (tmp_path / "exits_at_once.py").write_text("raise SystemExit(0)")
+        monkeypatch.syspath_prepend(tmp_path)
+        with pytest.raises(InputError, match=r"exits_at_once:A: cannot be imported \(SystemExit"):
+            build_check("exits_at_once:A")
+
     def test_an_evaluator_of_pydantic_evals_has_its_module(self):
         check = build_check({"pydantic_evals.evaluators:Contains": {"value": "refunded"}})
         assert callable(check.assertions)
@@ -252,6 +259,11 @@ class TestNames:
         (step("user: {text: 3}"), "s.yaml:5: steps.2.user: UserStep.text: must be a text"),
         (step("user: {text: a, files: [a.png]}"), "s.yaml:5: steps.2.user: a.png: cannot be read"),
         (step("user: {text: a, files: [a.zzz]}"), "s.yaml:5: steps.2.user: a.zzz: its type is "),
+        (
+            step("user: {text: a, files: a.png}"),
+            "s.yaml:5: steps.2.user: files: must be a list of paths, got 'a.png'",
+        ),
+        (step("expect: []"), "s.yaml:5: steps.2.expect: has no checks; name one"),
         (step("expect: {Rubrik: x}"), "s.yaml:5: steps.2.expect.0: unknown key 'Rubrik'"),
         (step("judge"), "s.yaml:2: steps: run_simulation: steps[2]: there is no judge"),
         (step("proceed"), "s.yaml:2: steps: its user has nothing to say; give script or model"),
@@ -292,6 +304,20 @@ class TestFiles:
         (scenario,) = self.load(tmp_path, "photos/cup.png")
         (file,) = scenario.parts.steps[0].files
         assert (file.data, file.media_type) == (b"\x89PNG", "image/png")
+
+    def test_a_file_that_cannot_be_read_has_its_place_and_a_remedy(self, tmp_path):
+        with pytest.raises(InputError) as refused:
+            self.load(tmp_path, "cup.png")
+        assert str(refused.value) == (
+            "s.yaml:2: steps.0.user: cup.png: cannot be read (No such file or directory); "
+            "write its path relative to the scenario file"
+        )
+        with pytest.raises(InputError, match=r"s\.yaml:2: .*: is no path \("):
+            parse_scenarios(
+                b'- id: a\n  steps: [user: {text: a, files: ["a\\0.png"]}, agent]',
+                "s.yaml",
+                lambda file: load._find_attached(tmp_path / "s.yaml", file).read_bytes(),
+            )
 
     @pytest.mark.parametrize("file", ["../cup.png", "/etc/cup.png", "out/cup.png"])
     def test_files_outside_of_its_folder_are_refused(self, tmp_path, file):
