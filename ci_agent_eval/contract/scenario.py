@@ -204,6 +204,8 @@ class ScenarioEntry(KnownKeysModel):
     def _check_user_and_passes(self) -> Self:
         if self.fixed_responses and self.script is not None:
             raise ValueError("give fixed_responses or a script, not both")
+        if self.steps is not None and self.initial_message is not None:
+            raise ValueError("give steps or initial_message, not both")
         if not self.has_user and self.steps is None:
             raise ValueError("its user has nothing to say; give fixed_responses, script or model")
         if self.min_pass_rate is not None and self.min_passes is not None:

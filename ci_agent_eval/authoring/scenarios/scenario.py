@@ -84,15 +84,18 @@ class Scenario:
 
     @property
     def user(self) -> SimulatedUser | None:
-        """The simulated user, a new one at each access; None if the steps have every message."""
+        """The simulated user, a new one at each access; None if the steps have every message.
+
+        One with private facts is needed for these, too.
+        """
         entry = self.entry
-        if not entry.has_user:
+        if not entry.has_user and not entry.private_facts:
             return None
         return SimulatedUser(
             entry.persona,
             entry.model,
             entry.fixed_responses or None,
-            entry.script,
+            entry.script if entry.has_user else (),
             entry.max_history_messages,
             goal=entry.goal.text,
             private_facts=entry.private_facts,

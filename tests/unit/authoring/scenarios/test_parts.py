@@ -167,6 +167,12 @@ def test_a_failed_expectation_of_a_turn_is_an_assertion_and_the_script_goes_on(r
     assert (failed.file, failed.line) == ("s.yaml", 1)
 
 
+def test_given_messages_have_the_facts_of_a_script_without_a_user(recorder):
+    text = step("user: It is {order}.\n    - agent") + "  private_facts: {order: W1002}\n"
+    (scenario,) = parse_scenarios(text.encode(), "s.yaml")
+    assert scenario.run(desk).exchanges[-1].message == "It is W1002."
+
+
 def test_an_injected_reply_reaches_no_goal(recorder):
     text = step("{message: {role: assistant, text: It is done.}}\n    - user: Ok\n    - agent")
     text += "  goal: {reply_matches: done}\n"
@@ -262,6 +268,10 @@ class TestNames:
         (
             step("user: {text: a, files: a.png}"),
             "s.yaml:5: steps.2.user: files: must be a list of paths, got 'a.png'",
+        ),
+        (
+            step("agent") + "  initial_message: Hi\n",
+            "s.yaml:1: give steps or initial_message, not both",
         ),
         (step("expect: []"), "s.yaml:5: steps.2.expect: has no checks; name one"),
         (step("expect: {Rubrik: x}"), "s.yaml:5: steps.2.expect.0: unknown key 'Rubrik'"),
