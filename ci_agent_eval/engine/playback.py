@@ -20,7 +20,7 @@ def play_run(
     allowed_stops: Collection[AgentStop],
 ) -> AgentResult:
     """Return the next recorded answer as the result of a run. Raises InputError without one."""
-    play, answer = playback.play, playback.take_answer(_render_prompt(prompt))
+    play, answer = playback.play, playback.take_answer(_render_prompt(prompt) or None)
     agents = play.trajectory.agents if any(turn.agent for turn in answer.turns) else ()
     return AgentResult(
         trajectory=Trajectory(turns=answer.turns, agents=agents),

@@ -203,9 +203,8 @@ def _build_engine_asker(
             messages = [*(messages or ()), *build_messages(injected)]
             if prompt is None and request.files:
                 raise InputError("run_simulation: let an AgentStep follow a message with files")
-            if prompt is None and request.message is not None and recorder is not None:
-                turn = Turn(role="user", content=clean_text(request.message))
-                recorder.recorded_turns.add_run((turn,), ())
+            if prompt is None and recorder is not None and recorder.playback is None:
+                _record_message(request.message, recorder)  # a playback's answer has it
         sent: Any = prompt or ""
         if request.files:
             from ci_agent_eval.engine.message_history import build_prompt  # noqa: PLC0415 - an extra
@@ -218,6 +217,13 @@ def _build_engine_asker(
         return AppAnswer(result.final_response, stop)
 
     return ask
+
+
+def _record_message(message: str | None, recorder: EpisodeRecorder) -> None:
+    """Record a message of the user that is no prompt, because others follow it."""
+    if message is not None:
+        turn = Turn(role="user", content=clean_text(message))
+        recorder.recorded_turns.add_run((turn,), ())
 
 
 def split_injected(request: AppRequest) -> tuple[str | None, History]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
@@ -20,10 +20,12 @@ from ci_agent_eval import (
     UserStep,
     run_simulation,
 )
+from ci_agent_eval.authoring.simulation import app_under_test
 from ci_agent_eval.authoring.simulation.user_model import build_instructions, build_prompt
 from ci_agent_eval.checks import ForbiddenTools, RequiredText, RequiredTools
 from ci_agent_eval.contract.playback import Play
-from ci_agent_eval.contract.trajectory import Attachment, Trajectory
+from ci_agent_eval.contract.trajectory import Attachment, Trajectory, Turn
+from ci_agent_eval.engine.playback import play_run
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import (
@@ -221,6 +223,27 @@ class TestSteps:
         run_simulation(app, steps=steps)
         assert shown(again) == shown(recorder)
         assert again.playback.build_record().is_exact
+
+    def test_playback_of_an_agent_of_the_engine_has_each_message_once(self, recorder, monkeypatch):
+        said = [("user", "Hi"), ("system", "injected"), ("assistant", "Hello")]
+        turns = [Turn(role=r, content=text, injected=text == "injected") for r, text in said]
+        recorder.playback = EpisodePlayback(Play(trajectory=Trajectory(turns=turns)))
+
+        async def run(agent, prompt, *, messages):
+            result = play_run(recorder.playback, prompt, messages, ())
+            recorder.record_run(result.trajectory.turns, stop_reason=result.stop_reason)
+            return result
+
+        monkeypatch.setattr(app_under_test, "get_engine_fixture", lambda _: run)
+        monkeypatch.setattr("ci_agent_eval.engine.run.has_message_history", lambda _: True)
+        agent = SimpleNamespace(answer=None, label="desk")
+        steps = [UserStep("Hi"), MessageStep("system", "Be brief."), AgentStep()]
+        run_simulation(agent, steps=steps)
+        assert shown(recorder) == [
+            ("system", "injected system message: Be brief."),
+            ("user", "Hi"),
+            ("assistant", "Hello"),
+        ]
 
 
 class TestJudge:
