@@ -185,7 +185,11 @@ class RecordedToolset(WrapperToolset[Any]):
             raise ToolFailed(str(error)) from None
         if wait_s:
             await asyncio.sleep(wait_s)
-        return self.record.faults.change_result(fault, await self._run_call(name, *call))
+        result = await self._run_call(name, *call)
+        if isinstance(result, ToolReturn):
+            value = self.record.faults.change_result(fault, result.return_value)
+            return replace(result, return_value=value)
+        return self.record.faults.change_result(fault, result)
 
     async def _run_call(
         self,
