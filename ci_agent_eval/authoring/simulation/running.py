@@ -237,10 +237,12 @@ class RunningSimulation:
             found = yield from apply_checks((check,), part)
         else:
             result = yield from await_if_needed(step.check(copy_history(self.history)))
-            if not isinstance(result, bool | None):
+            name = getattr(step.check, "__name__", "check")
+            # A lambda cannot assert, so None is its result, such as that of re.search.
+            may_be_none = name != "<lambda>"
+            if not isinstance(result, bool) and not (result is None and may_be_none):
                 kind = type(result).__name__
                 raise InputError(f"CheckStep: the function returned a {kind}, not True or False")
-            name = getattr(step.check, "__name__", "check")
             found = [] if result is None else [Assertion(name=clean_text(name), passed=result)]
         self._record(found, f"turn {len(self.exchanges)}" if step.of == "turn" else None)
 

@@ -188,6 +188,8 @@ class TestSteps:
             run_simulation(desk, steps=[UserStep("Hi"), AgentStep(), CheckStep(is_refunded)])
         with pytest.raises(AssertionError, match="lambda"):
             run_simulation(desk, steps=[AgentStep(), CheckStep(lambda _: False)])
+        with pytest.raises(InputError, match="the function returned a NoneType, not True or"):
+            run_simulation(desk, steps=[AgentStep(), CheckStep(lambda h: h[0].get("text"))])
 
     @pytest.mark.parametrize(
         ("steps", "problem"),
