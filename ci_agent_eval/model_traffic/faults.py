@@ -22,7 +22,7 @@ _ANSWERS = {
 def add_faults(
     recorder: TrafficRecorder, take: Callable[[None], Fault | None], *, is_run: bool
 ) -> None:
-    """Let calls have faults; those of a run also the engine's requests for its agent."""
+    """Let a recorder's calls have faults; in a run, the engine's requests for its agent, too."""
 
     def find() -> HTTPAnswer | None:
         fault = take(None)

@@ -61,7 +61,7 @@ def build_parts(entry: ScenarioEntry, read: ReadFile) -> ScenarioParts:
     if entry.judge is not None:
         success = _build_checks(entry.judge.success, ("judge", "success"))
         must_hold = _build_checks(entry.judge.must_hold, ("judge", "must_hold"))
-        judge = _at(("judge",), lambda: ConversationJudge(success, must_hold))
+        judge = _build_at(("judge",), lambda: ConversationJudge(success, must_hold))
     expect = _build_checks(entry.expect, ("expect",))
     if entry.steps is None:
         return ScenarioParts(None, judge, expect)
@@ -70,7 +70,7 @@ def build_parts(entry: ScenarioEntry, read: ReadFile) -> ScenarioParts:
         ((kind, value),) = step.items()
         found += _build_step(kind, value, ("steps", number), read)
     has_judge = judge is not None
-    steps = _at(("steps",), lambda: parse_steps(found, has_judge=has_judge))
+    steps = _build_at(("steps",), lambda: parse_steps(found, has_judge=has_judge))
     if needs_user(steps) and not entry.has_user:
         raise PartProblem(("steps",), "its user has nothing to say; give script or model, too")
     return ScenarioParts(steps, judge, expect)
@@ -83,7 +83,7 @@ def _build_step(kind: str, value: Any, path: Path, read: ReadFile) -> Iterable[S
         if not given:
             raise PartProblem((*path, kind), "has no checks; name one, or leave the step out")
         return [CheckStep(check, of=part) for check in _build_checks(given, (*path, kind))]
-    return [_at((*path, kind), lambda: _build_plain_step(kind, value, read))]
+    return [_build_at((*path, kind), lambda: _build_plain_step(kind, value, read))]
 
 
 def _build_plain_step(kind: str, value: Any, read: ReadFile) -> Step:
@@ -129,12 +129,12 @@ def _read_attached(file: object, read: ReadFile) -> MessageFile:
 
 def _build_checks(given: Iterable[Any], path: Path) -> tuple[Check, ...]:
     return tuple(
-        _at((*path, number), lambda: build_check(check))  # noqa: B023 - called at once
+        _build_at((*path, number), lambda: build_check(check))  # noqa: B023 - called at once
         for number, check in enumerate(given)
     )
 
 
-def _at(path: Path, build: Callable[[], Any]) -> Any:
+def _build_at(path: Path, build: Callable[[], Any]) -> Any:
     """Return what `build` returns; its InputErrors become problems at a path."""
     try:
         return build()

@@ -6,11 +6,10 @@ messages and tool results may come between them or before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from ci_agent_eval.authoring.simulation.conversation import History
 from ci_agent_eval.authoring.simulation.message_files import MessageFile, parse_files
 from ci_agent_eval.checks import as_check
 from ci_agent_eval.contract.jsonable import to_jsonable
@@ -112,7 +111,6 @@ class JudgeStep:
 Step: TypeAlias = (
     UserStep | AgentStep | ProceedStep | MessageStep | ToolResultStep | CheckStep | JudgeStep
 )
-CheckFunction: TypeAlias = Callable[[History], Any]
 
 
 def parse_steps(given: object, *, has_judge: bool) -> tuple[Step, ...]:
