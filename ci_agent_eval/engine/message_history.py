@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
@@ -19,6 +20,9 @@ from pydantic_ai.messages import (
     UserContent,
     UserPromptPart,
 )
+
+from ci_agent_eval.engine.declarations import Provider
+from ci_agent_eval.engine.model import build_model
 
 
 def build_messages(entries: Iterable[Mapping[str, Any]]) -> list[ModelMessage]:
@@ -39,6 +43,22 @@ def build_messages(entries: Iterable[Mapping[str, Any]]) -> list[ModelMessage]:
             kind = UserPromptPart if role == "user" else SystemPromptPart
             found.append(ModelRequest(parts=[kind(text)]))
     return found
+
+
+async def read_system_prompt(agent: object) -> list[ModelMessage]:
+    """Return the system prompt of a PydanticAI agent, or of its adapter, as a first message.
+
+    PydanticAI adds it to conversations without a history only. Instructions are no part of it.
+    """
+    loop = agent if isinstance(agent, AbstractAgent) else getattr(agent, "agent", None)
+    if not isinstance(loop, AbstractAgent) or loop.model is None:
+        return []
+    # A model given by name needs no key for this: a replay has none.
+    model = (
+        build_model(Provider(loop.model), {}, offline=True) if isinstance(loop.model, str) else None
+    )
+    parts = await loop.system_prompt_parts(deps=getattr(agent, "deps", None), model=model)
+    return [ModelRequest(parts=parts)] if parts else []
 
 
 def build_prompt(text: str, files: Iterable[tuple[bytes, str]]) -> list[UserContent]:

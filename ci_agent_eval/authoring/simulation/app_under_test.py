@@ -198,9 +198,11 @@ def _build_engine_asker(
                     f"run_simulation: a {type(agent).__name__} answers the user's messages only; "
                     "begin with a user's step, or give a declared Agent"
                 )
-            from ci_agent_eval.engine.message_history import build_messages  # noqa: PLC0415 - an extra
+            from ci_agent_eval.engine import message_history  # noqa: PLC0415 - an extra
 
-            messages = [*(messages or ()), *build_messages(injected)]
+            if messages is None and injected and (recorder is None or recorder.playback is None):
+                messages = yield message_history.read_system_prompt(agent)
+            messages = [*(messages or ()), *message_history.build_messages(injected)]
             if prompt is None and request.files:
                 raise InputError("run_simulation: let an AgentStep follow a message with files")
             if prompt is None and recorder is not None and recorder.playback is None:
