@@ -151,6 +151,8 @@ def _stop_server(process: subprocess.Popen[bytes], connection: socket.socket) ->
 
 def use_fork_server() -> None:
     """Let `subprocess.Popen` fork the children that need no new interpreter."""
+    if getattr(subprocess.Popen._execute_child, "forks", False):
+        return  # a forked child that runs tests of this repository
     _environ.update(os.environ)
     measured = any(name.startswith("COV") for name in os.environ)
     if sys.platform == "linux" and not measured and os.environ.get(COLD_CHILDREN) != "1":
@@ -187,6 +189,9 @@ def _execute_child(process: subprocess.Popen[Any], *arguments: Any) -> None:
     process._child_created = True
     others = (call["p2cwrite"], call["c2pread"], call["errread"])
     process._close_pipe_fds(pipes[0], others[0], others[1], pipes[1], others[2], pipes[2])
+
+
+_execute_child.forks = True
 
 
 def _to_words(args: Any) -> list[str]:
