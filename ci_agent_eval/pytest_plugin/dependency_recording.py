@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -45,7 +45,6 @@ _REQUESTED = pytest.StashKey[tuple[str, ...]]()
 _fixture: ContextVar[Accesses | None] = ContextVar("ci_agent_eval_fixture", default=None)
 """The shared fixture whose setup runs in this context."""
 
-_PROXY_SUFFIX = "_proxy"
 _WORKER = "PYTEST_XDIST_WORKER"
 """Variable of xdist's workers, which have no `workerinput` yet."""
 
@@ -211,16 +210,11 @@ def _is_clean(repository: GitRepository) -> bool:
 
 
 def _has_running_task(running: RunningEpisode) -> bool:
-    """Return whether a task that began in the episode still runs, and may work for others."""
-    is_of_episode: Callable[[Any], bool] = running.owns_task
-    return any(map(is_of_episode, _list_tasks()))
-
-
-def _list_tasks() -> Iterator[Any]:
+    """Return whether a task of the running loop began in the episode, and may work for others."""
     asyncio = sys.modules.get("asyncio")
-    for task in tuple(getattr(asyncio.tasks, "_all_tasks", ()) if asyncio else ()):
-        if not task.done():
-            yield task
+    with suppress(RuntimeError):  # no loop runs
+        return asyncio is not None and any(map(running.owns_task, asyncio.all_tasks()))
+    return False
 
 
 def _list_request_hashes(running: RunningEpisode) -> Iterator[str]:
@@ -262,6 +256,6 @@ def _list_known_hosts(environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the hosts of models, which the requests name, and of proxies."""
     yield from attribution.list_model_hosts()
     for name, value in environ.items():
-        if name.lower().endswith(_PROXY_SUFFIX):
+        if name.lower().rpartition("_")[2] == "proxy":
             with suppress(ValueError):
                 yield urlsplit(value).hostname or ""
