@@ -13,9 +13,8 @@ from ci_agent_eval.errors import create_lazy_getattr
 if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
     from ci_agent_eval.checks.confirmation import ConfirmedTools
-    from ci_agent_eval.checks.conversion import as_check
+    from ci_agent_eval.checks.conversion import as_check, from_evaluator
     from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
-    from ci_agent_eval.checks.evaluators import from_evaluator
     from ci_agent_eval.checks.full_suite import NoFullSuiteRun
     from ci_agent_eval.checks.judge_questions import ScoringDimension
     from ci_agent_eval.checks.pairwise import PairwiseRubric
@@ -94,7 +93,7 @@ _HOMES = {
     "ToolCallLimits": "checks.tools",
     "TrajectoryMatch": "checks.trajectory",
     "as_check": "checks.conversion",
-    "from_evaluator": "checks.evaluators",
+    "from_evaluator": "checks.conversion",
 }
 
 __getattr__ = create_lazy_getattr(__name__, _HOMES, extra="evals")

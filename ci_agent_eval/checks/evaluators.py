@@ -20,8 +20,8 @@ from pydantic_evals.evaluators import (
     llm_as_a_judge,
 )
 
-from ci_agent_eval.checks.base import BaseCheck
-from ci_agent_eval.checks.exchanges import get_replies, split_exchanges
+from ci_agent_eval.checks.evaluator_base import BaseEvaluatorCheck, EvaluatorError
+from ci_agent_eval.checks.exchanges import get_last_reply, get_user_texts
 from ci_agent_eval.checks.formatting import format_value
 from ci_agent_eval.checks.judge_questions import get_running_engine
 from ci_agent_eval.checks.span_tree import build_span_tree, compute_metrics
@@ -30,61 +30,14 @@ from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
 
-AnyEvaluator = Evaluator[Any, Any, Any]
 JudgeEvaluator = LLMJudge | GEval
-
-
-class EvaluatorError(AgentEvalError):
-    """Raised if an evaluator of pydantic-evals raises: the episode is an infrastructure error."""
-
 
 _OUTPUT: TypeAdapter[EvaluatorOutput] = TypeAdapter(EvaluatorOutput)
 
 
-def from_evaluator(
-    evaluator: AnyEvaluator,
-    *,
-    expected_output: Any = None,
-    inputs: Any = None,
-    output: Any = None,
-    metadata: Any = None,
-    threshold: float | None = None,
-    scale: tuple[float, float] | None = None,
-    name: str | None = None,
-) -> EvaluatorCheck:
-    """Return an evaluator of pydantic-evals as a check.
-
-    By default `inputs` are the user's messages (one text, or a list of several), `output` is
-    the agent's last reply and `metadata` the episode's. A boolean result passes or fails; a
-    number passes at `threshold` or above, by default at the top of its `scale` (0 to 1; a
-    GEval defines its own); a label is informational and never fails.
-    """
-    return EvaluatorCheck(
-        evaluator, expected_output, inputs, output, metadata, threshold, scale, name=name
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class EvaluatorCheck(BaseCheck):
-    """An evaluator with the values of its context; see `from_evaluator`."""
-
-    evaluator: AnyEvaluator
-    expected_output: Any = None
-    inputs: Any = None
-    output: Any = None
-    metadata: Any = None
-    threshold: float | None = None
-    scale: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.evaluator, Evaluator):
-            raise InputError(f"from_evaluator: {self.evaluator!r} is no Evaluator; make one of it")
-        low, _ = self._get_scale()
-        if self.threshold is not None and self.threshold <= low:
-            raise InputError(
-                f"from_evaluator: threshold {self.threshold:g} is the bottom of the scale, which "
-                f"everything reaches; give a number above {low:g}"
-            )
+class EvaluatorCheck(BaseEvaluatorCheck):
+    """An evaluator of pydantic-evals with the values of its context; see `from_evaluator`."""
 
     def assertions(
         self, episode: Episode
@@ -125,12 +78,12 @@ class EvaluatorCheck(BaseCheck):
 
     def build_context(self, episode: Episode) -> EvaluatorContext[Any, Any, Any]:
         """Build the evaluator's context from an episode."""
-        texts = [text for exchange in split_exchanges(episode) for text in exchange.user_texts]
+        texts = get_user_texts(episode)
         messages = texts[0] if len(texts) == 1 else texts
         return EvaluatorContext(
             name=episode.scenario_id,
             inputs=messages if self.inputs is None else self.inputs,
-            output=_get_last_reply(episode) if self.output is None else self.output,
+            output=get_last_reply(episode) if self.output is None else self.output,
             expected_output=self.expected_output,
             metadata=dict(episode.metadata) if self.metadata is None else self.metadata,
             duration=_measure_seconds(episode),
@@ -141,7 +94,7 @@ class EvaluatorCheck(BaseCheck):
 
     @property
     def _label(self) -> str:
-        return self.evaluator.get_default_evaluation_name()
+        return str(self.evaluator.get_default_evaluation_name())
 
     def _convert_error(self, error: Exception, episode: Episode) -> AgentEvalError:
         if isinstance(error, InputError):
@@ -171,7 +124,7 @@ class EvaluatorCheck(BaseCheck):
         value = result.value if isinstance(result, EvaluationReason) else result
         given = result.reason if isinstance(result, EvaluationReason) else None
         if isinstance(value, bool):
-            seen = format_value(_get_last_reply(episode) if self.output is None else self.output)
+            seen = format_value(get_last_reply(episode) if self.output is None else self.output)
             reason = given or f"{'true' if value else 'false'} of {seen}"
             return self._build_assertion(key, value, reason)
         if isinstance(value, str):
@@ -179,26 +132,10 @@ class EvaluatorCheck(BaseCheck):
             return self._build_assertion(key, True, reason)
         return self._convert_number(key, value, given)
 
-    def _convert_number(self, key: str, value: float, given: str | None) -> Assertion:
-        low, high = self._get_scale()
-        if not math.isfinite(value) or not low <= value <= high:
-            raise InputError(
-                f"evaluator {self._label}: {key} is {value:g}, which is not from {low:g} to "
-                f"{high:g}; give its scale, from_evaluator(…, scale=(lowest, highest))"
-            )
-        minimum = high if self.threshold is None else self.threshold
-        reason = f"{value:g}, passes from {minimum:g}{f': {given}' if given else ''}"
-        score = (value - low) / (high - low)
-        return self._build_assertion(key, value >= minimum, reason, score=score)
-
     def _get_scale(self) -> tuple[float, float]:
         if self.scale is not None:
             return self.scale
         return self.evaluator.score_range if isinstance(self.evaluator, GEval) else (0.0, 1.0)
-
-
-def _get_last_reply(episode: Episode) -> str:
-    return next(reversed(get_replies(episode)), "")
 
 
 def _measure_seconds(episode: Episode) -> float:

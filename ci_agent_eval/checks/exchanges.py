@@ -61,6 +61,16 @@ def get_replies(episode: Episode) -> tuple[str, ...]:
     return tuple(exchange.reply for exchange in split_exchanges(episode))
 
 
+def get_last_reply(episode: Episode) -> str:
+    """Return the agent's last reply; empty if there is none."""
+    return next(reversed(get_replies(episode)), "")
+
+
+def get_user_texts(episode: Episode) -> list[str]:
+    """Return the text of each of the user's messages."""
+    return [text for exchange in split_exchanges(episode) for text in exchange.user_texts]
+
+
 def get_agent_texts(episode: Episode) -> tuple[str, ...]:
     """Return the text of each of the agent's turns, also of turns that are no reply yet."""
     return tuple(turn.content for turn in get_turns(episode) if turn.role == "assistant")
