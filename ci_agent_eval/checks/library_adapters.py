@@ -56,6 +56,7 @@ class DeepEvalCheck(LibraryEvaluatorCheck):
 
     def _build_case(self, episode: Episode, *, is_conversation: bool) -> Any:
         cases, expected = import_module("deepeval.test_case"), _to_text(self.expected_output)
+        given: dict[str, Any]
         if is_conversation:
             kind, turns = cases.ConversationalTestCase, list(_build_turns(cases, episode))
             given = {"turns": turns, "expected_outcome": expected}

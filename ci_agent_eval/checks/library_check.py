@@ -77,7 +77,8 @@ class LibraryEvaluatorCheck(BaseEvaluatorCheck):
             raise EvaluatorError(f"evaluator {self._label}: {describe_error(error)}") from error
 
     def _convert_result(self, found: Any) -> tuple[Assertion, ...]:
-        scores = tuple(self._read_scores(found))
+        with self._handle_errors():
+            scores = tuple(self._read_scores(found))
         if not scores:
             raise EvaluatorError(f"evaluator {self._label}: it returned no score")
         return tuple(map(self._convert_score, scores))
