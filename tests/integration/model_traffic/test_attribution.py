@@ -70,7 +70,9 @@ def test_twenty_episodes_in_one_loop(server, hooked):
         assert sorted(prompts(recorder)) == sorted(expected)
         assert [call.state for call in recorder.calls] == ["complete"] * 12
         assert not recorder.is_shared
-    assert attribution.take_unattributed() == ()
+    # A thread that an agent of an earlier test left may still ask its own server.
+    found = attribution.take_unattributed()
+    assert [call for call in found if call.url.startswith(server.root_url)] == []
     assert len(server.requests) == 240
 
 
