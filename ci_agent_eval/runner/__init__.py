@@ -2,12 +2,12 @@
 
 from ci_agent_eval.runner.progress import RunProgress
 from ci_agent_eval.runner.suite import (
-    SuiteCommand,
     SuiteRun,
     filter_suite_environ,
     list_scenarios,
     run_suite,
 )
+from ci_agent_eval.runner.suite_command import SuiteCommand
 
 __all__ = [
     "RunProgress",

@@ -11,13 +11,11 @@ import math
 import os
 import re
 import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -30,13 +28,12 @@ from ci_agent_eval.contract.results import (
     SESSION_NAME,
     ScenarioListing,
 )
-from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner.interpreter import Interpreter, inspect_interpreter, provide_plugin
 from ci_agent_eval.runner.process import MAX_LINE, Child, forward_signals, start_child
 from ci_agent_eval.runner.progress import JournalTail, RunProgress
-from ci_agent_eval.runner.suite_files import provide_suite_files
+from ci_agent_eval.runner.suite_command import SuiteCommand, provide_suite_files
 from ci_agent_eval.storage.regular_file import open_regular_text, replace_file
 from ci_agent_eval.storage.run_folder import ReportFolder
 
@@ -84,59 +81,6 @@ def filter_suite_environ(environ: Mapping[str, str]) -> dict[str, str]:
         for name, value in environ.items()
         if name not in _REPORTER_VARIABLES and not name.upper().startswith(_INPUT)
     }
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteCommand:
-    """A suite to run: paths, arguments, interpreter, and report folder."""
-
-    report_dir: Path
-    paths: Sequence[str] = ()
-    """Paths of this run; empty: those of the suite."""
-    pytest_args: Sequence[str] = ()
-    """Arguments of this run, in addition to those of the suite."""
-    suite_paths: Sequence[str] = ()
-    """Paths that define the suite."""
-    suite_args: Sequence[str] = ()
-    """Arguments that define the suite; they do not restrict the run."""
-    python: str = sys.executable
-    shard: str | None = None
-    """Shard to run, such as `2/4`; None: the whole suite."""
-    suite: str | None = None
-    commit: str | None = None
-    """The tested commit, a pull request's head; recorded in `session.json`."""
-    budgets: SuiteBudgets = field(default_factory=SuiteBudgets)
-    """The run stops at the hard ones."""
-    adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
-    """The rates by which adaptive iterations are decided."""
-    plan: RunPlan = RunPlan()  # noqa: RUF009 - frozen
-    """The scenarios that the run leaves out, and those that it runs first."""
-    resume: Path | None = None
-    """Report folder of an earlier attempt, whose finished episodes are kept; None: all run."""
-    requires_resume: bool = True
-    """Whether nothing runs if nothing of the earlier attempt may be kept."""
-    again: Path | None = None
-    """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
-    playback: Path | None = None
-    """File of recorded trajectories to play in place of the agents; None: they are asked."""
-    color: bool = False
-    """Whether pytest writes in colour, although its output is no terminal."""
-    shows_activity: bool = False
-    """Whether the progress has the turn and the tools of each running episode."""
-    cwd: Path | None = None
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables set for the suite in addition to the inherited ones."""
-
-    @property
-    def digest(self) -> str:
-        """Hash of what defines the episodes of the run; an attempt with another is another run."""
-        found = [self.suite, *self.suite_paths, "", *self.paths, "", *self.all_args, self.shard]
-        return sha256(json.dumps(found).encode()).hexdigest()
-
-    @property
-    def all_args(self) -> Sequence[str]:
-        """The arguments for pytest, in order."""
-        return (*self.suite_args, *self.pytest_args)
 
 
 @dataclass(frozen=True, slots=True)

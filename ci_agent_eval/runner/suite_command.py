@@ -1,0 +1,115 @@
+"""A suite to run, and the temporary files that tell its process what to run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ci_agent_eval.contract.adaptive import AdaptivePlan
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.contract.resume import ResumeRequest
+from ci_agent_eval.contract.run_plan import RunPlan
+
+_Plan = RunPlan | AdaptivePlan | ResumeRequest
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteCommand:
+    """A suite to run: paths, arguments, interpreter, and report folder."""
+
+    report_dir: Path
+    paths: Sequence[str] = ()
+    """Paths of this run; empty: those of the suite."""
+    pytest_args: Sequence[str] = ()
+    """Arguments of this run, in addition to those of the suite."""
+    suite_paths: Sequence[str] = ()
+    """Paths that define the suite."""
+    suite_args: Sequence[str] = ()
+    """Arguments that define the suite; they do not restrict the run."""
+    python: str = sys.executable
+    shard: str | None = None
+    """Shard to run, such as `2/4`; None: the whole suite."""
+    suite: str | None = None
+    commit: str | None = None
+    """The tested commit, a pull request's head; recorded in `session.json`."""
+    budgets: SuiteBudgets = field(default_factory=SuiteBudgets)
+    """The run stops at the hard ones."""
+    adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
+    """The rates by which adaptive iterations are decided."""
+    plan: RunPlan = RunPlan()  # noqa: RUF009 - frozen
+    """The scenarios that the run leaves out, and those that it runs first."""
+    resume: Path | None = None
+    """Report folder of an earlier attempt, whose finished episodes are kept; None: all run."""
+    requires_resume: bool = True
+    """Whether nothing runs if nothing of the earlier attempt may be kept."""
+    again: Path | None = None
+    """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
+    playback: Path | None = None
+    """File of recorded trajectories to play in place of the agents; None: they are asked."""
+    color: bool = False
+    """Whether pytest writes in colour, although its output is no terminal."""
+    shows_activity: bool = False
+    """Whether the progress has the turn and the tools of each running episode."""
+    cwd: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables set for the suite in addition to the inherited ones."""
+
+    @property
+    def digest(self) -> str:
+        """Hash of what defines the episodes of the run; an attempt with another is another run."""
+        found = [self.suite, *self.suite_paths, "", *self.paths, "", *self.all_args, self.shard]
+        return sha256(json.dumps(found).encode()).hexdigest()
+
+    @property
+    def all_args(self) -> Sequence[str]:
+        """The arguments for pytest, in order."""
+        return (*self.suite_args, *self.pytest_args)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFiles:
+    """Temporary files between this program and the suite's process."""
+
+    options: Sequence[str] = ()
+    """The plugin's options that name them."""
+    activity_dir: Path | None = None
+    """Folder for the activity of running episodes; None: the suite does not write it."""
+
+
+@contextmanager
+def provide_suite_files(command: SuiteCommand) -> Iterator[SuiteFiles]:
+    """Write the plans that are not the default to files, and remove all files at the end."""
+    request = ResumeRequest(
+        command=command.digest,
+        folder=None if command.resume is None else str(command.resume.absolute()),
+        strict=command.requires_resume,
+    )
+    plans: Sequence[tuple[str, _Plan]] = (
+        ("--episode-adaptive-plan", command.adaptive_plan),
+        ("--episode-plan", command.plan),
+        ("--episode-resume", request),
+    )
+    with TemporaryDirectory(prefix="agent-eval-") as folder:
+        options = [
+            f"{option}={_write_plan(Path(folder, option.strip('-')), plan)}"
+            for option, plan in plans
+            if plan not in (RunPlan(), AdaptivePlan())
+        ]
+        if not command.shows_activity:
+            yield SuiteFiles(options)
+            return
+        activity = Path(folder, "activity")
+        activity.mkdir()
+        yield SuiteFiles([*options, f"--episode-activity={activity}"], activity)
+
+
+def _write_plan(file: Path, plan: _Plan) -> Path:
+    file.write_text(canonical_json(plan), encoding="ascii")
+    return file
