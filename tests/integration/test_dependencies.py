@@ -166,6 +166,30 @@ def test_each_scenario_has_its_own_dependencies(desk, words):
         assert "DESK_REGION" not in scenarios["answers"].variables
 
 
+def test_a_package_from_elsewhere_counts_for_those_that_import_it(desk, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "pricing.py").write_text("def find_price(): return '5'\n")
+    (elsewhere / "script.py").write_text("def greet(): return 'hi'\ngreet()\n")
+    desk.write("prices.py", "def find(): import pricing; return pricing.find_price()\n")
+    for name, call in (
+        ("prices", "import prices; talk(episode, prices.find())"),
+        ("other", "talk(episode, 'hi')"),
+    ):
+        test = f"@pytest.mark.episode('{name}')\ndef test_{name}(episode): {call}\n"
+        desk.write(f"test_{name}.py", f"import pytest\nfrom test_desk import talk\n{test}")
+    desk.commit()
+    environ = {"PYTHONPATH": str(elsewhere)}
+    scenarios = run(desk, **environ).scenarios
+    assert {name for name, one in scenarios.items() if "outside_file" in causes(one)} == {"prices"}
+
+    # A script is no module, so nothing says which scenarios it concerns.
+    desk.write("conftest.py", f"import runpy\nrunpy.run_path({str(elsewhere / 'script.py')!r})\n")
+    desk.commit()
+    found = run(desk, **environ)
+    assert "outside_file" in causes(found.shared) | causes(found.scenarios["other"])
+
+
 def test_values_of_secrets_are_not_even_hashed(desk):
     found = run(desk, DESK_API_KEY="s3cret-value", DESK_REGION="us")
     assert found.variables["DESK_API_KEY"] == "set"

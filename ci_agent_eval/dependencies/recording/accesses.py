@@ -33,6 +33,8 @@ class ProcessAccesses:
     """Accesses while a module's body ran, by its file: dependencies of all that import it."""
     opened: dict[Function, dict[Access, bool]] = field(default_factory=dict)
     """The accesses of each function, and whether an installed package made one for it."""
+    outside_code: set[str] = field(default_factory=set)
+    """Files from outside of the repository whose code ran."""
     all: set[Access] = field(default_factory=set)
     """The accesses of the whole process."""
 

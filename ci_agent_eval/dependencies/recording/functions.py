@@ -100,7 +100,7 @@ class FunctionMonitor:
     def _add_code(self, code: CodeType) -> Function | None:
         """Return the project's function of a code object; None for other code."""
         if self._places.find_owner(code.co_filename) == "outside":
-            self._process.shared.accesses.add(("outside_file", code.co_filename))
+            self._process.outside_code.add(code.co_filename)
         function = self._places.find_function(code)
         if function is not None:
             self._kept.append(code)  # its id must not become another object's

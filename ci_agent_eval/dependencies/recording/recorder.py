@@ -102,13 +102,16 @@ class DependencyRecorder:
 
     def build_part(self) -> ProcessPart:
         """Return what this process has seen."""
-        shared = self._process.shared
+        outside_modules = tuple(sorted(self._list_outside_modules()))
+        # Code that is no loaded module, such as an executed script: no import says who uses it.
+        scripts = self._process.outside_code - {file for _, file in outside_modules}
+        found = ScenarioPart(accesses=frozenset(("outside_file", path) for path in scripts))
         return ProcessPart(
             unit="function" if self._has_functions else "module",
             complete=self._is_complete,
             modules=tuple(self._list_modules()),
-            outside_modules=tuple(sorted(self._list_outside_modules())),
-            shared=_build_part(shared),
+            outside_modules=outside_modules,
+            shared=_build_part(self._process.shared) | found,
             imports={
                 file: _build_part(found) for file, found in sorted(self._process.imports.items())
             },
