@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from errno import ENOSPC
 from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
@@ -41,9 +42,14 @@ _RATED = frozenset({"passed", "failed"})
 
 
 def note_finished(report_dir: Path, worker: str, test: FinishedTest) -> None:
-    """Append a finished test in one write, so that a killed process leaves whole lines."""
+    """Append a finished test in one write, so that a killed process leaves whole lines.
+
+    Raises OSError, also if the disk has room for a part of the line only, which readers ignore.
+    """
+    line = canonical_json(test).encode("ascii") + b"\n"
     with FileIO(report_dir / JOURNAL_DIR / f"{worker}{FINISHED_SUFFIX}", "a") as file:
-        file.write(canonical_json(test).encode("ascii") + b"\n")
+        if file.write(line) != len(line):
+            raise OSError(ENOSPC, "the line is cut off", file.name)
 
 
 def list_kept_scenarios(report_dir: Path) -> list[str]:

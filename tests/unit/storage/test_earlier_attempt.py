@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,12 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.results import JournalLine, Session, StartConditions
 from ci_agent_eval.contract.resume import FinishedTest
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.earlier_attempt import EarlierAttempt, KeptTests, note_finished
+from ci_agent_eval.storage.earlier_attempt import (
+    EarlierAttempt,
+    KeptTests,
+    list_kept_scenarios,
+    note_finished,
+)
 from ci_agent_eval.storage.start_conditions import find_difference
 from tests.builders import episode
 
@@ -207,3 +214,27 @@ def test_a_new_variable_that_python_reads_is_a_difference(tmp_path):
     now = CONDITIONS.model_copy(update={"variables": {"PYTHONOPTIMIZE": "1"}})
     found = find_difference(CONDITIONS, now, {"PYTHONOPTIMIZE": "x"}, tmp_path)
     assert found == "the environment variable PYTHONOPTIMIZE has changed"
+
+
+NOTE_AT_LIMIT = """
+import resource, sys
+from pathlib import Path
+from ci_agent_eval.contract.resume import FinishedTest
+from ci_agent_eval.storage.earlier_attempt import note_finished
+
+folder = Path(sys.argv[1])
+note_finished(folder, "main", FinishedTest(nodeid="a", kept="greet"))
+size = (folder / "episodes/main.finished").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5, size + 5))
+try:
+    note_finished(folder, "main", FinishedTest(nodeid="b", kept="refund"))
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_a_line_that_a_full_disk_cuts_off_is_an_error_and_ignored(folder):
+    command = [sys.executable, "-c", NOTE_AT_LIMIT, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "the line is cut off\n"
+    assert list_kept_scenarios(folder) == ["greet"]
