@@ -150,8 +150,8 @@ def pytest_load_initial_conftests(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and on the main process the terminal summary."""
-    config.addinivalue_line("markers", options.MARKER_HELP)
-    config.addinivalue_line("markers", shared_conversations.MARKER_HELP)
+    for text in (options.MARKER_HELP, shared_conversations.MARKER_HELP, iterations.VARIANTS_HELP):
+        config.addinivalue_line("markers", text)
     # Invalid settings are reported before any test runs.
     options.get_iterations(config)
     options.get_concurrency(config)
@@ -231,9 +231,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
     """Repeat episodes, after every other parameter: the iteration ends the node id."""
     simulations.parametrize_scenarios(metafunc)
     yield
-    config = metafunc.config
-    forced = config.stash.get(options.FORCED_ITERATIONS, None)
-    iterations.repeat_episodes(metafunc, options.get_iterations(config), forced)
+    iterations.parametrize_variants(metafunc)
+    forced = metafunc.config.stash.get(options.FORCED_ITERATIONS, None)
+    iterations.repeat_episodes(metafunc, options.get_iterations(metafunc.config), forced)
 
 
 @pytest.hookimpl(tryfirst=True)

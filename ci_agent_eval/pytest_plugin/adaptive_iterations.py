@@ -20,7 +20,11 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, get_scenario_unit
+from ci_agent_eval.pytest_plugin.collection.iterations import (
+    get_iteration,
+    get_scenario_unit,
+    get_variant,
+)
 
 NAME = "ci_agent_eval_adaptive_iterations"
 """pytest's name of the plugin object."""
@@ -78,7 +82,7 @@ class AdaptiveIterations:
 
     def add(self, item: pytest.Item, limits: IterationRange) -> None:
         """Add an adaptive iteration of a scenario."""
-        unit = self._units[item] = get_scenario_unit(item)
+        unit = self._units[item] = f"{get_scenario_unit(item)} {get_variant(item) or ''}"
         found = self._scenarios.setdefault(unit, _AdaptiveScenario(limits, limits.guaranteed))
         found.tests += get_iteration(item).number == 1
 

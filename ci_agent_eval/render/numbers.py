@@ -208,8 +208,10 @@ def format_points(share: float, interval: tuple[float, float] | None = None) -> 
     return f"{shown} ({low} to {high})"
 
 
-def format_score_change(change: float, interval: tuple[float, float]) -> str:
+def format_score_change(change: float, interval: tuple[float, float] | None) -> str:
     """Write the change of a score and its interval: `−0.050 (−0.091 to −0.009)`."""  # noqa: RUF002 - a minus
+    if interval is None:
+        return _format_signed(change, 3)
     low, high = (_format_signed(end, 3) for end in interval)
     return f"{_format_signed(change, 3)} ({low} to {high})"
 

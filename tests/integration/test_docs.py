@@ -66,7 +66,7 @@ def test_python_of_the_engine_s_page_declares_what_there_is(tmp_path):
     (tmp_path / "test_page.py").write_text(text)
     done = run_python("-m", "pytest", "-q", "--collect-only", "test_page.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    assert "8 tests collected" in done.stdout
+    assert "10 tests collected" in done.stdout
 
 
 def test_python_of_the_page_about_affected_scenarios_is_collected(tmp_path):

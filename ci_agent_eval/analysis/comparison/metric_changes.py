@@ -66,7 +66,7 @@ def compute_metric_changes(
     )
 
     def describe(suite: MeasuredSuite, estimate: SuiteRatio | None) -> MetricChange:
-        return _build_change(suite, estimate, len(sides), level)
+        return build_change(suite, estimate, len(sides), level)
 
     return {
         "pass_rate": _compare_pass_rates(sides),
@@ -133,9 +133,10 @@ class SuiteRatio:
         return math.expm1(rise + margin if upper else rise - margin)
 
 
-def _build_change(
+def build_change(
     suite: MeasuredSuite, estimate: SuiteRatio | None, compared: int, level: float
 ) -> MetricChange:
+    """Return the change of a metric; `compared` is the number of scenarios on both sides."""
     if estimate is None:
         return MetricChange(None, None, len(suite.scenarios), compared)
     low, high = (estimate.compute_limit(0.025, upper=upper) for upper in (False, True))

@@ -129,14 +129,15 @@ class ComparedScenario:
 
 
 def _sample_rates(compared: Sequence[ComparedScenario]) -> list[SuiteSample]:
-    return sample_measure([c.pools for c in compared], _list_outcomes)
+    return sample_measure([c.pools for c in compared], list_outcomes)
 
 
 def _sample_scores(compared: Sequence[ComparedScenario]) -> list[SuiteSample]:
     return sample_measure([c.pools for c in compared], lambda sample: sample.scores)
 
 
-def _list_outcomes(sample: RunSample) -> Sequence[float]:
+def list_outcomes(sample: RunSample) -> Sequence[float]:
+    """Return 1 for each passed iteration, and 0 for each other judged one."""
     passed, judged = sample.counts
     return [1.0] * passed + [0.0] * (judged - passed)
 

@@ -30,7 +30,7 @@ FIXTURES = "ci_agent_eval.pytest_plugin"
 CONVERSATION = "cae_declared"
 """Attribute of a test function that `@conversation` decorates, as `authoring` spells it."""
 
-_FOREIGN_MARKER = pytest.StashKey[bool]()
+_FOREIGN_MARKERS = pytest.StashKey[dict[str, bool]]()
 
 
 @dataclass(slots=True)
@@ -127,15 +127,21 @@ def is_marked(node: pytest.Item | pytest.Collector) -> bool:
     return owns_marker(node)
 
 
-def owns_marker(node: pytest.Item | pytest.Collector) -> bool:
-    """Return whether the marker is ours; a project that registers the same name keeps its own."""
+def owns_marker(
+    node: pytest.Item | pytest.Collector, name: str = NAME, text: str = MARKER_HELP
+) -> bool:
+    """Return whether a marker is ours; a project that registers the same name keeps its own.
+
+    `text` is the line with which we register it.
+    """
     config = node.config
-    if _FOREIGN_MARKER not in config.stash:
-        config.stash[_FOREIGN_MARKER] = any(
-            line.partition("(")[0].partition(":")[0].strip() == NAME and line != MARKER_HELP
+    foreign = config.stash.setdefault(_FOREIGN_MARKERS, {})
+    if name not in foreign:
+        foreign[name] = any(
+            line.partition("(")[0].partition(":")[0].strip() == name and line != text
             for line in config.getini("markers")
         )
-    return not config.stash[_FOREIGN_MARKER]
+    return not foreign[name]
 
 
 def uses_fixture(item: pytest.Item) -> bool:

@@ -1,4 +1,4 @@
-"""Iterations: an episode's test is collected N times, each time as an ordinary item.
+"""Iterations and variants: an episode's test is collected N times, each time as an ordinary item.
 
 Adaptive iterations are collected up to their maximum; those that turn out not to be needed are
 passed over when their turn comes. Called for every test function of every project, so it is fast
@@ -27,6 +27,17 @@ PARAMETER = "_agent_eval_iteration"
 ARGUMENT = "iterations"
 """Name of the marker's argument."""
 
+VARIANTS = "variants"
+"""Name of the marker whose values a test runs with, one after the other."""
+
+VARIANT = "variant"
+"""Name of the test's argument that gets a variant's value."""
+
+VARIANTS_HELP = (
+    "variants(name=value, ...): run the test once with each value as its argument `variant`, and "
+    "compare the results; a name is the agent of its episodes (ci-agent-eval)"
+)
+
 _ONCE = IterationRange(1)
 
 
@@ -40,6 +51,42 @@ class Iteration(NamedTuple):
     def label(self) -> str:
         """The iteration's part of the node id."""
         return format_iteration(self.number, self.limits)
+
+
+def parametrize_variants(metafunc: pytest.Metafunc) -> None:
+    """Parametrize a test with the variants of its marker, after all parameters but iterations.
+
+    So the variants of a case run one after the other, and share a good or bad hour of a model.
+    Raises CollectError for a marker that cannot be used.
+    """
+    definition = metafunc.definition
+    marker = definition.get_closest_marker(VARIANTS)
+    if marker is None or not detection.owns_marker(definition, VARIANTS, VARIANTS_HELP):
+        return
+    if problem := _find_variants_problem(metafunc, marker):
+        raise pytest.Collector.CollectError(
+            f"{definition.nodeid}: @pytest.mark.{VARIANTS}: {problem}"
+        )
+    mark = getattr(pytest.mark, detection.NAME)
+    values = marker.kwargs.items()
+    metafunc.parametrize(
+        VARIANT, [pytest.param(value, id=name, marks=mark(agent=name)) for name, value in values]
+    )
+
+
+def _find_variants_problem(metafunc: pytest.Metafunc, marker: pytest.Mark) -> str | None:
+    if marker.args or len(marker.kwargs) < 2:
+        return "give two values or more by name, such as concise=AGENT, detailed=OTHER_AGENT"
+    if VARIANT not in metafunc.fixturenames:
+        return f"the test takes no argument `{VARIANT}`; give it one"
+    for name in marker.kwargs:
+        if not (name.strip() and name.isascii() and name.isprintable()):
+            return f"a name must be printable ASCII text (got {name!r})"
+    calls: Any = metafunc._calls  # noqa: SLF001 - as below
+    marks = [*metafunc.definition.own_markers, *(mark for call in calls for mark in call.marks)]
+    if any(mark.name == detection.NAME and "agent" in mark.kwargs for mark in marks):
+        return "leave `agent` out of @pytest.mark.episode: the variant's name is the agent"
+    return None
 
 
 def repeat_episodes(
@@ -118,17 +165,37 @@ def get_base_nodeid(item: pytest.Item | pytest.Collector) -> str:
     return remove_iteration(item.nodeid, *get_iteration(item))
 
 
+def get_variant(item: pytest.Item) -> str | None:
+    """Return the name of the item's variant; None: its test has none."""
+    parameters = getattr(item, "callspec", None)
+    if VARIANT not in getattr(parameters, "params", {}) or not item.get_closest_marker(VARIANTS):
+        return None
+    if not detection.owns_marker(item, VARIANTS, VARIANTS_HELP):
+        return None
+    return str(parameters.marks[-1].kwargs["agent"])  # type: ignore[union-attr]
+
+
+def get_case_nodeid(item: pytest.Item) -> str:
+    """Return the node id that all iterations and variants of a test share."""
+    base, variant = get_base_nodeid(item), get_variant(item)
+    if variant is None:
+        return base
+    others = base.removesuffix(f"{variant}]")  # the last parameter
+    return others.removesuffix("[") if others.endswith("[") else f"{others.removesuffix('-')}]"
+
+
 def get_scenario_unit(item: pytest.Item) -> str:
     """Return the unit of items that stay together: the scenario, or else the test itself."""
     named = _get_named_scenario(item.iter_markers(detection.NAME))
-    return named if named is not None and detection.is_marked(item) else get_base_nodeid(item)
+    return named if named is not None and detection.is_marked(item) else get_case_nodeid(item)
 
 
 def get_shared_case(item: pytest.Item) -> str:
     """Return the parameters' ids in brackets, if the cases of a test are one scenario; else ""."""
     base, parameters = get_base_nodeid(item), getattr(item, "callspec", None)
     marks = (mark for mark in getattr(parameters, "marks", ()) if mark.name == detection.NAME)
-    if get_scenario_unit(item) == base or _get_named_scenario(marks) is not None:
+    is_own = get_scenario_unit(item) == base or _get_named_scenario(marks) is not None
+    if is_own and get_variant(item) is None:
         return ""
     function = getattr(item, "originalname", item.name)
     return base.removeprefix(item.nodeid.removesuffix(item.name) + function)

@@ -1,0 +1,43 @@
+"""Variants side by side, as Markdown tables."""
+
+from __future__ import annotations
+
+from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.markdown.blocks import TableColumn, render_table
+from ci_agent_eval.render.numbers import count_noun
+from ci_agent_eval.render.variants import VariantsView, VariantTable
+
+_NAME_LIMIT = 60
+_SCENARIO_LIMIT = 120
+
+
+def render_variants(view: VariantsView, most: int) -> str:
+    """Return two tables of each pair; `most` is the number of scenarios in each."""
+    parts = [part for table in view.tables for part in _render_pair(table, most)]
+    return "\n\n".join(part for part in (*parts, view.rest, view.method) if part)
+
+
+def _render_pair(table: VariantTable, most: int) -> tuple[str, ...]:
+    names = [
+        TableColumn(code_span(name, limit=_NAME_LIMIT, cell=True), figures=True)
+        for name in (table.first, table.second)
+    ]
+    figures = render_table(
+        [TableColumn(table.population), *names, TableColumn("difference"), TableColumn("")],
+        [(row.label, row.first, row.second, row.difference, row.certainty) for row in table.rows],
+    )
+    scenarios = render_table(
+        [TableColumn("scenario"), *names, TableColumn("")],
+        [
+            (
+                code_span(row.name, limit=_SCENARIO_LIMIT, cell=True),
+                row.first,
+                row.second,
+                row.certainty,
+            )
+            for row in table.scenarios[:most]
+        ],
+    )
+    rest = len(table.scenarios) - most
+    more = f"and {count_noun(rest, 'more scenario')}" if rest > 0 else ""
+    return figures, scenarios, more

@@ -1,0 +1,138 @@
+"""Words about variants: agents, prompts or models side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.analysis.variants import (
+    VariantFigure,
+    VariantMeasure,
+    VariantPair,
+    VariantScenario,
+)
+from ci_agent_eval.render import numbers
+from ci_agent_eval.render.numbers import count_noun, format_count
+
+MOST_PAIRS = 5
+"""Pairs that are shown; the others are counted."""
+
+_METHOD = (
+    "Means over the scenarios that both ran, each counted once; differences with their 95 % "
+    "interval. If variants are equal, any difference is called certain in at most 5 % of runs. "
+    "With fewer than 5 scenarios, pass rates are tested in each scenario alone. "
+    "The gate does not depend on these differences."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRow:
+    """A measure of two variants."""
+
+    label: str
+    first: str
+    second: str
+    difference: str
+    """The second one minus the first, or relative to it."""
+    certainty: str
+    """How certain the difference is; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantScenarioRow:
+    """Passes of two variants in a scenario."""
+
+    name: str
+    """Foreign text."""
+    first: str
+    second: str
+    certainty: str
+    """`certain` if the pass rates differ by more than chance; else empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantTable:
+    """Two variants side by side."""
+
+    first: str
+    """Foreign text, as is `second`."""
+    second: str
+    population: str
+    """The number of scenarios that both ran."""
+    rows: Sequence[VariantRow]
+    scenarios: Sequence[VariantScenarioRow]
+    """Those that differ first."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantsView:
+    """All variants of a run."""
+
+    title: str
+    tables: Sequence[VariantTable]
+    rest: str
+    """How many pairs are not shown; empty: all are."""
+    method: str = _METHOD
+
+
+def build_variants_view(pairs: Sequence[VariantPair]) -> VariantsView:
+    """Return the view of the pairs of a run, which has one or more."""
+    names = {name for pair in pairs for name in (pair.first, pair.second)}
+    rest = len(pairs) - MOST_PAIRS
+    return VariantsView(
+        f"{count_noun(len(names), 'variant')} side by side",
+        tuple(map(_build_table, pairs[:MOST_PAIRS])),
+        f"and {count_noun(rest, 'more pair')}, in verdict.json" if rest > 0 else "",
+    )
+
+
+def _build_table(pair: VariantPair) -> VariantTable:
+    ordered = sorted(pair.scenarios, key=lambda scenario: not scenario.differs)
+    return VariantTable(
+        pair.first,
+        pair.second,
+        count_noun(len(pair.scenarios), "scenario"),
+        tuple(map(_build_row, pair.figures)),
+        tuple(map(_build_scenario_row, ordered)),
+    )
+
+
+def _build_scenario_row(scenario: VariantScenario) -> VariantScenarioRow:
+    return VariantScenarioRow(
+        scenario.scenario_id,
+        numbers.format_part(scenario.first_passed, scenario.first_judged),
+        numbers.format_part(scenario.second_passed, scenario.second_judged),
+        "certain" if scenario.differs else "",
+    )
+
+
+_FORMATS: Mapping[VariantMeasure, tuple[str, Callable[[float], str]]] = {
+    "pass_rate": ("pass rate", numbers.format_percent),
+    "score": ("score", numbers.format_score),
+    "cost_usd": ("cost per episode", numbers.format_money),
+    "tokens": ("tokens per episode", format_count),
+    "typical_latency_ms": ("typical turn latency", numbers.format_milliseconds),
+}
+
+
+def _build_row(figure: VariantFigure) -> VariantRow:
+    label, write = _FORMATS[figure.measure]
+    first, second = write(figure.first), write(figure.second)
+    difference = _describe_difference(figure)
+    certainty = "" if first == second else _describe_certainty(figure)
+    return VariantRow(label, first, second, difference, certainty)
+
+
+def _describe_certainty(figure: VariantFigure) -> str:
+    if figure.interval is None and not figure.differs:
+        return "not tested"
+    return "certain" if figure.differs else "inconclusive"
+
+
+def _describe_difference(figure: VariantFigure) -> str:
+    change = figure.second - figure.first
+    if figure.measure == "pass_rate":
+        return numbers.format_points(change, figure.interval)
+    if figure.measure == "score":
+        return numbers.format_score_change(change, figure.interval)
+    return numbers.format_change(figure.first, figure.second, figure.interval)
