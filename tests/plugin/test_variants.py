@@ -100,16 +100,23 @@ from ci_agent_eval.engine import Agent, Provider
 CONCISE = Agent(Provider("openai:gpt-5-mini", base_url={url!r}), system_prompt="Be brief.")
 DETAILED = replace(CONCISE, system_prompt="Explain.")
 
+{marker}
 @pytest.mark.variants(concise=CONCISE, detailed=DETAILED)
-async def test_balance(aitest_run, variant):
+async def test_balance(aitest_run, variant{argument}):
     result = await aitest_run(variant, "What's my balance?")
     assert result.success
 """
 
 
-def test_two_prompts_of_one_model_have_names_and_cassettes_of_their_own(suite):
+CASE = """
+@pytest.mark.parametrize("case", [pytest.param(1, marks=pytest.mark.episode(scenario_id="a"))])
+"""
+
+
+@pytest.mark.parametrize(("marker", "argument"), [("", ""), (CASE.strip(), ", case")])
+def test_two_prompts_of_one_model_have_names_and_cassettes_of_their_own(suite, marker, argument):
     with ModelServer(["$5", "You have $5."]) as server:
-        suite.write(ENGINE.format(url=server.base_url))
+        suite.write(ENGINE.format(url=server.base_url, marker=marker, argument=argument))
         recorded = suite.run("-p", "no:randomly", "--cassette=record")
     recorded.result.assert_outcomes(passed=2)
     assert [e.agent for e in recorded.results.episodes] == ["concise", "detailed"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_agent_eval.analysis.comparison.model import (
+    MAX_ITERATIONS,
     AllowedIncreases,
     Comparison,
     MetricChange,
@@ -18,7 +19,6 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioMetrics,
     SuiteChange,
 )
-from ci_agent_eval.analysis.comparison.power import MAX_ITERATIONS
 
 ComparisonFindingKind = Literal[
     "regression",

@@ -32,6 +32,9 @@ Certainty = Literal["certain", "likely", "inconclusive"]
 LIKELY_LEVEL = 0.2
 """One-sided p-value below which a change that is not certain is likely."""
 
+MAX_ITERATIONS = 1000
+"""Largest number of iterations considered to detect a drop."""
+
 
 @dataclass(frozen=True, slots=True)
 class AllowedIncreases:

@@ -6,12 +6,10 @@ from functools import lru_cache
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.arrays import import_numpy
+from ci_agent_eval.analysis.comparison.model import MAX_ITERATIONS
 
 POWER = 0.8
 """Required chance of detecting the drop."""
-
-MAX_ITERATIONS = 1000
-"""Largest number of iterations considered."""
 
 _ROUNDING_MARGIN = 1 - 1e-9
 """Factor that keeps rounding errors from making equal values compare as below."""

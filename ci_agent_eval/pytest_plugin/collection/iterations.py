@@ -172,7 +172,8 @@ def get_variant(item: pytest.Item) -> str | None:
         return None
     if not detection.owns_marker(item, VARIANTS, VARIANTS_HELP):
         return None
-    return str(parameters.marks[-1].kwargs["agent"])  # type: ignore[union-attr]
+    marks = reversed(getattr(parameters, "marks", ()))
+    return next((mark.kwargs["agent"] for mark in marks if "agent" in mark.kwargs), None)
 
 
 def get_case_nodeid(item: pytest.Item) -> str:
