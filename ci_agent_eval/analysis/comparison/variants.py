@@ -59,7 +59,8 @@ _MEASURES = 2 + len(_SUITE_METRICS)
 def compare_variants(episodes: Iterable[EpisodeRecord]) -> tuple[VariantPair, ...]:
     """Compare the agents of each scenario that several ran, with the first one by name.
 
-    The result does not depend on the order of episodes. Carried-over results do not count.
+    The result does not depend on the order of episodes. Carried-over results do not count, nor
+    pairs of which no scenario was judged on both sides.
     """
     found = _pool_by_agent(episodes)
     pairs: dict[tuple[str, str], dict[ScenarioKey, PoolPair]] = defaultdict(dict)
@@ -71,7 +72,8 @@ def compare_variants(episodes: Iterable[EpisodeRecord]) -> tuple[VariantPair, ..
     # Half of the level is for the scenarios, half for the figures; a direction gets half of that.
     level = LEVEL / 4 / max(len(pairs), 1)
     ordered = sorted(pairs, key=lambda pair: [(build_natural_key(name), name) for name in pair])
-    return tuple(_compare_pair(*pair, pairs[pair], level) for pair in ordered)
+    compared = (_compare_pair(*pair, pairs[pair], level) for pair in ordered)
+    return tuple(pair for pair in compared if pair.scenarios)
 
 
 def _sort_names(names: Iterable[str]) -> list[str]:

@@ -7,9 +7,6 @@ from ci_agent_eval.render.markdown.blocks import TableColumn, render_table
 from ci_agent_eval.render.numbers import count_noun
 from ci_agent_eval.render.variants import VariantsView, VariantTable
 
-_NAME_LIMIT = 60
-_SCENARIO_LIMIT = 120
-
 
 def render_variants(view: VariantsView, most: int) -> str:
     """Return two tables of each pair; `most` is the number of scenarios in each."""
@@ -19,7 +16,7 @@ def render_variants(view: VariantsView, most: int) -> str:
 
 def _render_pair(table: VariantTable, most: int) -> tuple[str, ...]:
     names = [
-        TableColumn(code_span(name, limit=_NAME_LIMIT, cell=True), figures=True)
+        TableColumn(code_span(name, limit=60, cell=True), figures=True)
         for name in (table.first, table.second)
     ]
     figures = render_table(
@@ -29,13 +26,8 @@ def _render_pair(table: VariantTable, most: int) -> tuple[str, ...]:
     scenarios = render_table(
         [TableColumn("scenario"), *names, TableColumn("")],
         [
-            (
-                code_span(row.name, limit=_SCENARIO_LIMIT, cell=True),
-                row.first,
-                row.second,
-                row.certainty,
-            )
-            for row in table.scenarios[:most]
+            (code_span(one.name, limit=120, cell=True), one.first, one.second, one.certainty)
+            for one in table.scenarios[:most]
         ],
     )
     rest = len(table.scenarios) - most

@@ -66,6 +66,11 @@ def test_the_first_by_name_is_compared_with_each_other_one():
     assert [(p.first, p.second) for p in pairs] == [("concise", "detailed"), ("concise", "none")]
 
 
+def test_variants_that_were_not_judged_are_no_pair():
+    errors = ran("detailed", "balance", 2, 2, outcome="error", reason="503")
+    assert compare(ran("concise", "balance", 2, 2), errors) == ()
+
+
 def test_a_handful_of_iterations_decides_nothing():
     (pair,) = compare(ran("concise", "balance", 0, 3), ran("detailed", "balance", 3, 3))
     rate = figures(pair)["pass_rate"]
