@@ -34,18 +34,26 @@ class EpisodeBudgetMetric(Budget):
 class EpisodeBudgets(Budgets):
     """The budgets of an episode."""
 
-    def all_metrics(self) -> dict[str, Budget]:
+    def all_metrics(self) -> dict[str, EpisodeBudgetMetric]:
         """Return every budget that is set, by name."""
-        return dict(self.iter_named())
+        fields = EpisodeBudgetMetric.model_fields
+        return {
+            name: EpisodeBudgetMetric(**{field: getattr(budget, field) for field in fields})
+            for name, budget in self.iter_named()
+        }
 
 
 class EpisodeResult(Episode):
     """A return value for tests with `@llm_episode`; its metadata may be any value."""
 
+    budgets: EpisodeBudgets = EpisodeBudgets()
+
     def __init__(self, **fields: Any) -> None:
         given = {name: value for name, value in fields.items() if value is not None}
         if "metadata" in given:
             given["metadata"] = to_jsonable(given["metadata"])
+        if isinstance(budgets := given.get("budgets"), Budgets):
+            given["budgets"] = dict(budgets)  # which may lack the methods of EpisodeBudgets
         super().__init__(**given)
 
     @classmethod

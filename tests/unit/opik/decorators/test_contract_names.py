@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
 from ci_agent_eval.errors import InputError
@@ -47,14 +48,31 @@ def test_the_budget_of_tool_calls_is_measured():
 def test_every_budget_may_be_the_one_class_that_opik_has():
     metric = EpisodeBudgetMetric(used=3, limit=5, unit="ms")
     budgets = EpisodeBudgets(latency_ms=metric, token_usage=metric, custom={"mine": metric})
-    shown = {name: (b.used, b.limit) for name, b in budgets.all_metrics().items()}
-    assert shown == {"latency_ms": (3, 5), "token_usage": (3, 5), "mine": (3, 5)}
+    shown = {name: (b.used, b.limit, b.unit) for name, b in budgets.all_metrics().items()}
+    assert shown == dict.fromkeys(("latency_ms", "token_usage", "mine"), (3, 5, "ms"))
     assert budgets.latency_ms is not None
     assert budgets.latency_ms.statistic == "total"
 
 
 def test_an_unmeasured_budget_is_not_kept():
     assert not EpisodeBudgetMetric(limit=5).passed
+
+
+@pytest.mark.parametrize("kind", [dict, Budgets, EpisodeBudgets])
+@pytest.mark.parametrize("summary", [{}, build_trajectory_summary(STEPS)])
+def test_all_metrics_of_a_result_say_whether_they_passed(kind, summary):
+    """As the helper of Opik's examples of `@llm_episode` counts them."""
+    given = kind(
+        max_turns=EpisodeBudgetMetric(used=2, limit=2),
+        tool_calls=Budget(limit=1),
+        latency_ms={"p95": 9, "limit": 5, "hard": False},
+        custom={"retries": EpisodeBudgetMetric(limit=3)},
+    )
+    result = EpisodeResult(scenario_id="s", budgets=given, trajectory_summary=summary)
+    passed = {name: metric.passed for name, metric in result.budgets.all_metrics().items()}
+    expected = {"max_turns": True, "tool_calls": False, "latency_ms": False, "retries": False}
+    assert passed == expected  # 2 tool calls of 1, or unmeasured
+    assert EpisodeResult(scenario_id="s", budgets=None).budgets.all_metrics() == {}
 
 
 def test_budgets_and_metadata_may_be_as_opik_takes_them():
