@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         AsyncAgentUnderTest,
         conversation,
     )
+    from ci_agent_eval.authoring.eval_results import EvalResults
     from ci_agent_eval.authoring.scenarios import scenarios
     from ci_agent_eval.authoring.scenarios.scenario import Scenario
     from ci_agent_eval.authoring.simulation import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     )
     from ci_agent_eval.authoring.text_judges import LLMAssert, LLMScore, ScoreResult, assert_score
     from ci_agent_eval.contract.episode import Episode
+    from ci_agent_eval.contract.evaluation import EvaluationReport
     from ci_agent_eval.engine.adapters.protocol import Reply
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
     from ci_agent_eval.engine.result import AgentResult
@@ -59,6 +61,8 @@ __all__ = [
     "ConversationJudge",
     "Episode",
     "EpisodeRecorder",
+    "EvalResults",
+    "EvaluationReport",
     "JudgeStep",
     "LLMAssert",
     "LLMScore",
@@ -98,6 +102,8 @@ _HOMES = {
     "ConversationJudge": "authoring.simulation",
     "Episode": "contract.episode",
     "EpisodeRecorder": "recording",
+    "EvalResults": "authoring.eval_results",
+    "EvaluationReport": "contract.evaluation",
     "JudgeStep": "authoring.simulation",
     "LLMAssert": "authoring.text_judges",
     "LLMScore": "authoring.text_judges",

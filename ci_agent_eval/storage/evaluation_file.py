@@ -13,6 +13,7 @@ from ci_agent_eval.contract.evaluation import (
     is_rendered_evaluation,
     render_evaluation,
 )
+from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
@@ -40,6 +41,18 @@ def is_own_evaluation_file(path: Path) -> bool:
         return False
     # What we write is ASCII.
     return len(data) <= MAX_BYTES and is_rendered_evaluation(data.decode("ascii", "replace"))
+
+
+def load_evaluation_file(path: Path) -> EvaluationReport:
+    """Load the report. Raises InputError if there is none."""
+    advice = "name a folder in which `agent-eval run`, or pytest with --eval, wrote it"
+    try:
+        with open_regular(path, follow=True) as file:
+            return EvaluationReport.model_validate_json(file.read(MAX_BYTES))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {advice}") from None
+    except ValueError as error:  # pydantic's
+        raise InputError(f"{path}: {describe_validation_error(error)}; {advice}") from None
 
 
 def write_evaluation_file(path: Path, report: EvaluationReport) -> None:

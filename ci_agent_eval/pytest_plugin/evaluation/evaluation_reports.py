@@ -78,6 +78,15 @@ class EvaluationReports:
         if not self._expected and not config.option.collectonly:
             self._expected = True
             self._clear(config)
+            from ci_agent_eval.authoring.eval_results import EvalResults  # noqa: PLC0415 - inert until used
+
+            EvalResults.use_session(self._build_report)
+
+    def _build_report(self) -> EvaluationReport:
+        """Return the report of the evaluations that have ended."""
+        from ci_agent_eval.contract.evaluation import build_evaluation_report  # noqa: PLC0415 - inert
+
+        return build_evaluation_report(row.episode for row in _build_rows(self._load_records()))
 
     def _remove_own(self, config: pytest.Config) -> None:
         """Remove an old report of ours; `_clear` reports a file that is not ours."""
