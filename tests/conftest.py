@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.fork_server import use_fork_server
 from tests.garbage import collect_garbage
+from tests.installed_packages import Packages
 
 pytest_plugins = ["pytester"]
 
@@ -71,6 +72,14 @@ def own_garbage() -> Iterator[None]:
     """
     yield
     collect_garbage()
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
+    """A folder for packages with extensions, at the start of `sys.path`."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    return Packages(folder, monkeypatch)
 
 
 @pytest.fixture

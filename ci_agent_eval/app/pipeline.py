@@ -338,7 +338,7 @@ def report_loaded(
     report = _build_report(job, loaded, read_lines(), base)
     view = build_report_view(report, job.links, _find_stale_parts(job, loaded, base, recorded))
     write_report_folder(report, view, job.folder)
-    write_formats(view, job.folder, job.settings.formats)
+    write_formats(report, view, job.folder, job.settings.formats)
     write_page(job.folder, _render_page(job, view, loaded, read_lines(), _get_runs(base)))
     return report
 

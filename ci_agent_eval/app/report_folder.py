@@ -11,7 +11,14 @@ from ci_agent_eval.contract.base import FrozenModel
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME, Confirmation
 from ci_agent_eval.contract.evaluation import EvaluationReport
-from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, MUTATIONS_NAME, RESULTS_NAME
+from ci_agent_eval.contract.results import (
+    DEPENDENCIES_NAME,
+    EVAL_RESULTS_NAME,
+    JUNIT_NAME,
+    MUTATIONS_NAME,
+    RESULTS_NAME,
+    SESSION_NAME,
+)
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.formats.annotations import list_annotations as annotations_of
@@ -24,6 +31,7 @@ from ci_agent_eval.storage.evaluation_file import claim_evaluation_file, write_e
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 if TYPE_CHECKING:
+    from ci_agent_eval.app.installed_formats import InstalledFormat
     from ci_agent_eval.contract.mutations import MutationReport
 
 VERDICT_NAME = "verdict.json"
@@ -51,6 +59,10 @@ _OURS = {
 }
 """The beginning of each file that this program writes."""
 
+_RUN_FILES = (EVAL_RESULTS_NAME, SESSION_NAME, JUNIT_NAME, DEPENDENCIES_NAME)
+_MAX_BEGINNING = 400
+"""Bytes of a file that are read to recognize it."""
+
 
 def _render_ctrf(view: ReportView) -> str:
     from ci_agent_eval.render.formats.ctrf import render_ctrf  # noqa: PLC0415 - optional format
@@ -71,9 +83,26 @@ _FORMATS: dict[str, tuple[str, Callable[[ReportView], str]]] = {
 """File name and renderer of each optional format."""
 
 
-def claim_report_folder(folder: Path) -> None:
-    """Raise InputError if a foreign file would be overwritten; changes nothing."""
-    for name, beginnings in _OURS.items():
+def _load_formats(formats: Iterable[str]) -> Sequence[InstalledFormat]:
+    """Load the formats of installed packages. Raises InputError."""
+    reserved = {*_OURS, *_RUN_FILES}
+    found: list[InstalledFormat] = []
+    for name in dict.fromkeys(formats):
+        if name not in _FORMATS:
+            from ci_agent_eval.app.installed_formats import load_format  # noqa: PLC0415 - rarely needed
+
+            found.append(load_format(name, frozenset(reserved)))
+            reserved.add(found[-1].file_name)
+    return found
+
+
+def claim_report_folder(folder: Path, formats: Iterable[str] = ()) -> None:
+    """Raise InputError if a foreign file would be overwritten; changes nothing.
+
+    It includes the files of the formats of installed packages, which are loaded.
+    """
+    installed = {one.file_name: (one.beginning,) for one in _load_formats(formats)}
+    for name, beginnings in (_OURS | installed).items():
         if not _begins_with(folder / name, beginnings):
             raise InputError(
                 f"{folder / name}: was not written by this program and would be overwritten; "
@@ -86,7 +115,7 @@ def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
     """Say whether a file has one of the beginnings, or does not exist."""
     try:
         with open_regular(path, follow=True) as file:
-            first = file.read(64).decode("utf-8", "replace")
+            first = file.read(_MAX_BEGINNING).decode("utf-8", "replace")
     except FileNotFoundError:
         return True
     except OSError:
@@ -111,13 +140,18 @@ def write_report_folder(report: Report, view: ReportView, folder: Path) -> None:
         raise _write_error(folder, error) from None
 
 
-def write_formats(view: ReportView, folder: Path, formats: Collection[str]) -> None:
-    """Write the requested optional formats; delete earlier files of the others.
+def write_formats(report: Report, view: ReportView, folder: Path, formats: Collection[str]) -> None:
+    """Write the requested optional formats; delete earlier files of our others.
 
     Raises InputError on failure.
     """
-    claim_report_folder(folder)
+    claim_report_folder(folder, formats)
+    installed = {
+        one.file_name: one.render(render_verdict(report)) for one in _load_formats(formats)
+    }
     try:
+        for name, text in installed.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
         for key, (name, render) in _FORMATS.items():
             if key in formats:
                 (folder / name).write_text(render(view), encoding="utf-8", newline="\n")
@@ -175,10 +209,14 @@ def _write_error(folder: Path, error: OSError) -> InputError:
     )
 
 
-def clear_report_folder(folder: Path) -> None:
-    """Delete an earlier report's files, so that they are not read as the next one's."""
+def clear_report_folder(folder: Path, formats: Iterable[str] = ()) -> None:
+    """Delete an earlier report's files, so that they are not read as the next one's.
+
+    `formats` are those of the next report. Raises InputError if one cannot be loaded.
+    """
     texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
-    others = (name for name, _ in _FORMATS.values())
+    others = [name for name, _ in _FORMATS.values()]
+    others += [one.file_name for one in _load_formats(formats)]
     for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, MUTATIONS_NAME, *others):
         (folder / name).unlink(missing_ok=True)
 

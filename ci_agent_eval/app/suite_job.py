@@ -102,8 +102,8 @@ class _SuiteJob:
         is_affected = self.job.settings.select.mode == "affected"
         base = find_baseline(self.job, "lines" if is_affected else "records")
         _note_false_alarms(self.job, base, self.echo)
-        claim_report_folder(self.job.folder)
-        clear_report_folder(self.job.folder)
+        claim_report_folder(self.job.folder, self.job.settings.formats)
+        clear_report_folder(self.job.folder, self.job.settings.formats)
         with self._check_out_base(base) as checkout:
             return self._run(base, checkout)
 

@@ -12,6 +12,9 @@ from typing import Literal
 DEFAULT_ARTIFACT = "agent-eval-report"
 """Artifact name of the report folder in the documented workflows."""
 
+OWN_FORMATS = ("ctrf", "sarif")
+"""The additional formats of reports that no other package brings."""
+
 OptionKind = Literal["text", "flag", "number", "count", "choice"]
 
 
@@ -57,7 +60,7 @@ OPTIONS: tuple[Option, ...] = (
         "formats",
         ("formats",),
         "text",
-        "Additional formats of the report: ctrf, sarif.",
+        "Additional formats of the report: ctrf, sarif, or those of installed packages.",
     ),
     Option(
         "min-pass-rate",
@@ -313,3 +316,15 @@ OPTIONS: tuple[Option, ...] = (
         "there. https only, without #.",
     ),
 )
+
+
+def check_format(name: str) -> str:
+    """Return the name of a report format; raises ValueError if no package has it."""
+    if name not in OWN_FORMATS:
+        from ci_agent_eval.config.entry_points import FORMATS, list_extensions  # noqa: PLC0415 - start-up
+
+        installed = list_extensions(FORMATS)
+        if name not in installed:
+            known = ", ".join((*OWN_FORMATS, *installed))
+            raise ValueError(f"unknown format {name!r}; known formats: {known}")
+    return name

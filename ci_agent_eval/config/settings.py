@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator
 
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ComparePolicy
 from ci_agent_eval.analysis.waivers import ReportWaivers, evaluate_waivers
-from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
+from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind, check_format
 from ci_agent_eval.config.toml_lines import find_line
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.base import KnownKeysModel, Rate, ReportTitle, describe_unknown_key
@@ -77,7 +77,7 @@ class GateSettings(KnownKeysModel):
         return parse_score_thresholds(value)
 
 
-ReportFormat = Literal["ctrf", "sarif"]
+ReportFormat = Annotated[str, AfterValidator(check_format)]
 
 Condition = Literal["model", "tools", "prices", "judge"]
 

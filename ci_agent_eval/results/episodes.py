@@ -225,9 +225,35 @@ def _is_foreign_line(line: bytes, name: str) -> bool:
         return False
     if not isinstance(value, dict) or "scenario_id" in value or "episode" in value:
         return False
-    from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - as below
+    try:
+        return _find_importer([value], name) is not None
+    except MalformedError:  # of a broken importer; the whole file gets the problem
+        return True
 
-    return find_importer([value], name) is not None
+
+_OWN_KEYS = frozenset({"scenario_id", "episode", "episodes"})
+
+
+def _has_own_keys(value: object) -> bool:
+    """Return whether a document, or the first item of a list, has keys of our own layouts."""
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, dict) and not _OWN_KEYS.isdisjoint(first)
+
+
+def _find_importer(value: object, name: str) -> tuple[Importer, dict[str, Any]] | None:
+    """Return the importer of a file of another tool, of this package or of an installed one.
+
+    Raises MalformedError, as `find_installed_importer` does.
+    """
+    # The importers are not worth their start-up time to a file in our own layout.
+    from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - see above
+
+    found = find_importer(value, name)
+    if found is not None or _has_own_keys(value):
+        return found
+    from ci_agent_eval.results.importers.installed import find_installed_importer  # noqa: PLC0415 - see above
+
+    return find_installed_importer(value, name)
 
 
 def _read_whole(
@@ -240,13 +266,10 @@ def _read_whole(
             "write its episodes as .jsonl"
         )
         return
-    # The importers are not worth their start-up time to a file in our own layout.
-    from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - see above
-
     problems: list[ReadProblem] = []
     try:
         value = parse_document(data, name, problems)
-        found = find_importer(value, name)
+        found = _find_importer(value, name)
         items = _find_items(value, name) if found is None else []
     except MalformedError as error:
         yield from (*problems, ReadProblem(str(error), error.line))

@@ -1,4 +1,4 @@
-"""Checks by name: those of this package, and any class or function of a module."""
+"""Checks by name: of this package, of installed packages, and any class or function of a module."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import ci_agent_eval.checks as own_checks
 from ci_agent_eval.checks import Check, ScoringDimension, as_check
+from ci_agent_eval.config.entry_points import CHECKS, list_extensions, load_extension
 from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.errors import InputError
 
@@ -23,7 +24,7 @@ def build_check(given: object) -> Check:
     `module:Name` is imported.
     """
     name, arguments = _split_check(given)
-    factory = _import_factory(name) if ":" in name else _get_own_check(name)
+    factory = _import_factory(name) if ":" in name else _find_factory(name)
     try:
         built = _call_factory(factory, arguments)
     except InputError:
@@ -45,10 +46,14 @@ def _split_check(given: object) -> tuple[str, Any]:
     return str(name), {} if arguments is None else arguments
 
 
-def _get_own_check(name: str) -> Any:
-    if name not in NAMES:
-        raise InputError(f"{describe_unknown_key(name, NAMES)}; write your own as `module:Name`")
-    return getattr(own_checks, name)
+def _find_factory(name: str) -> Any:
+    if name in NAMES:
+        return getattr(own_checks, name)
+    extension = load_extension(CHECKS, name)
+    if extension is None:
+        known = (*NAMES, *list_extensions(CHECKS))
+        raise InputError(f"{describe_unknown_key(name, known)}; write your own as `module:Name`")
+    return extension.value
 
 
 def _import_factory(name: str) -> Any:

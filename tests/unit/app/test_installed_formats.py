@@ -1,0 +1,101 @@
+"""Report formats of installed packages: what they write, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ci_agent_eval.app.pipeline import Job, report_files
+from ci_agent_eval.app.report_folder import claim_report_folder, clear_report_folder
+from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.errors import InputError
+from tests.builders import episode, write_run
+
+CHAT = """
+    import json
+    class chat:
+        file_name = "chat.json"
+        beginning = '{"text":'
+        def render(self, verdict):
+            return json.dumps({"text": verdict["headline"]})
+    class again(chat):
+        pass
+    class ours(chat):
+        file_name = "verdict.json"
+    class elsewhere(chat):
+        file_name = "../chat.json"
+    class anonymous(chat):
+        beginning = " "
+    class empty:
+        file_name, beginning = "empty.txt", "empty"
+    class raising(chat):
+        file_name = "raising.json"
+        def render(self, verdict):
+            return verdict["no such key"]
+    class other(raising):
+        def render(self, verdict):
+            return "text"
+    def function():
+        pass
+    class arguments(chat):
+        def __init__(self, needed):
+            pass
+"""
+
+
+@pytest.fixture
+def folder(packages, tmp_path):
+    names = "chat again ours elsewhere anonymous empty raising other function arguments"
+    packages.add("acme-evals", CHAT, formats=names)
+    write_run(tmp_path / "agent-eval-report", episode(), junit=None)
+    return tmp_path / "agent-eval-report"
+
+
+def report(folder, *formats):
+    settings = Settings.model_validate({"formats": formats})
+    job = Job(settings, folder.parent, {})
+    return report_files(job, results=["agent-eval-report"], junit=())
+
+
+def test_it_gets_the_content_of_the_verdict_and_writes_its_file(folder):
+    report(folder, "chat", "sarif")
+    first = (folder / "chat.json").read_bytes()
+    assert json.loads(first) == {"text": "Agent evals passed: 1 of 1 scenario"}
+    report(folder, "chat")
+    assert (folder / "chat.json").read_bytes() == first
+    assert not (folder / "agent-eval.sarif").exists()
+    clear_report_folder(folder, ["chat"])
+    assert not (folder / "chat.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("formats", "problem"),
+    [
+        (["chat", "again"], "has the file_name 'chat.json', which another file has"),
+        (["ours"], "has the file_name 'verdict.json', which another file has"),
+        (["elsewhere"], "needs a file_name of small letters, digits and `._-`"),
+        (["anonymous"], "needs a beginning: the text that each of its files begins with"),
+        (["empty"], "has no method render"),
+        (["function"], "needs a file_name of small letters"),
+        (["raising"], "failed (KeyError: 'no such key')"),
+        (["other"], "returned no text that begins '{\"text\":'"),
+        (["arguments"], "cannot be created (TypeError: "),
+    ],
+)
+def test_a_format_that_does_not_work_is_one_sentence(folder, formats, problem):
+    with pytest.raises(InputError) as caught:
+        report(folder, *formats)
+    start = f"ci_agent_eval.formats '{formats[-1]}' of the package acme-evals {problem}"
+    assert str(caught.value).startswith(start)
+    assert str(caught.value).endswith("; correct or uninstall the package")
+
+
+def test_a_file_of_somebody_else_is_not_overwritten(folder):
+    (folder / "chat.json").write_text("mine")
+    claim_report_folder(folder)
+    with pytest.raises(InputError, match=r"chat\.json: was not written by this program"):
+        claim_report_folder(folder, ["chat"])
+    with pytest.raises(InputError, match=r"chat\.json: was not written by this program"):
+        report(folder, "chat")
+    assert (folder / "chat.json").read_text() == "mine"
