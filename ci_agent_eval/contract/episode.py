@@ -48,6 +48,8 @@ Mode = Literal["strict", "evaluation"]
 
 Severity = Literal["error", "warning"]
 
+ColumnValue = bool | int | float | str
+
 
 def _convert_array(value: Any) -> Any:
     """Convert an array of JSON, which is a list after a validator of the whole model."""
@@ -284,6 +286,9 @@ class Episode(FrozenModel):
     )
     cost_usd: Amount | None = Field(
         default=None, description="of all turns together, where no turn has its own"
+    )
+    columns: dict[str, ColumnValue] = Field(
+        default_factory=dict, description="values that plugins add for the reports, by name"
     )
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 

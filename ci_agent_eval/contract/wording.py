@@ -51,6 +51,13 @@ def format_cost(dollars: float) -> str:
     return f"${dollars:.{places}f}"
 
 
+def format_column(value: bool | float | str) -> str:
+    """Format the value of a plugin's column."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
 def one_line(text: str) -> str:
     """Collapse each run of whitespace to one space."""
     return " ".join(text.split())

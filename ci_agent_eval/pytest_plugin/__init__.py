@@ -1,8 +1,7 @@
 """The pytest plugin: hooks of a few lines that call a session object.
 
-pytest imports this module at every start in every project that has the package installed. It stays
-inert until it meets an episode or a report directory: until then neither pydantic nor the contract
-is imported, and nothing is printed or written.
+Every start of pytest imports this module where the package is installed. It stays inert until an
+episode or a report directory: it imports neither pydantic nor the contract, and writes nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, si
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
 from ci_agent_eval.pytest_plugin.opik import experiment_hooks, experiment_options
+from ci_agent_eval.pytest_plugin.options import pytest_addhooks  # noqa: F401 - a hook
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports
 
 if TYPE_CHECKING:

@@ -97,6 +97,8 @@ def _render_block(
         yield from _render_part("" if number else label, text, width, most=MAX_LINES[label])
     if details["place"]:
         yield from _render_part("", details["place"], width)
+    if details["columns"]:
+        yield from _render_part("columns", details["columns"], width, most=3)
     yield f"  {'again':<{_LABEL}}{_build_command(example, sizes, rootdir)}", _PLAIN
 
 

@@ -1,9 +1,9 @@
-"""The plugin's options, ini settings and marker, and functions that read them."""
+"""The plugin's options, ini settings, marker and hooks for other plugins, and their readers."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterati
 from ci_agent_eval.errors import InputError
 
 if TYPE_CHECKING:
+    from ci_agent_eval.contract.episode import Episode
     from ci_agent_eval.engine.cassette.rules import ReplaceRule
 
 WORKER_DIR = "episode_report_dir"
@@ -81,6 +82,23 @@ def require_pydantic() -> None:
             f"ci-agent-eval needs pydantic 2 or newer where episodes run, and found {found}; "
             "install it into this environment, or run without -p ci_agent_eval"
         )
+
+
+class EpisodeHooks:
+    """The hooks that other plugins and conftest files implement; docs/extending.md."""
+
+    def pytest_agent_eval_columns(
+        self, item: pytest.Item, episode: Episode
+    ) -> Mapping[str, bool | float | str] | None:
+        """Return values for the reports of an ended episode, by the name of their column."""
+
+    def pytest_agent_eval_episode(self, item: pytest.Item, episode: Episode) -> None:
+        """Take an ended episode, as `results.json` has it: without secrets, with its columns."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Define the hooks for other plugins."""
+    pluginmanager.add_hookspecs(EpisodeHooks)
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -34,6 +34,7 @@ from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
     update_after_phase,
 )
 from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, determine_ending
+from ci_agent_eval.pytest_plugin.episodes.episode_hooks import call_episode_hooks
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     PREFIX,
     build_summary_record,
@@ -392,6 +393,8 @@ class EpisodeSession:
             return
         initial = state.initial_episode
         final = update_after_phase(state, call, report, ending)
+        if report.when == "teardown" and (ended := final or state.final_episode) is not None:
+            final = call_episode_hooks(item, report, ended, self._redact_episode) or final
         if final is not None:
             state.final_episode = final
             self._write("ended", final, initial)

@@ -83,9 +83,12 @@ def _update_after_teardown(state: EpisodeItem, ending: Ending) -> Episode | None
     episode = state.final_episode
     if episode is None:
         return finish_episode(state, Ending("skipped", "the test was set up but not called"))
-    if ending.outcome == "passed":
-        return None
+    return None if ending.outcome == "passed" else end_in_error(episode, ending.reason)
+
+
+def end_in_error(episode: Episode, reason: str | None) -> Episode:
+    """Return the episode as an error in its teardown; a failed one stays failed."""
     if episode.outcome == "failed":
-        reason = f"{episode.reason or 'a check failed'}; then in teardown: {ending.reason}"
+        reason = f"{episode.reason or 'a check failed'}; then in teardown: {reason}"
         return episode.model_copy(update={"reason": reason})
-    return _replace_ending(episode, Ending("error", f"in teardown: {ending.reason}"))
+    return _replace_ending(episode, Ending("error", f"in teardown: {reason}"))

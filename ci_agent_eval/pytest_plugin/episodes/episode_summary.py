@@ -62,7 +62,7 @@ def _dump_evaluation(episode: Episode) -> dict[str, Any]:
     """Return the data of the evaluation report; it is small without the trajectory."""
     return episode.model_dump(
         mode="json",
-        include={*_EVALUATION_FIELDS, "assertions", "duration_ms"},
+        include={*_EVALUATION_FIELDS, "assertions", "columns", "duration_ms"},
         exclude_defaults=True,
     ) | {"outcome": episode.outcome}
 

@@ -9,6 +9,7 @@ from typing import Any
 from ci_agent_eval.contract.episode import Assertion, Episode, describe_violation
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
 from ci_agent_eval.contract.wording import (
+    format_column,
     replace_varying_parts,
     shorten_text,
     split_place,
@@ -21,7 +22,7 @@ MAX_CALLS = 4
 MAX_ARGUMENTS = 80
 
 FailureDetails = Mapping[str, Any]
-"""`user`, `answer`, `calls` (texts), `check`, `reason`, `place`, `cause` and `length`."""
+"""`user`, `answer`, `calls` (texts), `check`, `reason`, `place`, `columns`, `cause`, `length`."""
 
 
 def build_failure_details(episode: Episode) -> FailureDetails | None:
@@ -54,6 +55,7 @@ def build_failure_details(episode: Episode) -> FailureDetails | None:
         "check": name,
         "reason": _cut(summarize_reason(reason)),
         "place": place or _format_place(episode),
+        "columns": " · ".join(f"{n} {format_column(v)}" for n, v in episode.columns.items()),
         "cause": replace_varying_parts(name or reason),
         "length": sum(len(turn.content) for turn in turns),
     }

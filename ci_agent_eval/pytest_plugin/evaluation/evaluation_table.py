@@ -17,10 +17,19 @@ from ci_agent_eval.contract.evaluation import (
     name_conversations,
     score_episode,
 )
-from ci_agent_eval.contract.wording import format_cost, pluralize, summarize_reason
+from ci_agent_eval.contract.wording import (
+    format_column,
+    format_cost,
+    one_line,
+    pluralize,
+    summarize_reason,
+)
 
 MAX_NAME = 60
 """Maximum characters of a conversation's name."""
+
+MAX_CELL = 30
+"""Maximum characters of a plugin's column."""
 
 MAX_REASON = 300
 """Maximum characters of a reason's first line."""
@@ -49,11 +58,14 @@ def render_evaluations(
 
     The line of totals mentions a run that was cut short.
     """
+    added = sorted({name for row in rows for name in row.episode.columns})
+    titles = (*_TITLES, *(_truncate_text(name, MAX_CELL) for name in added))
     cells = [
-        _build_cells(row.episode, name) for row, name in zip(rows, _list_names(rows), strict=True)
+        _build_cells(row.episode, name, added)
+        for row, name in zip(rows, _list_names(rows), strict=True)
     ]
-    widths = [max(map(len, column)) for column in zip(_TITLES, *cells, strict=True)]
-    yield _format_line(_TITLES, widths)
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    yield _format_line(titles, widths)
     for row, shown in zip(rows, cells, strict=True):
         yield _format_line(shown, widths)
         for detail in _list_details(row):
@@ -69,7 +81,9 @@ def _list_names(rows: Sequence[EvaluationRow]) -> Iterator[str]:
         yield _truncate_text(scenario, MAX_NAME) + name.removeprefix(scenario)
 
 
-def _build_cells(episode: Episode, name: str) -> tuple[str, ...]:
+def _build_cells(episode: Episode, name: str, added: Sequence[str]) -> tuple[str, ...]:
+    """Return a cell for each title; `added` are the columns of plugins."""
+    own = (format_column(episode.columns[n]) if n in episode.columns else "-" for n in added)
     passed = sum(1 for assertion in episode.assertions if assertion.passed)
     scored = episode.outcome in {"passed", "failed"}
     return (
@@ -78,6 +92,7 @@ def _build_cells(episode: Episode, name: str) -> tuple[str, ...]:
         _format_score(score_episode(episode)) if scored else "-",
         f"{passed}/{len(episode.assertions)}",
         "-" if episode.duration_ms is None else f"{episode.duration_ms:,.0f} ms",
+        *(_truncate_text(one_line(cell), MAX_CELL) for cell in own),
     )
 
 

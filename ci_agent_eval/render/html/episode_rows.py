@@ -14,6 +14,7 @@ from typing import Any
 from ci_agent_eval.analysis.behaviour_pairs import list_faults
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.measurement import compute_latency_statistic
+from ci_agent_eval.contract.wording import format_column
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.html.budget_bars import build_episode_bars
 from ci_agent_eval.render.html.conversation import ConversationWriter
@@ -95,7 +96,11 @@ class EpisodeRows:
             "model": self._name(record.model),
             "stopped": (record.stop_reason or "").replace("_", " "),
             "reason": self.texts.text(record.reason or ""),
-            "figures": [*_list_figures(record, episode), *self._faults(episode)],
+            "figures": [
+                *_list_figures(record, episode),
+                *self._faults(episode),
+                *self._columns(episode.get("columns", {})),
+            ],
             "traffic": [self._name(note) for note in _list_traffic_notes(episode.get("traffic"))],
             "cost": record.cost_usd,
             "latency": compute_latency_statistic(record.latencies_ms, "p95"),
@@ -112,6 +117,11 @@ class EpisodeRows:
 
     def _faults(self, episode: Mapping[str, Any]) -> Iterable[str]:
         return map(self.texts.name, list_faults(episode.get("faults", ())))
+
+    def _columns(self, columns: Mapping[str, bool | float | str]) -> Iterator[str]:
+        """Yield the columns of plugins."""
+        for name, value in columns.items():
+            yield f"{self.texts.name(name)} {self.texts.name(format_column(value))}"
 
     def _checks(self, assertions: Sequence[Mapping[str, Any]]) -> list[Row]:
         return [self._check(assertion) for assertion in self.texts.first(assertions)]

@@ -14,6 +14,7 @@ def make_record(scenario="refund", outcome="failed", iteration=1, agent=None, **
         "check": "states the limit",
         "reason": "'30 days' is not in the answer",
         "place": "test_policy.py:31",
+        "columns": "",
         "cause": "states the limit",
         "length": 33,
         **details,
@@ -33,7 +34,10 @@ def render(*records, sizes=None, width=80):
 
 
 def test_block_shows_the_conversation_the_check_and_the_command():
-    lines = render(make_record(calls=['search(topic="returns")', "get()"], more_calls=2))
+    record = make_record(
+        calls=['search(topic="returns")', "get()"], more_calls=2, columns="words 4 · ok yes"
+    )
+    lines = render(record)
 
     assert lines == [
         "── refund " + "─" * 70,
@@ -45,6 +49,7 @@ def test_block_shows_the_conversation_the_check_and_the_command():
         "  check      states the limit",
         "             '30 days' is not in the answer",
         "             test_policy.py:31",
+        "  columns    words 4 · ok yes",
         "  again      agent-eval run tests/test_policy.py --scenario refund",
         "",
     ]

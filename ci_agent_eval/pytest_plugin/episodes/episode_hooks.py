@@ -1,0 +1,98 @@
+"""The hooks that other plugins implement, called for each ended episode.
+
+They are called at its teardown, on the main thread of the process that ran it. A hook that fails
+makes the episode an error: a value or a copy that is missing somewhere would not be noticed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.contract.episode import ColumnValue, Episode
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.pytest_plugin.episodes.ended_episode import end_in_error
+
+MAX_COLUMNS = 20
+MAX_NAME = 40
+MAX_VALUE = 200
+"""Limits of an episode's columns, and of the characters of each."""
+
+_ERRORS = (Exception, pytest.fail.Exception, pytest.skip.Exception)
+
+
+def call_episode_hooks(
+    item: pytest.Item,
+    report: pytest.TestReport,
+    episode: Episode,
+    redact: Callable[[Episode], Episode],
+) -> Episode | None:
+    """Call the hooks with the redacted episode; return the changed episode, or None.
+
+    A failing hook also fails the report of the teardown.
+    """
+    hooks, ended = item.ihook, episode
+    try:
+        found = hooks.pytest_agent_eval_columns(item=item, episode=redact(ended))
+        if columns := _merge_columns(found):
+            ended = ended.model_copy(update={"columns": {**ended.columns, **columns}})
+    except _ERRORS as error:
+        ended = _note_failure(report, ended, "pytest_agent_eval_columns", error)
+    try:
+        hooks.pytest_agent_eval_episode(item=item, episode=redact(ended))
+    except _ERRORS as error:
+        ended = _note_failure(report, ended, "pytest_agent_eval_episode", error)
+    return None if ended is episode else ended
+
+
+def _merge_columns(found: Iterable[Any]) -> dict[str, ColumnValue]:
+    """Merge the results of all implementations. Raises ValueError for an invalid one."""
+    columns: dict[str, ColumnValue] = {}
+    for given in found:
+        if not isinstance(given, Mapping):
+            raise ValueError(f"it returned a {type(given).__name__}, not a mapping")  # noqa: TRY004 - described as one problem
+        for name, value in given.items():
+            if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+                raise ValueError(f"the name {name!r} is no text of 1 to {MAX_NAME} characters")
+            if name in columns:
+                raise ValueError(f"two plugins return the column {name!r}; rename one")
+            columns[clean_text(name)] = _check_value(name, value)
+    if len(columns) > MAX_COLUMNS:
+        raise ValueError(f"there are {len(columns)} columns; return at most {MAX_COLUMNS}")
+    return columns
+
+
+def _check_value(name: str, value: object) -> ColumnValue:
+    if isinstance(value, str):
+        return clean_text(str(value))[:MAX_VALUE]
+    if not isinstance(value, bool | int | float) or not math.isfinite(value):
+        raise ValueError(f"the column {name!r} is no text, boolean or finite number")
+    return float(value) if isinstance(value, float) else value  # of NumPy, too
+
+
+def _note_failure(
+    report: pytest.TestReport, episode: Episode, hook: str, error: BaseException
+) -> Episode:
+    """Fail the report of the teardown, and return the episode as an error."""
+    failed = f"the hook {hook} failed{_find_place(error)}"
+    problem = clean_text(f"{failed}: {type(error).__name__}: {error}; correct it")
+    if report.passed:
+        report.outcome = "failed"
+        report.longrepr = problem
+    else:
+        report.sections.append(("agent-eval", problem))
+    return end_in_error(episode, problem)
+
+
+def _find_place(error: BaseException) -> str:
+    """Return the place of the hook's implementation, as ` (conftest.py:3)`."""
+    for frame in extract_tb(error.__traceback__):
+        path = Path(frame.filename)
+        if path.parent.name != "pluggy" and frame.filename != __file__:
+            return f" ({path.name}:{frame.lineno})"
+    return ""

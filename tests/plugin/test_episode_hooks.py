@@ -1,0 +1,160 @@
+"""Hooks of other plugins: columns for the reports, and sinks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.plugin.conftest import SCRIPTED_CLOCK
+
+TESTS = """
+    import pytest
+
+    @pytest.fixture
+    def broken():
+        yield
+        raise RuntimeError("teardown")
+
+    @pytest.mark.episode(scenario_id="one")
+    def test_one(episode):
+        with episode.turn("hi") as turn:
+            turn.reply("hello there")
+        episode.check("polite", True)
+
+    @pytest.mark.episode(scenario_id="two")
+    def test_two(episode, broken):
+        with episode.turn("hi") as turn:
+            turn.reply("no")
+        episode.check("polite", False)
+
+    def test_plain():
+        pass
+"""
+
+HOOKS = """
+    import json
+    from pathlib import Path
+
+    def pytest_agent_eval_columns(item, episode):
+        return {"words": len(episode.trajectory.turns[-1].content.split()), "item": item.name}
+
+    def pytest_agent_eval_episode(episode):
+        line = [episode.scenario_id, episode.outcome, episode.reason, episode.columns]
+        with Path("sink.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\\n")
+"""
+
+
+def conftest(hooks=HOOKS):
+    return SCRIPTED_CLOCK + "\n" + "\n".join(line[4:] for line in hooks.splitlines())
+
+
+@pytest.mark.parametrize("options", [(), ("-n2",), ("--episode-concurrency=2",)])
+def test_each_ended_episode_has_its_columns_and_reaches_the_sink(suite, options):
+    suite.write(TESTS, conftest())
+    ran = suite.run_apart(*options)
+    ran.result.assert_outcomes(passed=2, failed=1, errors=1)
+    columns = {name: one.columns for name, one in ran.episodes.items()}
+    assert columns == {
+        "test_one": {"words": 2, "item": "test_one"},
+        "test_two": {"words": 1, "item": "test_two"},
+    }
+    lines = (suite.pytester.path / "sink.jsonl").read_text().splitlines()
+    one, two = sorted(map(json.loads, lines))
+    assert one == ["one", "passed", None, columns["test_one"]]
+    assert (two[:2], two[3]) == (["two", "failed"], columns["test_two"])
+    assert "; then in teardown: RuntimeError: teardown" in two[2]
+    ran.result.stdout.fnmatch_lines(["*columns    words 1 · item test_two"])
+
+
+RAISING = """
+    def pytest_agent_eval_{hook}(episode):
+        raise OSError("no server")
+"""
+
+
+@pytest.mark.parametrize("hook", ["columns", "episode"])
+def test_a_hook_that_fails_is_an_error_of_the_episode_which_is_kept(suite, hook):
+    suite.write(TESTS, conftest(RAISING.replace("{hook}", hook)))
+    ran = suite.run()
+    ran.result.assert_outcomes(passed=2, failed=1, errors=2)
+    episodes = ran.episodes
+    problem = f"the hook pytest_agent_eval_{hook} failed (conftest.py:"
+    assert episodes["test_one"].outcome == "error"
+    assert episodes["test_one"].reason.startswith(f"in teardown: {problem}")
+    assert episodes["test_one"].reason.endswith("): OSError: no server; correct it")
+    assert episodes["test_one"].trajectory.turns[-1].content == "hello there"
+    assert episodes["test_two"].outcome == "failed"
+    assert problem in episodes["test_two"].reason
+    ran.result.stdout.fnmatch_lines([f"*{problem}*"])
+
+
+@pytest.mark.parametrize(
+    ("returned", "problem"),
+    [
+        ("3", "ValueError: it returned a int, not a mapping"),
+        ("{3: 4}", "ValueError: the name 3 is no text of 1 to 40 characters"),
+        ("{'a' * 41: 4}", "is no text of 1 to 40 characters"),
+        ("{'a': None}", "ValueError: the column 'a' is no text, boolean or finite number"),
+        ("{'a': float('nan')}", "ValueError: the column 'a' is no text, boolean or finite number"),
+        ("{f'a{n}': 1 for n in range(21)}", "ValueError: there are 21 columns; return at most 20"),
+        ("item.session.xfail", "AttributeError: "),
+        ("__import__('pytest').fail('no')", "Failed: no"),
+    ],
+)
+def test_columns_that_are_none_are_an_error(suite, returned, problem):
+    hook = f"    def pytest_agent_eval_columns(item):\n        return {returned}\n"
+    suite.write(TESTS, conftest(hook))
+    reason = suite.run("-k", "one").episodes["test_one"].reason
+    assert problem in reason
+
+
+def test_two_plugins_must_not_return_the_same_column(suite):
+    plugin = "\n".join(line[4:] for line in HOOKS.splitlines())
+    suite.pytester.makepyfile(other=plugin)
+    suite.write(TESTS, conftest("    pytest_plugins = ['other']\n" + HOOKS))
+    reason = suite.run("-k", "one").episodes["test_one"].reason
+    assert "ValueError: two plugins return the column 'words'; rename one" in reason
+
+
+def test_secrets_and_hostile_text_in_columns(suite, monkeypatch):
+    monkeypatch.setenv("SERVICE_TOKEN", "hunter2-hunter2-hunter2")
+    hook = """
+        def pytest_agent_eval_columns():
+            return {"key": "hunter2-hunter2-hunter2", "mark": "\\x1b[31m\\ud800", "long": "x" * 999}
+    """
+    suite.write(TESTS, conftest("\n".join(line[4:] for line in hook.splitlines())))
+    ran = suite.run()
+    columns = ran.episodes["test_two"].columns
+    assert "hunter2" not in columns["key"]
+    assert columns["mark"] == "\x1b[31m\ufffd"
+    assert columns["long"] == "x" * 200
+    shown = ran.result.stdout.str()
+    assert "hunter2" not in shown.partition("columns ")[2]
+    assert "\x1b[31m" not in shown
+
+
+def test_an_evaluation_shows_them_in_its_table(suite):
+    suite.pytester.makepyfile(
+        poem_eval="""
+            def test_poem():
+                assert "rose"
+
+            def test_other():
+                assert "rose"
+        """
+    )
+    hook = """
+    def pytest_agent_eval_columns(item):
+        return {"lines": 3, "ok": True} if item.name == "test_poem" else None
+    """
+    suite.pytester.makeconftest(conftest(hook))
+    result = suite.pytester.runpytest("--eval", "-p", "no:randomly")
+    result.stdout.fnmatch_lines(
+        [
+            "conversation * duration  lines   ok",
+            "*test_other* -    -",
+            "*test_poem* 3  yes",
+        ]
+    )
