@@ -1,0 +1,1 @@
+"""Extensions of ci-agent-eval; `pyproject.toml` names them as entry points."""
