@@ -7,7 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.config.entry_points import FORMATS, Extension, load_extension
+from ci_agent_eval.config.entry_points import (
+    EXTENSION_ERRORS,
+    FORMATS,
+    Extension,
+    load_extension,
+)
 from ci_agent_eval.errors import InputError
 
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -28,7 +33,7 @@ class InstalledFormat:
         """Return the file's text from the text of `verdict.json`. Raises InputError."""
         try:
             text = self.writer.render(json.loads(verdict))
-        except Exception as error:  # noqa: BLE001 - any code of the package
+        except EXTENSION_ERRORS as error:
             raise self.extension.build_error("failed", error) from None
         if not isinstance(text, str) or not text.startswith(self.beginning):
             raise self.extension.build_error(f"returned no text that begins {self.beginning!r}")

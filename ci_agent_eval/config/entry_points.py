@@ -8,11 +8,15 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.errors import InputError
 
 CHECKS = "ci_agent_eval.checks"
 IMPORTERS = "ci_agent_eval.importers"
 FORMATS = "ci_agent_eval.formats"
+
+EXTENSION_ERRORS = (Exception, SystemExit)
+"""Errors of a package's code; `sys.exit(0)` in it must not end the gate with success."""
 
 
 class Extension(NamedTuple):
@@ -23,8 +27,8 @@ class Extension(NamedTuple):
     value: Any
 
     def build_error(self, problem: str, error: BaseException | None = None) -> InputError:
-        """Return the error that the extension is at fault; `problem` is the rest of a sentence."""
-        cause = "" if error is None else f" ({type(error).__name__}: {error})"
+        """Return the error that the extension failed; `problem` is the rest of a sentence."""
+        cause = "" if error is None else f" ({describe_error(error)})"
         return InputError(f"{self.title} {problem}{cause}; correct or uninstall the package")
 
     def create(self) -> Any:
@@ -33,7 +37,7 @@ class Extension(NamedTuple):
             return self.value
         try:
             return self.value()
-        except Exception as error:  # noqa: BLE001 - any code of the package
+        except EXTENSION_ERRORS as error:
             raise self.build_error("cannot be created", error) from None
 
 
@@ -59,7 +63,7 @@ def load_extension(group: str, name: str) -> Extension | None:
     extension = Extension(f"{group} {name!r} of the package {packages[0]}", None)
     try:
         return extension._replace(value=points[0].load())
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - any code of the package
+    except EXTENSION_ERRORS as error:
         raise extension.build_error("cannot be imported", error) from None
 
 

@@ -109,8 +109,11 @@ _SELF_EXPLAINING = frozenset({"ServerError", "ModelError", "InputError"})
 
 def describe_error(error: BaseException) -> str:
     """Return an error's message, with its type unless it is one of our own."""
-    message = clean_text(str(error))
     kind = type(error).__name__
+    try:
+        message = clean_text(str(error))
+    except Exception:  # noqa: BLE001 - any code of its author
+        return kind
     if message and kind in _SELF_EXPLAINING:
         return message
     return f"{kind}: {message}" if message else kind

@@ -87,6 +87,13 @@ class _LazyGroup(SummaryGroup):
         command: click.Command = getattr(import_module(f"ci_agent_eval.app.cli.{module}"), function)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; code of others that calls `sys.exit` does not choose the exit code."""
+        try:
+            return super().invoke(ctx)
+        except SystemExit as error:
+            raise RuntimeError(f"SystemExit: {error}") from error
+
 
 @click.group(
     cls=_LazyGroup, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]}

@@ -8,8 +8,14 @@ from typing import Any
 
 import ci_agent_eval.checks as own_checks
 from ci_agent_eval.checks import Check, ScoringDimension, as_check
-from ci_agent_eval.config.entry_points import CHECKS, list_extensions, load_extension
+from ci_agent_eval.config.entry_points import (
+    CHECKS,
+    EXTENSION_ERRORS,
+    list_extensions,
+    load_extension,
+)
 from ci_agent_eval.contract.base import describe_unknown_key
+from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.errors import InputError
 
 _NO_CHECKS = {"Check", "ScoringDimension", "as_check", "from_evaluator"}
@@ -29,8 +35,8 @@ def build_check(given: object) -> Check:
         built = _call_factory(factory, arguments)
     except InputError:
         raise
-    except Exception as error:  # noqa: BLE001 - any code of the author
-        raise InputError(f"{name}: cannot be built ({type(error).__name__}: {error})") from None
+    except EXTENSION_ERRORS as error:
+        raise InputError(f"{name}: cannot be built ({describe_error(error)})") from None
     check = as_check(built)
     if check is None:
         raise InputError(f"{name}: made a {type(built).__name__}, which is no Check or evaluator")
@@ -60,8 +66,8 @@ def _import_factory(name: str) -> Any:
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - any code of the author
-        raise InputError(f"{name}: cannot be imported ({type(error).__name__}: {error})") from None
+    except EXTENSION_ERRORS as error:
+        raise InputError(f"{name}: cannot be imported ({describe_error(error)})") from None
 
 
 def _call_factory(factory: Any, arguments: Any) -> object:

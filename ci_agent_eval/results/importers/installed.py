@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ci_agent_eval.config.entry_points import IMPORTERS, Extension, list_extensions, load_extension
+from ci_agent_eval.config.entry_points import (
+    EXTENSION_ERRORS,
+    IMPORTERS,
+    Extension,
+    list_extensions,
+    load_extension,
+)
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import InputError
@@ -73,7 +79,7 @@ class InstalledImporter:
         """Return whether it recognizes the document. Raises InputError if it fails."""
         try:
             return bool(self._importer.can_import(document))
-        except Exception as error:  # noqa: BLE001 - any code of the package
+        except EXTENSION_ERRORS as error:
             raise self._extension.build_error("failed", error) from None
 
     def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
@@ -81,7 +87,7 @@ class InstalledImporter:
         try:
             for number, item in enumerate(self._importer.iterate_episodes(document)):
                 yield self._convert_item(item, number)
-        except Exception as error:  # noqa: BLE001 - any code of the package
+        except EXTENSION_ERRORS as error:
             yield ImportProblem(f"{_UNREADABLE}: {self._extension.build_error('failed', error)}")
 
     def _convert_item(self, item: object, number: int) -> EpisodeData | ImportProblem:

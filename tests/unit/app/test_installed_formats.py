@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ci_agent_eval.app.cli import main
 from ci_agent_eval.app.pipeline import Job, report_files
 from ci_agent_eval.app.report_folder import claim_report_folder, clear_report_folder
 from ci_agent_eval.config.settings import Settings
@@ -36,6 +37,24 @@ CHAT = """
     class other(raising):
         def render(self, verdict):
             return "text"
+    class exiting(chat):
+        file_name = "exiting.json"
+        def render(self, verdict):
+            raise SystemExit(0)
+    class unborn(chat):
+        def __init__(self):
+            raise SystemExit(0)
+    class sly(chat):
+        @property
+        def file_name(self):
+            raise SystemExit(0)
+    class Unreadable(Exception):
+        def __str__(self):
+            raise ValueError
+    class unreadable(chat):
+        file_name = "unreadable.json"
+        def render(self, verdict):
+            raise Unreadable
     def function():
         pass
     class arguments(chat):
@@ -47,6 +66,7 @@ CHAT = """
 @pytest.fixture
 def folder(packages, tmp_path):
     names = "chat again ours elsewhere anonymous empty raising other function arguments"
+    names += " exiting unborn sly unreadable"
     packages.add("acme-evals", CHAT, formats=names)
     write_run(tmp_path / "agent-eval-report", episode(), junit=None)
     return tmp_path / "agent-eval-report"
@@ -79,6 +99,9 @@ def test_it_gets_the_content_of_the_verdict_and_writes_its_file(folder):
         (["empty"], "has no method render"),
         (["function"], "needs a file_name of small letters"),
         (["raising"], "failed (KeyError: 'no such key')"),
+        (["exiting"], "failed (SystemExit: 0)"),
+        (["unborn"], "cannot be created (SystemExit: 0)"),
+        (["unreadable"], "failed (Unreadable)"),
         (["other"], "returned no text that begins '{\"text\":'"),
         (["arguments"], "cannot be created (TypeError: "),
     ],
@@ -89,6 +112,12 @@ def test_a_format_that_does_not_work_is_one_sentence(folder, formats, problem):
     start = f"ci_agent_eval.formats '{formats[-1]}' of the package acme-evals {problem}"
     assert str(caught.value).startswith(start)
     assert str(caught.value).endswith("; correct or uninstall the package")
+
+
+def test_code_that_exits_anywhere_else_does_not_choose_the_exit_code(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder.parent)
+    assert main(["report", "--results", "agent-eval-report", "--formats", "sly"]) == 3
+    assert "unexpected RuntimeError: SystemExit: 0" in capsys.readouterr().err
 
 
 def test_a_file_of_somebody_else_is_not_overwritten(folder):

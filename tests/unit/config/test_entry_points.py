@@ -19,6 +19,8 @@ CHECK = """
     RequiredText = Short
     def odd():
         return 3
+    def exiting():
+        raise SystemExit(0)
 """
 
 
@@ -62,6 +64,12 @@ def test_what_is_no_check_is_refused(packages):
     packages.add("acme-evals", CHECK, checks="odd")
     with pytest.raises(InputError, match=r"^odd: made a int, which is no Check or evaluator$"):
         build_check("odd")
+
+
+def test_a_check_that_exits_is_refused(packages):
+    packages.add("acme-evals", CHECK, checks="exiting")
+    with pytest.raises(InputError, match=r"^exiting: cannot be built \(SystemExit: 0\)$"):
+        build_check("exiting")
 
 
 def test_two_packages_with_one_name_are_an_error(packages):

@@ -23,6 +23,8 @@ IMPORTER = """
                     yield Episode.model_construct(scenario_id=3, outcome="green")
                 elif case == "episode":
                     yield Episode(scenario_id="s", outcome="failed", reason="no")
+                elif case == "exit":
+                    raise SystemExit(0)
                 else:
                     yield case["fields"] if isinstance(case, dict) else case
 
@@ -35,6 +37,14 @@ IMPORTER = """
 
     class incomplete:
         tool = "Acme"
+
+    class exiting(acme):
+        def can_import(self, document):
+            raise SystemExit(0)
+
+    class unborn(acme):
+        def __init__(self):
+            raise SystemExit(0)
 
     class ruled(acme):
         score_rule = "none"
@@ -85,6 +95,7 @@ def test_scores_alone_do_not_pass(packages):
         ([{"fields": {"scenario_id": "s", "verdict": "good"}}], "invalid result 0: verdict: "),
         ([3], "returned an invalid result 0: "),
         ([{"no": "fields"}], "failed (KeyError: 'fields')"),
+        (["exit"], "failed (SystemExit: 0)"),
         (3, "failed (TypeError: 'int' object is not iterable)"),
     ],
 )
@@ -102,6 +113,8 @@ def test_what_it_cannot_read_is_a_problem_of_the_file(packages, cases, problem):
     ("importers", "problem"),
     [
         ("raising", "'raising' of the package acme-evals failed (KeyError: 'missing')"),
+        ("exiting", "'exiting' of the package acme-evals failed (SystemExit: 0)"),
+        ("unborn", "'unborn' of the package acme-evals cannot be created (SystemExit: 0)"),
         ("incomplete", "is no importer: it lacks can_import or iterate_episodes"),
         ("ruled", "has no known score_rule: use thresholds or binary"),
         ("absent", "cannot be imported (AttributeError: "),
