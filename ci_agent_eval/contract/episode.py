@@ -27,6 +27,7 @@ from ci_agent_eval.contract.measurement import (
     find_budget_violations,
     measure_budgets,
 )
+from ci_agent_eval.contract.plugin_columns import PluginColumns
 from ci_agent_eval.contract.state import WatchedState
 from ci_agent_eval.contract.stops import AllowedStops, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
@@ -47,8 +48,6 @@ Mode = Literal["strict", "evaluation"]
 """A strict test stops at its first failed assertion; an evaluation records all assertions."""
 
 Severity = Literal["error", "warning"]
-
-ColumnValue = bool | int | float | str
 
 
 def _convert_array(value: Any) -> Any:
@@ -287,7 +286,7 @@ class Episode(FrozenModel):
     cost_usd: Amount | None = Field(
         default=None, description="of all turns together, where no turn has its own"
     )
-    columns: dict[str, ColumnValue] = Field(
+    columns: PluginColumns = Field(
         default_factory=dict, description="values that plugins add for the reports, by name"
     )
     metadata: dict[str, JsonValue] = Field(default_factory=dict)

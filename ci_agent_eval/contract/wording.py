@@ -55,7 +55,9 @@ def format_column(value: bool | float | str) -> str:
     """Format the value of a plugin's column."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else f"{value:.6g}"
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 
 def one_line(text: str) -> str:

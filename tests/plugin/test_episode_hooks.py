@@ -96,14 +96,18 @@ def test_a_hook_that_fails_is_an_error_of_the_episode_which_is_kept(suite, hook)
         ("3", "ValueError: it returned a int, not a mapping"),
         ("{3: 4}", "ValueError: the name 3 is no text of 1 to 40 characters"),
         ("{'a' * 41: 4}", "is no text of 1 to 40 characters"),
-        ("{'a': None}", "ValueError: the column 'a' is no text, boolean or finite number"),
-        ("{'a': float('nan')}", "ValueError: the column 'a' is no text, boolean or finite number"),
+        ("{'a\\nb': 4}", "the name 'a\\nb' must be one line of text"),
+        ("{' ': 4}", "ValueError: the name ' ' must be one line of text"),
+        ("{'a': None}", "ValueError: the column 'a' must be a text, a boolean, a finite number"),
+        ("{'a': float('nan')}", "ValueError: the column 'a' must be a text, a boolean, a finite"),
+        ("{'a': 10 ** 400}", "ValueError: the column 'a' must be a text, a boolean, a finite"),
+        ("{'a\\ud800': 1, 'a\\ufffd': 2}", "is returned twice; rename one"),
         ("{f'a{n}': 1 for n in range(21)}", "ValueError: there are 21 columns; return at most 20"),
         ("item.session.xfail", "AttributeError: "),
         ("__import__('pytest').fail('no')", "Failed: no"),
     ],
 )
-def test_columns_that_are_none_are_an_error(suite, returned, problem):
+def test_invalid_columns_are_an_error(suite, returned, problem):
     hook = f"    def pytest_agent_eval_columns(item):\n        return {returned}\n"
     suite.write(TESTS, conftest(hook))
     reason = suite.run("-k", "one").episodes["test_one"].reason
@@ -115,19 +119,21 @@ def test_two_plugins_must_not_return_the_same_column(suite):
     suite.pytester.makepyfile(other=plugin)
     suite.write(TESTS, conftest("    pytest_plugins = ['other']\n" + HOOKS))
     reason = suite.run("-k", "one").episodes["test_one"].reason
-    assert "ValueError: two plugins return the column 'words'; rename one" in reason
+    assert "ValueError: the column 'words' is returned twice; rename one" in reason
 
 
 def test_secrets_and_hostile_text_in_columns(suite, monkeypatch):
     monkeypatch.setenv("SERVICE_TOKEN", "hunter2-hunter2-hunter2")
     hook = """
         def pytest_agent_eval_columns():
-            return {"key": "hunter2-hunter2-hunter2", "mark": "\\x1b[31m\\ud800", "long": "x" * 999}
+            secret = "hunter2-hunter2-hunter2"
+            return {"key": secret, "password": "open sesame", "cut": "x" * 190 + secret, "mark": "\\x1b[31m\\ud800", "long": "x" * 999}
     """
     suite.write(TESTS, conftest("\n".join(line[4:] for line in hook.splitlines())))
     ran = suite.run()
     columns = ran.episodes["test_two"].columns
-    assert "hunter2" not in columns["key"]
+    assert columns["key"] == columns["password"] == "[redacted]"
+    assert columns["cut"] == "x" * 190 + "[redacted]"
     assert columns["mark"] == "\x1b[31m\ufffd"
     assert columns["long"] == "x" * 200
     shown = ran.result.stdout.str()

@@ -6,7 +6,6 @@ makes the episode an error: a value or a copy that is missing somewhere would no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from traceback import extract_tb
@@ -14,14 +13,17 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.episode import ColumnValue, Episode
+from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.plugin_columns import (
+    MAX_COLUMNS,
+    MAX_NAME,
+    MAX_TEXT,
+    ColumnValue,
+    check_column_name,
+    check_column_value,
+)
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import end_in_error
-
-MAX_COLUMNS = 20
-MAX_NAME = 40
-MAX_VALUE = 200
-"""Limits of an episode's columns, and of the characters of each."""
 
 _ERRORS = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 
@@ -39,8 +41,13 @@ def call_episode_hooks(
     hooks, ended = item.ihook, episode
     try:
         found = hooks.pytest_agent_eval_columns(item=item, episode=redact(ended))
-        if columns := _merge_columns(found):
-            ended = ended.model_copy(update={"columns": {**ended.columns, **columns}})
+        if found:
+            columns = _merge_columns(ended.columns, found)
+            # The conversation is left out, so that it is not redacted again.
+            added = ended.model_copy(update={"columns": columns, "trajectory": None})
+            # A secret that is cut is not recognized any more.
+            short = {name: _cut_value(value) for name, value in redact(added).columns.items()}
+            ended = ended.model_copy(update={"columns": short})
     except _ERRORS as error:
         ended = _note_failure(report, ended, "pytest_agent_eval_columns", error)
     try:
@@ -50,29 +57,39 @@ def call_episode_hooks(
     return None if ended is episode else ended
 
 
-def _merge_columns(found: Iterable[Any]) -> dict[str, ColumnValue]:
-    """Merge the results of all implementations. Raises ValueError for an invalid one."""
-    columns: dict[str, ColumnValue] = {}
+def _merge_columns(own: Mapping[str, ColumnValue], found: Iterable[Any]) -> dict[str, ColumnValue]:
+    """Add the results of all implementations to the episode's own columns.
+
+    Raises ValueError for an invalid one.
+    """
+    columns = dict(own)
     for given in found:
         if not isinstance(given, Mapping):
             raise ValueError(f"it returned a {type(given).__name__}, not a mapping")  # noqa: TRY004 - described as one problem
-        for name, value in given.items():
-            if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-                raise ValueError(f"the name {name!r} is no text of 1 to {MAX_NAME} characters")
+        for key, value in given.items():
+            name = _check_name(key)
             if name in columns:
-                raise ValueError(f"two plugins return the column {name!r}; rename one")
-            columns[clean_text(name)] = _check_value(name, value)
+                raise ValueError(f"the column {name!r} is returned twice; rename one")
+            try:
+                columns[name] = check_column_value(value)
+            except ValueError as error:
+                raise ValueError(f"the column {name!r} {error}") from None
     if len(columns) > MAX_COLUMNS:
         raise ValueError(f"there are {len(columns)} columns; return at most {MAX_COLUMNS}")
     return columns
 
 
-def _check_value(name: str, value: object) -> ColumnValue:
-    if isinstance(value, str):
-        return clean_text(str(value))[:MAX_VALUE]
-    if not isinstance(value, bool | int | float) or not math.isfinite(value):
-        raise ValueError(f"the column {name!r} is no text, boolean or finite number")
-    return float(value) if isinstance(value, float) else value  # of NumPy, too
+def _check_name(name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+        raise ValueError(f"the name {name!r} is no text of 1 to {MAX_NAME} characters")
+    try:
+        return check_column_name(clean_text(name))
+    except ValueError as error:
+        raise ValueError(f"the name {name!r} {error}") from None
+
+
+def _cut_value(value: ColumnValue) -> ColumnValue:
+    return value[:MAX_TEXT] if isinstance(value, str) else value
 
 
 def _note_failure(

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.validation_errors import describe_validation_error
 from tests.builders import episode, failing, tool_call, turn
 
 # As it stands in the overhaul plan (seed document 000), with its three dots.
@@ -221,3 +222,37 @@ def test_no_ending_erases_a_failed_assertion(mode, outcome):
     failed = {"scenario_id": "a", "assertions": [{"name": "polite", "passed": False}]}
     ended = Episode.model_validate({**failed, "mode": mode, "outcome": outcome})
     assert ended.outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"a": 10**400}, "a: must be a text, a boolean, a finite number or an integer up to 2^53"),
+        ({"a": -(2**53) - 1}, "a: must be a text, a boolean, a finite number or an integer up to"),
+        ({"a": None}, "a: must be a text, a boolean, a finite number or an integer up to 2^53"),
+        ({"a": math.inf}, "a: must be a text, a boolean, a finite number or an integer up to"),
+        ({"a": "x" * 401}, "a: must have at most 400 characters"),
+        ({"a" * 81: 1}, "String should have at most 80 characters"),
+        ({"": 1}, "must be one line of text"),
+        ({"a\x1b": 1}, "must be one line of text"),
+        ({"a\u2028b": 1}, "must be one line of text"),
+        ({f"a{n}": 1 for n in range(21)}, "Dictionary should have at most 20 items"),
+    ],
+)
+def test_columns_have_limits(columns, problem):
+    with pytest.raises(ValidationError) as caught:
+        Episode(scenario_id="s", columns=columns)
+    assert problem in describe_validation_error(caught.value)
+
+
+def test_columns_keep_their_types():
+    columns = {
+        "flag": True,
+        "count": -(2**53),
+        "share": 1e300,
+        "word": "yes",
+        "e\u0301 \u200d": 1.0,
+    }
+    found = Episode(scenario_id="s", columns=columns)
+    assert Episode.model_validate_json(found.model_dump_json()).columns == columns
+    assert [type(value) for value in found.columns.values()] == [bool, int, float, str, float]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.wording import (
+    format_column,
     make_lines_printable,
     make_printable,
     one_line,
@@ -98,3 +99,11 @@ def test_no_line_is_left_that_the_runner_would_obey(text):
     for line in without_commands(text).split("\n"):
         assert not re.match(r"\s*::[a-zA-Z]", line)  # the name of a command, as the runner reads it
         assert "##[" not in line
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(True, "yes"), (12345678, "12,345,678"), (-3, "-3"), (1 / 3, "0.333333"), ("a", "a")],
+)
+def test_a_column_is_formatted_by_its_type(value, shown):
+    assert format_column(value) == shown
