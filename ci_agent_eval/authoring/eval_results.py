@@ -36,6 +36,6 @@ class EvalResults:
     generateReport = generate_report  # noqa: N815 - the name in the design of evaluations
 
     @classmethod
-    def use_session(cls, build: Callable[[], EvaluationReport]) -> None:
-        """Take the session's report from `build`; the pytest plugin calls it."""
+    def use_session(cls, build: Callable[[], EvaluationReport] | None) -> None:
+        """Take the session's report from `build`, None: it has none; the pytest plugin calls it."""
         cls._session = build

@@ -105,3 +105,6 @@ def test_the_code_of_the_page_is_the_example_s_and_runs(tmp_path):
     (tmp_path / "poem_eval.py").write_text("def test_poem():\n    assert True\n")
     done = run_python("-m", "pytest", "-s", "--eval", cwd=tmp_path)
     assert "1 of 1\n" in done.stdout
+    (tmp_path / "test_plain.py").write_text("def test_plain():\n    pass\n")
+    plain = run_python("-m", "pytest", "test_plain.py", cwd=tmp_path)
+    assert plain.returncode == 0, plain.stderr

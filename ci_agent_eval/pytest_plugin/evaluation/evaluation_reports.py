@@ -7,6 +7,7 @@ or without a report directory to `eval-results.json`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +46,9 @@ class EvaluationReports:
         if options.get_eval_results_option(config) is not None and not config.option.collectonly:
             found._clear(config)
         config.pluginmanager.register(found, "ci_agent_eval_evaluations")
+        # Without an import, which every start of pytest would wait for.
+        if (module := sys.modules.get("ci_agent_eval.authoring.eval_results")) is not None:
+            module.EvalResults.use_session(None)  # of an earlier session of this process
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:

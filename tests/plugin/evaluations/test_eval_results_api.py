@@ -70,3 +70,22 @@ def test_a_session_without_evaluations_has_no_report(pytester):
     )
     result = pytester.runpytest_subprocess()
     result.stdout.fnmatch_lines(["*EvalResults.generate_report(): no pytest session with eval*"])
+
+
+def test_a_session_does_not_have_the_report_of_an_earlier_one(pytester):
+    pytester.makepyfile(
+        diagram_eval=SUITE,
+        test_plain="def test_plain(): pass",
+        main="""
+            import pytest
+            from ci_agent_eval import EvalResults
+
+            pytest.main(["--eval", "diagram_eval.py"])
+            print("first:", EvalResults.generate_report().total_conversations)
+            pytest.main(["test_plain.py"])
+            EvalResults.generate_report()
+        """,
+    )
+    result = pytester.runpython("main.py")
+    result.stdout.fnmatch_lines(["first: 2"])
+    result.stderr.fnmatch_lines(["*InputError: *no pytest session with evaluations*"])
