@@ -17,6 +17,8 @@ from ci_agent_eval.errors import InputError
 
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _MAX_BEGINNING = 100
+_MIN_LETTERS = 8
+"""Letters of a beginning; one such as `{` would recognize files of other programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,17 @@ def load_format(name: str, reserved: frozenset[str]) -> InstalledFormat:
         raise extension.build_error("needs a file_name of small letters, digits and `._-`")
     if file_name in reserved:
         raise extension.build_error(f"has the file_name {file_name!r}, which another file has")
-    if not isinstance(beginning, str) or not beginning.strip() or len(beginning) > _MAX_BEGINNING:
+    if not _is_beginning(beginning):
         raise extension.build_error(
-            "needs a beginning: the text that each of its files begins with"
+            f"needs a beginning of {_MIN_LETTERS} letters or more, at most {_MAX_BEGINNING} "
+            "characters: the text that only its files begin with"
         )
     if not callable(getattr(writer, "render", None)):
         raise extension.build_error("has no method render")
     return InstalledFormat(file_name, beginning, extension, writer)
+
+
+def _is_beginning(text: object) -> bool:
+    if not isinstance(text, str) or len(text) > _MAX_BEGINNING:
+        return False
+    return sum(map(str.isalpha, text)) >= _MIN_LETTERS

@@ -11,7 +11,8 @@ class ChatMessage:
     """Writes `chat.json`."""
 
     file_name = "chat.json"
-    beginning = '{\n  "text":'
+    beginning = '{\n  "generator": "agent-eval-acme"'
 
     def render(self, verdict: Mapping[str, Any]) -> str:
-        return json.dumps({"text": verdict["headline"]}, indent=2) + "\n"
+        message = {"generator": "agent-eval-acme", "text": verdict["headline"]}
+        return json.dumps(message, indent=2) + "\n"

@@ -17,9 +17,9 @@ CHAT = """
     import json
     class chat:
         file_name = "chat.json"
-        beginning = '{"text":'
+        beginning = '{"generator":'
         def render(self, verdict):
-            return json.dumps({"text": verdict["headline"]})
+            return json.dumps({"generator": "acme", "text": verdict["headline"]})
     class again(chat):
         pass
     class ours(chat):
@@ -27,9 +27,9 @@ CHAT = """
     class elsewhere(chat):
         file_name = "../chat.json"
     class anonymous(chat):
-        beginning = " "
+        beginning = '{\\n  "text":'
     class empty:
-        file_name, beginning = "empty.txt", "empty"
+        file_name, beginning = "empty.txt", "empty file"
     class raising(chat):
         file_name = "raising.json"
         def render(self, verdict):
@@ -81,7 +81,10 @@ def report(folder, *formats):
 def test_it_gets_the_content_of_the_verdict_and_writes_its_file(folder):
     report(folder, "chat", "sarif")
     first = (folder / "chat.json").read_bytes()
-    assert json.loads(first) == {"text": "Agent evals passed: 1 of 1 scenario"}
+    assert json.loads(first) == {
+        "generator": "acme",
+        "text": "Agent evals passed: 1 of 1 scenario",
+    }
     report(folder, "chat")
     assert (folder / "chat.json").read_bytes() == first
     assert not (folder / "agent-eval.sarif").exists()
@@ -95,14 +98,14 @@ def test_it_gets_the_content_of_the_verdict_and_writes_its_file(folder):
         (["chat", "again"], "has the file_name 'chat.json', which another file has"),
         (["ours"], "has the file_name 'verdict.json', which another file has"),
         (["elsewhere"], "needs a file_name of small letters, digits and `._-`"),
-        (["anonymous"], "needs a beginning: the text that each of its files begins with"),
+        (["anonymous"], "needs a beginning of 8 letters or more"),
         (["empty"], "has no method render"),
         (["function"], "needs a file_name of small letters"),
         (["raising"], "failed (KeyError: 'no such key')"),
         (["exiting"], "failed (SystemExit: 0)"),
         (["unborn"], "cannot be created (SystemExit: 0)"),
         (["unreadable"], "failed (Unreadable)"),
-        (["other"], "returned no text that begins '{\"text\":'"),
+        (["other"], "returned no text that begins '{\"generator\":'"),
         (["arguments"], "cannot be created (TypeError: "),
     ],
 )
