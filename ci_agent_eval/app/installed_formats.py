@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from ci_agent_eval.config.entry_points import (
     EXTENSION_ERRORS,
@@ -65,7 +65,7 @@ def load_format(name: str, reserved: frozenset[str]) -> InstalledFormat:
     return InstalledFormat(file_name, beginning, extension, writer)
 
 
-def _is_beginning(text: object) -> bool:
+def _is_beginning(text: object) -> TypeGuard[str]:
     if not isinstance(text, str) or len(text) > _MAX_BEGINNING:
         return False
     return sum(map(str.isalpha, text)) >= _MIN_LETTERS

@@ -16,7 +16,6 @@ from ci_agent_eval.analysis.waivers import ReportWaivers
 from ci_agent_eval.app.behaviour import find_pairs
 from ci_agent_eval.app.report_folder import (
     write_evaluation,
-    write_formats,
     write_page,
     write_report_folder,
 )
@@ -337,8 +336,7 @@ def report_loaded(
     loaded = _with_foreign_commits(loaded, job.links.sha)
     report = _build_report(job, loaded, read_lines(), base)
     view = build_report_view(report, job.links, _find_stale_parts(job, loaded, base, recorded))
-    write_report_folder(report, view, job.folder)
-    write_formats(report, view, job.folder, job.settings.formats)
+    write_report_folder(report, view, job.folder, job.settings.formats)
     write_page(job.folder, _render_page(job, view, loaded, read_lines(), _get_runs(base)))
     return report
 

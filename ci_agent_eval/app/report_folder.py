@@ -101,8 +101,12 @@ def claim_report_folder(folder: Path, formats: Iterable[str] = ()) -> None:
 
     It includes the files of the formats of installed packages, which are loaded.
     """
-    installed = {one.file_name: (one.beginning,) for one in _load_formats(formats)}
-    for name, beginnings in (_OURS | installed).items():
+    _claim_files(folder, _load_formats(formats))
+
+
+def _claim_files(folder: Path, installed: Iterable[InstalledFormat]) -> None:
+    added = {one.file_name: (one.beginning,) for one in installed}
+    for name, beginnings in (_OURS | added).items():
         if not _begins_with(folder / name, beginnings):
             raise InputError(
                 f"{folder / name}: was not written by this program and would be overwritten; "
@@ -123,39 +127,30 @@ def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
     return first.startswith(beginnings)
 
 
-def write_report_folder(report: Report, view: ReportView, folder: Path) -> None:
-    """Write verdict, comment, step summary and annotations; raises InputError on failure."""
+def write_report_folder(
+    report: Report, view: ReportView, folder: Path, formats: Collection[str] = ()
+) -> None:
+    """Write verdict, comment, step summary, annotations and the optional formats.
+
+    Earlier files of our formats that are not requested are deleted. Nothing is written if a
+    format of an installed package fails. Raises InputError on failure.
+    """
+    installed, verdict = _load_formats(formats), render_verdict(report)
+    _claim_files(folder, installed)
     texts = {
-        VERDICT_NAME: render_verdict(report),
+        VERDICT_NAME: verdict,
         COMMENT_NAME: render_comment(view),
         SUMMARY_NAME: render_step_summary(view),
         ANNOTATIONS_NAME: render_annotations(annotations_of(view)),
+        **{one.file_name: one.render(verdict) for one in installed},
+        **{name: render(view) for key, (name, render) in _FORMATS.items() if key in formats},
     }
-    claim_report_folder(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise _write_error(folder, error) from None
-
-
-def write_formats(report: Report, view: ReportView, folder: Path, formats: Collection[str]) -> None:
-    """Write the requested optional formats; delete earlier files of our others.
-
-    Raises InputError on failure.
-    """
-    claim_report_folder(folder, formats)
-    installed = {
-        one.file_name: one.render(render_verdict(report)) for one in _load_formats(formats)
-    }
-    try:
-        for name, text in installed.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
-        for key, (name, render) in _FORMATS.items():
-            if key in formats:
-                (folder / name).write_text(render(view), encoding="utf-8", newline="\n")
-            else:
+        for name, _ in _FORMATS.values():
+            if name not in texts:
                 (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise _write_error(folder, error) from None

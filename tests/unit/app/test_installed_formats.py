@@ -117,6 +117,13 @@ def test_a_format_that_does_not_work_is_one_sentence(folder, formats, problem):
     assert str(caught.value).endswith("; correct or uninstall the package")
 
 
+def test_a_format_that_raises_leaves_no_half_report(folder):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match="failed"):
+        report(folder, "chat", "raising")
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
 def test_code_that_exits_anywhere_else_does_not_choose_the_exit_code(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder.parent)
     assert main(["report", "--results", "agent-eval-report", "--formats", "sly"]) == 3
