@@ -387,22 +387,24 @@ class EpisodeSession:
             ending = Ending("passed")
         if call.when == "call" and not state.called:
             self._begin_subtest(state, call, ending)
-            report.user_properties = [
-                e for e in report.user_properties if not is_result_property(e[0])
-            ]
+            figures = report.user_properties
+            report.user_properties = [e for e in figures if not is_result_property(e[0])]
             return
         initial = state.initial_episode
         final = update_after_phase(state, call, report, ending)
-        if report.when == "teardown" and (ended := final or state.final_episode) is not None:
-            final = call_episode_hooks(item, report, ended, self._redact_episode) or final
-        if final is not None:
-            state.final_episode = final
-            self._write("ended", final, initial)
+        self._write_final(state, final)  # before the hooks, which may stop the run
+        if report.when == "teardown" and (ended := state.final_episode) is not None:
+            self._write_final(state, call_episode_hooks(item, report, ended, self._redact_episode))
         current = state.final_episode or (initial and build_lost_episode(initial))
         if current is not None:
             self._annotate_report(item, report, self._redact_episode(current))
         if report.when == "teardown":
             deactivate_episode()
+
+    def _write_final(self, state: EpisodeItem, final: Episode | None) -> None:
+        if final is not None:
+            state.final_episode = final
+            self._write("ended", final, state.initial_episode)
 
     def _begin_subtest(
         self, state: EpisodeItem, call: pytest.CallInfo[None], ending: Ending

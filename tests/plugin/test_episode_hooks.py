@@ -91,6 +91,35 @@ def test_a_hook_that_fails_is_an_error_of_the_episode_which_is_kept(suite, hook)
 
 
 @pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        ("ValueError('x' * 5000)", "…; correct it"),
+        (
+            "type('Unreadable', (Exception,), {'__str__': lambda self: 3})()",
+            ": Unreadable; correct it",
+        ),
+    ],
+)
+def test_the_text_of_a_hook_s_error_is_short(suite, error, end):
+    hook = f"    def pytest_agent_eval_episode():\n        raise {error}\n"
+    suite.write(TESTS, conftest(hook))
+    reason = suite.run("-k", "one").episodes["test_one"].reason
+    assert reason.endswith(end)
+    assert len(reason) < 2200
+
+
+@pytest.mark.parametrize("stop", ["pytest.exit('enough', returncode=2)", "raise KeyboardInterrupt"])
+@pytest.mark.parametrize("hook", ["columns", "episode"])
+def test_a_hook_that_stops_the_run_loses_no_teardown_error(suite, hook, stop):
+    lines = f"    import pytest\n\n    def pytest_agent_eval_{hook}():\n        {stop}\n"
+    suite.write(TESTS.replace("False", "True"), conftest(lines))
+    ran = suite.run_apart("-k", "two")
+    assert ran.result.ret == 2
+    assert ran.episodes["test_two"].outcome == "error"
+    assert ran.episodes["test_two"].reason.startswith("in teardown: RuntimeError: teardown (")
+
+
+@pytest.mark.parametrize(
     ("returned", "problem"),
     [
         ("3", "ValueError: it returned a int, not a mapping"),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.plugin_columns import (
     MAX_COLUMNS,
     MAX_NAME,
@@ -24,6 +24,7 @@ from ci_agent_eval.contract.plugin_columns import (
     check_column_value,
 )
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import end_in_error
+from ci_agent_eval.pytest_plugin.episodes.endings import shorten_message
 
 _ERRORS = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 
@@ -48,10 +49,14 @@ def call_episode_hooks(
             # A secret that is cut is not recognized any more.
             short = {name: _cut_value(value) for name, value in redact(added).columns.items()}
             ended = ended.model_copy(update={"columns": short})
+    except pytest.exit.Exception:
+        raise
     except _ERRORS as error:
         ended = _note_failure(report, ended, "pytest_agent_eval_columns", error)
     try:
         hooks.pytest_agent_eval_episode(item=item, episode=redact(ended))
+    except pytest.exit.Exception:
+        raise
     except _ERRORS as error:
         ended = _note_failure(report, ended, "pytest_agent_eval_episode", error)
     return None if ended is episode else ended
@@ -97,7 +102,7 @@ def _note_failure(
 ) -> Episode:
     """Fail the report of the teardown, and return the episode as an error."""
     failed = f"the hook {hook} failed{_find_place(error)}"
-    problem = clean_text(f"{failed}: {type(error).__name__}: {error}; correct it")
+    problem = f"{failed}: {shorten_message(describe_error(error))}; correct it"
     if report.passed:
         report.outcome = "failed"
         report.longrepr = problem
