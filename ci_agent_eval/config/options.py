@@ -13,7 +13,7 @@ DEFAULT_ARTIFACT = "agent-eval-report"
 """Artifact name of the report folder in the documented workflows."""
 
 OWN_FORMATS = ("ctrf", "sarif")
-"""The additional formats of reports that no other package brings."""
+"""The built-in additional formats of reports."""
 
 OptionKind = Literal["text", "flag", "number", "count", "choice"]
 
