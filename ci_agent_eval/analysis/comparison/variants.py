@@ -129,7 +129,8 @@ def _list_metrics(pools: Mapping[ScenarioKey, PoolPair], level: float) -> Iterat
         suite = MeasuredSuite(list(measurements[name].values()), SHARED_DAY)
         found = build_change(suite, compare(suite), len(pools), level)
         if found.before is not None and found.after is not None:
-            differs = found.certainty == "certain"
+            # From 0 any rise is certain against a baseline; here one rare value would decide.
+            differs = found.certainty == "certain" and found.interval is not None
             yield VariantFigure(measure, found.before, found.after, found.interval, differs)
 
 

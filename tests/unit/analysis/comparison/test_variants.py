@@ -121,6 +121,25 @@ def test_carried_over_results_are_not_compared():
     )
 
 
+@pytest.mark.parametrize("costs", [(0.0, 0.01), (0.01, 0.0)])
+def test_one_rare_value_beside_zeros_is_not_certain(costs):
+    """Which variant is the first by name does not matter."""
+    (pair,) = compare(
+        *(
+            ran(agent, "balance", 1, 1, trajectory=live(cost))
+            + [
+                one.model_copy(update={"iteration": number})
+                for number in range(2, 7)
+                for one in ran(agent, "balance", 1, 1, trajectory=live(0.0))
+            ]
+            for agent, cost in zip(("concise", "detailed"), costs, strict=True)
+        )
+    )
+    cost = figures(pair)["cost_usd"]
+    assert cost.first != cost.second
+    assert (cost.interval, cost.differs) == (None, False)
+
+
 def draw_equal_variants(draw, scenarios=8, iterations=4):
     """Episodes of two variants with the same pass rate, costs and latencies."""
     return [
