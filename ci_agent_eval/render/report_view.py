@@ -51,7 +51,6 @@ from ci_agent_eval.render.suite_figures import (
 
 if TYPE_CHECKING:
     from ci_agent_eval.analysis.stale_parts import StaleParts
-    from ci_agent_eval.analysis.variants import VariantPair
     from ci_agent_eval.render.stale_parts import StaleView
     from ci_agent_eval.render.variants import VariantsView
 
@@ -275,14 +274,15 @@ def build_report_view(
         commands=tuple(list_commands(report)),
         ending=tuple(list_ending(report)),
         stale=None if stale is None else _build_stale_view(stale),
-        variants=_build_variants(report.variants) if report.variants else None,
+        variants=_build_variants(report) if report.variants else None,
     )
 
 
-def _build_variants(pairs: Sequence[VariantPair]) -> VariantsView:
+def _build_variants(report: Report) -> VariantsView:
     from ci_agent_eval.render.variants import build_variants_view  # noqa: PLC0415 - start-up
 
-    return build_variants_view(pairs)
+    agents = {one.agent for one in report.summary.scenarios if one.agent and one.among_agents}
+    return build_variants_view(report.variants, agents)
 
 
 def _build_stale_view(found: StaleParts) -> StaleView | None:

@@ -71,18 +71,27 @@ class VariantsView:
     title: str
     tables: Sequence[VariantTable]
     rest: str
-    """How many pairs are not shown; empty: all are."""
+    """How many pairs are not shown, and how many variants not compared; empty: all are."""
     method: str = _METHOD
 
 
-def build_variants_view(pairs: Sequence[VariantPair]) -> VariantsView:
-    """Return the view of the pairs of a run, which has one or more."""
+def build_variants_view(pairs: Sequence[VariantPair], agents: set[str]) -> VariantsView:
+    """Return the view of the pairs of a run, which has one or more.
+
+    `agents` are the names of all variants, compared or not.
+    """
     names = {name for pair in pairs for name in (pair.first, pair.second)}
-    rest = len(pairs) - MOST_PAIRS
+    rest, left_out = len(pairs) - MOST_PAIRS, len(agents - names)
+    notes = (
+        f"and {count_noun(rest, 'more pair')}, in verdict.json" if rest > 0 else "",
+        f"not compared, without judged iterations: {count_noun(left_out, 'variant')}"
+        if left_out
+        else "",
+    )
     return VariantsView(
         f"{count_noun(len(names), 'variant')} side by side",
         tuple(map(_build_table, pairs[:MOST_PAIRS])),
-        f"and {count_noun(rest, 'more pair')}, in verdict.json" if rest > 0 else "",
+        "; ".join(filter(None, notes)),
     )
 
 

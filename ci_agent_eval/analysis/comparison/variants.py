@@ -60,20 +60,19 @@ def compare_variants(episodes: Iterable[EpisodeRecord]) -> tuple[VariantPair, ..
     """Compare the agents of each scenario that several ran, with the first one by name.
 
     The result does not depend on the order of episodes. Carried-over results do not count, nor
-    pairs of which no scenario was judged on both sides.
+    agents of which no iteration of the scenario was judged.
     """
     found = _pool_by_agent(episodes)
     pairs: dict[tuple[str, str], dict[ScenarioKey, PoolPair]] = defaultdict(dict)
     for scenario_id in _sort_names(found):
-        first, *others = _sort_names(found[scenario_id])
-        for agent in others:
-            sides = found[scenario_id][first], found[scenario_id][agent]
-            pairs[first, agent][scenario_id, ""] = sides
+        names = _sort_names(found[scenario_id])
+        for agent in names[1:]:
+            sides = found[scenario_id][names[0]], found[scenario_id][agent]
+            pairs[names[0], agent][scenario_id, ""] = sides
     # Half of the level is for the scenarios, half for the figures; a direction gets half of that.
     level = LEVEL / 4 / max(len(pairs), 1)
     ordered = sorted(pairs, key=lambda pair: [(build_natural_key(name), name) for name in pair])
-    compared = (_compare_pair(*pair, pairs[pair], level) for pair in ordered)
-    return tuple(pair for pair in compared if pair.scenarios)
+    return tuple(_compare_pair(*pair, pairs[pair], level) for pair in ordered)
 
 
 def _sort_names(names: Iterable[str]) -> list[str]:
@@ -81,13 +80,17 @@ def _sort_names(names: Iterable[str]) -> list[str]:
 
 
 def _pool_by_agent(episodes: Iterable[EpisodeRecord]) -> dict[str, dict[str, IterationPool]]:
-    """Return the iterations of each scenario that several agents ran, by agent."""
+    """Return the judged iterations of each scenario, by agent."""
     grouped: dict[str, dict[str, list[EpisodeRecord]]] = defaultdict(lambda: defaultdict(list))
     for record in assign_agents(episodes):
         if record.agent and record.carried_over is None:
             grouped[record.scenario_id][record.agent].append(record)
     return {
-        scenario_id: {agent: pool_iterations([(0, own)]) for agent, own in by_agent.items()}
+        scenario_id: {
+            agent: pool
+            for agent, own in by_agent.items()
+            if (pool := pool_iterations([(0, own)])).runs
+        }
         for scenario_id, by_agent in grouped.items()
         if len(by_agent) > 1
     }
@@ -141,7 +144,6 @@ def _compare_scenarios(
     counts = {
         key[0]: (first.runs[0].counts, second.runs[0].counts)
         for key, (first, second) in pools.items()
-        if first.runs and second.runs
     }
     fell, rose = (
         compute_drop_p_values([ScenarioCounts((a,), b) for a, b in sides], 0.0, level)

@@ -71,6 +71,16 @@ def test_variants_that_were_not_judged_are_no_pair():
     assert compare(ran("concise", "balance", 2, 2), errors) == ()
 
 
+@pytest.mark.parametrize("outcome", ["skipped", "error"])
+def test_a_variant_that_was_not_judged_does_not_hide_the_others(outcome):
+    (pair,) = compare(
+        ran("concise", "balance", 2, 2, outcome=outcome, reason="no key"),
+        ran("detailed", "balance", 1, 2),
+        ran("none", "balance", 2, 2),
+    )
+    assert (pair.first, pair.second) == ("detailed", "none")
+
+
 def test_a_handful_of_iterations_decides_nothing():
     (pair,) = compare(ran("concise", "balance", 0, 3), ran("detailed", "balance", 3, 3))
     rate = figures(pair)["pass_rate"]
