@@ -101,7 +101,7 @@ def _build_table(pair: VariantPair) -> VariantTable:
         pair.first,
         pair.second,
         count_noun(len(pair.scenarios), "scenario"),
-        tuple(map(_build_row, pair.figures)),
+        tuple(_build_row(figure, len(pair.scenarios)) for figure in pair.figures),
         tuple(map(_build_scenario_row, ordered)),
     )
 
@@ -124,18 +124,21 @@ _FORMATS: Mapping[VariantMeasure, tuple[str, Callable[[float], str]]] = {
 }
 
 
-def _build_row(figure: VariantFigure) -> VariantRow:
+def _build_row(figure: VariantFigure, scenarios: int) -> VariantRow:
     label, write = _FORMATS[figure.measure]
     first, second = write(figure.first), write(figure.second)
     difference = _describe_difference(figure)
-    certainty = "" if first == second else _describe_certainty(figure)
+    certainty = "" if first == second else _describe_certainty(figure, scenarios)
     return VariantRow(label, first, second, difference, certainty)
 
 
-def _describe_certainty(figure: VariantFigure) -> str:
-    if figure.interval is None and not figure.differs:
-        return "not tested"
-    return "certain" if figure.differs else "inconclusive"
+def _describe_certainty(figure: VariantFigure, scenarios: int) -> str:
+    if figure.differs:
+        return "certain"
+    is_rate = figure.measure == "pass_rate"
+    if figure.interval is not None or (is_rate and scenarios == 1):
+        return "inconclusive"
+    return "tested in each scenario" if is_rate else "not tested"
 
 
 def _describe_difference(figure: VariantFigure) -> str:

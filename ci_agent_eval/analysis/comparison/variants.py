@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from ci_agent_eval.analysis.agent_names import assign_agents
@@ -99,8 +100,11 @@ def _pool_by_agent(episodes: Iterable[EpisodeRecord]) -> dict[str, dict[str, Ite
 def _compare_pair(
     first: str, second: str, pools: Mapping[ScenarioKey, PoolPair], level: float
 ) -> VariantPair:
+    scenarios = tuple(_compare_scenarios(pools, level))
     figures = [*_list_shares(pools, level / _MEASURES), *_list_metrics(pools, level / _MEASURES)]
-    return VariantPair(first, second, tuple(figures), tuple(_compare_scenarios(pools, level)))
+    if len(scenarios) == 1:  # its own test is the one of the pass rate, too
+        figures[0] = replace(figures[0], differs=scenarios[0].differs)
+    return VariantPair(first, second, tuple(figures), scenarios)
 
 
 def _list_shares(pools: Mapping[ScenarioKey, PoolPair], level: float) -> Iterator[VariantFigure]:
@@ -118,11 +122,12 @@ def _list_shares(pools: Mapping[ScenarioKey, PoolPair], level: float) -> Iterato
             round(fmean(side), 10)
             for side in zip(*((s.usual, s.after) for s in samples), strict=True)
         )
-        if change is None:
-            yield VariantFigure(measure, first, second, None, differs=False)
-        else:
-            differs = first != second and change.find_certainty(level) == "certain"
-            yield VariantFigure(measure, first, second, change.interval, differs)
+        differs = (
+            change is not None and first != second and change.find_certainty(level) == "certain"
+        )
+        # Equal differences in all scenarios say nothing about how much they vary.
+        interval = None if change is None or len(set(change.interval)) == 1 else change.interval
+        yield VariantFigure(measure, first, second, interval, differs)
 
 
 def _list_metrics(pools: Mapping[ScenarioKey, PoolPair], level: float) -> Iterator[VariantFigure]:

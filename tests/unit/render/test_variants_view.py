@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failing, report
 
@@ -34,3 +36,26 @@ def test_variants_that_were_not_judged_are_counted():
     )
     assert [(table.first, table.second) for table in shown.tables] == [("b", "c")]
     assert shown.rest == "not compared, without judged iterations: 1 variant"
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "iterations", "passes", "row"),
+    [
+        # The same difference in all scenarios: no interval, and never another word than theirs.
+        (8, 10, (0, 10), ("0.0 %", "100.0 %", "+100.0 pp", "tested in each scenario")),
+        (6, 1, (1, 1), ("100.0 %", "100.0 %", "±0.0 pp", "")),
+        (10, 2, (0, 2), ("0.0 %", "100.0 %", "+100.0 pp", "certain")),
+        (3, 10, (0, 10), ("0.0 %", "100.0 %", "+100.0 pp", "tested in each scenario")),
+        # With one scenario both lines are about the same iterations.
+        (1, 10, (0, 10), ("0.0 %", "100.0 %", "+100.0 pp", "certain")),
+        (1, 2, (0, 2), ("0.0 %", "100.0 %", "+100.0 pp", "inconclusive")),
+    ],
+)
+def test_the_pass_rate_does_not_contradict_the_scenarios(scenarios, iterations, passes, row):
+    (table,) = view(
+        ran("a", passes[0], iterations, scenarios), ran("b", passes[1], iterations, scenarios)
+    ).tables
+    rate = table.rows[0]
+    assert (rate.first, rate.second, rate.difference, rate.certainty) == row
+    if row[-1] != "certain" or scenarios == 1:
+        assert all(bool(s.certainty) == (iterations == 10) for s in table.scenarios)
