@@ -33,7 +33,7 @@ class VariantRow:
     first: str
     second: str
     difference: str
-    """The second one minus the first, or relative to it."""
+    """The second one minus the first, or in percent of the first."""
     certainty: str
     """How certain the difference is; empty if there is none."""
 

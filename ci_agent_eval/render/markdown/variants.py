@@ -15,16 +15,15 @@ def render_variants(view: VariantsView, most: int) -> str:
 
 
 def _render_pair(table: VariantTable, most: int) -> tuple[str, ...]:
-    names = [
-        TableColumn(code_span(name, limit=60, cell=True), figures=True)
-        for name in (table.first, table.second)
-    ]
+    names = [code_span(name, limit=60, cell=True) for name in (table.first, table.second)]
+    columns = [TableColumn(name, figures=True) for name in names]
+    difference = TableColumn(f"{names[1]} − {names[0]}")  # noqa: RUF001 - a minus
     figures = render_table(
-        [TableColumn(table.population), *names, TableColumn("difference"), TableColumn("")],
+        [TableColumn(table.population), *columns, difference, TableColumn("")],
         [(row.label, row.first, row.second, row.difference, row.certainty) for row in table.rows],
     )
     scenarios = render_table(
-        [TableColumn("scenario"), *names, TableColumn("")],
+        [TableColumn("scenario"), *columns, TableColumn("")],
         [
             (code_span(one.name, limit=120, cell=True), one.first, one.second, one.certainty)
             for one in table.scenarios[:most]

@@ -26,7 +26,7 @@ def render_variants(view: VariantsView, style: TerminalStyle) -> Iterator[str]:
 
 def _render_pair(table: VariantTable, style: TerminalStyle) -> Iterator[str]:
     names = [escape_terminal(name, _NAME_LIMIT) for name in (table.first, table.second)]
-    rows = [(table.population, *names, "difference")]
+    rows = [(table.population, *names, f"{names[1]} − {names[0]}")]  # noqa: RUF001 - a minus
     rows += [
         (row.label, row.first, row.second, ", ".join(filter(None, (row.difference, row.certainty))))
         for row in table.rows

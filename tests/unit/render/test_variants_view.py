@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from ci_agent_eval.render.markdown import variants as markdown
 from ci_agent_eval.render.report_view import build_report_view
+from ci_agent_eval.render.terminal import variants as terminal
+from ci_agent_eval.render.terminal.layout import TerminalStyle
 from tests.builders import episode, failing, report
+
+PLAIN = TerminalStyle(100, color=False)
 
 
 def ran(agent, passes, iterations=1, scenarios=1, **overrides):
@@ -36,6 +41,19 @@ def test_variants_that_were_not_judged_are_counted():
     )
     assert [(table.first, table.second) for table in shown.tables] == [("b", "c")]
     assert shown.rest == "not compared, without judged iterations: 1 variant"
+
+
+RENDERERS = {
+    "terminal": lambda shown: "\n".join(terminal.render_variants(shown, PLAIN)),
+    "markdown": lambda shown: markdown.render_variants(shown, 10).replace("`", ""),
+}
+
+
+@pytest.mark.parametrize("render", RENDERERS.values(), ids=RENDERERS)
+def test_the_header_names_the_direction_of_the_difference(render):
+    shown = view(ran("control", 4, 4), ran("candidate", 0, 4))
+    assert "control − candidate" in render(shown)
+    assert "+100.0 pp" in render(shown)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def test_variants_have_a_section():
     rows = [re.findall(r">([^<>]*)</t[hd]>", row) for row in section.split("<tr ")]
     assert ["cost per episode", "$0.0041", "$0.0062", "+50 % (+49 to +51)", "certain"] in rows
     assert '<bdi>refund</bdi></th><td role="cell" class="number" data-column="concise">' in section
+    assert "<bdi>detailed</bdi> − <bdi>concise</bdi></th>" in section
     assert 'href="#variants"' in text
     assert "variants" not in page(*suite()).partition("<script")[0]
     hostile_section = page(built=hostile_variants()).partition('<section id="variants"')[2]
