@@ -135,6 +135,11 @@ def test_two_prompts_of_one_model_have_names_and_cassettes_of_their_own(suite, m
         ("variants(**{'ä': 1, 'b': 2})", "variant", "a name must be printable ASCII text"),
         ("variants(**{' ': 1, 'b': 2})", "variant", "a name must be printable ASCII text"),
         (
+            "variants(a=1, b=2)\n@pytest.mark.variants(c=1, d=2)",
+            "variant",
+            "give all variants in one marker",
+        ),
+        (
             "variants(a=1, b=2)\n@pytest.mark.episode(agent='x')",
             "variant",
             "leave `agent` out of @pytest.mark.episode",
@@ -146,6 +151,21 @@ def test_a_marker_that_cannot_be_used_is_a_collection_error(suite, marker, argum
     result = suite.run_in_process()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"*test_suite.py::test_x: @pytest.mark.variants: {problem}*"])
+
+
+def test_variants_of_a_unittest_method_are_a_collection_error(suite):
+    suite.write("""
+        import pytest, unittest
+
+        class TestDesk(unittest.TestCase):
+            @pytest.mark.variants(a=1, b=2)
+            @pytest.mark.episode(scenario_id="desk", evidence="none")
+            def test_x(self):
+                pass
+    """)
+    result = suite.run_in_process()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*the marker `variants` of this test is ignored*"])
 
 
 def test_a_project_keeps_its_own_marker_of_this_name(suite):

@@ -75,6 +75,8 @@ def parametrize_variants(metafunc: pytest.Metafunc) -> None:
 
 
 def _find_variants_problem(metafunc: pytest.Metafunc, marker: pytest.Mark) -> str | None:
+    if sum(mark.name == VARIANTS for mark in metafunc.definition.own_markers) > 1:
+        return "give all variants in one marker"
     if marker.args or len(marker.kwargs) < 2:
         return "give two values or more by name, such as concise=AGENT, detailed=OTHER_AGENT"
     if VARIANT not in metafunc.fixturenames:
@@ -174,6 +176,16 @@ def get_variant(item: pytest.Item) -> str | None:
         return None
     marks = reversed(getattr(parameters, "marks", ()))
     return next((mark.kwargs["agent"] for mark in marks if "agent" in mark.kwargs), None)
+
+
+def lacks_variant(item: pytest.Item | pytest.Collector) -> bool:
+    """Return whether the item has our marker of variants, and pytest gave it no variant."""
+    marked = isinstance(item, pytest.Item) and item.get_closest_marker(VARIANTS) is not None
+    return (
+        marked
+        and detection.owns_marker(item, VARIANTS, VARIANTS_HELP)
+        and VARIANT not in getattr(getattr(item, "callspec", None), "params", {})
+    )
 
 
 def get_case_nodeid(item: pytest.Item) -> str:

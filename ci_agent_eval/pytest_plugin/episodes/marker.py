@@ -17,6 +17,7 @@ from ci_agent_eval.pytest_plugin.collection.iterations import (
     PARAMETER,
     get_base_nodeid,
     get_iteration,
+    lacks_variant,
 )
 from ci_agent_eval.recording import build_initial_episode
 
@@ -56,6 +57,11 @@ def build_episode_from_marker(
         _check_alone(values.pop("alone", None))
         _parse_declared_files(values.pop("depends_on", ()))
         _check_reach(item, arguments, limits)
+        if lacks_variant(item):
+            raise InputError(
+                "the marker `variants` of this test is ignored, because pytest parametrizes no "
+                "methods of unittest.TestCase; write a test function with the argument `variant`"
+            )
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
         return build_initial_episode(**{**values, **identity})
