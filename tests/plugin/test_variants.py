@@ -168,6 +168,17 @@ def test_variants_of_a_unittest_method_are_a_collection_error(suite):
     result.stdout.fnmatch_lines(["*the marker `variants` of this test is ignored*"])
 
 
+def test_a_test_without_variant_and_episode_keeps_an_unregistered_marker(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.variants("debug", size=3)
+        def test_x(request):
+            assert request.node.get_closest_marker("variants").args == ("debug",)
+    """)
+    suite.run_in_process().assert_outcomes(passed=1)
+
+
 def test_a_project_keeps_its_own_marker_of_this_name(suite):
     suite.pytester.makeini("[pytest]\nmarkers = variants: our own")
     suite = suite.without_evidence()

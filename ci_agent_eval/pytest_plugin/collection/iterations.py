@@ -63,6 +63,8 @@ def parametrize_variants(metafunc: pytest.Metafunc) -> None:
     marker = definition.get_closest_marker(VARIANTS)
     if marker is None or not detection.owns_marker(definition, VARIANTS, VARIANTS_HELP):
         return
+    if VARIANT not in metafunc.fixturenames and not detection.is_episode(definition):
+        return  # a marker of the project's own that it did not register
     if problem := _find_variants_problem(metafunc, marker):
         raise pytest.Collector.CollectError(
             f"{definition.nodeid}: @pytest.mark.{VARIANTS}: {problem}"
