@@ -168,6 +168,20 @@ def test_variants_of_a_unittest_method_are_a_collection_error(suite):
     result.stdout.fnmatch_lines(["*the marker `variants` of this test is ignored*"])
 
 
+def test_variants_beside_a_project_s_own_marker_episode_are_a_collection_error(suite):
+    suite.pytester.makeini("[pytest]\nmarkers = episode: our own")
+    suite.write("""
+        import pytest
+
+        @pytest.mark.variants(a=1, b=2)
+        def test_x(episode, variant):
+            pass
+    """)
+    result = suite.run_in_process()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*setting `markers` names one as the project's own*"])
+
+
 def test_a_test_without_variant_and_episode_keeps_an_unregistered_marker(suite):
     suite.write("""
         import pytest

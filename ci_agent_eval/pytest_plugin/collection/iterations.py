@@ -86,6 +86,11 @@ def _find_variants_problem(metafunc: pytest.Metafunc, marker: pytest.Mark) -> st
     for name in marker.kwargs:
         if not (name.strip() and name.isascii() and name.isprintable()):
             return f"a name must be printable ASCII text (got {name!r})"
+    if not detection.owns_marker(metafunc.definition):
+        return (
+            f"it names the agent by our marker `{detection.NAME}`, and pytest's setting `markers` "
+            "names one as the project's own; take it out of there"
+        )
     calls: Any = metafunc._calls  # noqa: SLF001 - as below
     marks = [*metafunc.definition.own_markers, *(mark for call in calls for mark in call.marks)]
     if any(mark.name == detection.NAME and "agent" in mark.kwargs for mark in marks):
