@@ -134,6 +134,7 @@ def test_two_prompts_of_one_model_have_names_and_cassettes_of_their_own(suite, m
         ("variants(a=1, b=2)", "episode", "the test takes no argument `variant`; give it one"),
         ("variants(**{'ä': 1, 'b': 2})", "variant", "a name must be printable ASCII text"),
         ("variants(**{' ': 1, 'b': 2})", "variant", "a name must be printable ASCII text"),
+        ("variants(**{r'a\\b': 1, 'b': 2})", "variant", "*without a backslash (got 'a*b')"),
         (
             "variants(a=1, b=2)\n@pytest.mark.variants(c=1, d=2)",
             "variant",

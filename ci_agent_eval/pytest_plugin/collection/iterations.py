@@ -84,8 +84,8 @@ def _find_variants_problem(metafunc: pytest.Metafunc, marker: pytest.Mark) -> st
     if VARIANT not in metafunc.fixturenames:
         return f"the test takes no argument `{VARIANT}`; give it one"
     for name in marker.kwargs:
-        if not (name.strip() and name.isascii() and name.isprintable()):
-            return f"a name must be printable ASCII text (got {name!r})"
+        if not (name.strip() and name.isascii() and name.isprintable() and "\\" not in name):
+            return f"a name must be printable ASCII text without a backslash (got {name!r})"
     if not detection.owns_marker(metafunc.definition):
         return (
             f"it names the agent by our marker `{detection.NAME}`, and pytest's setting `markers` "
@@ -201,6 +201,8 @@ def get_case_nodeid(item: pytest.Item) -> str:
     if variant is None:
         return base
     others = base.removesuffix(f"{variant}]")  # the last parameter
+    if others == base:
+        return base
     return others.removesuffix("[") if others.endswith("[") else f"{others.removesuffix('-')}]"
 
 
