@@ -65,7 +65,7 @@ def parametrize_variants(metafunc: pytest.Metafunc) -> None:
         return
     if VARIANT not in metafunc.fixturenames and not detection.is_episode(definition):
         return  # a marker of the project's own that it did not register
-    if problem := _find_variants_problem(metafunc, marker):
+    if problem := next(_find_variants_problems(metafunc, marker), None):
         raise pytest.Collector.CollectError(
             f"{definition.nodeid}: @pytest.mark.{VARIANTS}: {problem}"
         )
@@ -76,26 +76,25 @@ def parametrize_variants(metafunc: pytest.Metafunc) -> None:
     )
 
 
-def _find_variants_problem(metafunc: pytest.Metafunc, marker: pytest.Mark) -> str | None:
+def _find_variants_problems(metafunc: pytest.Metafunc, marker: pytest.Mark) -> Iterator[str]:
     if sum(mark.name == VARIANTS for mark in metafunc.definition.own_markers) > 1:
-        return "give all variants in one marker"
+        yield "give all variants in one marker"
     if marker.args or len(marker.kwargs) < 2:
-        return "give two values or more by name, such as concise=AGENT, detailed=OTHER_AGENT"
+        yield "give two values or more by name, such as concise=AGENT, detailed=OTHER_AGENT"
     if VARIANT not in metafunc.fixturenames:
-        return f"the test takes no argument `{VARIANT}`; give it one"
+        yield f"the test takes no argument `{VARIANT}`; give it one"
     for name in marker.kwargs:
         if not (name.strip() and name.isascii() and name.isprintable() and "\\" not in name):
-            return f"a name must be printable ASCII text without a backslash (got {name!r})"
+            yield f"a name must be printable ASCII text without a backslash (got {name!r})"
     if not detection.owns_marker(metafunc.definition):
-        return (
+        yield (
             f"it names the agent by our marker `{detection.NAME}`, and pytest's setting `markers` "
             "names one as the project's own; take it out of there"
         )
     calls: Any = metafunc._calls  # noqa: SLF001 - as below
     marks = [*metafunc.definition.own_markers, *(mark for call in calls for mark in call.marks)]
     if any(mark.name == detection.NAME and "agent" in mark.kwargs for mark in marks):
-        return "leave `agent` out of @pytest.mark.episode: the variant's name is the agent"
-    return None
+        yield "leave `agent` out of @pytest.mark.episode: the variant's name is the agent"
 
 
 def repeat_episodes(

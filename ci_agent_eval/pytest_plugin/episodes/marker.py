@@ -57,11 +57,7 @@ def build_episode_from_marker(
         _check_alone(values.pop("alone", None))
         _parse_declared_files(values.pop("depends_on", ()))
         _check_reach(item, arguments, limits)
-        if lacks_variant(item):
-            raise InputError(
-                "the marker `variants` of this test is ignored, because pytest parametrizes no "
-                "methods of unittest.TestCase; write a test function with the argument `variant`"
-            )
+        _check_variant(item)
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
         return build_initial_episode(**{**values, **identity})
@@ -119,6 +115,14 @@ def _check_reach(
         return
     if "scenario_id" not in given or _names_own_scenario(item):
         raise InputError(f"min_passes {passes} of {limits.total} iterations can never be reached")
+
+
+def _check_variant(item: pytest.Item | pytest.Collector) -> None:
+    if lacks_variant(item):
+        raise InputError(
+            "the marker `variants` of this test is ignored, because pytest parametrizes no "
+            "methods of unittest.TestCase; write a test function with the argument `variant`"
+        )
 
 
 def _names_own_scenario(item: pytest.Item | pytest.Collector) -> bool:
