@@ -134,6 +134,16 @@ def test_two_prompts_of_one_model_have_names_and_cassettes_of_their_own(suite, m
         ("variants(a=1, b=2)", "episode", "the test takes no argument `variant`; give it one"),
         ("variants(**{'ä': 1, 'b': 2})", "variant", "a name must be printable ASCII text"),
         ("variants(**{' ': 1, 'b': 2})", "variant", "a name must be printable ASCII text"),
+        (
+            "variants(a=1, b=2)\n@pytest.mark.parametrize('variant', [1])",
+            "variant",
+            "`variant` has a parameter already",
+        ),
+        (
+            "variants(a=1, b=pytest.param(2, marks=pytest.mark.episode(agent='x')))",
+            "variant",
+            "leave `agent` out of @pytest.mark.episode",
+        ),
         ("variants(**{r'a\\b': 1, 'b': 2})", "variant", "*without a backslash (got 'a*b')"),
         (
             "variants(a=1, b=2)\n@pytest.mark.variants(c=1, d=2)",
@@ -152,6 +162,18 @@ def test_a_marker_that_cannot_be_used_is_a_collection_error(suite, marker, argum
     result = suite.run_in_process()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"*test_suite.py::test_x: @pytest.mark.variants: {problem}*"])
+
+
+def test_a_value_from_pytest_param_keeps_its_marks(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.variants(a=1, b=pytest.param(2, marks=pytest.mark.skip(reason="no key")))
+        @pytest.mark.episode(scenario_id="x", evidence="none")
+        def test_x(variant):
+            assert variant == 1
+    """)
+    assert outcomes(suite.run()) == {("x", "a"): "passed", ("x", "b"): "skipped"}
 
 
 def test_variants_of_a_unittest_method_are_a_collection_error(suite):

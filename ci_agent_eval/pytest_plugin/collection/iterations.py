@@ -40,6 +40,8 @@ VARIANTS_HELP = (
 
 _ONCE = IterationRange(1)
 
+_ParameterSet: Any = type(pytest.param(None))
+
 
 class Iteration(NamedTuple):
     """One iteration of a test; both numbers start at 1."""
@@ -69,11 +71,14 @@ def parametrize_variants(metafunc: pytest.Metafunc) -> None:
         raise pytest.Collector.CollectError(
             f"{definition.nodeid}: @pytest.mark.{VARIANTS}: {problem}"
         )
-    mark = getattr(pytest.mark, detection.NAME)
-    values = marker.kwargs.items()
-    metafunc.parametrize(
-        VARIANT, [pytest.param(value, id=name, marks=mark(agent=name)) for name, value in values]
-    )
+    metafunc.parametrize(VARIANT, [_build_parameter(*given) for given in marker.kwargs.items()])
+
+
+def _build_parameter(name: str, value: Any) -> Any:
+    """Return a variant's parameter; a value from `pytest.param` keeps its marks."""
+    values, marks = value[:2] if isinstance(value, _ParameterSet) else ((value,), ())
+    mark = getattr(pytest.mark, detection.NAME)(agent=name)
+    return pytest.param(*values, id=name, marks=[*marks, mark])
 
 
 def _find_variants_problems(metafunc: pytest.Metafunc, marker: pytest.Mark) -> Iterator[str]:
@@ -91,8 +96,12 @@ def _find_variants_problems(metafunc: pytest.Metafunc, marker: pytest.Mark) -> I
             f"it names the agent by our marker `{detection.NAME}`, and pytest's setting `markers` "
             "names one as the project's own; take it out of there"
         )
-    calls: Any = metafunc._calls  # noqa: SLF001 - as below
-    marks = [*metafunc.definition.own_markers, *(mark for call in calls for mark in call.marks)]
+    calls: Any = metafunc._calls  # noqa: SLF001 - see `repeat_episodes`
+    if any(VARIANT in call.params for call in calls):
+        yield f"`{VARIANT}` has a parameter already; give its values in one of the two"
+    given = [value for value in marker.kwargs.values() if isinstance(value, _ParameterSet)]
+    added = (mark for one in (*calls, *given) for mark in one.marks)
+    marks = [*metafunc.definition.own_markers, *added]
     if any(mark.name == detection.NAME and "agent" in mark.kwargs for mark in marks):
         yield "leave `agent` out of @pytest.mark.episode: the variant's name is the agent"
 
