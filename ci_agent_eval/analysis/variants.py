@@ -20,6 +20,8 @@ class VariantFigure:
     another measure; None: too few scenarios or iterations."""
     differs: bool
     """Whether the difference is more than chance."""
+    scenarios: int
+    """Number of scenarios that both measured."""
 
 
 @dataclass(frozen=True, slots=True)

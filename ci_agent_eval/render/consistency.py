@@ -121,6 +121,7 @@ def _is_variant_pair(pair: VariantPair, tallies: Mapping[tuple[str, str], Outcom
     measures = {figure.measure for figure in pair.figures}
     return (
         len(measures) == len(pair.figures)
+        and all(0 < figure.scenarios <= len(pair.scenarios) for figure in pair.figures)
         and all(map(_is_variant_figure, pair.figures))
         and all(
             0 <= passed <= judged

@@ -18,7 +18,7 @@ MOST_PAIRS = 5
 """Pairs that are shown; the others are counted."""
 
 _METHOD = (
-    "Means over the scenarios that both ran, each counted once; differences with their 95 % "
+    "Means over the scenarios that both measured, each counted once; differences with their 95 % "
     "interval. If variants are equal, any difference is called certain in at most 5 % of runs. "
     "With fewer than 5 scenarios, pass rates are tested in each scenario alone. "
     "The gate does not depend on these differences."
@@ -126,6 +126,8 @@ _FORMATS: Mapping[VariantMeasure, tuple[str, Callable[[float], str]]] = {
 
 def _build_row(figure: VariantFigure, scenarios: int) -> VariantRow:
     label, write = _FORMATS[figure.measure]
+    if figure.scenarios < scenarios:
+        label += f" (in {figure.scenarios} of {scenarios})"
     first, second = write(figure.first), write(figure.second)
     difference = _describe_difference(figure)
     certainty = "" if first == second else _describe_certainty(figure, scenarios)

@@ -127,7 +127,7 @@ def _list_shares(pools: Mapping[ScenarioKey, PoolPair], level: float) -> Iterato
         )
         # Equal differences in all scenarios say nothing about how much they vary.
         interval = None if change is None or len(set(change.interval)) == 1 else change.interval
-        yield VariantFigure(measure, first, second, interval, differs)
+        yield VariantFigure(measure, first, second, interval, differs, len(samples))
 
 
 def _list_metrics(pools: Mapping[ScenarioKey, PoolPair], level: float) -> Iterator[VariantFigure]:
@@ -139,7 +139,10 @@ def _list_metrics(pools: Mapping[ScenarioKey, PoolPair], level: float) -> Iterat
         if found.before is not None and found.after is not None:
             # From 0 any rise is certain against a baseline; here one rare value would decide.
             differs = found.certainty == "certain" and found.interval is not None
-            yield VariantFigure(measure, found.before, found.after, found.interval, differs)
+            # Scenarios of 0 ms have no geometric mean.
+            used = (measure == "typical_latency_ms" and len(suite.logs)) or found.scenarios
+            sides = found.before, found.after, found.interval
+            yield VariantFigure(measure, *sides, differs, used)
 
 
 def _compare_scenarios(

@@ -8,7 +8,7 @@ from ci_agent_eval.render.markdown import variants as markdown
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal import variants as terminal
 from ci_agent_eval.render.terminal.layout import TerminalStyle
-from tests.builders import episode, failing, report
+from tests.builders import episode, failing, live, report
 
 PLAIN = TerminalStyle(100, color=False)
 
@@ -77,3 +77,18 @@ def test_the_pass_rate_does_not_contradict_the_scenarios(scenarios, iterations, 
     assert (rate.first, rate.second, rate.difference, rate.certainty) == row
     if row[-1] != "certain" or scenarios == 1:
         assert all(bool(s.certainty) == (iterations == 10) for s in table.scenarios)
+
+
+def test_a_figure_names_the_scenarios_that_measured_it():
+    (table,) = view(
+        *(ran(agent, 1, 1, 3) for agent in "ab"),
+        *(
+            [
+                episode("paid", agent=agent, nodeid=f"t.py::t[{agent}]", trajectory=live(0.01))
+                for agent in "ab"
+            ],
+        ),
+    ).tables
+    labels = [row.label for row in table.rows]
+    assert "pass rate" in labels
+    assert "cost per episode (in 1 of 4)" in labels

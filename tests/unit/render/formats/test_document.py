@@ -279,6 +279,7 @@ def test_writing_builds_no_parser():
         ("0.figures.1.second", 1.7e308),
         ("0.figures.1.interval", [-1e308, 1e308]),
         ("0.figures.1.interval", [1, 0]),
+        ("0.figures.1.scenarios", 7),
         ("0.figures.1.measure", "pass_rate"),
     ],
 )
