@@ -35,6 +35,8 @@ class VariantScenario:
     second_judged: int
     differs: bool
     """Whether the pass rates differ by more than chance."""
+    adaptive: bool
+    """Whether only the iterations that always ran count, for a side ran more because of them."""
 
 
 @dataclass(frozen=True, slots=True)

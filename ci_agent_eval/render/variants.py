@@ -21,6 +21,7 @@ _METHOD = (
     "Means over the scenarios that both measured, each counted once; differences with their 95 % "
     "interval. If variants are equal, any difference is called certain in at most 5 % of runs. "
     "With fewer than 5 scenarios, pass rates are tested in each scenario alone. "
+    "Of adaptive iterations, pass rates count those that always run. "
     "The gate does not depend on these differences."
 )
 
@@ -107,12 +108,17 @@ def _build_table(pair: VariantPair) -> VariantTable:
 
 
 def _build_scenario_row(scenario: VariantScenario) -> VariantScenarioRow:
+    write = _format_first if scenario.adaptive else numbers.format_part
     return VariantScenarioRow(
         scenario.scenario_id,
-        numbers.format_part(scenario.first_passed, scenario.first_judged),
-        numbers.format_part(scenario.second_passed, scenario.second_judged),
+        write(scenario.first_passed, scenario.first_judged),
+        write(scenario.second_passed, scenario.second_judged),
         "certain" if scenario.differs else "",
     )
+
+
+def _format_first(passed: int, judged: int) -> str:
+    return f"{format_count(passed)} of the first {format_count(judged)}"
 
 
 _FORMATS: Mapping[VariantMeasure, tuple[str, Callable[[float], str]]] = {

@@ -159,4 +159,9 @@ def _compare_scenarios(
     )
     for (scenario_id, (first, second)), *p_values in zip(counts.items(), fell, rose, strict=True):
         differs = any(p_value is not None and p_value < level for p_value in p_values)
-        yield VariantScenario(scenario_id, *first, *second, differs)
+        adaptive = any(
+            sample.sequential not in {None, sample.counts}
+            for pool in pools[scenario_id, ""]
+            for sample in pool.runs
+        )
+        yield VariantScenario(scenario_id, *first, *second, differs, adaptive)

@@ -92,3 +92,14 @@ def test_a_figure_names_the_scenarios_that_measured_it():
     labels = [row.label for row in table.rows]
     assert "pass rate" in labels
     assert "cost per episode (in 1 of 4)" in labels
+
+
+def test_adaptive_iterations_show_that_only_the_first_count():
+    adaptive = {"minimum_iterations": 2}
+    (table,) = view(
+        ran("a", 2, 6, **adaptive),
+        [one for one in ran("b", 0, 6, **adaptive) if one.iteration <= 2],
+    ).tables
+    (row,) = table.scenarios
+    assert (row.first, row.second) == ("2 of the first 2", "0 of the first 2")
+    assert table.rows[0].first == "100.0 %"
