@@ -121,22 +121,23 @@ def _format_first(passed: int, judged: int) -> str:
     return f"{format_count(passed)} of the first {format_count(judged)}"
 
 
-_FORMATS: Mapping[VariantMeasure, tuple[str, Callable[[float], str]]] = {
-    "pass_rate": ("pass rate", numbers.format_percent),
-    "score": ("score", numbers.format_score),
-    "cost_usd": ("cost per episode", numbers.format_money),
-    "tokens": ("tokens per episode", format_count),
-    "typical_latency_ms": ("typical turn latency", numbers.format_milliseconds),
+_FORMATS: Mapping[VariantMeasure, tuple[str, Callable[[float, int], str], int]] = {
+    "pass_rate": ("pass rate", numbers.format_share, 1),
+    "score": ("score", numbers.format_score, numbers.SIGNIFICANT),
+    "cost_usd": ("cost per episode", numbers.format_money, numbers.SIGNIFICANT),
+    "tokens": ("tokens per episode", numbers.format_amount, 0),
+    "typical_latency_ms": ("typical turn latency", numbers.format_milliseconds, 1),
 }
+"""Label, format and digits of each measure."""
 
 
 def _build_row(figure: VariantFigure, scenarios: int) -> VariantRow:
-    label, write = _FORMATS[figure.measure]
+    label, write, digits = _FORMATS[figure.measure]
     if figure.scenarios < scenarios:
         label += f" (in {figure.scenarios} of {scenarios})"
-    first, second = write(figure.first), write(figure.second)
+    first, second = numbers.format_distinct(write, figure.first, figure.second, digits)
     difference = _describe_difference(figure)
-    certainty = "" if first == second else _describe_certainty(figure, scenarios)
+    certainty = "" if figure.first == figure.second else _describe_certainty(figure, scenarios)
     return VariantRow(label, first, second, difference, certainty)
 
 

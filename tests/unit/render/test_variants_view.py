@@ -103,3 +103,20 @@ def test_adaptive_iterations_show_that_only_the_first_count():
     (row,) = table.scenarios
     assert (row.first, row.second) == ("2 of the first 2", "0 of the first 2")
     assert table.rows[0].first == "100.0 %"
+
+
+def test_two_different_figures_look_different():
+    """450.2 and 450.4 tokens are not both 450 without a word on the difference."""
+    (table,) = view(
+        *(
+            [
+                one
+                for number in range(1, 6)
+                for one in ran(agent, 1, trajectory=live(0.01, tokens=400 + (number <= more)))
+                for one in [one.model_copy(update={"iteration": number})]
+            ]
+            for agent, more in (("a", 1), ("b", 2))
+        )
+    ).tables
+    (tokens,) = (row for row in table.rows if row.label == "tokens per episode")
+    assert (tokens.first, tokens.second, tokens.certainty) == ("450.2", "450.4", "inconclusive")
