@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,11 @@ from ci_agent_eval.analysis.variants import (
     VariantScenario,
 )
 from ci_agent_eval.render import numbers
+from ci_agent_eval.render.escape import cut_middle
 from ci_agent_eval.render.numbers import count_noun, format_count
+
+NAME_LIMIT = 60
+"""Characters of a variant's name."""
 
 MOST_PAIRS = 5
 """Pairs that are shown; the others are counted."""
@@ -56,7 +61,7 @@ class VariantTable:
     """Two variants side by side."""
 
     first: str
-    """Foreign text, as is `second`."""
+    """Foreign text, as is `second`, cut so that different names stay different."""
     second: str
     population: str
     """The number of scenarios that both ran."""
@@ -89,18 +94,29 @@ def build_variants_view(pairs: Sequence[VariantPair], agents: set[str]) -> Varia
         if left_out
         else "",
     )
+    shortened = shorten_names(sorted(names), NAME_LIMIT)
     return VariantsView(
         f"{count_noun(len(names), 'variant')} side by side",
-        tuple(map(_build_table, pairs[:MOST_PAIRS])),
+        tuple(_build_table(pair, shortened) for pair in pairs[:MOST_PAIRS]),
         "; ".join(filter(None, notes)),
     )
 
 
-def _build_table(pair: VariantPair) -> VariantTable:
+def shorten_names(names: Sequence[str], limit: int) -> Mapping[str, str]:
+    """Return each name cut in its middle, with a number in front if others are cut to the same."""
+    cut = {name: cut_middle(name, limit) for name in names}
+    counts = Counter(cut.values())
+    return {
+        name: shown if counts[shown] == 1 else f"{number}: {shown}"
+        for number, (name, shown) in enumerate(cut.items(), 1)
+    }
+
+
+def _build_table(pair: VariantPair, names: Mapping[str, str]) -> VariantTable:
     ordered = sorted(pair.scenarios, key=lambda scenario: not scenario.differs)
     return VariantTable(
-        pair.first,
-        pair.second,
+        names[pair.first],
+        names[pair.second],
         count_noun(len(pair.scenarios), "scenario"),
         tuple(_build_row(figure, len(pair.scenarios)) for figure in pair.figures),
         tuple(map(_build_scenario_row, ordered)),

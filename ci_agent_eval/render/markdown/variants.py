@@ -15,7 +15,7 @@ def render_variants(view: VariantsView, most: int) -> str:
 
 
 def _render_pair(table: VariantTable, most: int) -> tuple[str, ...]:
-    names = [code_span(name, limit=60, cell=True) for name in (table.first, table.second)]
+    names = [code_span(name, cell=True) for name in (table.first, table.second)]
     columns = [TableColumn(name, figures=True) for name in names]
     difference = TableColumn(f"{names[1]} − {names[0]}")  # noqa: RUF001 - a minus
     figures = render_table(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ci_agent_eval.contract.columns import count_columns, wrap_columns
 from ci_agent_eval.render.escape import escape_terminal
 from ci_agent_eval.render.numbers import count_noun
 from ci_agent_eval.render.terminal.layout import BOLD, TerminalStyle
-from ci_agent_eval.render.variants import VariantsView, VariantTable
+from ci_agent_eval.render.variants import VariantsView, VariantTable, shorten_names
 
 MOST_SCENARIOS = 10
 """Scenarios that are listed because they differ."""
@@ -18,15 +18,19 @@ _NAME_LIMIT = 24
 def render_variants(view: VariantsView, style: TerminalStyle) -> Iterator[str]:
     """Yield a small table of each pair, and the scenarios in which its pass rates differ."""
     yield style.paint(f"── {view.title}", BOLD)
+    listed = dict.fromkeys(name for table in view.tables for name in (table.first, table.second))
+    names = shorten_names(list(listed), _NAME_LIMIT)
     for table in view.tables:
-        yield from _render_pair(table, style)
+        yield from _render_pair(table, names, style)
     if view.rest:
         yield f"  {view.rest}"
 
 
-def _render_pair(table: VariantTable, style: TerminalStyle) -> Iterator[str]:
-    names = [escape_terminal(name, _NAME_LIMIT) for name in (table.first, table.second)]
-    rows = [(table.population, *names, f"{names[1]} − {names[0]}")]  # noqa: RUF001 - a minus
+def _render_pair(
+    table: VariantTable, shortened: Mapping[str, str], style: TerminalStyle
+) -> Iterator[str]:
+    first, second = (escape_terminal(shortened[name]) for name in (table.first, table.second))
+    rows = [(table.population, first, second, f"{second} − {first}")]  # noqa: RUF001 - a minus
     rows += [
         (row.label, row.first, row.second, ", ".join(filter(None, (row.difference, row.certainty))))
         for row in table.rows

@@ -120,3 +120,20 @@ def test_two_different_figures_look_different():
     ).tables
     (tokens,) = (row for row in table.rows if row.label == "tokens per episode")
     assert (tokens.first, tokens.second, tokens.certainty) == ("450.2", "450.4", "inconclusive")
+
+
+LONG = "openai/" + "x" * 80 + "-{}-2026-01-01"
+SAME = "openai/" + "x" * 40 + "{}" + "x" * 40
+
+
+@pytest.mark.parametrize("render", RENDERERS.values(), ids=RENDERERS)
+@pytest.mark.parametrize("name", [LONG, SAME])
+def test_long_names_stay_different(name, render):
+    shown = view(*(ran(name.format(word), 1) for word in ("mini", "nano")))
+    header = render(shown).splitlines()[:6]
+    assert "more characters" not in "".join(header)
+    if name is LONG:
+        assert shown.tables[0].second.endswith("-nano-2026-01-01")
+    else:
+        assert "1: openai/" in "".join(header)
+        assert "2: openai/" in "".join(header)
