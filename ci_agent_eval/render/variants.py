@@ -27,6 +27,7 @@ _METHOD = (
     "interval. If variants are equal, any difference is called certain in at most 5 % of runs. "
     "With fewer than 5 scenarios, pass rates are tested in each scenario alone. "
     "Of adaptive iterations, pass rates count those that always run. "
+    "Variants that ran one after the other may differ in latency by what warmed up between them. "
     "The gate does not depend on these differences."
 )
 

@@ -58,7 +58,7 @@ class Iteration(NamedTuple):
 def parametrize_variants(metafunc: pytest.Metafunc) -> None:
     """Parametrize a test with the variants of its marker, after all parameters but iterations.
 
-    So the variants of a case run one after the other, and share a good or bad hour of a model.
+    So the variants of a case run one after the other: all iterations of the first, then the next.
     Raises CollectError for a marker that cannot be used.
     """
     definition = metafunc.definition
