@@ -8,6 +8,10 @@ from typing import Literal
 VariantMeasure = Literal["pass_rate", "score", "cost_usd", "tokens", "typical_latency_ms"]
 
 
+MOST_COMPARED = 50
+"""Pairs that are compared, the first by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class VariantFigure:
     """A measure of two variants: means over the scenarios that both measured."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.analysis.variants import (
+    MOST_COMPARED,
     VariantFigure,
     VariantMeasure,
     VariantPair,
@@ -91,7 +92,8 @@ def build_variants_view(pairs: Sequence[VariantPair], agents: set[str]) -> Varia
     rest, left_out = len(pairs) - MOST_PAIRS, len(agents - names)
     notes = (
         f"and {count_noun(rest, 'more pair')}, in verdict.json" if rest > 0 else "",
-        f"not compared, without judged iterations: {count_noun(left_out, 'variant')}"
+        f"{count_noun(left_out, 'variant')} not compared: without judged iterations, or after the "
+        f"first {MOST_COMPARED} pairs"
         if left_out
         else "",
     )

@@ -37,6 +37,7 @@ from ci_agent_eval.analysis.comparison.suite_change import (
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.analysis.variants import (
+    MOST_COMPARED,
     VariantFigure,
     VariantMeasure,
     VariantPair,
@@ -61,7 +62,7 @@ def compare_variants(episodes: Iterable[EpisodeRecord]) -> tuple[VariantPair, ..
     """Compare the agents of each scenario that several ran, with the first one by name.
 
     The result does not depend on the order of episodes. Carried-over results do not count, nor
-    agents of which no iteration of the scenario was judged.
+    agents of which no iteration of the scenario was judged, nor pairs beyond `MOST_COMPARED`.
     """
     found = _pool_by_agent(episodes)
     pairs: dict[tuple[str, str], dict[ScenarioKey, PoolPair]] = defaultdict(dict)
@@ -70,9 +71,10 @@ def compare_variants(episodes: Iterable[EpisodeRecord]) -> tuple[VariantPair, ..
         for agent in names[1:]:
             sides = found[scenario_id][names[0]], found[scenario_id][agent]
             pairs[names[0], agent][scenario_id, ""] = sides
-    # Half of the level is for the scenarios, half for the figures; a direction gets half of that.
-    level = LEVEL / 4 / max(len(pairs), 1)
     ordered = sorted(pairs, key=lambda pair: [(build_natural_key(name), name) for name in pair])
+    del ordered[MOST_COMPARED:]
+    # Half of the level is for the scenarios, half for the figures; a direction gets half of that.
+    level = LEVEL / 4 / max(len(ordered), 1)
     return tuple(_compare_pair(*pair, pairs[pair], level) for pair in ordered)
 
 

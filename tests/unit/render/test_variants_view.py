@@ -40,7 +40,9 @@ def test_variants_that_were_not_judged_are_counted():
         ran("c", 1),
     )
     assert [(table.first, table.second) for table in shown.tables] == [("b", "c")]
-    assert shown.rest == "not compared, without judged iterations: 1 variant"
+    assert shown.rest == (
+        "1 variant not compared: without judged iterations, or after the first 50 pairs"
+    )
 
 
 RENDERERS = {

@@ -150,6 +150,13 @@ def test_one_rare_value_beside_zeros_is_not_certain(costs):
     assert (cost.interval, cost.differs) == (None, False)
 
 
+def test_at_most_fifty_pairs_are_compared():
+    pairs = compare(
+        episode("x", agent=f"a{at}", nodeid=f"tests/test_x.py::test_x[{at}]") for at in range(60)
+    )
+    assert [pair.second for pair in pairs] == [f"a{at}" for at in range(1, 51)]
+
+
 def draw_equal_variants(draw, scenarios=8, iterations=4):
     """Episodes of two variants with the same pass rate, costs and latencies."""
     return [
