@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ci_agent_eval.contract.jsonable import clean_text
-
 MAX_COLUMNS = 20
 MAX_NAME = 40
 MAX_TEXT = 200
@@ -32,6 +30,8 @@ def check_column_name(name: str) -> str:
 def check_column_value(value: Any) -> bool | float | str:
     """Return a column's value, of plain types. Raises ValueError for an invalid one."""
     if isinstance(value, str):
+        from ci_agent_eval.contract.jsonable import clean_text  # noqa: PLC0415 - few episodes have columns
+
         return clean_text(str(value))
     if isinstance(value, bool):
         return value
