@@ -166,6 +166,13 @@ def mutate(kind: str, name: str, *edits: Edit, hub: bool = False) -> Mutation:
     return Mutation(name, kind, edits, hub=hub)
 
 
+def change_module(
+    kind: str, name: str, module: str, old: str, new: str, *, hub: bool = False
+) -> Mutation:
+    """Return a mutation of one place in a module of `shopdesk`."""
+    return mutate(kind, name, Replace(f"shopdesk/{module}.py", old, new), hub=hub)
+
+
 def control(kind: str, name: str, *edits: Edit, hub: bool = False) -> Mutation:
     """Return a mutation of files that changes no behaviour."""
     return Mutation(name, kind, edits, is_control=True, hub=hub)

@@ -1,5 +1,12 @@
 """All mutations, in a fixed order."""
 
-from tests.affected_mutations.mutations import attacks, code, files, suite, surroundings
+from tests.affected_mutations.mutations import (
+    attacks,
+    files,
+    reached_code,
+    suite,
+    surroundings,
+    tools,
+)
 
-ALL = code.ALL + files.ALL + surroundings.ALL + suite.ALL + attacks.ALL
+ALL = tools.ALL + reached_code.ALL + files.ALL + surroundings.ALL + suite.ALL + attacks.ALL
