@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import itertools
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval import SimulatedUser, SimulationResult, run_simulation
+from ci_agent_eval import SimulatedUser, run_simulation
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import (
-    RunningEpisode,
-    activate_episode,
-    deactivate_episode,
-)
 
 
 def echo(message, *, thread_id):
@@ -34,19 +27,6 @@ def scripted(*entries, **options):
 
 def said(result):
     return [m["content"] for m in result.conversation_history if m["role"] == "user"]
-
-
-def recorder_of(scenario_id="refund", **fields):
-    ticks = itertools.count()
-    return EpisodeRecorder(scenario_id, clock=lambda: next(ticks) / 10, **fields)
-
-
-@pytest.fixture
-def recorder():
-    recorder = recorder_of()
-    activate_episode(RunningEpisode("strict", recorder))
-    yield recorder
-    deactivate_episode()
 
 
 class TestAsOpik:
@@ -444,68 +424,3 @@ class TestModels:
     def test_turns_are_a_whole_number(self, turns):
         with pytest.raises(InputError, match="max_turns must be a whole number"):
             run_simulation(echo, user(), max_turns=turns)
-
-
-class TestEpisode:
-    def test_each_exchange_is_a_turn_of_the_episode(self, recorder):
-        run_simulation(echo, user("a", "b"), max_turns=2, tags=["smoke"])
-        episode = recorder.finish()
-        turns = [(t.role, t.content, t.latency_ms) for t in episode.trajectory.turns]
-        assert turns == [
-            ("user", "a", None),
-            ("assistant", "you said a", 100),
-            ("user", "b", None),
-            ("assistant", "you said b", 100),
-        ]
-        assert episode.metadata["simulations"] == [
-            {
-                "thread_id": episode.thread_id,
-                "stop_reason": "max_turns",
-                "turns": 2,
-                "tags": ["smoke"],
-            }
-        ]
-
-    def test_a_thread_follows_from_the_episode(self):
-        def threads(*args, **fields):
-            recorder = recorder_of(*args, **fields)
-            activate_episode(RunningEpisode("strict", recorder))
-            try:
-                runs = [run_simulation(echo, user(), max_turns=1).thread_id for _ in range(2)]
-            finally:
-                deactivate_episode()
-            assert recorder.thread_id == runs[0]
-            return runs
-
-        first = threads()
-        assert threads() == first
-        others = [threads("other"), threads(iteration=2), threads(attempt=2)]
-        every = {thread for runs in (first, *others) for thread in runs}
-        assert len(every) == 8
-
-    def test_a_thread_of_the_test_s_own_stays(self, recorder):
-        recorder.thread_id = "mine"
-        assert run_simulation(echo, user(), max_turns=1).thread_id == "mine"
-
-    def test_what_the_app_raises_leaves_the_turns_so_far(self, recorder):
-        def app(message):
-            if message == "b":
-                raise ConnectionError("no database")
-            return "ok"
-
-        with pytest.raises(ConnectionError):
-            run_simulation(app, user("a", "b"))
-        *turns, broke = recorder.turns
-        assert [t.content for t in turns] == ["a", "ok", "b"]
-        assert (broke.role, broke.content) == (
-            "system",
-            "the agent raised ConnectionError: no database",
-        )
-        (noted,) = recorder.metadata["simulations"]
-        assert (noted["error"], noted["turns"]) == ("ConnectionError", 1)
-        assert "stop_reason" not in noted
-
-    def test_metadata_of_the_test_s_own_is_left_alone(self, recorder):
-        recorder.metadata["simulations"] = "mine"
-        assert isinstance(run_simulation(echo, user(), max_turns=1), SimulationResult)
-        assert recorder.metadata["simulations"] == "mine"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from types import MappingProxyType, SimpleNamespace
 
 import pytest
@@ -31,18 +30,8 @@ from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     activate_episode,
-    deactivate_episode,
 )
 from ci_agent_eval.recording.playback import EpisodePlayback
-
-
-@pytest.fixture
-def recorder():
-    ticks = itertools.count()
-    recorder = EpisodeRecorder("refund", clock=lambda: next(ticks) / 10)
-    activate_episode(RunningEpisode("strict", recorder))
-    yield recorder
-    deactivate_episode()
 
 
 def desk(message, *, thread_id):
