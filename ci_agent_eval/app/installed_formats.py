@@ -16,9 +16,9 @@ from ci_agent_eval.config.entry_points import (
 from ci_agent_eval.errors import InputError
 
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
-_MAX_BEGINNING = 100
+_MAX_PREFIX = 100
 _MIN_LETTERS = 8
-"""Letters of a beginning; one such as `{` would recognize files of other programs."""
+"""Letters of a prefix; one such as `{` would recognize files of other programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class InstalledFormat:
     """A report format of an installed package."""
 
     file_name: str
-    beginning: str
+    prefix: str
     """Text that each of its files begins with; another file of its name is not overwritten."""
     extension: Extension
     writer: Any
@@ -37,8 +37,8 @@ class InstalledFormat:
             text = self.writer.render(json.loads(verdict))
         except EXTENSION_ERRORS as error:
             raise self.extension.build_error("failed", error) from None
-        if not isinstance(text, str) or not text.startswith(self.beginning):
-            raise self.extension.build_error(f"returned no text that begins {self.beginning!r}")
+        if not isinstance(text, str) or not text.startswith(self.prefix):
+            raise self.extension.build_error(f"returned no text that begins {self.prefix!r}")
         return text.encode("utf-8", "replace").decode()
 
 
@@ -50,22 +50,22 @@ def load_format(name: str, reserved: frozenset[str]) -> InstalledFormat:
             f"{FORMATS} {name!r}: no installed package has it; leave it out of formats"
         )
     writer = extension.create()
-    file_name, beginning = (getattr(writer, name, None) for name in ("file_name", "beginning"))
+    file_name, prefix = (getattr(writer, name, None) for name in ("file_name", "prefix"))
     if not isinstance(file_name, str) or not _FILE_NAME.fullmatch(file_name):
-        raise extension.build_error("needs a file_name of small letters, digits and `._-`")
+        raise extension.build_error("needs a file_name of lower-case letters, digits and `._-`")
     if file_name in reserved:
         raise extension.build_error(f"has the file_name {file_name!r}, which another file has")
-    if not _is_beginning(beginning):
+    if not _is_prefix(prefix):
         raise extension.build_error(
-            f"needs a beginning of {_MIN_LETTERS} letters or more, at most {_MAX_BEGINNING} "
+            f"needs a prefix of {_MIN_LETTERS} letters or more, at most {_MAX_PREFIX} "
             "characters: the text that only its files begin with"
         )
     if not callable(getattr(writer, "render", None)):
         raise extension.build_error("has no method render")
-    return InstalledFormat(file_name, beginning, extension, writer)
+    return InstalledFormat(file_name, prefix, extension, writer)
 
 
-def _is_beginning(text: object) -> TypeGuard[str]:
-    if not isinstance(text, str) or len(text) > _MAX_BEGINNING:
+def _is_prefix(text: object) -> TypeGuard[str]:
+    if not isinstance(text, str) or len(text) > _MAX_PREFIX:
         return False
     return sum(map(str.isalpha, text)) >= _MIN_LETTERS

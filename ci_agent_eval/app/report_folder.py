@@ -96,16 +96,9 @@ def _load_formats(formats: Iterable[str]) -> Sequence[InstalledFormat]:
     return found
 
 
-def claim_report_folder(folder: Path, formats: Iterable[str] = ()) -> None:
-    """Raise InputError if a foreign file would be overwritten; changes nothing.
-
-    It includes the files of the formats of installed packages, which are loaded.
-    """
-    _claim_files(folder, _load_formats(formats))
-
-
-def _claim_files(folder: Path, installed: Iterable[InstalledFormat]) -> None:
-    added = {one.file_name: (one.beginning,) for one in installed}
+def claim_report_folder(folder: Path, installed: Iterable[InstalledFormat] = ()) -> None:
+    """Raise InputError if a foreign file would be overwritten; changes nothing."""
+    added = {one.file_name: (one.prefix,) for one in installed}
     for name, beginnings in (_OURS | added).items():
         if not _begins_with(folder / name, beginnings):
             raise InputError(
@@ -136,7 +129,7 @@ def write_report_folder(
     format of an installed package fails. Raises InputError on failure.
     """
     installed, verdict = _load_formats(formats), render_verdict(report)
-    _claim_files(folder, installed)
+    claim_report_folder(folder, installed)
     texts = {
         VERDICT_NAME: verdict,
         COMMENT_NAME: render_comment(view),
@@ -207,11 +200,14 @@ def _write_error(folder: Path, error: OSError) -> InputError:
 def clear_report_folder(folder: Path, formats: Iterable[str] = ()) -> None:
     """Delete an earlier report's files, so that they are not read as the next one's.
 
-    `formats` are those of the next report. Raises InputError if one cannot be loaded.
+    `formats` are those of the next report. Raises InputError if one cannot be loaded, or if a
+    foreign file would be overwritten; then nothing is deleted.
     """
+    installed = _load_formats(formats)
+    claim_report_folder(folder, installed)
     texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
     others = [name for name, _ in _FORMATS.values()]
-    others += [one.file_name for one in _load_formats(formats)]
+    others += [one.file_name for one in installed]
     for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, MUTATIONS_NAME, *others):
         (folder / name).unlink(missing_ok=True)
 

@@ -15,7 +15,6 @@ from ci_agent_eval.app.confirmation import ConfirmationJob, plan_repeats
 from ci_agent_eval.app.install import run_install_commands
 from ci_agent_eval.app.pipeline import Echo, Job, find_baseline, report_loaded, write_report
 from ci_agent_eval.app.report_folder import (
-    claim_report_folder,
     clear_report_folder,
     write_confirmation,
 )
@@ -102,7 +101,6 @@ class _SuiteJob:
         is_affected = self.job.settings.select.mode == "affected"
         base = find_baseline(self.job, "lines" if is_affected else "records")
         _note_false_alarms(self.job, base, self.echo)
-        claim_report_folder(self.job.folder, self.job.settings.formats)
         clear_report_folder(self.job.folder, self.job.settings.formats)
         with self._check_out_base(base) as checkout:
             return self._run(base, checkout)

@@ -39,10 +39,15 @@ def call_episode_hooks(
 
     A failing hook also fails the report of the teardown.
     """
-    hooks, ended = item.ihook, episode
+    columns_hook, episode_hook = (
+        item.ihook.pytest_agent_eval_columns,
+        item.ihook.pytest_agent_eval_episode,
+    )
+    ended = episode
     try:
-        found = hooks.pytest_agent_eval_columns(item=item, episode=redact(ended))
-        if found:
+        # Redacting takes time, and most projects have none of the hooks.
+        if columns_hook.get_hookimpls():
+            found = columns_hook(item=item, episode=redact(ended))
             columns = _merge_columns(ended.columns, found)
             # The conversation is left out, so that it is not redacted again.
             added = ended.model_copy(update={"columns": columns, "trajectory": None})
@@ -54,7 +59,8 @@ def call_episode_hooks(
     except _ERRORS as error:
         ended = _note_failure(report, ended, "pytest_agent_eval_columns", error)
     try:
-        hooks.pytest_agent_eval_episode(item=item, episode=redact(ended))
+        if episode_hook.get_hookimpls():
+            episode_hook(item=item, episode=redact(ended))
     except pytest.exit.Exception:
         raise
     except _ERRORS as error:

@@ -11,7 +11,7 @@ class ChatMessage:
     """Writes `chat.json`."""
 
     file_name = "chat.json"
-    beginning = '{\n  "generator": "agent-eval-acme"'
+    prefix = '{\n  "generator": "agent-eval-acme"'
 
     def render(self, verdict: Mapping[str, Any]) -> str:
         message = {"generator": "agent-eval-acme", "text": verdict["headline"]}

@@ -17,7 +17,7 @@ CHAT = """
     import json
     class chat:
         file_name = "chat.json"
-        beginning = '{"generator":'
+        prefix = '{"generator":'
         def render(self, verdict):
             return json.dumps({"generator": "acme", "text": verdict["headline"]})
     class again(chat):
@@ -27,9 +27,9 @@ CHAT = """
     class elsewhere(chat):
         file_name = "../chat.json"
     class anonymous(chat):
-        beginning = '{\\n  "text":'
+        prefix = '{\\n  "text":'
     class empty:
-        file_name, beginning = "empty.txt", "empty file"
+        file_name, prefix = "empty.txt", "empty file"
     class raising(chat):
         file_name = "raising.json"
         def render(self, verdict):
@@ -97,10 +97,10 @@ def test_it_gets_the_content_of_the_verdict_and_writes_its_file(folder):
     [
         (["chat", "again"], "has the file_name 'chat.json', which another file has"),
         (["ours"], "has the file_name 'verdict.json', which another file has"),
-        (["elsewhere"], "needs a file_name of small letters, digits and `._-`"),
-        (["anonymous"], "needs a beginning of 8 letters or more"),
+        (["elsewhere"], "needs a file_name of lower-case letters, digits and `._-`"),
+        (["anonymous"], "needs a prefix of 8 letters or more"),
         (["empty"], "has no method render"),
-        (["function"], "needs a file_name of small letters"),
+        (["function"], "needs a file_name of lower-case letters"),
         (["raising"], "failed (KeyError: 'no such key')"),
         (["exiting"], "failed (SystemExit: 0)"),
         (["unborn"], "cannot be created (SystemExit: 0)"),
@@ -134,7 +134,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(folder):
     (folder / "chat.json").write_text("mine")
     claim_report_folder(folder)
     with pytest.raises(InputError, match=r"chat\.json: was not written by this program"):
-        claim_report_folder(folder, ["chat"])
+        clear_report_folder(folder, ["chat"])
     with pytest.raises(InputError, match=r"chat\.json: was not written by this program"):
         report(folder, "chat")
     assert (folder / "chat.json").read_text() == "mine"
