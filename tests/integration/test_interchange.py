@@ -81,7 +81,7 @@ def test_formats_of_others_are_written_where_they_are_asked_for(agent_eval, tmp_
 def test_an_unknown_format_is_an_error(agent_eval):
     ran = agent_eval("report", "--results", "x", "--formats", "html")
     assert ran.returncode == 2
-    assert "'ctrf' or 'sarif'" in ran.stderr
+    assert "unknown format 'html'; known formats: ctrf, sarif" in ran.stderr
 
 
 @pytest.mark.parametrize("name", ["ctrf.json", "agent-eval.sarif"])
