@@ -36,6 +36,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -436,9 +437,12 @@ def _preload() -> None:
     from _pytest.config import _prepareconfig
 
     with tempfile.TemporaryDirectory() as folder:
-        config = _prepareconfig(["-s", "-c", os.devnull, "--rootdir", folder, *PLUGINS])
+        # An editable installation lists no module, so pytest rewrites ours only if it is named.
+        options = ["-s", "-c", os.devnull, "--rootdir", folder, "-p", "ci_agent_eval"]
+        config = _prepareconfig([*options, *PLUGINS])
         for name in PRELOADED:
-            importlib.import_module(name)
+            with suppress(ModuleNotFoundError):  # an environment of `make compat` lacks some
+                importlib.import_module(name)
         config._ensure_unconfigure()
     tempfile.tempdir = None
 

@@ -19,6 +19,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.fork_server import COLD_CHILDREN, use_fork_server
+
 OURS = "ci_agent_eval"
 """Every plugin is loaded by the name of its entry point, as pytest itself would load it."""
 
@@ -138,14 +140,20 @@ class Suite:
             *("pytest", "-W", "error", "--junit-xml=report/junit.xml"),
             *(*loaded, *files, *arguments),
             stdin=stdin,
+            # Its workers would be forked from a process that has other plugins loaded.
+            cold="xdist" in names,
         )
 
-    def run_module(self, *command: str, stdin: str = "", autoload: bool = False) -> Ran:
-        """Run a module of the environment in the folder."""
+    def run_module(
+        self, *command: str, stdin: str = "", autoload: bool = False, cold: bool = False
+    ) -> Ran:
+        """Run a module of the environment in the folder; `cold`: in a new interpreter."""
         done = subprocess.run(
             [sys.executable, "-m", *command],
             cwd=self.root,
-            env=clean_environ() | ({} if autoload else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}),
+            env=clean_environ()
+            | ({} if autoload else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+            | ({COLD_CHILDREN: "1"} if cold else {}),
             input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -159,6 +167,13 @@ class Suite:
 def clean_environ() -> dict[str, str]:
     """Return the environment without what the outer pytest and its workers put into it."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fork_server() -> None:
+    """Fork the suites of a test, except for the first: that starts as users start it."""
+    os.environ.setdefault(COLD_CHILDREN, "first")
+    use_fork_server()
 
 
 @pytest.fixture(params=[1, 8], ids=["one-by-one", "concurrent"])
