@@ -20,6 +20,10 @@ _HASHED_FILES = ("RECORD", "direct_url.json", "METADATA", "PKG-INFO")
 
 ALWAYS_READ = frozenset({"TZ", "LANG", "LANGUAGE", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 """Variables that the C library and Python read without `os.environ`."""
+_PYTEST_VARIABLES = frozenset(
+    {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
+)
+"""Variables that pytest reads before anything is watched."""
 _ALWAYS_READ_PREFIXES = ("LC_", "PYTHON")
 _ALWAYS_READ_SUFFIX = "_PROXY"
 
@@ -112,7 +116,7 @@ def is_always_read(name: str) -> bool:
         return False
     upper = name.upper()
     return (
-        name in ALWAYS_READ
+        name in ALWAYS_READ | _PYTEST_VARIABLES
         or name.startswith(_ALWAYS_READ_PREFIXES)
         or upper.endswith(_ALWAYS_READ_SUFFIX)
     )

@@ -20,11 +20,6 @@ from ci_agent_eval.dependencies.git import GitRepository
 from ci_agent_eval.redaction import is_secret_name
 from ci_agent_eval.storage.regular_file import open_regular
 
-_PYTEST_VARIABLES = frozenset(
-    {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
-)
-"""Variables that pytest reads before anything is watched."""
-
 _SHORT_SHA = 7
 _LARGEST = 1024**3
 """Bytes of the largest file that is compared."""
@@ -63,7 +58,7 @@ def build_conditions(
         variables={
             name: hash_variable(name, value)
             for name, value in sorted(environ.items())
-            if is_always_read(name) or name in _PYTEST_VARIABLES
+            if is_always_read(name)
         },
         recorded_at=recorded_at,
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from ci_agent_eval.dependencies.code_blocks import CodeBlocks, parse_code, split_code
 from ci_agent_eval.dependencies.git import GitRepository, split_paths
 
+_LINK = "120000"
 _SUBMODULE = "160000"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -98,6 +99,7 @@ def compare_trees(
     blob in `base` has another hash counts as changed: git does not have the bytes that the run
     read.
     `absent` are paths without a file in that run: git does not show a new one that it ignores.
+    In the working tree the bytes of those files are compared, too: git can hide a change.
     Raises OSError or subprocess.SubprocessError if git fails.
     """
     reader = _BlobReader(repository)
@@ -114,9 +116,37 @@ def compare_trees(
     if head is None:
         for path in (*repository.list_new(), *filter(_exists_in(repository), absent)):
             files[path] = FileChange(path, None, _read_disk(repository.top / path))
+        files |= _find_hidden_changes(reader, base, hashes, files)
     files |= _find_other_bytes(reader, base, hashes, files)
     folders = split_paths(repository.run("ls-tree", "-z", "-r", "-d", "--name-only", base))
     return TreeChanges(dict(sorted(files.items())), frozenset(folders))
+
+
+def _find_hidden_changes(
+    reader: _BlobReader, base: str, hashes: Mapping[str, str], known: Mapping[str, object]
+) -> dict[str, FileChange]:
+    """Return the files that differ from those of the earlier run, although git shows no change.
+
+    Reasons are line ends by `core.autocrlf`, links as files, a sparse checkout, and the flags
+    `assume-unchanged` and `skip-worktree`.
+    """
+    top = reader.repository.top
+    links = reader.list_links(base)
+    differing = {}
+    for path, digest in hashes.items():
+        now = _read_disk(top / path) if path not in known else None
+        if path not in known and (
+            now is None
+            or sha256(now).hexdigest() != digest
+            or (path in links) != (top / path).is_symlink()
+        ):
+            differing[path] = now
+    before = reader.read_paths(base, list(differing))
+    return {
+        path: FileChange(path, before[path], now)
+        for path, now in differing.items()
+        if before[path] is not None  # git tracks it
+    }
 
 
 def _find_other_bytes(
@@ -160,6 +190,12 @@ class _BlobReader:
             return self.repository.run("cat-file", "blob", blob)
         except subprocess.CalledProcessError:
             return None
+
+    def list_links(self, commit: str) -> frozenset[str]:
+        """Return the paths of a commit's symbolic links."""
+        entries = split_paths(self.repository.run("ls-tree", "-z", "-r", commit))
+        found = (entry.partition("\t") for entry in entries)
+        return frozenset(path for mode, _, path in found if mode.startswith(_LINK))
 
     def read_paths(self, commit: str, paths: list[str]) -> dict[str, bytes | None]:
         """Return the contents of a commit's files; None for a path without a file."""

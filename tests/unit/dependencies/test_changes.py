@@ -109,3 +109,36 @@ def test_paths_with_line_ends_are_compared(repository):
     assert list(compare(repository, hashes={"with\nnewline.md": digest("odd\n")})) == [
         "with\nnewline.md"
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "write"),
+    [
+        ("config core.autocrlf true", b"hello\r\n"),
+        ("update-index --assume-unchanged prompts/a.md", b"good day\n"),
+        ("update-index --skip-worktree prompts/a.md", b"good day\n"),
+        ("sparse-checkout set --no-cone /* !/prompts/a.md", None),
+    ],
+)
+def test_a_change_that_git_hides_is_found_by_the_bytes(repository, words, write):
+    repository.git(*words.split())
+    file = repository.folder / "prompts/a.md"
+    if write is not None:
+        file.write_bytes(write)
+    assert compare(repository) == {}
+    found = compare(repository, hashes={"prompts/a.md": digest("hello\n")})
+    assert [(path, one.old, one.new) for path, one in found.items()] == [
+        ("prompts/a.md", b"hello\n", write)
+    ]
+
+
+def test_a_link_that_became_a_file_is_found(repository):
+    link = repository.folder / "current.md"
+    link.symlink_to("prompts/a.md")
+    repository.base = repository.commit()
+    read = {"current.md": digest("prompts/a.md")}
+    assert compare(repository, hashes=read) == {}
+    repository.git("config", "core.symlinks", "false")
+    link.unlink()
+    link.write_text("prompts/a.md")
+    assert list(compare(repository, hashes=read)) == ["current.md"]
