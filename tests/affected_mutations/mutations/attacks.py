@@ -115,7 +115,14 @@ GIT = [
     attributes("line ends", "*.txt eol=crlf"),
     attributes("line ends of all", "* text eol=crlf"),
     attributes("keyword", "prompts/manual.txt ident"),
-    attributes("encoding", "prompts/raw.txt text working-tree-encoding=UTF-16LE-BOM"),
+    Mutation(
+        "encoding",
+        "attributes of Git",
+        (Write(".gitattributes", "prompts/raw.txt text working-tree-encoding=UTF-16LE-BOM\n"),),
+        # Only this file: git cannot read the others with it before they are checked out again.
+        git=("add .gitattributes", "commit -q -m encoding", *CHECKOUT),
+        committed=False,
+    ),
     attributes("of a diff, which changes no byte", "*.md diff=markdown"),
     Mutation(
         "in a folder",
