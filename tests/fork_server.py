@@ -10,7 +10,7 @@ server, for the children that it starts.
 A new interpreter starts where that matters (see `_describe_child`), and everywhere with
 COLD_CHILDREN=1, in the environment of the tests or of one child. With COLD_CHILDREN=first it
 starts for the first child of each command in each test function: an import that a command forgets
-is found there, and the other children are forked. WARM_FOLDERS names folders of PYTHONPATH that
+is found there, and the other children, and those of forked ones, are forked. WARM_FOLDERS names folders of PYTHONPATH that
 hold no plugin and shadow nothing. `multiprocessing`'s fork server
 does not fit: its children belong to the server, and have no command line, folder or environment.
 """
@@ -277,7 +277,7 @@ def _starts_cold(words: Sequence[str], environ: Mapping[str, str]) -> bool:
     test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0].partition("[")[0]
     _, name, *arguments = _find_command(words)
     command = (test, name, *(arguments[:1] if name == "ci_agent_eval" else ()))
-    is_first = command not in _started
+    is_first = bool(test) and command not in _started  # a child of a child has no test
     _started.add(command)
     return is_first
 
@@ -415,6 +415,8 @@ def _run(words: list[str], folders: list[str]) -> None:
         sys.stdout = sys.__stdout__ = _open_unbuffered(sys.stdout)
         sys.stderr = sys.__stderr__ = _open_unbuffered(sys.stderr)
     sys.path[:0] = [str(Path.cwd()) if option == "-m" else "", *folders]
+    if "xdist.workermanage" in sys.modules:  # it has kept the path of its import, for its workers
+        sys.modules["xdist.workermanage"]._sys_path = list(sys.path)
     importlib.invalidate_caches()
     main = sys.modules["__main__"] = ModuleType("__main__")
     if option == "-m":

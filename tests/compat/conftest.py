@@ -140,20 +140,14 @@ class Suite:
             *("pytest", "-W", "error", "--junit-xml=report/junit.xml"),
             *(*loaded, *files, *arguments),
             stdin=stdin,
-            # Its workers would be forked from a process that has other plugins loaded.
-            cold="xdist" in names,
         )
 
-    def run_module(
-        self, *command: str, stdin: str = "", autoload: bool = False, cold: bool = False
-    ) -> Ran:
-        """Run a module of the environment in the folder; `cold`: in a new interpreter."""
+    def run_module(self, *command: str, stdin: str = "", autoload: bool = False) -> Ran:
+        """Run a module of the environment in the folder."""
         done = subprocess.run(
             [sys.executable, "-m", *command],
             cwd=self.root,
-            env=clean_environ()
-            | ({} if autoload else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
-            | ({COLD_CHILDREN: "1"} if cold else {}),
+            env=clean_environ() | ({} if autoload else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}),
             input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
