@@ -71,7 +71,7 @@ class DeclaredAgentRun:
         rates = TrafficRates(self.session.get_traffic_windows)
         self.traffic = RunTraffic(self.session.clock, self.prompt, self.limits, rates)
         self.traffic.recorder.player = None if cassette is None else cassette.player
-        add_faults(self.traffic.recorder, self.faults.take, is_run=True)
+        add_faults(self.traffic.recorder, self.faults, is_run=True)
         self.record = RunRecord(
             clock=self.session.clock,
             tool_player=tool_player,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from ci_agent_eval.contract.episode import Fault
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
@@ -19,13 +19,24 @@ _ANSWERS = {
 }
 
 
-def add_faults(
-    recorder: TrafficRecorder, take: Callable[[None], Fault | None], *, is_run: bool
-) -> None:
+class Faults(Protocol):
+    """The faults of an episode, as its model traffic uses them."""
+
+    @property
+    def has_model_faults(self) -> bool:
+        """Whether any is of the model."""
+
+    def take(self, tool: None) -> Fault | None:
+        """Count a call of the model; return its fault, if it has one."""
+
+
+def add_faults(recorder: TrafficRecorder, faults: Faults, *, is_run: bool) -> None:
     """Let a recorder's calls have faults; in a run, the engine's requests for its agent, too."""
+    if not faults.has_model_faults:
+        return
 
     def find() -> HTTPAnswer | None:
-        fault = take(None)
+        fault = faults.take(None)
         return None if fault is None else _ANSWERS[fault.kind]
 
     recorder.find_fault = find

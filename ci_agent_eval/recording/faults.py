@@ -12,7 +12,6 @@ from typing import Any
 
 from ci_agent_eval.contract.episode import Assertion, Fault
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.contract.trajectory import Turn
 
 GARBAGE = '{"status": "o\ufffd'
 """Result of garbage without a `value`."""
@@ -34,6 +33,11 @@ class EpisodeFaults:
         self._calls = [0] * len(self._faults)
         self._injected = [0] * len(self._faults)
         self._lock = threading.Lock()
+
+    @property
+    def has_model_faults(self) -> bool:
+        """Whether any is of the model."""
+        return any(fault.tool is None for fault in self._faults)
 
     def take(self, tool: str | None) -> Fault | None:
         """Count a call of a tool, or of the model (None); return its fault, if it has one."""
@@ -66,12 +70,8 @@ class EpisodeFaults:
         counted = zip(self._faults, self._injected, strict=True)
         return tuple(fault.model_copy(update={"injected": number}) for fault, number in counted)
 
-    def list_missed(self, turns: Iterable[Turn]) -> list[Assertion]:
-        """Return a failed assertion for each fault that no call had.
-
-        A replay asks no model, so its faults of models do not count.
-        """
-        is_replay = any(turn.source == "replayed" for turn in turns)
+    def list_missed(self) -> list[Assertion]:
+        """Return a failed assertion for each fault that no call had."""
         return [
             Assertion(
                 name=f"has its {fault.kind} of {fault.tool or 'the model'}",
@@ -79,7 +79,7 @@ class EpisodeFaults:
                 reason=_explain_missed(fault, calls),
             )
             for fault, calls in zip(self.list_faults(), self._calls, strict=True)
-            if not fault.injected and not (is_replay and fault.tool is None)
+            if not fault.injected
         ]
 
 

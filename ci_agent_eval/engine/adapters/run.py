@@ -109,7 +109,7 @@ async def run_adapter(
         TrafficRates(windows),
         trajectory_reader=trajectory_reader or TrajectoryReader(),
     )
-    add_faults(traffic.recorder, work.faults.take, is_run=True)
+    add_faults(traffic.recorder, work.faults, is_run=True)
     if cassette_session is not None:
         traffic.recorder.player = cassette_session.player
     report_end = report_usage(traffic, on_usage)

@@ -68,7 +68,7 @@ class _EpisodeWatch:
         rates = TrafficRates(_get_windows(self.config))
         self._calls = watch_episode(self.recorder, self.clock, rates).recorder
         self._calls.player = None if self.cassette is None else self.cassette.player
-        add_faults(self._calls, self.recorder.faults.take, is_run=False)
+        add_faults(self._calls, self.recorder.faults, is_run=False)
         if self.recorder.playback is not None:
             self._calls.refusal = REFUSAL
         hooks.install()

@@ -144,11 +144,12 @@ class TestMissed:
         episode = recorder_of({"kind": "error", "tool": "pay"}).finish(outcome, "no network")
         assert (episode.outcome, episode.failed_assertions) == (outcome, ())
 
-    def test_a_replay_asks_no_model(self):
+    def test_a_replay_is_no_exception(self):
         recorder = recorder_of({"kind": "rate_limit"})
         turn = Turn(role="assistant", content="Hi", source="replayed")
         recorder.record_run([turn], stop_reason="completed")
-        assert recorder.finish().failed_assertions == ()
+        (missed,) = recorder.finish().failed_assertions
+        assert missed.name == "has its rate_limit of the model"
 
     def test_a_playback_calls_no_tool(self):
         recorder = recorder_of({"kind": "error", "tool": "pay"})
