@@ -22,6 +22,7 @@ from ci_agent_eval.contract.evidence import (
     EvidencePart,
     describe_missing_evidence,
 )
+from ci_agent_eval.contract.faults import Fault
 from ci_agent_eval.contract.measurement import (
     BudgetViolation,
     find_budget_violations,
@@ -160,52 +161,6 @@ class CarriedOver(FrozenModel):
     reason: CarryReason = Field(
         default="unchanged", description="unchanged: none of its known dependencies changed"
     )
-
-
-FaultKind = Literal[
-    "slow",  # the tool answers after `value` milliseconds
-    "error",  # the tool fails with the message `value`
-    "garbage",  # the tool returns `value`, by default a JSON text that is cut off
-    "injection",  # the tool's result has the instruction `value`, too
-    "schema_change",  # the keys of the tool's result are renamed by the mapping `value`
-    "rate_limit",  # the model's API answers 429
-    "cut_off",  # the model's answer ends in the middle
-]
-
-MODEL_FAULTS = ("rate_limit", "cut_off")
-_FAULT_VALUES = {
-    "slow": (int | float, "a number of milliseconds above 0"),
-    "injection": (str, "the instruction, a text"),
-    "schema_change": (dict, "a table of old and new keys"),
-}
-"""Types of the values that some kinds require."""
-
-
-class Fault(FrozenModel):
-    """A fault on purpose in a tool or model; by default of the first call only."""
-
-    kind: FaultKind
-    tool: str | None = Field(default=None, description="the tool; unset: the model")
-    value: JsonValue = Field(default=None, description="what the kind needs, see the kinds")
-    after: Count = Field(default=0, description="calls before the first one with the fault")
-    times: Annotated[int, Field(ge=1, le=2**31)] = Field(
-        default=1, description="consecutive calls with the fault"
-    )
-    injected: Count = Field(default=0, description="calls that had the fault; set by the run")
-
-    @model_validator(mode="after")
-    def _check_value(self) -> Self:
-        is_of_model = self.kind in MODEL_FAULTS
-        if is_of_model != (self.tool is None):
-            raise ValueError(f"{self.kind} is of {'a model' if is_of_model else 'a tool: name it'}")
-        required = _FAULT_VALUES.get(self.kind)
-        if required is not None and (
-            not isinstance(self.value, required[0]) or isinstance(self.value, bool)
-        ):
-            raise ValueError(f"{self.kind} needs `value`: {required[1]}")
-        if self.kind == "slow" and self.value <= 0:  # type: ignore[operator]
-            raise ValueError(f"slow needs `value`: {_FAULT_VALUES['slow'][1]}")
-        return self
 
 
 class Episode(FrozenModel):

@@ -14,7 +14,8 @@ from pydantic import model_validator as validator
 
 from ci_agent_eval.contract.base import KnownKeysModel, Rate, describe_unknown_key
 from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.episode import Fault, Gating
+from ci_agent_eval.contract.episode import Gating
+from ci_agent_eval.contract.faults import Fault, check_declared_fault
 from ci_agent_eval.contract.iteration_range import parse_iterations
 from ci_agent_eval.contract.stops import AllowedStops
 
@@ -191,7 +192,9 @@ class ScenarioEntry(KnownKeysModel):
     allowed_stops: AllowedStops = Field(
         default=(), description="ends without an answer that do not fail the episode"
     )
-    faults: tuple[Fault, ...] = Field(default=(), description="faults on purpose")
+    faults: tuple[Annotated[Fault, AfterValidator(check_declared_fault)], ...] = Field(
+        default=(), description="faults on purpose"
+    )
     tags: tuple[Text, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 

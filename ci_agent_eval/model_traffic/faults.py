@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ci_agent_eval.contract.episode import Fault
+from ci_agent_eval.contract.faults import Fault
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 

@@ -449,7 +449,7 @@ class EpisodeRecorder:
         if (traffic := self.recorded_turns.traffic) is not None and not self._ended:
             self._record_traffic_end(traffic)
         if outcome == "passed" and not self._ended and self.playback is None:
-            self._assertions += self.faults.list_missed()
+            self._assertions += self.faults.list_missed(self._conditions.tools, self.tool_calls)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
         ending = decide_ending(

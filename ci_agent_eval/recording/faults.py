@@ -7,16 +7,20 @@ import functools
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from ci_agent_eval.contract.episode import Assertion, Fault
+from ci_agent_eval.contract.episode import Assertion
+from ci_agent_eval.contract.faults import Fault
 from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.trajectory import ToolCall
 
 GARBAGE = '{"status": "o\ufffd'
 """Result of garbage without a `value`."""
 _RESULT_KINDS = {"garbage", "injection", "schema_change"}
 """Faults of a tool's result, which a call has only once its result is changed."""
+_MAX_NAMES = 10
+"""Tools in the reason of a fault that no call had."""
 UNAVAILABLE = "the tool is temporarily unavailable"
 """Message of an injected error without a `value`."""
 
@@ -70,13 +74,19 @@ class EpisodeFaults:
         counted = zip(self._faults, self._injected, strict=True)
         return tuple(fault.model_copy(update={"injected": number}) for fault, number in counted)
 
-    def list_missed(self) -> list[Assertion]:
-        """Return a failed assertion for each fault that no call had."""
+    def list_missed(
+        self, offered: Collection[str] | None = None, seen: Iterable[ToolCall] = ()
+    ) -> list[Assertion]:
+        """Return a failed assertion for each fault that no call had.
+
+        `offered` are the names of the agent's tools, if they are known, `seen` its calls.
+        """
+        tools = {*(offered or ()), *(call.name for call in seen)}
         return [
             Assertion(
                 name=f"has its {fault.kind} of {fault.tool or 'the model'}",
                 passed=False,
-                reason=_explain_missed(fault, calls),
+                reason=_explain_missed(fault, calls, tools),
             )
             for fault, calls in zip(self.list_faults(), self._calls, strict=True)
             if not fault.injected
@@ -130,10 +140,23 @@ def _change_result(fault: Fault, result: Any) -> Any:
     return [*result, fault.value] if isinstance(result, list) else f"{result}\n{fault.value}"
 
 
-def _explain_missed(fault: Fault, calls: int) -> str:
+def _explain_missed(fault: Fault, calls: int, tools: Collection[str]) -> str:
     if calls <= fault.after:
-        return f"{calls} calls were seen, so the fault was never injected"
+        seen = f"{calls} calls were seen, so the fault was never injected"
+        if fault.tool is None or calls or not tools or fault.tool in tools:
+            return seen
+        return seen + _suggest_tool(fault.tool, tools)
     return f"{calls} calls were seen; it changed no result: the call failed, or has no such key"
+
+
+def _suggest_tool(name: str, tools: Collection[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for failed episodes
+
+    if nearest := get_close_matches(name, tools, n=1):
+        return f"; did you mean {nearest[0]!r}?"
+    known = sorted(tools)
+    more = ", …" if len(known) > _MAX_NAMES else ""
+    return f"; known tools: {', '.join(known[:_MAX_NAMES])}{more}"
 
 
 def _rename_keys(value: Any, names: Mapping[str, Any]) -> Any:

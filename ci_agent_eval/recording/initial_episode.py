@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.episode import Episode, Fault, Gating, Mode
+from ci_agent_eval.contract.episode import Episode, Gating, Mode
 from ci_agent_eval.contract.evidence import Evidence
+from ci_agent_eval.contract.faults import Fault, check_declared_fault
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.recording.validation import build_value
 
@@ -42,4 +43,7 @@ def build_initial_episode(scenario_id: str, **fields: Unpack[EpisodeFields]) -> 
     known = {key: value for key, value in fields.items() if value is not None}
     if isinstance(known.get("metadata"), Mapping):
         known["metadata"] = to_jsonable(known["metadata"])
-    return build_value("episode", Episode, scenario_id=scenario_id, **known)
+    episode = build_value("episode", Episode, scenario_id=scenario_id, **known)
+    for number, fault in enumerate(episode.faults):
+        build_value(f"episode: faults.{number}", check_declared_fault, fault=fault)
+    return episode

@@ -9,7 +9,7 @@ from pydantic_ai import Agent, ModelRetry, ToolReturn
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
-from ci_agent_eval.contract.episode import Fault
+from ci_agent_eval.contract.faults import Fault
 from ci_agent_eval.engine import aitest_run
 from ci_agent_eval.recording.faults import EpisodeFaults
 
