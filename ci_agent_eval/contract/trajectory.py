@@ -77,6 +77,19 @@ class ToolCall(FrozenModel):
         return self.error is not None or self.steered_by is not None
 
 
+MAX_TOTAL_ATTACHED_BYTES = 20 * 2**20
+"""Bytes of all files in a conversation: as base64 they fit a request that the recorder keeps."""
+
+
+def check_attached_bytes(total: int) -> None:
+    """Raise ValueError if the files of a conversation have more bytes than allowed."""
+    if total > MAX_TOTAL_ATTACHED_BYTES:
+        raise ValueError(
+            f"the files of the conversation have {total:,} bytes, of at most "
+            f"{MAX_TOTAL_ATTACHED_BYTES:,}; send fewer or smaller ones"
+        )
+
+
 class Attachment(FrozenModel):
     """An image, file or sound in a message; its content is not kept."""
 

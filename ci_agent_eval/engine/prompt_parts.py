@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -10,13 +10,16 @@ from pydantic_ai.messages import (
     BinaryContent,
     DocumentUrl,
     ImageUrl,
+    ModelRequest,
     UploadedFile,
     UserContent,
+    UserPromptPart,
     VideoUrl,
 )
 
 from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.trajectory import check_attached_bytes
 from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.turns import render_text
 
@@ -24,11 +27,29 @@ _FILE_TYPES = (AudioUrl, BinaryContent, DocumentUrl, ImageUrl, UploadedFile, Vid
 """PydanticAI's types of files: their content, or their address."""
 
 
-def parse_prompt_parts(prompt: Sequence[object]) -> tuple[UserContent, ...]:
-    """Return the parts of a prompt as PydanticAI takes them. Raises InputError."""
+def parse_prompt_parts(
+    prompt: Sequence[object], history: Iterable[object] = ()
+) -> tuple[UserContent, ...]:
+    """Return the parts of a prompt as PydanticAI takes them. Raises InputError.
+
+    The files of the prompt and of the user's messages in `history` have a common limit.
+    """
     if not prompt:
         raise field_error("aitest_run", "prompt", "must have at least one part")
-    return tuple(map(_parse_part, prompt))
+    parts = tuple(map(_parse_part, prompt))
+    earlier = (part for message in history for part in _list_user_parts(message))
+    files = (part.data for part in (*parts, *earlier) if isinstance(part, BinaryContent))
+    try:
+        check_attached_bytes(sum(map(len, files)))
+    except ValueError as error:
+        raise field_error("aitest_run", "prompt", str(error)) from None
+    return parts
+
+
+def _list_user_parts(message: object) -> Iterator[object]:
+    for part in message.parts if isinstance(message, ModelRequest) else ():
+        if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+            yield from part.content
 
 
 def render_parts(parts: Sequence[UserContent]) -> str:

@@ -92,7 +92,7 @@ async def aitest_run(
     allowed = frozenset(validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops))
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.register_secrets(agent)
-    parts = _parse_parts(agent, prompt)
+    parts = _parse_parts(agent, prompt, messages or ())
     text = _clean_prompt(prompt) if parts is None else _render_parts(parts)
     guard = session.get_guard(_select_steering(agent, steering), episode_id)
     if not isinstance(agent, Agent):
@@ -170,7 +170,7 @@ def has_message_history(agent: object) -> bool:
     return isinstance(agent, Agent) or is_adapter or is_pydantic
 
 
-def _parse_parts(agent: object, prompt: object) -> Sequence[Any] | None:
+def _parse_parts(agent: object, prompt: object, messages: Sequence[Any]) -> Sequence[Any] | None:
     """Return the parts of a prompt with files; None for a text. Raises InputError."""
     if not isinstance(prompt, list | tuple):
         return None
@@ -183,7 +183,7 @@ def _parse_parts(agent: object, prompt: object) -> Sequence[Any] | None:
         )
     from ci_agent_eval.engine.prompt_parts import parse_prompt_parts  # noqa: PLC0415 - an extra
 
-    return parse_prompt_parts(prompt)
+    return parse_prompt_parts(prompt, messages)
 
 
 def _render_parts(parts: Sequence[Any]) -> str:

@@ -432,3 +432,35 @@ def test_later():
 """,
     )
     suite.run("-p", "no:randomly").result.assert_outcomes(passed=2)
+
+
+def test_the_files_of_a_conversation_have_a_limit_together(suite):
+    suite.write("""
+import pytest
+from ci_agent_eval import MessageFile, conversation
+from ci_agent_eval.errors import InputError
+
+HALF = MessageFile(bytes(10 * 2**20), "image/png")
+MORE = MessageFile(b"x", "image/png")
+
+class Agent:
+    def respond(self, message, *, files):
+        return f"{len(files)} files"
+
+@conversation("sends files", Agent)
+def test_files(agent):
+    assert agent.send("Look", files=[HALF]) == "1 files"
+    assert agent.send("Look", files=[HALF]) == "1 files"
+    with pytest.raises(InputError) as refused:
+        agent.send("Look", files=[MORE])
+    assert str(refused.value) == (
+        "agent.send: files: the files of the conversation have 20,971,521 bytes, of at most "
+        "20,971,520; send fewer or smaller ones"
+    )
+    agent.reset()
+    assert agent.send("Look", files=[HALF, HALF]) == "2 files"
+""")
+    ran = suite.run()
+    ran.result.assert_outcomes(passed=1)
+    turns = ran.episodes["test_files"].trajectory.turns
+    assert [len(turn.attachments) for turn in turns if turn.role == "user"] == [1, 1, 2]

@@ -16,7 +16,7 @@ from ci_agent_eval.authoring.simulation.app_under_test import (
     build_asker,
     is_engine_agent,
 )
-from ci_agent_eval.authoring.simulation.message_files import MessageFile, parse_files
+from ci_agent_eval.authoring.simulation.message_files import AttachedBytes, MessageFile, parse_files
 from ci_agent_eval.authoring.simulation.run import build_thread_id
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, await_steps
 from ci_agent_eval.contract.stops import AGENT_STOPS, StopCause
@@ -58,6 +58,7 @@ class ConversationRunner:
         self._opened: OpenedAgent | None = None
         self._agent: Any = None
         self._ask: AppAsker | None = None
+        self._attached = AttachedBytes()
         self._first_turn = 0
         self._unfinished: StartedSteps | None = None
         self._sent: list[tuple[Coroutine[Any, Any, Message], str]] = []
@@ -98,6 +99,7 @@ class ConversationRunner:
             raise InputError("agent.send: the conversation has ended, and its agent is closed")
         if attached:
             self._ask.require_files()
+            self._attached.add("agent.send: files", attached)
         self._pending_message = message
         before = len(self.state.agent_messages)
         try:
@@ -186,6 +188,7 @@ class ConversationRunner:
     def _begin_thread(self) -> None:
         recorder = self._context.recorder
         self._first_turn = len(recorder.turns)
+        self._attached = AttachedBytes()
         self._ask = build_asker(self.agent, build_thread_id(recorder), {}, recorder)
 
     def _finish_started(self) -> Steps[None]:

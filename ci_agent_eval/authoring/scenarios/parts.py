@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ci_agent_eval.authoring.scenarios.named_checks import build_check
 from ci_agent_eval.authoring.simulation.judge import ConversationJudge
-from ci_agent_eval.authoring.simulation.message_files import MessageFile
+from ci_agent_eval.authoring.simulation.message_files import AttachedBytes, MessageFile
 from ci_agent_eval.authoring.simulation.script_steps import (
     AgentStep,
     CheckedPart,
@@ -27,6 +27,7 @@ from ci_agent_eval.contract.scenario import ScenarioEntry
 from ci_agent_eval.errors import InputError
 
 ReadFile: TypeAlias = Callable[[str], bytes]
+BuildFile: TypeAlias = Callable[[object], MessageFile]
 Path: TypeAlias = tuple[str | int, ...]
 
 # Python's own table: the operating system's differs between machines.
@@ -66,9 +67,16 @@ def build_parts(entry: ScenarioEntry, read: ReadFile) -> ScenarioParts:
     if entry.steps is None:
         return ScenarioParts(None, judge, expect)
     found: list[Step] = []
+    attached = AttachedBytes()
+
+    def read_file(file: object) -> MessageFile:
+        message_file = _read_attached(file, read)
+        attached.add("files", [message_file])  # before the next one is read
+        return message_file
+
     for number, step in enumerate(entry.steps):
         ((kind, value),) = step.items()
-        found += _build_step(kind, value, ("steps", number), read)
+        found += _build_step(kind, value, ("steps", number), read_file)
     has_judge = judge is not None
     steps = _build_at(("steps",), lambda: parse_steps(found, has_judge=has_judge))
     if needs_user(steps) and not entry.has_user:
@@ -76,7 +84,7 @@ def build_parts(entry: ScenarioEntry, read: ReadFile) -> ScenarioParts:
     return ScenarioParts(steps, judge, expect)
 
 
-def _build_step(kind: str, value: Any, path: Path, read: ReadFile) -> Iterable[Step]:
+def _build_step(kind: str, value: Any, path: Path, read: BuildFile) -> Iterable[Step]:
     if kind in {"check", "expect"}:
         part: CheckedPart = "turn" if kind == "expect" else "conversation"
         given = value if isinstance(value, list) else [value]
@@ -86,14 +94,14 @@ def _build_step(kind: str, value: Any, path: Path, read: ReadFile) -> Iterable[S
     return [_build_at((*path, kind), lambda: _build_plain_step(kind, value, read))]
 
 
-def _build_plain_step(kind: str, value: Any, read: ReadFile) -> Step:
+def _build_plain_step(kind: str, value: Any, read: BuildFile) -> Step:
     match kind:
         case "user" if isinstance(value, Mapping):
             given = _get_known(value, ("text", "files"))
             files = given.get("files") or ()
             if not isinstance(files, list | tuple):
                 raise InputError(f"files: must be a list of paths, got {files!r}")
-            return UserStep(given.get("text"), [_read_attached(file, read) for file in files])
+            return UserStep(given.get("text"), [read(file) for file in files])
         case "user":
             return UserStep(value)
         case "proceed":

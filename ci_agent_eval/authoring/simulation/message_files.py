@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ci_agent_eval.contract.trajectory import Attachment
+from ci_agent_eval.contract.trajectory import Attachment, check_attached_bytes
 from ci_agent_eval.errors import InputError
 
 
@@ -31,6 +32,22 @@ class MessageFile:
         """The record of the file in a turn, without its content."""
         digest = hashlib.sha256(self.data).hexdigest()
         return Attachment(media_type=self.media_type, sha256=digest, size_bytes=len(self.data))
+
+
+@dataclass
+class AttachedBytes:
+    """Counts the files of a conversation."""
+
+    total: int = 0
+
+    def add(self, owner: str, files: Iterable[MessageFile]) -> None:
+        """Add the files of a message. Raises InputError at the first one over the limit."""
+        for file in files:
+            self.total += len(file.data)
+            try:
+                check_attached_bytes(self.total)
+            except ValueError as error:
+                raise InputError(f"{owner}: {error}") from None
 
 
 def parse_files(owner: str, given: object) -> tuple[MessageFile, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from ci_agent_eval.authoring.simulation.message_files import MessageFile, parse_files
+from ci_agent_eval.authoring.simulation.message_files import AttachedBytes, MessageFile, parse_files
 from ci_agent_eval.checks import as_check
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
@@ -118,10 +118,13 @@ def parse_steps(given: object, *, has_judge: bool) -> tuple[Step, ...]:
     if not isinstance(given, list | tuple) or not given:
         raise InputError("run_simulation: steps must be a list with at least one step")
     is_waiting = has_turn = False
+    attached = AttachedBytes()
     for number, step in enumerate(given):
         where = f"run_simulation: steps[{number}]"
         if not isinstance(step, Step):
             raise InputError(f"{where}: must be a step such as UserStep, got {step!r}")
+        if isinstance(step, UserStep):
+            attached.add(where, step.files)
         if isinstance(step, JudgeStep) and not has_judge:
             raise InputError(f"{where}: there is no judge; give one as judge=ConversationJudge(…)")
         if isinstance(step, ProceedStep) and step.turns is None and number < len(given) - 1:

@@ -12,6 +12,7 @@ from pydantic_ai.messages import BinaryContent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from ci_agent_eval.contract.trajectory import MAX_TOTAL_ATTACHED_BYTES
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.result import AgentResult, ImageContent, SkillInfo
 from ci_agent_eval.engine.run import aitest_run
@@ -138,6 +139,22 @@ def test_a_prompt_with_an_image_reaches_the_model_and_its_turn_has_a_note(kind):
     text, image = asked.body["messages"][-1]["content"]
     assert text["text"] == "What is it?"
     assert image["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+
+
+def test_the_files_of_a_conversation_have_a_limit_together():
+    half = ImageContent(bytes(MAX_TOTAL_ATTACHED_BYTES // 2), "image/png")
+    with ModelServer(["A pixel.", "Another one."]) as server:
+        agent = Agent(Provider("openai:m", base_url=server.base_url))
+        first = go(aitest_run(agent, ["What is it?", half]))
+        second = go(aitest_run(agent, ["And this?", half], messages=first.messages))
+        assert second.final_response == "Another one."
+        with pytest.raises(InputError) as refused:
+            go(aitest_run(agent, ["And this?", IMAGE], messages=second.messages))
+        assert len(server.requests) == 2
+    assert str(refused.value) == (
+        f"aitest_run.prompt: the files of the conversation have {20_971_520 + len(PIXEL):,} bytes, "
+        "of at most 20,971,520; send fewer or smaller ones"
+    )
 
 
 @pytest.mark.parametrize(

@@ -337,3 +337,26 @@ class TestFiles:
         (suite / "out").symlink_to(tmp_path)
         with pytest.raises(InputError, match="must be in the folder of the scenario file"):
             self.load(suite, file)
+
+    def test_the_files_of_a_scenario_have_a_limit_together(self):
+        steps = [
+            "- user: {text: Two, files: [a.png, a.png]}",
+            "- agent",
+            "- user: {text: One more, files: [b.png, c.png]}",
+            "- agent",
+        ]
+        scenarios = [f"- id: {name}\n  steps:\n    " + "\n    ".join(steps) for name in "xy"]
+        read = []
+
+        def read_file(file):
+            read.append(file)
+            return bytes(1 if file == "b.png" else load.MAX_ATTACHED_BYTES)
+
+        with pytest.raises(InputError) as refused:
+            parse_scenarios("\n".join(scenarios).encode(), "s.yaml", read_file)
+        assert str(refused.value).splitlines() == [
+            f"s.yaml:{line}: steps.2.user: files: the files of the conversation have 20,971,521 "
+            "bytes, of at most 20,971,520; send fewer or smaller ones"
+            for line in (5, 11)
+        ]
+        assert read == ["a.png", "a.png", "b.png"] * 2

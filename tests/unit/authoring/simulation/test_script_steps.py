@@ -23,9 +23,16 @@ from ci_agent_eval.authoring.simulation import app_under_test
 from ci_agent_eval.authoring.simulation.user_model import build_instructions, build_prompt
 from ci_agent_eval.checks import ForbiddenTools, RequiredText, RequiredTools
 from ci_agent_eval.contract.playback import Play
-from ci_agent_eval.contract.trajectory import Attachment, Trajectory, Turn
+from ci_agent_eval.contract.trajectory import (
+    MAX_TOTAL_ATTACHED_BYTES,
+    Attachment,
+    Trajectory,
+    Turn,
+)
 from ci_agent_eval.engine.playback import play_run
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.recorder import MAX_REQUEST_BYTES
+from ci_agent_eval.model_traffic.trajectory import MAX_TEXT_CHARACTERS
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
@@ -385,6 +392,30 @@ class TestFiles:
         )
         assert later.attachments == ()
         assert "PNG" not in recorder.finish().model_dump_json()
+
+    def test_the_files_of_a_script_have_a_limit_together(self, recorder):
+        half = MessageFile(bytes(MAX_TOTAL_ATTACHED_BYTES // 2), "image/png")
+        got = []
+
+        def app(message, *, files):
+            got.extend(files)
+            return "Ok"
+
+        steps = [UserStep("One", [half]), AgentStep(), UserStep("Two", [half]), AgentStep()]
+        run_simulation(app, steps=steps)
+        assert len(got) == 2
+        more = [UserStep("Three", [self.PHOTO]), AgentStep()]
+        with pytest.raises(InputError) as caught:
+            run_simulation(app, steps=[*steps, *more])
+        assert str(caught.value) == (
+            "run_simulation: steps[4]: the files of the conversation have 20,971,524 bytes, of at "
+            "most 20,971,520; send fewer or smaller ones"
+        )
+        assert len(got) == 2
+
+    def test_a_request_with_the_most_files_is_recorded_whole(self):
+        in_base64 = MAX_TOTAL_ATTACHED_BYTES * 4 / 3
+        assert in_base64 + 4 * MAX_TEXT_CHARACTERS < MAX_REQUEST_BYTES
 
     def test_an_app_without_files_refuses_them(self):
         with pytest.raises(InputError, match="let it take a parameter `files`"):
