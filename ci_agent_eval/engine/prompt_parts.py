@@ -9,6 +9,7 @@ from pydantic_ai.messages import (
     AudioUrl,
     BinaryContent,
     DocumentUrl,
+    FileUrl,
     ImageUrl,
     ModelRequest,
     UploadedFile,
@@ -38,12 +39,19 @@ def parse_prompt_parts(
         raise field_error("aitest_run", "prompt", "must have at least one part")
     parts = tuple(map(_parse_part, prompt))
     earlier = (part for message in history for part in _list_user_parts(message))
-    files = (part.data for part in (*parts, *earlier) if isinstance(part, BinaryContent))
     try:
-        check_attached_bytes(sum(map(len, files)))
+        check_attached_bytes(sum(map(_count_bytes, (*parts, *earlier))))
     except ValueError as error:
         raise field_error("aitest_run", "prompt", str(error)) from None
     return parts
+
+
+def _count_bytes(part: object) -> int:
+    """Return the bytes of a file that a request contains, also as an address `data:`."""
+    if isinstance(part, BinaryContent):
+        return len(part.data)
+    url = part.url if isinstance(part, FileUrl) else ""
+    return len(url) * 3 // 4 if url.startswith("data:") else 0
 
 
 def _list_user_parts(message: object) -> Iterator[object]:

@@ -39,10 +39,11 @@ MODELS = {{
     "anthropic": Provider("anthropic:claude-sonnet-5", base_url=ROOT),
 }}
 DECLARED = [pytest.param(Agent(provider), id=name) for name, provider in MODELS.items()]
-LOOP = Loop(connect())
+LOOP = Loop(connect(), name="desk")
 FRAMEWORK = [
     pytest.param(LOOP, id="loop"),
     pytest.param(Loop(WrapperModel(connect())), id="wrapped"),
+    pytest.param(Loop("openai-chat:gpt-5-mini"), id="by-name"),
 ]
 every_agent = pytest.mark.parametrize("agent", DECLARED + FRAMEWORK)
 
@@ -77,6 +78,11 @@ async def respond(message):
     except Exception as error:
         return f"Sorry: {{type(error).__name__}}"
 
+LOOP_OF_THREAD = Loop(connect(), name="desk")
+
+def respond_in_thread(message):
+    return LOOP_OF_THREAD.run_sync(message).output
+
 async def stream(message):
     try:
         async with LOOP.run_stream(message) as answer:
@@ -106,6 +112,11 @@ async def test_function(aitest_run, app):
 async def test_code(episode, app):
     assert await app("Hi") == "It is fine."
 
+@fault("rate_limit", times=2)
+async def test_thread(aitest_run):
+    result = await aitest_run(respond_in_thread, "Hi")
+    assert result.final_response == "It is fine."
+
 @scenarios("faults.yaml")
 async def test_scenario(scenario):
     await scenario.run(DECLARED[0].values[0])
@@ -118,11 +129,11 @@ SCENARIOS = """
   checks: {required_text: [fine]}
 """
 SCRIPT = {"*": ["It is fine."] * 3}
-EPISODES = 5 + 1 + 5 + 1 + 3 + 3 + 1
+EPISODES = 6 + 1 + 6 + 1 + 3 + 3 + 1 + 1
 
 
 @pytest.fixture
-def run(pytester, suite):
+def run(pytester, suite, monkeypatch):
     """Run a suite against a script, or against the closed server of the run before."""
     urls = {}
 
@@ -135,9 +146,12 @@ def run(pytester, suite):
 
     def run(tests, *arguments, script=None):
         if script is None:
+            monkeypatch.delenv("OPENAI_API_KEY")
             return start(tests, *arguments)
         with ModelServer(script) as server:
             urls.update(base=server.base_url, root=server.root_url)
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            monkeypatch.setenv("OPENAI_API_KEY", "k")
             return start(tests, *arguments)
 
     return run
@@ -147,13 +161,20 @@ def read_cassettes(pytester):
     return {path.name: path.read_bytes() for path in (pytester.path / "cassettes").iterdir()}
 
 
-@pytest.mark.parametrize("mode", ["replay", "auto"])
-def test_a_replay_has_the_faults_of_its_recording(run, pytester, mode):
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--cassette=replay",),
+        ("--cassette=replay", "-n2", "--episode-concurrency=20"),
+        ("--cassette=auto",),
+    ],
+)
+def test_a_replay_has_the_faults_of_its_recording(run, pytester, arguments):
     (pytester.path / "faults.yaml").write_text(SCENARIOS)
     result, recorded = run(AGENTS, "--cassette=record", script=SCRIPT)
     result.assert_outcomes(passed=EPISODES)
     before = read_cassettes(pytester)
-    result, replayed = run(AGENTS, f"--cassette={mode}")
+    result, replayed = run(AGENTS, *arguments)
     result.assert_outcomes(passed=EPISODES)
     # The latency of a call with a fault is measured anew.
     assert normalize(replayed, {"latency_ms"}) == normalize(recorded, {"latency_ms"})

@@ -8,7 +8,7 @@ import time
 
 import pydantic_ai
 import pytest
-from pydantic_ai.messages import BinaryContent
+from pydantic_ai.messages import BinaryContent, ImageUrl
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -155,6 +155,13 @@ def test_the_files_of_a_conversation_have_a_limit_together():
         f"aitest_run.prompt: the files of the conversation have {20_971_520 + len(PIXEL):,} bytes, "
         "of at most 20,971,520; send fewer or smaller ones"
     )
+
+
+def test_a_file_in_an_address_counts_by_its_bytes():
+    address = f"data:image/png;base64,{'A' * (MAX_TOTAL_ATTACHED_BYTES * 4 // 3)}"
+    image = ImageUrl(address, media_type="image/png")
+    with pytest.raises(InputError, match="files of the conversation have 20,971,"):
+        go(aitest_run(Agent(Provider("openai:m")), ["What is it?", image]))
 
 
 @pytest.mark.parametrize(
