@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, StrictInt, StrictStr, model_validator
 
 from ci_agent_eval.contract.base import Count, KnownKeysModel
-from ci_agent_eval.contract.jsonable import MAX_DEPTH, to_jsonable
 
 FaultKind = Literal[
     "slow",  # the tool answers after `value` milliseconds
@@ -90,8 +89,9 @@ class Fault(KnownKeysModel):
         # A value that pydantic or a reader of JSON cannot walk would give a long error, or a file
         # that cannot be read.
         if isinstance(given, Mapping) and (value := given.get("value")) is not None:
-            plain = to_jsonable(value)
-            if plain != value:
+            from ci_agent_eval.contract.jsonable import MAX_DEPTH, to_jsonable  # noqa: PLC0415 - few episodes have faults
+
+            if to_jsonable(value) != value:
                 raise ValueError(
                     "`value` must be JSON: texts, finite numbers, true, false, lists and "
                     f"tables, at most {MAX_DEPTH} levels deep"
@@ -129,7 +129,7 @@ class Fault(KnownKeysModel):
 
 
 def check_declared_fault(fault: Fault) -> Fault:
-    """Return a fault that a scenario declares. Raises ValueError if it cannot be meant so."""
+    """Return a fault that a scenario declares. Raises ValueError if it is invalid."""
     if fault.injected:
         raise ValueError("`injected` is set by the run; leave it out")
     fault.check_size()
