@@ -41,13 +41,13 @@ class AttachedBytes:
     total: int = 0
 
     def add(self, owner: str, files: Iterable[MessageFile]) -> None:
-        """Add the files of a message. Raises InputError at the first one over the limit."""
-        for file in files:
-            self.total += len(file.data)
-            try:
-                check_attached_bytes(self.total)
-            except ValueError as error:
-                raise InputError(f"{owner}: {error}") from None
+        """Add the files of a message. Raises InputError, and adds none, if they are too large."""
+        total = self.total + sum(len(file.data) for file in files)
+        try:
+            check_attached_bytes(total)
+        except ValueError as error:
+            raise InputError(f"{owner}: {error}") from None
+        self.total = total
 
 
 def parse_files(owner: str, given: object) -> tuple[MessageFile, ...]:
