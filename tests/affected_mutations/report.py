@@ -19,7 +19,8 @@ Each mutation changes a copy of the project. All scenarios then run twice: a sce
 its stored conversation differs from the baseline's, or if it fails, is new or does not run. The product
 selects from the baseline's recorded dependencies alone. A changed scenario that it does not select is
 **missed**. An unchanged one that it selects is **needless**. The author of the mutations had not seen
-the code that records and selects, so that all of them are out of sample.
+the code that records and selects. What earlier measurements missed was corrected afterwards (the last of
+246 mutations missed 12 changed behaviours of 6), so that no figure here is fully out of sample.
 
 Python {python}; {mutations} of {known} mutations, of {kinds} kinds, {controls} of them controls that change no
 behaviour. {full} led to a full run, and {refused} to a refusal (a run that cannot pass).
