@@ -1,6 +1,7 @@
 """Start Python children by forking a process that has imported their modules.
 
-Importing pytest, our plugin and the modules of a command takes longer than most children work.
+Importing pytest, our plugin and the modules of a command, and building the models of the results,
+takes longer than most children work.
 `use_fork_server` lets `subprocess.Popen` fork such a process instead of starting an interpreter,
 for `python -m pytest`, `python -m ci_agent_eval` and the workers of xdist. The child has its own
 folder, environment, streams, signals, process group and exit code, and it is a child of the
@@ -26,6 +27,7 @@ import inspect
 import io
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import socket
@@ -35,7 +37,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -54,15 +56,21 @@ PRELOADED = (
     "ci_agent_eval.app.cli",
     "ci_agent_eval.app.fork_handoff",
     "ci_agent_eval.app.pipeline",
+    "ci_agent_eval.app.progress",
     "ci_agent_eval.app.report_publication",
-    "ci_agent_eval.config.settings",
-    "ci_agent_eval.pytest_plugin.session",
-    "jinja2",
-    "junitparser",
+    "ci_agent_eval.engine.traffic",
+    "ci_agent_eval.model_traffic.hooks",
+    "junitparser.xunit2",
     "numpy",
+    "pdb",
     "xdist.dsession",
     "xdist.remote",
 )
+PRELOADED_PACKAGES = (
+    *("analysis", "authoring", "config", "contract", "dependencies", "pytest_plugin"),
+    *("recording", "redaction", "render", "results", "runner", "storage"),
+)
+"""Packages of ours with all of their modules, which import no slow library."""
 
 READ_AT_START = ("COV", "LANG", "LC_", "LD_", "MALLOC", "OPENBLAS", "PYDANTIC", "PYTHON", "TZ")
 """Beginnings of the variables that only a new interpreter takes into account."""
@@ -442,11 +450,31 @@ def _preload() -> None:
         # An editable installation lists no module, so pytest rewrites ours only if it is named.
         options = ["-s", "-c", os.devnull, "--rootdir", folder, "-p", "ci_agent_eval"]
         config = _prepareconfig([*options, *PLUGINS])
-        for name in PRELOADED:
+        for name in (*PRELOADED, *_list_modules()):
             with suppress(ModuleNotFoundError):  # an environment of `make compat` lacks some
                 importlib.import_module(name)
+        _prepare()
         config._ensure_unconfigure()
     tempfile.tempdir = None
+
+
+def _list_modules() -> Iterator[str]:
+    for name in PRELOADED_PACKAGES:
+        folder = _ROOT / "ci_agent_eval" / name
+        for module in pkgutil.walk_packages([str(folder)], f"ci_agent_eval.{name}."):
+            yield module.name
+
+
+def _prepare() -> None:
+    """Do once what takes most of a short child's time."""
+    with suppress(ModuleNotFoundError):  # as above
+        from ci_agent_eval.contract.base import build_models
+        from ci_agent_eval.render.html import assets
+
+        build_models()
+        environment = assets.load_template().environment
+        for name in assets.TEMPLATES:  # compiled anew where Python writes no bytecode
+            environment.get_template(name)
 
 
 def _main(connection: socket.socket) -> None:

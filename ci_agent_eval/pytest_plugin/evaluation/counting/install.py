@@ -118,6 +118,8 @@ class AssertCounting:
                 yield file
 
     def _is_helper(self, file: str, values: Mapping[str, object]) -> bool:
+        if _REWRITTEN not in values and not file.endswith("conftest.py"):
+            return False  # most modules, without a path object for each
         path = Path(file)
         if path.name != "conftest.py" and _REWRITTEN not in values:
             return False
