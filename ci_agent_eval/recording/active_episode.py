@@ -22,6 +22,11 @@ from ci_agent_eval.steering.policy.model import Rules
 
 if TYPE_CHECKING:
     from ci_agent_eval.dependencies.recording.accesses import Accesses
+    from ci_agent_eval.model_traffic.recorder import TrafficRecorder
+
+
+class EpisodeCancelledError(BaseException):
+    """Raised in the thread of an episode that the run has cancelled."""
 
 
 class EpisodeCassette(Protocol):
@@ -67,6 +72,15 @@ class RunningEpisode:
     """Whether an assert of the test passed, or an equivalent."""
     accesses: Accesses | None = None
     """Its functions and accesses; None: its dependencies are not recorded."""
+    is_cancelled: bool = False
+    """Whether the run has cancelled the episode's thread: it may record nothing more."""
+    refusing_recorder: TrafficRecorder | None = None
+    """Refuses the model calls of its thread, which did not end."""
+
+    def refuse_cancelled(self) -> None:
+        """Raise EpisodeCancelledError in a thread of a cancelled episode, not in its teardown."""
+        if self.is_cancelled and not is_owner_thread():
+            raise EpisodeCancelledError
 
     def owns_task(self, task: asyncio.Task[Any]) -> bool:
         """Return whether a task inherited the context of this one of several episodes."""
@@ -75,6 +89,7 @@ class RunningEpisode:
 
     def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion in any phase of the test."""
+        self.refuse_cancelled()
         self.asserted = True
         if self.counts_once:
             return
@@ -97,6 +112,36 @@ class _ProcessState:
     """Nested setups and teardowns of fixtures of wider scope."""
     is_concurrent: bool = False
     """Whether other episodes run; a thread without a context may then belong to any of them."""
+    owner: int | None = threading.main_thread().ident
+    """The thread that runs pytest."""
+
+
+_thread = threading.local()
+"""Has `runs_episode` in the thread of an episode."""
+
+
+def set_owner_thread() -> Callable[[], None]:
+    """Make the current thread the one that runs pytest; return a function that undoes it.
+
+    It need not be Python's main thread.
+    """
+    before, _ProcessState.owner = _ProcessState.owner, threading.get_ident()
+    return lambda: setattr(_ProcessState, "owner", before)
+
+
+def is_owner_thread() -> bool:
+    """Return whether pytest runs in the current thread."""
+    return threading.get_ident() == _ProcessState.owner
+
+
+def mark_episode_thread() -> None:
+    """Mark the current thread as one that runs an episode's test."""
+    _thread.runs_episode = True
+
+
+def is_episode_thread() -> bool:
+    """Return whether the current thread runs an episode's test, beside pytest's thread."""
+    return getattr(_thread, "runs_episode", False)
 
 
 def get_active_episode() -> RunningEpisode | None:
@@ -104,7 +149,7 @@ def get_active_episode() -> RunningEpisode | None:
     in_context = _in_context.get()
     if in_context is not None:
         return None if in_context.shared_fixtures else in_context
-    if _ProcessState.shared_fixtures or (_ProcessState.is_concurrent and not _is_main_thread()):
+    if _ProcessState.shared_fixtures or (_ProcessState.is_concurrent and not is_owner_thread()):
         return None
     return _ProcessState.episode
 
@@ -119,13 +164,9 @@ def get_attributed_episode() -> RunningEpisode | None:
         return None if in_context.shared_fixtures or in_context.ended else in_context
     if _ProcessState.shared_fixtures:
         return None
-    if _ProcessState.is_concurrent and (not _is_main_thread() or asyncio._get_running_loop()):  # noqa: SLF001 - documented for libraries
+    if _ProcessState.is_concurrent and (not is_owner_thread() or asyncio._get_running_loop()):  # noqa: SLF001 - documented for libraries
         return None
     return _ProcessState.episode
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 def is_evaluating() -> bool:

@@ -78,20 +78,19 @@ class TurnRecorder:
         `steered_by` names the handler that held the call back; `result` is then the message
         that the agent got in its place.
         """
-        self._tool_calls.append(
-            build_value(
-                f"tool call {name!r}",
-                ToolCall,
-                id=id,
-                name=clean_text(name),
-                arguments=to_jsonable(arguments),
-                result=to_jsonable(result),
-                error=None if error is None else clean_text(_render_error(error)),
-                duration_ms=duration_ms,
-                steered_by=None if steered_by is None else clean_text(steered_by),
-            )
+        call = build_value(
+            f"tool call {name!r}",
+            ToolCall,
+            id=id,
+            name=clean_text(name),
+            arguments=to_jsonable(arguments),
+            result=to_jsonable(result),
+            error=None if error is None else clean_text(_render_error(error)),
+            duration_ms=duration_ms,
+            steered_by=None if steered_by is None else clean_text(steered_by),
         )
-        self._report_tools([self._tool_calls[-1].name])
+        self._report_tools([call.name])  # which refuses it if the run has cancelled the episode
+        self._tool_calls.append(call)
 
     def reply(
         self,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 from _pytest import skipping
 
+from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
+    get_test_function,
+    is_async,
     is_from_pytest_asyncio,
     runs_coroutine,
 )
@@ -20,7 +23,8 @@ ALONE_FIXTURE = "episode_alone"
 """Name of the fixture that makes a test run alone, used by the test or by one of its fixtures."""
 
 ALONE_ARGUMENT = "alone"
-"""Name of the marker's argument."""
+THREAD_SAFE_ARGUMENT = "thread_safe"
+"""Names of the marker's arguments."""
 
 EXCLUSIVE_FIXTURES = frozenset(
     {
@@ -84,44 +88,64 @@ def find_obstacle(item: pytest.Item) -> str | None:
     """Return why an episode has to run alone, or None if it may run concurrently."""
     if OBSTACLE not in item.stash:
         item.stash[OBSTACLE] = (
-            _check_coroutine(item) or _check_exclusive_use(item) or _check_skip_marks(item)
+            _check_kind(item) or _check_exclusive_use(item) or _check_skip_marks(item)
         )
     return item.stash[OBSTACLE]
 
 
-def _check_coroutine(item: pytest.Item) -> str | None:
+def _check_kind(item: pytest.Item) -> str | None:
     if detection.EPISODE not in item.stash:
         return "it is no episode"
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         return "Hypothesis runs it"
+    function = get_test_function(item)
+    if type(item) is pytest.Function and function is not None and not is_async(function):
+        return None if _is_thread_safe(item) else "its agent is not declared thread-safe"
     is_known = type(item) is pytest.Function or is_from_pytest_asyncio(type(item).setup)
     if not is_known or not runs_coroutine(item):
         return "it is no `async def` test of this plugin's loop"
     return None
 
 
+def _is_thread_safe(item: pytest.Item) -> bool:
+    """Return whether the author declares that the episode can run in a thread beside others."""
+    given = _read_marker(item, THREAD_SAFE_ARGUMENT)
+    return bool(item.config.getini(options.THREAD_SAFE)) if given is None else given
+
+
 def _check_exclusive_use(item: pytest.Item) -> str | None:
     if find_session_name(item) is not None:
         return "its session continues in the order of its tests"
-    is_alone = _read_alone_marker(item)
+    is_alone = _read_marker(item, ALONE_ARGUMENT)
     if is_alone is not None:
         return "its marker says alone=True" if is_alone else None
     found = sorted(EXCLUSIVE_FIXTURES.intersection(getattr(item, "fixturenames", ())))
     if found:
         return f"it uses the fixture {found[0]}"
-    if item.get_closest_marker("filterwarnings") is not None:
-        return "it has a warnings filter of its own"
+    if reason := _check_test(item):
+        return reason
     if soft_checks.get_soft_failure_log(item.config) is not None:
         return "pytest-check keeps one list of failures for all tests"
     hooks = list_foreign_hooks(item)
     return f"{hooks[0]} has a hook that may skip it or run it" if hooks else None
 
 
-def _read_alone_marker(item: pytest.Item) -> bool | None:
+def _check_test(item: pytest.Item) -> str | None:
+    if getattr(get_test_function(item), "patchings", None):
+        return "`unittest.mock.patch` changes the whole process"
+    arguments: Sequence[str] = item._fixtureinfo.argnames  # type: ignore[attr-defined]  # noqa: SLF001 - see `call_test`
+    if not runs_coroutine(item) and "request" in arguments:
+        return "its argument `request` can set fixtures up while it runs"
+    if item.get_closest_marker("filterwarnings") is not None:
+        return "it has a warnings filter of its own"
+    return None
+
+
+def _read_marker(item: pytest.Item, argument: str) -> bool | None:
     """Return the argument of the closest marker that has it."""
     for mark in item.iter_markers(detection.NAME):
-        if mark.kwargs.get(ALONE_ARGUMENT) is not None:
-            return bool(mark.kwargs[ALONE_ARGUMENT])
+        if mark.kwargs.get(argument) is not None:
+            return bool(mark.kwargs[argument])
     return None
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +15,12 @@ import pytest
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, EpisodeItem
 from ci_agent_eval.pytest_plugin.concurrency import fixtures, setup_stacks
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import call_test, run_end_callbacks
+from ci_agent_eval.pytest_plugin.concurrency.episode_thread import EpisodeThread
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import runs_coroutine
 from ci_agent_eval.pytest_plugin.concurrency.output import OutputSink, set_sink, use_sink
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
+from ci_agent_eval.pytest_plugin.episodes.traffic import refuse_calls, refuse_late_calls
 from ci_agent_eval.recording.active_episode import activate_temporarily, bind_context
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -53,8 +58,11 @@ class EpisodeTask:
     stack: setup_stacks.Stack | None = None
     """Its own stack of nodes, if it was started ahead of its turn."""
     asyncio_task: asyncio.Task[None] | None = None
-    exit: SystemExit | None = None
-    """SystemExit raised by the test; a task would raise it in the loop, and so in another test."""
+    exit: BaseException | None = None
+    """SystemExit raised by the test; a task would raise it in the loop, and so in another test.
+    Of a plain test also StopIteration and CancelledError, which a task cannot raise."""
+    thread: EpisodeThread | None = None
+    """The thread of a plain test that has started."""
     end_reason: str | None = None
     """Why the run cancelled its task, if it did."""
     times: dict[str, PhaseTimes] = field(default_factory=dict)
@@ -131,15 +139,63 @@ class EpisodeTask:
         """Whether the setup succeeded and the test can be called."""
         return self.stack is None or self.stack[self.item][1] is None
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Call the test and run its coroutine as a task of the loop."""
+    def start(self, loop: SessionLoop) -> None:
+        """Call the test and run its coroutine, or the thread of a plain test, as a task."""
         self.sink.phase = "call"
         if self._state.running is not None:
             self._state.running.is_called = True
         self.times["call"] = PhaseTimes()
-        self.asyncio_task = loop.create_task(
-            self._run_test(), context=self.context, name=self.item.nodeid
+        is_async = runs_coroutine(self.item)
+        self.asyncio_task = loop.loop.create_task(
+            self._run_test() if is_async else self._run_thread(loop),
+            context=self.context if is_async else self.context.copy(),
+            name=self.item.nodeid,
         )
+
+    async def _run_thread(self, loop: SessionLoop) -> None:
+        test = partial(call_test, self.item)
+        self.thread = EpisodeThread(self.item.nodeid, self.context, loop, test, self._end_test)
+        if (running := self._state.running) is not None and running.fixture is not None:
+            running.fixture = partial(self.thread.call_in_owner, running.fixture)
+        try:
+            await self.thread.run(self._refuse_events)
+        finally:
+            await run_end_callbacks(self.item)
+        error = self.thread.error
+        if isinstance(error, SystemExit | StopIteration | asyncio.CancelledError):
+            self.exit = error
+        elif error is not None:
+            raise error
+
+    def _refuse_events(self) -> None:
+        """Refuse what the thread would still record: the run has cancelled it."""
+        if (running := self._state.running) is not None:
+            running.is_cancelled = True
+            if running.recorder is not None:
+                running.recorder.refuse_cancelled = running.refuse_cancelled
+                refuse_calls(running.recorder)
+
+    def abandon_thread(self) -> str | None:
+        """Give up a thread that has not ended; return what to add to the episode's reason."""
+        if self.thread is None or not self.thread.is_in_context:
+            return None
+        if not self.sink.is_dropped:
+            self._refuse_events()
+            self.sink.drop()
+            if self._state.running is not None:
+                refuse_late_calls(self._state.running)
+        limit = f" within {CLEAN_UP_S:g} s" if self.thread.has_timed_out else ""
+        return f"its thread did not end{limit}"
+
+    def _get_teardown_context(self) -> Context:
+        """Return the context of the fixtures; a copy of one that an abandoned thread is in."""
+        if not self.abandon_thread():
+            return self.context
+        context = self.context.copy()
+        context.run(
+            set_sink, OutputSink(live=self.sink.live)
+        )  # only the thread's output is dropped
+        return context
 
     async def _run_test(self) -> None:
         try:
@@ -147,10 +203,13 @@ class EpisodeTask:
         except SystemExit as error:
             self.exit = error
         finally:
-            self.times["call"].end()
-            if (recorder := self._state.recorder) is not None:
-                recorder.stop()
+            self._end_test()
             await run_end_callbacks(self.item)
+
+    def _end_test(self) -> None:
+        self.times["call"].end()
+        if (recorder := self._state.recorder) is not None:
+            recorder.stop()
 
     def end(self, reason: str) -> None:
         """Cancel its running task, from any thread."""
@@ -159,8 +218,8 @@ class EpisodeTask:
             loop = self.asyncio_task.get_loop()
             loop.call_soon_threadsafe(self.asyncio_task.cancel)
 
-    def raise_result(self) -> None:
-        """Raise the test's exception; EpisodeStopped if the run cancelled its task."""
+    def get_result(self) -> Any:
+        """Return the plain test's value; raise its exception, or EpisodeStopped if it was ended."""
         if self.exit is not None:
             raise self.exit
         assert self.asyncio_task is not None  # noqa: S101 - it was awaited
@@ -169,16 +228,19 @@ class EpisodeTask:
         except (Exception, asyncio.CancelledError):
             if self.end_reason is None:
                 raise
-            raise build_stop_error(self.end_reason) from None
+            parts = (self.end_reason, self.abandon_thread())
+            raise build_stop_error("; ".join(part for part in parts if part)) from None
+        return None if self.thread is None else self.thread.returned
 
     def bind_teardown(self, stack: setup_stacks.Stack) -> None:
         """Run pytest's teardown of the item, which comes next, in the item's context."""
-        setup_stacks.bind_teardown_context(self.context, stack, self.item)
+        setup_stacks.bind_teardown_context(self._get_teardown_context(), stack, self.item)
 
     def tear_down(self) -> list[BaseException]:
         """Tear down the item's own nodes before its turn; return the errors."""
         assert self.stack is not None  # noqa: S101 - it was started ahead
-        errors = self.context.run(setup_stacks.tear_down_node, self.stack, self.item)
+        context = self._get_teardown_context()
+        errors = context.run(setup_stacks.tear_down_node, self.stack, self.item)
         self.close()
         return errors
 

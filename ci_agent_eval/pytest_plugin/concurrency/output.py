@@ -31,6 +31,11 @@ _HANDLERS = ("caplog_handler", "report_handler", "log_cli_handler", "log_file_ha
 """Attributes of pytest's logging plugin that are log handlers."""
 
 
+_must_stay_routed = False
+"""Whether a thread that nothing ends may print at any time: also while Python exits, when it must
+not reach a stream of Python's own."""
+
+
 @dataclass(slots=True)
 class OutputSink:
     """The output of one episode, by phase, until its turn comes."""
@@ -38,6 +43,8 @@ class OutputSink:
     phase: Phase = "setup"
     live: bool = False
     """Whether it is the episode's turn: output goes directly to pytest."""
+    is_dropped: bool = False
+    """Whether the run goes on without the episode's thread: its output goes nowhere."""
     _held: dict[Phase, list[Callable[[], object]]] = field(default_factory=dict)
     """Functions that emit the output, in its order."""
     _lock: RLock = field(default_factory=RLock)
@@ -46,10 +53,18 @@ class OutputSink:
     def hold(self, emit: Callable[[], object]) -> bool:
         """Keep a function for the replay; False at its turn: emit it now."""
         with self._lock:
+            if self.is_dropped:
+                return True
             if self.live:
                 return False
             self._held.setdefault(self.phase, []).append(emit)
             return True
+
+    def drop(self) -> None:
+        """Drop all later output, for the rest of the process."""
+        global _must_stay_routed  # noqa: PLW0603 - the streams are for the process
+        with self._lock:
+            self.is_dropped = _must_stay_routed = True
 
     def replay(self, phase: Phase) -> None:
         """Emit the held output of a phase; after the call phase output is no longer held."""
@@ -68,7 +83,7 @@ class OutputSink:
 def is_holding() -> bool:
     """Return whether output of this context is held for later."""
     sink = _sink.get()
-    return sink is not None and not sink.live
+    return sink is not None and (sink.is_dropped or not sink.live)
 
 
 def _hold(emit: Callable[[], object]) -> bool:
@@ -224,6 +239,8 @@ def _route_attribute(config: pytest.Config, owner: Any, attribute: str, name: st
     setattr(owner, attribute, routed)
 
     def restore() -> None:
+        if _must_stay_routed:
+            return
         setattr(owner, attribute, stream)
         if getattr(sys, name) is routed:
             setattr(sys, name, stream)

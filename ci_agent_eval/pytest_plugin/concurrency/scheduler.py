@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Generator
 from contextlib import ExitStack
 from itertools import islice
-from typing import Protocol
+from threading import get_ident
+from typing import Any, Protocol
 
 import pytest
 
@@ -23,6 +24,7 @@ from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
 )
 from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
 from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import runs_coroutine
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
     WarningsOfItems,
@@ -31,7 +33,12 @@ from ci_agent_eval.pytest_plugin.concurrency.output import (
     route_warnings,
 )
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
-from ci_agent_eval.recording.active_episode import set_concurrent
+from ci_agent_eval.pytest_plugin.episodes.endings import LOST_THREAD_ATTRIBUTE
+from ci_agent_eval.recording.active_episode import (
+    is_episode_thread,
+    set_concurrent,
+    set_owner_thread,
+)
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -92,6 +99,8 @@ class EpisodeScheduler:
         session._setupstate = scheduler._stacks  # noqa: SLF001 - as in `__init__`
         session.config.stash[options.SCHEDULER] = scheduler
         scheduler._loop.around = scheduler._routing.enable
+        scheduler._loop.owner = get_ident()
+        session.config.add_cleanup(set_owner_thread())
         route_logs(session.config)
         route_captured_streams(session.config)
         between_items = ExitStack()
@@ -135,6 +144,10 @@ class EpisodeScheduler:
 
         Returns False if none is running, so the run may stop at once.
         """
+        if is_episode_thread():
+            self._stop = reason  # from now on; the rest changes what pytest's thread uses
+            self._loop.loop.call_soon_threadsafe(self.end_all, reason)
+            return True
         tasks = [task for task in (self._current_task, *self._ahead.values()) if task is not None]
         if not tasks:
             return False
@@ -149,17 +162,24 @@ class EpisodeScheduler:
         if task is not None and task.item is item and (times := task.times.get(call.when)):
             times.apply_to(call)
 
-    def run(self, item: pytest.Function) -> None:
-        """Run the current item's test, and others concurrently; raise the test's exception."""
+    def runs_in_thread(self, item: pytest.Function) -> bool:
+        """Return whether the current item's plain test runs, or ran, in a thread."""
+        return self._current_task is not None and not runs_coroutine(item)
+
+    def run(self, item: pytest.Function) -> Any:
+        """Run the current item's test, and others concurrently; raise the test's exception.
+
+        Returns the value of a plain test.
+        """
         task = self._get_started_task()
         if task is None:
             run_coroutine_test(item)
-            return
+            return None
         task.sink.replay("call")
         try:
             with self._routing.enable():
                 self._await_task(task)
-            task.raise_result()
+            return task.get_result()
         except (KeyboardInterrupt, pytest.exit.Exception) as interruption:
             self._interruption = interruption
             raise
@@ -172,7 +192,7 @@ class EpisodeScheduler:
         return task
 
     def _run_task(self, task: EpisodeTask) -> None:
-        task.start(self._loop.loop)
+        task.start(self._loop)
         assert task.asyncio_task is not None  # noqa: S101 - just started
         self._running_count += 1
         task.asyncio_task.add_done_callback(self._on_task_end)
@@ -201,14 +221,21 @@ class EpisodeScheduler:
                     self._raise_pending()
                     if task.is_running:  # it may have ended during the setup of async fixtures
                         self._loop.run(self._wait_for_task_end())
-        except BaseException:
-            if task.asyncio_task is not None and not task.asyncio_task.done():
-                task.asyncio_task.cancel()
-                self._loop.run(_wait_for_cancelled([task.asyncio_task]))
+        except BaseException as error:
+            self._cancel(task)
+            if lost := task.abandon_thread():
+                error.add_note(lost)
+                setattr(error, LOST_THREAD_ATTRIBUTE, lost)
             raise
         finally:
             if not isinstance(self._pending, pytest.exit.Exception):
                 self._pending = None  # an alarm for this item, which has ended
+
+    def _cancel(self, task: EpisodeTask) -> None:
+        """Cancel a task if it runs, and let it clean up."""
+        if task.asyncio_task is not None and not task.asyncio_task.done():
+            task.asyncio_task.cancel()
+            self._loop.run(_wait_for_cancelled([task.asyncio_task]))
 
     def _deliver(self, error: BaseException) -> None:
         self._pending = self._pending or error
@@ -282,6 +309,7 @@ class EpisodeScheduler:
 
     def _start(self, item: pytest.Function) -> None:
         others = [task.stack for task in reversed(self._ahead.values()) if task.stack is not None]
+        set_concurrent(True)  # threads without a context belong to no episode, also in its setup
         self._episodes.begin(item, ahead=True)
         task = self._ahead[item] = EpisodeTask(item)
         task.set_up(self._stacks.build_stack(item, others))
@@ -314,6 +342,8 @@ class EpisodeScheduler:
         Raises the teardown errors of the current item.
         """
         if self._current_task is not None:
+            if self._current_task.thread is not None:  # a hook of the call may have raised
+                self._cancel(self._current_task)
             self._current_task.bind_teardown(self._stacks.stack)
         ended = [i for i in self._ahead if nextitem is None or i is self._current_item]
         if not ended:
@@ -323,12 +353,12 @@ class EpisodeScheduler:
         try:
             self._end_early(tasks, errors)
         finally:  # also after a second Ctrl-C
+            lost = {task.item: [text] if (text := task.abandon_thread()) else [] for task in tasks}
             for item in ended:
                 if item is not self._current_item:
-                    errors_text = "".join(
-                        f"; then in teardown: {_format_error(e)}" for e in errors[item]
-                    )
-                    self._episodes.cut_off(item, f"{self._describe_stop()}{errors_text}")
+                    teardown = [f"then in teardown: {_format_error(e)}" for e in errors[item]]
+                    parts = (self._describe_stop(), *lost[item], *teardown)
+                    self._episodes.cut_off(item, "; ".join(parts))
         _raise_errors(errors.get(self._current_item, []) if self._current_item is not None else [])
 
     def _end_early(

@@ -9,14 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context, copy_context
 from functools import partial
+from threading import get_ident
 from typing import Any, TypeVar
 
 import pytest
 
 from ci_agent_eval.pytest_plugin.concurrency.alarm import guard_alarm
+from ci_agent_eval.recording.active_episode import (
+    EpisodeCancelledError,
+    get_active_episode,
+    is_episode_thread,
+)
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -49,6 +55,10 @@ class SessionLoop:
         self._interruption: BaseException | None = None
         self.around: Callable[[], AbstractContextManager[None]] = nullcontext
         """Context manager around each run of the loop, as other episodes' tasks may run, too."""
+        self.owner: int | None = None
+        """The only thread that runs the loop; None: any thread may."""
+        self._calls: dict[int, asyncio.Task[Any] | None] = {}
+        """The tasks that other threads wait for, by thread; None: it has not started."""
 
     @classmethod
     def find(cls, config: pytest.Config) -> SessionLoop:
@@ -64,6 +74,8 @@ class SessionLoop:
         An exception of a signal handler, such as pytest-timeout's, cancels it too: otherwise the
         coroutine could not clean up.
         """
+        if self.owner not in (None, get_ident()):
+            return self.call(coroutine, context)
         tasks = self.running = []
         self._interruption = None
         with self.around(), guard_alarm(self.loop, self._interrupt):
@@ -76,6 +88,43 @@ class SessionLoop:
                 if self._interruption is not None:
                     raise self._interruption from None
                 raise
+
+    def call(self, coroutine: Coroutine[Any, Any, T], context: Context | None = None) -> T:
+        """Wait in another thread for a coroutine that the loop's own thread runs.
+
+        Raises EpisodeCancelledError if the run has cancelled the thread's episode.
+        """
+        thread, result = get_ident(), Future[T]()
+        self._calls[thread] = None
+
+        def start() -> None:
+            task = self._calls[thread] = self.loop.create_task(coroutine, context=context)
+            task.add_done_callback(lambda ended: _copy_result(ended, result))
+
+        try:
+            self.loop.call_soon_threadsafe(start)
+            return result.result()
+        except EpisodeCancelledError:
+            self.loop.call_soon_threadsafe(self.cancel_call, thread)
+            with suppress(BaseException):
+                result.result()  # the coroutine cleans up
+            raise
+        except asyncio.CancelledError:
+            if (episode := get_active_episode()) is not None:
+                episode.refuse_cancelled()
+            raise
+        finally:
+            if self._calls.pop(thread, None) is None:
+                coroutine.close()  # never started: the loop is closed, as the run has ended
+
+    def is_called_by(self, thread: int) -> bool:
+        """Return whether a thread waits in `call`."""
+        return thread in self._calls
+
+    def cancel_call(self, thread: int) -> bool:
+        """Cancel the task that a thread waits for; return whether there is one."""
+        task = self._calls.get(thread)
+        return task is not None and task.cancel()
 
     def _interrupt(self, error: BaseException) -> None:
         """Cancel the coroutine, and let `run` raise this exception of a signal handler."""
@@ -108,11 +157,15 @@ class SessionLoop:
 
     @property
     def is_occupied(self) -> bool:
-        """Whether this loop or the caller's loop is running, so that `run` is impossible."""
+        """Whether `run` is impossible: a loop runs in this thread, or this loop for others.
+
+        The thread of an episode can always wait for what the loop's own thread runs.
+        """
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._runner.get_loop().is_running()
+            is_other = self.owner not in (None, get_ident())
+            return not is_episode_thread() if is_other else self._runner.get_loop().is_running()
         return True
 
     def close_with(self, closing: Callable[[], Awaitable[None]]) -> None:
@@ -132,6 +185,15 @@ def _create_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.set_default_executor(ContextExecutor(thread_name_prefix="asyncio"))
     return loop
+
+
+def _copy_result(task: asyncio.Task[T], result: Future[T]) -> None:
+    if task.cancelled():
+        result.set_exception(asyncio.CancelledError())
+    elif (error := task.exception()) is not None:
+        result.set_exception(error)
+    else:
+        result.set_result(task.result())
 
 
 async def _run_registered(coroutine: Coroutine[Any, Any, T], tasks: list[asyncio.Task[Any]]) -> T:

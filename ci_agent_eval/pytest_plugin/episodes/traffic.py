@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import pytest
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 from ci_agent_eval.pytest_plugin.episodes import agents
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import get_active_episode
+from ci_agent_eval.recording.active_episode import RunningEpisode, get_active_episode
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette import CassetteSession
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 WINDOWS = pytest.StashKey[Any]()
 """Returns the rate limits of a model API's address."""
+
+STOPPED = "refused by ci_agent_eval: the run has stopped this episode"
+"""Why a model call is refused in the thread of an episode that the run has cancelled."""
 
 REFUSAL = "playback asks no model: only recorded answers are played"
 """Why a model call of a test's own code is refused while its episode is played."""
@@ -85,17 +89,25 @@ class _EpisodeWatch:
 
 
 class _ClientImports(MetaPathFinder):
-    """Starts to watch when the first HTTP client is imported: most scripted suites import none."""
+    """Starts to watch when the first HTTP client is imported: most scripted suites import none.
+
+    That may be in any thread; `sys.modules` has the client only after the waiting watches started.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[_EpisodeWatch] = []
+        self._is_imported = False
+        self._lock = Lock()
 
     def add(self, watch: _EpisodeWatch) -> None:
         """Start a watch now or, before the import of a client, with it."""
-        if not CLIENTS.isdisjoint(sys.modules):
+        with self._lock:
+            is_imported = self._is_imported or not CLIENTS.isdisjoint(sys.modules)
+            if not is_imported:
+                self._waiting.append(watch)
+        if is_imported:
             watch.start()
             return
-        self._waiting.append(watch)
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
@@ -112,7 +124,8 @@ class _ClientImports(MetaPathFinder):
         """Start the waiting watches before a client is imported."""
         if fullname not in CLIENTS or not self._waiting:
             return None
-        waiting, self._waiting = self._waiting, []
+        with self._lock:
+            waiting, self._waiting, self._is_imported = self._waiting, [], True
         for watch in waiting:
             watch.start()
         # The import goes on after this finder, but the one of the hooks is now before it.
@@ -126,9 +139,27 @@ _client_imports = _ClientImports()
 def _find_active_recorder() -> TrafficRecorder | None:
     """Return the recorder of the active episode."""
     episode = get_active_episode()
+    if episode is not None and episode.refusing_recorder is not None:
+        return episode.refusing_recorder
     recorder = None if episode is None else episode.recorder
     traffic = None if recorder is None else recorder.recorded_turns.traffic
     return None if traffic is None else traffic.recorder
+
+
+def refuse_calls(recorder: EpisodeRecorder) -> None:
+    """Refuse the further model calls of a cancelled episode."""
+    if (traffic := recorder.recorded_turns.traffic) is not None:
+        traffic.recorder.refusal = traffic.recorder.refusal or STOPPED
+
+
+def refuse_late_calls(running: RunningEpisode) -> None:
+    """Refuse the model calls of an abandoned thread until the end of the process."""
+    from ci_agent_eval.model_traffic import attribution, hooks  # noqa: PLC0415 - most runs abandon none
+    from ci_agent_eval.model_traffic.recorder import TrafficRecorder  # noqa: PLC0415 - as above
+
+    running.refusing_recorder = TrafficRecorder(time.perf_counter, refusal=STOPPED)
+    attribution.add_lookup(_find_active_recorder)
+    hooks.install()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Protocol
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
@@ -32,17 +33,19 @@ class UsageStore(Protocol):
 
 
 class ProcessUsageStore:
-    """The usage store of a single process, in memory."""
+    """The usage store of a single process, in memory. Thread-safe."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._episodes: dict[str, SuiteUsage] = {}
         self._total = SuiteUsage()
         self._stop: SuiteStop | None = None
 
     def put(self, episode_id: str, spent: SuiteUsage) -> None:
         """Set an episode's usage so far, replacing the previous value."""
-        self._total += spent - self._episodes.get(episode_id, SuiteUsage())
-        self._episodes[episode_id] = spent
+        with self._lock:
+            self._total += spent - self._episodes.get(episode_id, SuiteUsage())
+            self._episodes[episode_id] = spent
 
     def total(self) -> SuiteUsage:
         """Return the usage of all episodes."""

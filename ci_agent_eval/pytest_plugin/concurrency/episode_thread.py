@@ -1,0 +1,155 @@
+"""The thread of a plain `def` episode: its test, its cancellation, and its loss.
+
+A thread cannot be cancelled like a task. It is interrupted by an exception that Python raises
+between two of its instructions. A call that blocks is not interrupted: its thread is abandoned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import Context, copy_context
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
+from ci_agent_eval.recording.active_episode import (
+    EpisodeCancelledError,
+    is_owner_thread,
+    mark_episode_thread,
+)
+
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
+T = TypeVar("T")
+
+RETRY_S = 0.01
+"""Seconds until the next attempt at an interruption."""
+
+_UNSAFE_PACKAGES = frozenset({"ci_agent_eval", "importlib", "logging", "threading"})
+"""Packages whose code may just have acquired a lock or begun a transaction, and would leave it so:
+other threads, and at last pytest itself, would wait for it."""
+
+
+class EpisodeThread:
+    """Runs a test in a context; the session's loop waits for its end."""
+
+    def __init__(
+        self,
+        name: str,
+        context: Context,
+        loop: SessionLoop,
+        test: Callable[[], Any],
+        end: Callable[[], None],
+    ) -> None:
+        """`end` is called in the thread and the context, after the test."""
+        self._context = context
+        self._loop = loop
+        self._test = test
+        self._end = end
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._lock = Lock()
+        self._has_test_ended = False
+        """Whether the thread may no longer be interrupted."""
+        self._is_interrupted = False
+        self.has_timed_out = False
+        """Whether the thread did not end in time after its interruption."""
+        self._ended: asyncio.Future[None] | None = None
+        self.is_in_context = False
+        """Whether the thread uses the context, which no other thread can enter."""
+        self.returned: Any = None
+        self.error: BaseException | None = None
+
+    async def run(self, on_cancel: Callable[[], None]) -> None:
+        """Run the thread to its end; after a cancellation at most `CLEAN_UP_S` longer."""
+        self._ended = asyncio.get_running_loop().create_future()
+        self.is_in_context = True
+        self._thread.start()
+        try:
+            await asyncio.wait([self._ended])
+        except asyncio.CancelledError:
+            on_cancel()
+            await self._interrupt()
+            if self.is_in_context or isinstance(self.error, EpisodeCancelledError):
+                raise
+
+    async def _interrupt(self) -> None:
+        """Interrupt the test as soon as that is safe, and wait for the thread's end."""
+        assert self._ended is not None  # noqa: S101 - it was started
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + CLEAN_UP_S
+        while not self._ended.done() and (left := deadline - loop.time()) > 0:
+            pause = left if self._try_to_interrupt() else min(left, RETRY_S)
+            await asyncio.wait([self._ended], timeout=pause)
+        self.has_timed_out = not self._ended.done()
+
+    def _try_to_interrupt(self) -> bool:
+        """Return whether the test is interrupted, or has ended."""
+        with self._lock:
+            thread = self._thread.ident
+            if self._has_test_ended or self._is_interrupted or thread is None:
+                return True
+            is_calling = self._loop.is_called_by(thread)
+            interrupt = self._loop.cancel_call if is_calling else _interrupt_thread
+            self._is_interrupted = interrupt(thread)
+            return self._is_interrupted
+
+    def _run(self) -> None:
+        mark_episode_thread()
+        self._context.run(self._run_test)
+        self.is_in_context = False
+        with suppress(RuntimeError):  # the loop is closed: the run has ended without this thread
+            self._loop.loop.call_soon_threadsafe(self._set_ended)
+
+    def _run_test(self) -> None:
+        try:
+            self.returned = self._test()
+        except BaseException as error:  # noqa: BLE001 - raised at the test's turn
+            self.error = error
+        # The interruption may still come, at the call of any function: here is none outside `try`.
+        while not self._has_test_ended:
+            try:
+                with self._lock:
+                    self._has_test_ended = True
+            except EpisodeCancelledError as error:
+                self.error = self.error or error
+        try:
+            self._end()
+        except BaseException as error:  # noqa: BLE001 - as above
+            self.error = error
+
+    def _set_ended(self) -> None:
+        if self._ended is not None:
+            self._ended.set_result(None)
+
+    def call_in_owner(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function in pytest's thread, on its loop, in a copy of this context."""
+        if is_owner_thread():
+            return function(*arguments)
+        context, result = copy_context(), Future[T]()
+
+        def call() -> None:
+            try:
+                result.set_result(context.run(function, *arguments))
+            except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+                result.set_exception(error)
+
+        self._loop.loop.call_soon_threadsafe(call)
+        return result.result()
+
+
+def _interrupt_thread(thread: int) -> bool:
+    """Raise EpisodeCancelledError in a thread; return whether that is safe, and so was done."""
+    import ctypes  # noqa: PLC0415 - most runs cancel nothing
+
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented for debuggers
+    package = "" if frame is None else str(frame.f_globals.get("__name__")).partition(".")[0]
+    is_waiting = package == "threading" and frame is not None and frame.f_code.co_name == "wait"
+    if package in _UNSAFE_PACKAGES and not is_waiting:
+        return False
+    set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    set_exception(ctypes.c_ulong(thread), ctypes.py_object(EpisodeCancelledError))
+    return True
