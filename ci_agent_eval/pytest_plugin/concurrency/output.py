@@ -2,9 +2,9 @@
 
 Threads of an episode also print and log between two turns, when pytest has removed its log handlers
 and its capture of the standard streams. So the streams that pytest switches between, a log handler
-of our own, and the function that shows warnings hold their output during the whole run. Between two
-items the filters of warnings are Python's: pytest has removed its own. Output of a child process to
-our file descriptors cannot be attributed: it goes to the current item.
+of our own, and the function that shows warnings hold their output during the whole run; see
+`warning_routing`, too. Output of a child process to our file descriptors cannot be attributed: it
+goes to the current item.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -86,7 +86,7 @@ def is_holding() -> bool:
     return sink is not None and (sink.is_dropped or not sink.live)
 
 
-def _hold(emit: Callable[[], object]) -> bool:
+def hold_output(emit: Callable[[], object]) -> bool:
     """Keep output of this context for its episode's turn; False at its turn."""
     sink = _sink.get()
     return sink is not None and sink.hold(emit)
@@ -120,7 +120,7 @@ class RoutedStream:
 
     def write(self, text: str) -> int:
         """Write a text to the episode's sink, or to the stream."""
-        if _hold(lambda: getattr(sys, self.name_in_sys).write(text)):
+        if hold_output(lambda: getattr(sys, self.name_in_sys).write(text)):
             return len(text)
         written: int = self.target.write(text)
         return written
@@ -148,7 +148,7 @@ class RoutedBytes:
     def write(self, data: bytes) -> int:
         """Write bytes to the episode's sink, or to the stream's buffer."""
         copy = bytes(data)
-        if _hold(lambda: self._emit(copy)):
+        if hold_output(lambda: self._emit(copy)):
             return len(copy)
         written: int = self._text.target.buffer.write(data)
         return written
@@ -180,7 +180,7 @@ class LogRecordFilter(logging.Filter):
         record.msg, record.args = record.getMessage(), None
         self._held[record] = None
         reached = [handler for handler in self._handlers if record.levelno >= handler.level]
-        if _hold(partial(self._emit, record, reached)):
+        if hold_output(partial(self._emit, record, reached)):
             return False
         del self._held[record]
         return True
@@ -280,16 +280,6 @@ class OutputRouting:
                 setattr(sys, name, before)
 
 
-class WarningsOfItems:
-    """A pytest plugin that routes warnings while pytest records those of an item."""
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
-        """Route warnings inside pytest's own wrapper, which has replaced where they are shown."""
-        with route_warnings():
-            return (yield)
-
-
 @contextmanager
 def route_warnings() -> Iterator[None]:
     """Route each warning to its episode within the `with` block, which may be nested."""
@@ -299,9 +289,10 @@ def route_warnings() -> Iterator[None]:
         return
 
     def show(message: Any) -> None:
-        if not _hold(lambda: _show_warning(message)):
+        if not hold_output(partial(show_warning, message)):
             original(message)
 
+    show.is_routed = True  # type: ignore[attr-defined]  # for WarningRouting
     warnings._showwarnmsg_impl = show  # type: ignore[attr-defined]  # noqa: SLF001 - as `catch_warnings(record=True)` does
     try:
         yield
@@ -309,6 +300,6 @@ def route_warnings() -> Iterator[None]:
         warnings._showwarnmsg_impl = original  # type: ignore[attr-defined]  # noqa: SLF001 - as above
 
 
-def _show_warning(message: Any) -> None:
+def show_warning(message: Any) -> None:
     """Pass a warning to the current recorder; the filters have accepted it before."""
     warnings._showwarnmsg_impl(message)  # type: ignore[attr-defined]  # noqa: SLF001 - see above

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from contextlib import ExitStack
 from itertools import islice
 from threading import get_ident
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.concurrency import alarm, garbage_collector, setup_stacks
+from ci_agent_eval.pytest_plugin.concurrency.assert_explanations import AssertExplanations
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
@@ -27,12 +27,11 @@ from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import runs_coroutine
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
-    WarningsOfItems,
     route_captured_streams,
     route_logs,
-    route_warnings,
 )
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
+from ci_agent_eval.pytest_plugin.concurrency.warning_routing import WarningRouting
 from ci_agent_eval.pytest_plugin.episodes.endings import LOST_THREAD_ATTRIBUTE
 from ci_agent_eval.recording.active_episode import (
     is_episode_thread,
@@ -74,6 +73,8 @@ class EpisodeScheduler:
         self._order = ItemOrder(session)
         self._guard = FixtureScopeGuard()
         self._routing = OutputRouting()
+        self._warnings = WarningRouting()
+        self._explanations = AssertExplanations()
         self._ahead: dict[pytest.Item, EpisodeTask] = {}
         """Episodes that were started ahead, in the order of their turns."""
         self._current_item: pytest.Item | None = None
@@ -103,12 +104,11 @@ class EpisodeScheduler:
         session.config.add_cleanup(set_owner_thread())
         route_logs(session.config)
         route_captured_streams(session.config)
-        between_items = ExitStack()
-        between_items.enter_context(route_warnings())
-        session.config.add_cleanup(between_items.close)
+        scheduler._warnings.start(session.config)
+        session.config.add_cleanup(scheduler._explanations.start(session.config))
         session.config.add_cleanup(garbage_collector.collect_less_often())
         session.config.pluginmanager.register(scheduler, "ci_agent_eval_scheduler")
-        session.config.pluginmanager.register(WarningsOfItems(), "ci_agent_eval_warnings")
+        session.config.pluginmanager.register(scheduler._warnings, "ci_agent_eval_warnings")
         return scheduler
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -118,9 +118,11 @@ class EpisodeScheduler:
         """Set the current item, and free its resources at the end."""
         self._order.set_current(item, nextitem)
         self._current_item = item
+        self._warnings.begin_item(item)
         try:
             return (yield)
         finally:
+            self._warnings.end_item()
             self._guard.remove(item)
             if self._current_task is not None:
                 self._current_task.close()
@@ -176,6 +178,7 @@ class EpisodeScheduler:
             run_coroutine_test(item)
             return None
         task.sink.replay("call")
+        self._explanations.keep()
         try:
             with self._routing.enable():
                 self._await_task(task)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from itertools import islice
 from typing import Any
 
@@ -46,12 +47,12 @@ class StableExplanations:
         """Use stable explanations while an evaluation runs."""
         if not is_evaluation(item):
             return (yield)
-        with _use_stable_explanations(item), _disable_colours(item.config):
+        with _use_stable_explanations(item):
             return (yield)
 
 
 class _TerseConfig:
-    """A pytest configuration without `-v`, and without truncation of explanations."""
+    """A pytest configuration without `-v`, colours, and truncation of explanations."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -62,22 +63,14 @@ class _TerseConfig:
     def getini(self, name: str) -> Any:
         return "0" if name.startswith("truncation_limit_") else self._config.getini(name)
 
+    def get_terminal_writer(self) -> Any:
+        """Return a writer without colours: escape sequences would count as words of a line."""
+        writer = copy(self._config.get_terminal_writer())
+        writer.code_highlight = False
+        return writer
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._config, name)
-
-
-@contextmanager
-def _disable_colours(config: pytest.Config) -> Generator[None]:
-    """Disable colours: escape sequences would count as words of a line."""
-    if not config.pluginmanager.hasplugin("terminalreporter"):
-        yield
-        return
-    writer = config.get_terminal_writer()
-    before, writer.code_highlight = writer.code_highlight, False
-    try:
-        yield
-    finally:
-        writer.code_highlight = before
 
 
 @contextmanager
