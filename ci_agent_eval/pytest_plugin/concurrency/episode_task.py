@@ -18,7 +18,7 @@ from ci_agent_eval.pytest_plugin.concurrency.coroutines import call_test, run_en
 from ci_agent_eval.pytest_plugin.concurrency.episode_thread import EpisodeThread
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import runs_coroutine
 from ci_agent_eval.pytest_plugin.concurrency.output import OutputSink, set_sink, use_sink
-from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
 from ci_agent_eval.pytest_plugin.episodes.traffic import refuse_calls, refuse_late_calls
 from ci_agent_eval.recording.active_episode import activate_temporarily, bind_context
@@ -184,8 +184,7 @@ class EpisodeTask:
             self.sink.drop()
             if self._state.running is not None:
                 refuse_late_calls(self._state.running)
-        limit = f" within {CLEAN_UP_S:g} s" if self.thread.has_timed_out else ""
-        return f"its thread did not end{limit}"
+        return self.thread.describe_loss()
 
     def _get_teardown_context(self) -> Context:
         """Return the context of the fixtures; a copy of one that an abandoned thread is in."""

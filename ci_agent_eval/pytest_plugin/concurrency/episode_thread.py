@@ -26,6 +26,10 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 T = TypeVar("T")
 
+WAKE_UP_S = 0.2
+"""Seconds between two steps of a loop that waits only for threads. The system may give a signal to
+any thread; Python handles it in its main thread, which sleeps in the loop."""
+
 RETRY_S = 0.01
 """Seconds until the next attempt at an interruption."""
 
@@ -55,8 +59,7 @@ class EpisodeThread:
         self._has_test_ended = False
         """Whether the thread may no longer be interrupted."""
         self._is_interrupted = False
-        self.has_timed_out = False
-        """Whether the thread did not end in time after its interruption."""
+        self._has_timed_out = False
         self._ended: asyncio.Future[None] | None = None
         self.is_in_context = False
         """Whether the thread uses the context, which no other thread can enter."""
@@ -69,7 +72,8 @@ class EpisodeThread:
         self.is_in_context = True
         self._thread.start()
         try:
-            await asyncio.wait([self._ended])
+            while not self._ended.done():
+                await asyncio.wait([self._ended], timeout=WAKE_UP_S)
         except asyncio.CancelledError:
             on_cancel()
             await self._interrupt()
@@ -82,9 +86,14 @@ class EpisodeThread:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + CLEAN_UP_S
         while not self._ended.done() and (left := deadline - loop.time()) > 0:
-            pause = left if self._try_to_interrupt() else min(left, RETRY_S)
-            await asyncio.wait([self._ended], timeout=pause)
-        self.has_timed_out = not self._ended.done()
+            pause = WAKE_UP_S if self._try_to_interrupt() else RETRY_S
+            await asyncio.wait([self._ended], timeout=min(pause, left))
+        self._has_timed_out = not self._ended.done()
+
+    def describe_loss(self) -> str:
+        """Return a text about the thread, which goes on after its episode."""
+        limit = f" within {CLEAN_UP_S:g} s" if self._has_timed_out else ""
+        return f"its thread did not end{limit}"
 
     def _try_to_interrupt(self) -> bool:
         """Return whether the test is interrupted, or has ended."""

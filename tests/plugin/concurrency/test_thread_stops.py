@@ -1,0 +1,267 @@
+"""A plain episode in a thread is cancelled like an async one, or left behind."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.plugin.concurrency.conftest import make_plain
+from tests.plugin.concurrency.test_signals import ended, left
+from tests.plugin.concurrency.test_stops import CUT, INTERRUPTIONS
+from tests.plugin.conftest import SCRIPTED_CLOCK
+from tests.processes import started_python, wait_for
+
+HEAD = """
+import os
+import threading
+import time
+import pytest
+from pathlib import Path
+from meeting import meet
+
+def tell(*words):
+    with Path("told.txt").open("a") as file:
+        file.write(" ".join(map(str, words)) + "\\n")
+
+@pytest.fixture(scope="module")
+def floor():
+    tell("up floor")
+    yield
+    tell("down floor")
+
+@pytest.fixture
+def desk(request, floor):
+    tell("up", request.node.name)
+    yield
+    tell("down", request.node.name)
+
+def work():
+    while True:
+        time.sleep(0.001)
+"""
+
+STOP = (
+    HEAD
+    + """
+def test_one(episode, desk): pass
+
+def test_two(episode, desk):
+    with episode.turn("Hello") as turn:
+        turn.tool_call("lookup")
+    meet(4)
+    {how}
+
+@pytest.mark.parametrize("number", range(4))
+def test_three(episode, desk, number):
+    with episode.turn(f"Hello {{number}}") as turn:
+        turn.tool_call("lookup")
+    try:
+        if number < 3:
+            meet(4)
+        work()
+    finally:
+        tell("cleaned", number)
+"""
+)
+
+QUICK = """
+from ci_agent_eval.pytest_plugin.concurrency import episode_thread
+
+episode_thread.CLEAN_UP_S = 0.5
+"""
+"""A conftest with which a thread is left behind after half a second in place of a minute."""
+
+
+def read(suite):
+    return (suite.pytester.path / "told.txt").read_text().splitlines()
+
+
+def assert_cut_off(ran, told, reason):
+    for number in range(3):
+        three = ran.episodes[f"test_three[{number}]"]
+        assert three.outcome == "error"
+        assert three.reason.startswith(reason), three.reason
+        assert "thread" not in three.reason
+        assert [call.name for call in three.trajectory.tool_calls()] == ["lookup"]
+        assert told.count(f"cleaned {number}") == 1
+    assert "test_three[3]" not in ran.episodes
+    for line in [line for line in told if line.startswith("up ")]:
+        assert told.count(line) == told.count(line.replace("up ", "down ")) == 1
+    assert told[-1] == "down floor"
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1", "--stepwise"])
+def test_the_first_failure_stops_it(plain_suite, option):
+    plain_suite.write(STOP.format(how="assert False"))
+    ran = plain_suite.run_apart("--episode-concurrency=4", option)
+    assert ran.episodes["test_two"].outcome == "failed"
+    assert_cut_off(ran, read(plain_suite), CUT)
+
+
+@pytest.mark.parametrize(("how", "reason"), INTERRUPTIONS, ids=["exit", "raised", "signal"])
+def test_an_interruption_stops_it(plain_suite, how, reason):
+    plain_suite.write(STOP.format(how=how + "\n    work()"))
+    ran = plain_suite.run_apart("--episode-concurrency=4")
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    assert (ran.session.state, ran.session.exit_status) == ("interrupted", 2)
+    two = ran.episodes["test_two"]
+    assert (two.outcome, two.reason) == ("error", reason)
+    assert_cut_off(ran, read(plain_suite), reason)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "raise SystemExit(3)",
+        "raise StopIteration",
+        "raise __import__('asyncio').CancelledError",
+        "raise GeneratorExit",
+    ],
+)
+def test_an_exception_that_a_task_cannot_raise_is_its_own_failure(plain_suite, how):
+    seen = []
+    for concurrency in (1, 4):
+        plain_suite.write(f"""
+            import pytest
+            from meeting import meet
+
+            @pytest.mark.parametrize("number", range(4))
+            def test_meet(episode, number):
+                meet({concurrency})
+                if number == 2:
+                    {how}
+        """)
+        ran = plain_suite.run_apart(f"--episode-concurrency={concurrency}")
+        ran.result.assert_outcomes(passed=3, failed=1)
+        seen.append((ran.episodes["test_meet[2]"].outcome, ran.episodes["test_meet[2]"].reason))
+    assert seen[0] == seen[1]
+
+
+def test_a_budget_of_the_suite_ends_them(plain_suite):
+    plain_suite.write(
+        HEAD
+        + """
+@pytest.mark.parametrize("number", range(8))
+def test_spend(episode, desk, number):
+    meet(4)
+    if number == 2:
+        with episode.turn("Hello") as turn:
+            turn.reply("Hi", cost_usd=5)
+    work()
+"""
+    )
+    ran = plain_suite.run_apart("--episode-concurrency=4", "--total-cost-usd=1")
+    outcomes = {name: e.outcome for name, e in ran.episodes.items()}
+    names = [f"test_spend[{number}]" for number in range(4)]
+    assert outcomes == dict.fromkeys(names, "error")
+    assert ran.episodes["test_spend[0]"].reason.startswith("stopped: ")
+    assert "thread" not in ran.episodes["test_spend[0]"].reason
+    told = read(plain_suite)
+    assert [told.count(f"down {name}") for name in names] == [1, 1, 1, 1]
+
+
+def test_a_timeout_ends_only_the_current_one(plain_suite):
+    plain_suite.write(
+        HEAD
+        + """
+done = threading.Event()
+
+@pytest.mark.timeout(1)
+def test_slow(episode, desk):
+    meet(2)
+    try:
+        work()
+    finally:
+        done.set()
+
+def test_other(episode, desk):
+    meet(2)
+    assert done.wait(600)
+"""
+    )
+    ran = plain_suite.run_apart("--episode-concurrency=2", "-p", "timeout")
+    ran.result.assert_outcomes(passed=1, failed=1)
+    assert ran.episodes["test_slow"].reason.startswith("Timeout")
+
+
+WORKING = HEAD + (
+    """
+@pytest.mark.parametrize("number", range(4))
+def test_work(episode, desk, number):
+    with episode.turn("Hello") as turn:
+        turn.tool_call("lookup")
+    try:
+        meet(4)
+        if number == 1:
+            os.write(1, b"\\nall are at work\\n")
+        BODY
+    finally:
+        tell("cleaned", number)
+"""
+)
+
+
+def interrupt(suite, body, conftest=SCRIPTED_CLOCK, options=("-s",)):
+    """Run the suite, press Ctrl-C once all are at work, and return what is left."""
+    suite.write(WORKING.replace("BODY", body), conftest=conftest)
+    arguments = ("-m", "pytest", *options, "--episode-report-dir=report", "--episode-concurrency=4")
+    with started_python(*arguments, cwd=suite.pytester.path) as process:
+        wait_for(process, "all are at work")
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == pytest.ExitCode.INTERRUPTED
+    return left(suite)
+
+
+WAITS = [
+    "work()",
+    "import queue\n        while True:\n            threading.Event().wait(0.001)",
+    "import logging\n        while True:\n            logging.getLogger('desk').warning('x')",
+    "while True:\n            episode.tool_calls",
+]
+
+
+@pytest.mark.parametrize("body", WAITS, ids=["sleep", "event", "log", "recorder"])
+def test_ctrl_c(plain_suite, body):
+    ran = interrupt(plain_suite, body)
+    for number in range(4):
+        cut_off = ran.episodes[f"test_work[{number}]"]
+        assert (cut_off.outcome, cut_off.reason) == ("error", "interrupted: KeyboardInterrupt")
+        assert [call.name for call in cut_off.trajectory.tool_calls()] == ["lookup"]
+    told = read(plain_suite)
+    assert [told.count(f"cleaned {number}") for number in range(4)] == [1] * 4
+    assert [told.count(f"down test_work[{number}]") for number in range(4)] == [1] * 4
+    assert told[-1] == "down floor"
+
+
+LOST = "its thread did not end within 0.5 s"
+
+
+@pytest.mark.parametrize("options", [("-s",), ("-p", "no:capture"), ("--capture=sys",), ("-q",)])
+def test_threads_that_never_end_are_left_behind(plain_suite, options):
+    """They print until the very end of the process, which they neither stop nor break."""
+    body = (
+        "try:\n            work()\n        except BaseException:\n            pass\n"
+        "        while True:\n            print('still here', flush=True)\n"
+        "            __import__('logging').getLogger('desk').warning('still here')"
+    )
+    # pytest captures descriptor 1; another one still leads to us.
+    text = WORKING.replace("BODY", body).replace("os.write(1", "os.write(5")
+    plain_suite.write(text, SCRIPTED_CLOCK + QUICK)
+    arguments = [*options, "--episode-report-dir=report", "--episode-concurrency=4"]
+    code = f"import os, sys, pytest; os.dup2(1, 5); sys.exit(pytest.main({arguments!r}))"
+    with started_python("-c", code, cwd=plain_suite.pytester.path) as process:
+        wait_for(process, "all are at work")
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=600)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert "Fatal" not in output
+    assert output.rpartition("\n= ")[2].count("still here") == 0
+    reasons = {e.reason for e in left(plain_suite).episodes.values()}
+    assert reasons == {f"interrupted: KeyboardInterrupt; {LOST}"}
+    told = read(plain_suite)
+    assert [told.count(f"down test_work[{number}]") for number in range(4)] == [1] * 4
+
+
+def test_make_plain_changes_nothing_that_is_plain():
+    assert make_plain(STOP) == STOP
