@@ -86,6 +86,12 @@ def is_holding() -> bool:
     return sink is not None and (sink.is_dropped or not sink.live)
 
 
+def is_dropping() -> bool:
+    """Return whether output of this context goes nowhere: its thread was left behind."""
+    sink = _sink.get()
+    return sink is not None and sink.is_dropped
+
+
 def hold_output(emit: Callable[[], object]) -> bool:
     """Keep output of this context for its episode's turn; False at its turn."""
     sink = _sink.get()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -265,3 +266,94 @@ def test_threads_that_never_end_are_left_behind(plain_suite, options):
 
 def test_make_plain_changes_nothing_that_is_plain():
     assert make_plain(STOP) == STOP
+
+
+LEFT_BEHIND = """
+import json
+import threading
+import pytest
+from ci_agent_eval import check
+from gates import told, released, tried
+from meeting import meet
+
+@pytest.fixture
+def desk(episode):
+    print("opened")
+    yield
+    check(True, "in teardown")
+    print("closed")
+
+def test_fails(episode):
+    meet(2)
+    assert False
+
+def ask():
+    import httpx
+    body = {"model": "gpt-5", "messages": [{"role": "user", "content": "Hi"}]}
+    return httpx.post("https://api.openai.com/v1/chat/completions", json=body).json()["error"]
+
+def test_blocks(episode, desk):
+    IMPORTS
+    with episode.turn("Hello") as turn:
+        meet(2)
+        try:
+            released.wait(600)
+        except BaseException:
+            pass
+        told.append(ask()["message"])
+        for act in (
+            lambda: episode.check("late", True),
+            lambda: episode.score("late", 1.0),
+            lambda: check(True, "late"),
+            lambda: turn.tool_call("late"),
+            lambda: episode.turn("late"),
+            lambda: episode.budget("late", limit=1, used=2),
+        ):
+            try:
+                act()
+                told.append("recorded")
+            except BaseException as error:
+                told.append(type(error).__name__)
+        print("late text")
+        __import__("logging").getLogger().error("late record")
+        __import__("warnings").warn("late warning")
+        tried.set()
+"""
+
+GATES = """
+import threading
+
+told, released, tried = [], threading.Event(), threading.Event()
+"""
+
+RELEASES = """
+import json
+import pytest
+from gates import told, released, tried
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    released.set()
+    assert tried.wait(600)
+    (session.config.rootpath / "told.json").write_text(json.dumps(told))
+"""
+
+
+@pytest.mark.parametrize("imports", ["pass", "import httpx"])
+@pytest.mark.parametrize("options", [(), ("-s", "-rA", "--log-cli-level=INFO")], ids=str)
+def test_a_thread_that_is_left_behind_records_nothing_more(plain_suite, imports, options):
+    plain_suite.pytester.makepyfile(gates=GATES)
+    conftest = SCRIPTED_CLOCK + QUICK + RELEASES
+    plain_suite.write(LEFT_BEHIND.replace("IMPORTS", imports), conftest)
+    ran = plain_suite.run_apart("--episode-concurrency=2", "-x", *options)
+    blocks = ran.episodes["test_blocks"]
+    assert (blocks.outcome, blocks.reason) == (
+        "error",
+        f"{CUT} (stopping after 1 failures); {LOST}",
+    )
+    assert [turn.content for turn in blocks.trajectory.turns] == ["Hello"]
+    assert [a.name for a in blocks.assertions] == ["in teardown"]
+    first, *others = json.loads((plain_suite.pytester.path / "told.json").read_text())
+    assert first == "refused by ci_agent_eval: the run has stopped this episode"
+    assert others == ["EpisodeCancelledError"] * 6
+    assert "late" not in ran.result.stdout.str() + ran.result.stderr.str()

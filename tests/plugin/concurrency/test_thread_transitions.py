@@ -1,0 +1,169 @@
+"""What a thread warns of and asserts while pytest goes from one item to the next is its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugin.concurrency.test_same import settled
+
+TURNS = """
+import threading
+
+begin, done = threading.Event(), threading.Event()
+
+def act_now():
+    \"\"\"Let the thread of the second episode act, and wait for it.\"\"\"
+    begin.set()
+    assert done.wait(600)
+"""
+
+PLAIN = """
+import threading
+import warnings
+import pytest
+from meeting import meet
+from parties import PARTIES
+from turns import begin, done
+
+@pytest.mark.episode(thread_safe=True)
+def test_first(episode):
+    meet(PARTIES)
+    warnings.warn("first")
+
+@pytest.mark.episode(thread_safe=True)
+def test_second(episode):
+    meet(PARTIES)
+    if PARTIES > 1:
+        assert begin.wait(600)
+    try:
+        ACT
+    finally:
+        done.set()
+"""
+
+ASYNC = """
+import asyncio
+import warnings
+import pytest
+from meeting import meet
+from parties import PARTIES
+from turns import begin, done
+
+async def test_first(episode):
+    await meet(PARTIES)
+    warnings.warn("first")
+
+def act():
+    if PARTIES > 1:
+        assert begin.wait(600)
+    try:
+        ACT
+    finally:
+        done.set()
+
+async def test_second(episode):
+    thread = asyncio.create_task(asyncio.to_thread(act))
+    await asyncio.sleep(0)
+    await meet(PARTIES)
+    await thread
+"""
+
+SUITES = pytest.mark.parametrize("text", [PLAIN, ASYNC], ids=["plain", "async"])
+
+
+def run(suite, text, act, conftest, *options):
+    """Run one by one, and two at once; return what both have printed."""
+    told = []
+    for parties in (1, 2):
+        suite.pytester.makepyfile(turns=TURNS, parties=f"PARTIES = {parties}")
+        suite.write(text.replace("ACT", act), conftest if parties == 2 else "")
+        ran = suite.run_apart(f"--episode-concurrency={parties}", *options)
+        lines = settled(ran.result.stdout.str()).splitlines()
+        told.append([line for line in lines if "runpytest" not in line and "note:" not in line])
+    return told
+
+
+@pytest.fixture
+def suites(request, suite):
+    """The suite of async episodes, and the one of plain ones with its own `meeting`."""
+
+    def choose(text):
+        return request.getfixturevalue("plain_suite") if text is PLAIN else suite
+
+    return choose
+
+
+@SUITES
+def test_a_warning_while_pytest_reports_those_of_another_item(suites, text):
+    conftest = """
+from turns import act_now
+
+def pytest_warning_recorded(warning_message, nodeid):
+    if "first" in str(warning_message.message):
+        act_now()
+"""
+    target = suites(text)
+    told = run(target, text, 'warnings.warn("second")', conftest)
+    assert told[0] == told[1]
+    assert any("test_suite.py::test_second" in line for line in told[1])
+
+
+HALF = """
+import os
+from turns import act_now, begin, done
+
+armed = []
+
+class Watched(type):
+    \"\"\"Of a warning that is compared when pytest adds its filter.\"\"\"
+
+    def __eq__(self, other):
+        if armed and not begin.is_set():
+            act_now()
+        return self is other
+
+    def __hash__(self):
+        return 1
+
+class Late(UserWarning, metaclass=Watched): pass
+"""
+
+
+@SUITES
+def test_a_warning_while_pytest_adds_the_filters_of_the_next_item(suites, text):
+    """Those of DeprecationWarning are added in two steps: shown always, then an error."""
+    conftest = """
+import half
+
+def pytest_runtest_logfinish(nodeid):
+    if "test_first" in nodeid:
+        half.armed.append(True)
+"""
+    target = suites(text)
+    target.pytester.makepyfile(half=HALF)
+    options = ("-W", "error::half.Late", "-W", "error::DeprecationWarning")
+    act = 'warnings.warn("second", DeprecationWarning)'
+    told = run(target, text, act, conftest, *options, "-p", "half")
+    assert told[0] == told[1]
+    assert any("FAILED test_suite.py::test_second" in line for line in told[1])
+
+
+@SUITES
+@pytest.mark.parametrize("options", [(), ("-vv",)], ids=str)
+def test_a_failed_assert_between_two_items(suites, text, options):
+    conftest = """
+import pytest
+from turns import act_now
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    result = yield
+    if item.name == "test_first":
+        act_now()
+    return result
+"""
+    act = "assert {1: 'a' * 300, 2: 3} == {1: 'b' * 300, 2: 3}"
+    target = suites(text)
+    told = run(target, text, act, conftest, *options)
+    assert told[0] == told[1]
+    assert any("Differing items:" in line for line in told[1])
