@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import Context, copy_context
 from threading import Lock, Thread
+from types import FrameType
 from typing import Any, TypeVar
 
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
@@ -33,9 +34,10 @@ any thread; Python handles it in its main thread, which sleeps in the loop."""
 RETRY_S = 0.01
 """Seconds until the next attempt at an interruption."""
 
-_UNSAFE_PACKAGES = frozenset({"ci_agent_eval", "importlib", "logging", "threading"})
-"""Packages whose code may just have acquired a lock or begun a transaction, and would leave it so:
-other threads, and at last pytest itself, would wait for it."""
+_UNSAFE_PACKAGES = frozenset({"ci_agent_eval", "importlib"})
+_UNSAFE_FUNCTIONS = frozenset({"__enter__", "_acquireLock", "acquire"})
+"""Code that may just have acquired a lock or begun a transaction, and would leave it so: other
+threads, and at last pytest itself, would wait for it. The last two are those of `logging`."""
 
 
 class EpisodeThread:
@@ -77,7 +79,8 @@ class EpisodeThread:
         except asyncio.CancelledError:
             on_cancel()
             await self._interrupt()
-            if self.is_in_context or isinstance(self.error, EpisodeCancelledError):
+            ending = EpisodeCancelledError | asyncio.CancelledError
+            if self.is_in_context or isinstance(self.error, ending):
                 raise
 
     async def _interrupt(self) -> None:
@@ -96,14 +99,20 @@ class EpisodeThread:
         return f"its thread did not end{limit}"
 
     def _try_to_interrupt(self) -> bool:
-        """Return whether the test is interrupted, or has ended."""
+        """Interrupt what the thread waits for, or its code; return whether that is done."""
         with self._lock:
             thread = self._thread.ident
             if self._has_test_ended or self._is_interrupted or thread is None:
                 return True
-            is_calling = self._loop.is_called_by(thread)
-            interrupt = self._loop.cancel_call if is_calling else _interrupt_thread
-            self._is_interrupted = interrupt(thread)
+            frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented for debuggers
+            if self._loop.is_called_by(thread):
+                self._is_interrupted = self._loop.cancel_call(thread)
+            elif (task := _find_task(frame)) is not None:
+                self._is_interrupted = task.cancelling() > 0
+                with suppress(RuntimeError):  # its loop was closed meanwhile
+                    task.get_loop().call_soon_threadsafe(_cancel_once, task)
+            else:
+                self._is_interrupted = _interrupt_thread(frame, thread)
             return self._is_interrupted
 
     def _run(self) -> None:
@@ -150,15 +159,27 @@ class EpisodeThread:
         return result.result()
 
 
-def _interrupt_thread(thread: int) -> bool:
+def _cancel_once(task: asyncio.Task[Any]) -> None:
+    if not task.cancelling():
+        task.cancel()
+
+
+def _interrupt_thread(frame: FrameType | None, thread: int) -> bool:
     """Raise EpisodeCancelledError in a thread; return whether that is safe, and so was done."""
     import ctypes  # noqa: PLC0415 - most runs cancel nothing
 
-    frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented for debuggers
-    package = "" if frame is None else str(frame.f_globals.get("__name__")).partition(".")[0]
-    is_waiting = package == "threading" and frame is not None and frame.f_code.co_name == "wait"
-    if package in _UNSAFE_PACKAGES and not is_waiting:
-        return False
+    if frame is not None:
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package in _UNSAFE_PACKAGES or frame.f_code.co_name in _UNSAFE_FUNCTIONS:
+            return False
     set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
     set_exception(ctypes.c_ulong(thread), ctypes.py_object(EpisodeCancelledError))
     return True
+
+
+def _find_task(frame: FrameType | None) -> asyncio.Task[Any] | None:
+    """Return the task that the thread runs on its own event loop, as by `asyncio.run`."""
+    while frame is not None and frame.f_code.co_name != "run_until_complete":
+        frame = frame.f_back
+    task = None if frame is None else frame.f_locals.get("future")
+    return task if isinstance(task, asyncio.Task) else None

@@ -6,6 +6,7 @@ of another episode may warn at any moment of that.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import deque
 from collections.abc import Generator
@@ -73,7 +74,9 @@ class WarningRouting:
         between_items = ExitStack()
         between_items.enter_context(route_warnings())
         config.add_cleanup(between_items.close)
-        if self._original is None:  # another implementation of Python
+        if getattr(sys.flags, "context_aware_warnings", False):  # each context has its own state
+            self._original = None
+        if self._original is None:
             return
         warnings._showwarnmsg = self._show  # type: ignore[attr-defined]  # noqa: SLF001 - Python calls it for each warning; `catch_warnings` never replaces it
         warnings.filters = self._filters

@@ -219,10 +219,11 @@ WAITS = [
     "import queue\n        while True:\n            threading.Event().wait(0.001)",
     "import logging\n        while True:\n            logging.getLogger('desk').warning('x')",
     "while True:\n            episode.tool_calls",
+    "from asyncio import Event, run\n        run(Event().wait())",
 ]
 
 
-@pytest.mark.parametrize("body", WAITS, ids=["sleep", "event", "log", "recorder"])
+@pytest.mark.parametrize("body", WAITS, ids=["sleep", "event", "log", "recorder", "loop"])
 def test_ctrl_c(plain_suite, body):
     ran = interrupt(plain_suite, body)
     for number in range(4):

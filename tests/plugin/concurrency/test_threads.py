@@ -19,6 +19,8 @@ def test_meet(episode, number):
     with crowd.among():
         meet({parties})
     assert crowd.most == {parties}
+    if {parties} > 1:
+        assert threading.current_thread().name == f"test_suite.py::test_meet[{{number}}]"
     assert (threading.current_thread() is threading.main_thread()) == ({parties} == 1)
 """
 
