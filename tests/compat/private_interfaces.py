@@ -77,6 +77,12 @@ def _expected(manager):
     return found if isinstance(found, tuple) else (found,)
 
 
+def _python():
+    from _pytest import python
+
+    return python
+
+
 def _reprcompare():
     from _pytest.assertion import util
 
@@ -374,6 +380,38 @@ INTERFACES = [
         lambda *_: _shown_warnings(),
         "let warnings belong to the test whose turn it is",
         ("_showwarnmsg_impl",),
+    ),
+    Interface(
+        "warnings._showwarnmsg and _showwarnmsg_impl, which are Python's",
+        ("concurrency/warning_routing.py",),
+        lambda *_: _shown_warnings() and callable(warnings._showwarnmsg),
+        "let warnings of threads between two items belong to the test before",
+        ("_showwarnmsg", "_showwarnmsg_impl"),
+    ),
+    Interface(
+        "_pytest.assertion.util._reprcompare and rewrite._get_maxsize_for_saferepr",
+        ("concurrency/assert_explanations.py",),
+        lambda request, _: (
+            _reprcompare() is not None
+            and _rewrite()._get_maxsize_for_saferepr(request.config) != 0
+            and _rewrite()._get_maxsize_for_saferepr(None) == 240
+        ),
+        "let failed asserts of threads between two items be explained without details",
+        ("util", "_reprcompare", "rewrite", "_get_maxsize_for_saferepr"),
+    ),
+    Interface(
+        "_pytest.python.pytest_pyfunc_call, which judges what a test returns",
+        ("concurrency/coroutines.py",),
+        lambda *_: _signature(_python().pytest_pyfunc_call, ["pyfuncitem"]),
+        "warn of a plain test in a thread that returns a value, as pytest does",
+        ("python", "pytest_pyfunc_call"),
+    ),
+    Interface(
+        "Function._fixtureinfo, with the names of the test's own arguments",
+        ("concurrency/eligibility.py",),
+        lambda request, _: "request" in request.node._fixtureinfo.argnames,
+        "read the test's own arguments from inspect.signature(item.function)",
+        ("_fixtureinfo",),
     ),
     Interface(
         "CaptureManager._global_capturing, and the streams of its captures",

@@ -7,7 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.plugin.conftest import SCRIPTED_CLOCK
+from tests.plugin.concurrency.conftest import make_plain
+from tests.plugin.conftest import SCRIPTED_CLOCK, Suite
 
 MIXED = '''
 import asyncio
@@ -132,7 +133,17 @@ def cases(junit: str) -> list[str]:
     return sorted(case.partition("</testsuite>")[0] for case in junit.split("<testcase")[1:])
 
 
-@pytest.mark.parametrize("options", [("-v", "-rA"), ("-q",), ("--capture=sys", "-rA")], ids=str)
+OPTIONS = [
+    ("-v", "-rA"),
+    ("-q",),
+    ("--capture=sys", "-rA"),
+    ("-s", "-rA"),
+    ("-p", "no:capture"),
+    ("--log-cli-level=INFO", "-o", "log_cli_format=%(message)s"),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_same_bytes_and_the_same_terminal(any_suite, options):
     any_suite.write(MIXED)
     one_by_one = any_suite.run(*options)
@@ -142,6 +153,46 @@ def test_the_same_bytes_and_the_same_terminal(any_suite, options):
         found = left(any_suite.run(*options, f"--episode-concurrency={concurrency}"))
         for part, other in zip(found, expected, strict=True):
             assert part == other
+
+
+def test_the_same_of_async_and_plain_ones_together(suite):
+    suite.pytester.makeini("[pytest]\nepisode_thread_safe = true")
+    suite.write(MIXED)
+    suite.pytester.makepyfile(test_plain=make_plain(MIXED))
+    expected = left(suite.run("-rA"))
+    found = left(suite.run("-rA", "--episode-concurrency=6"))
+    for part, other in zip(found, expected, strict=True):
+        assert part == other
+
+
+EVALUATION = r"""
+import warnings
+import pytest
+from meeting import meet
+from parties import PARTIES
+
+@pytest.mark.parametrize("number", range(4))
+async def test_meet(episode, number):
+    assert {f"name {n}" for n in range(30)} == {"one", number}
+    await meet(PARTIES)
+    assert number != 2, "the second"
+    assert {number: "a"} == {number: "b"}
+    with pytest.raises(ValueError):
+        raise ValueError(number)
+    assert "\\d" in {"\\d", "x"}
+"""
+
+
+def test_the_same_of_evaluations(any_suite):
+    text = EVALUATION if type(any_suite) is Suite else make_plain(EVALUATION)
+    seen = []
+    any_suite.write("")
+    for parties in (1, 4):
+        any_suite.pytester.makepyfile(desk_eval=text, parties=f"PARTIES = {parties}")
+        ran = any_suite.run("--eval", "-rA", f"--episode-concurrency={parties}", "--color=yes")
+        assert len(ran.results.episodes) == 4
+        seen.append(left(ran)[0])
+    assert seen[0] == seen[1]
 
 
 def test_the_same_bytes_over_workers(any_suite):
