@@ -7,6 +7,8 @@ import contextlib
 import copy
 import inspect
 import re
+import sys
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -405,6 +407,13 @@ INTERFACES = [
         lambda *_: _signature(_python().pytest_pyfunc_call, ["pyfuncitem"]),
         "warn of a plain test in a thread that returns a value, as pytest does",
         ("python", "pytest_pyfunc_call"),
+    ),
+    Interface(
+        "sys._current_frames and logging._acquireLock (until 3.12), which are Python's",
+        ("concurrency/episode_thread.py",),
+        lambda *_: sys._current_frames()[threading.get_ident()].f_code.co_name == "<lambda>",
+        "interrupt no thread, and leave each behind after its time",
+        ("_current_frames", "_acquireLock"),
     ),
     Interface(
         "Function._fixtureinfo, with the names of the test's own arguments",

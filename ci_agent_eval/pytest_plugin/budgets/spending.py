@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 class EpisodeSpending:
     """The spending of one episode: recorded turns plus runs that are not recorded yet."""
 
-    def __init__(self, budgets: SuiteBudgetMonitor, name: str) -> None:
+    def __init__(self, budgets: SuiteBudgetMonitor, name: str, lock: RLock) -> None:
         self._budgets = budgets
+        self._lock = lock
         self._name = name
         self._recorded = SuiteUsage()
         self._running: dict[int, SuiteUsage] = {}
@@ -50,8 +52,9 @@ class EpisodeSpending:
         self._update_budgets()
 
     def _update_budgets(self) -> None:
-        total = sum(self._running.values(), self._recorded)
-        self._budgets.spend(self._name, total.cost_usd, total.tokens)
+        with self._lock:  # episodes in threads add to one sum
+            total = sum(self._running.values(), self._recorded)
+            self._budgets.spend(self._name, total.cost_usd, total.tokens)
 
 
 class SpendingTracker:
@@ -59,6 +62,7 @@ class SpendingTracker:
 
     def __init__(self, budgets: SuiteBudgetMonitor) -> None:
         self._budgets = budgets
+        self._lock = RLock()
         self._open: dict[str, EpisodeSpending] = {}
         self._started: set[str] = set()
 
@@ -67,7 +71,7 @@ class SpendingTracker:
         state = item.stash[EPISODE]
         self._started.add(f"{item.nodeid}\n{state.iteration}")
         name = f"{item.nodeid}\n{state.iteration}\n{state.attempt}"
-        self._open[item.nodeid] = account = EpisodeSpending(self._budgets, name)
+        self._open[item.nodeid] = account = EpisodeSpending(self._budgets, name, self._lock)
         recorder.on_spent = account.record
 
     @property

@@ -23,8 +23,10 @@ class AssertExplanations:
         """Explain them from now on; return a function that restores pytest's state."""
         before = util._reprcompare, rewrite._get_maxsize_for_saferepr  # noqa: SLF001 - pytest has no public way
 
-        def get_maximum(found: pytest.Config | None) -> int | None:
-            return before[1](found or config)
+        session_config = config
+
+        def get_maximum(config: pytest.Config | None) -> int | None:
+            return before[1](config or session_config)
 
         def restore() -> None:
             util._reprcompare, rewrite._get_maxsize_for_saferepr = before  # noqa: SLF001 - as above

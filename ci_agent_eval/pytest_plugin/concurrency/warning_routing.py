@@ -100,7 +100,7 @@ class WarningRouting:
         """Expect pytest's changes for an item; called before all other hooks."""
         self._is_between = True
         if self._original is not None:
-            warnings.filters = self._filters  # a thread may have left what it found
+            warnings.filters = self._filters  # a thread may have left others
         self._has_own_filters = any(item.iter_markers("filterwarnings"))
         self._filters.is_entering = self._has_item_filters and not self._has_own_filters
 
@@ -117,7 +117,7 @@ class WarningRouting:
                 self._is_between = True
 
     def _keep_filters(self, found: Any) -> None:
-        """Keep the filters of the first item, which all items without filters of their own have."""
+        """Keep the filters of the first item, which all items without own filters have."""
         self._filters.is_entering = False
         if isinstance(found, _ItemFilters):
             found.is_complete = False

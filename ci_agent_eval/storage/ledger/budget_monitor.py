@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
 from typing import Protocol
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
@@ -33,19 +32,17 @@ class UsageStore(Protocol):
 
 
 class ProcessUsageStore:
-    """The usage store of a single process, in memory. Thread-safe."""
+    """The usage store of a single process, in memory."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
         self._episodes: dict[str, SuiteUsage] = {}
         self._total = SuiteUsage()
         self._stop: SuiteStop | None = None
 
     def put(self, episode_id: str, spent: SuiteUsage) -> None:
         """Set an episode's usage so far, replacing the previous value."""
-        with self._lock:
-            self._total += spent - self._episodes.get(episode_id, SuiteUsage())
-            self._episodes[episode_id] = spent
+        self._total += spent - self._episodes.get(episode_id, SuiteUsage())
+        self._episodes[episode_id] = spent
 
     def total(self) -> SuiteUsage:
         """Return the usage of all episodes."""
