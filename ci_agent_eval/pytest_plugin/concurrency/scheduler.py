@@ -356,11 +356,11 @@ class EpisodeScheduler:
         try:
             self._end_early(tasks, errors)
         finally:  # also after a second Ctrl-C
-            lost = {task.item: [text] if (text := task.abandon_thread()) else [] for task in tasks}
-            for item in ended:
+            for item, task in zip(ended, tasks, strict=True):
                 if item is not self._current_item:
+                    lost = task.abandon_thread()
                     teardown = [f"then in teardown: {_format_error(e)}" for e in errors[item]]
-                    parts = (self._describe_stop(), *lost[item], *teardown)
+                    parts = [self._describe_stop(), *([lost] if lost else []), *teardown]
                     self._episodes.cut_off(item, "; ".join(parts))
         _raise_errors(errors.get(self._current_item, []) if self._current_item is not None else [])
 

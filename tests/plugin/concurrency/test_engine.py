@@ -150,3 +150,60 @@ async def test_late(episode, request, number):
     for number in range(4):
         turns = ran.episodes[f"test_late[{number}]"].trajectory.turns
         assert turns[0].content == f"hello {number}"
+
+
+def test_plain_conversations_with_agents_of_the_engine(plain_suite):
+    with ModelServer({f"of {n}.": [f"answer {n}"] for n in range(8)}) as server:
+        write(
+            plain_suite,
+            server,
+            """
+from ci_agent_eval import conversation
+
+@pytest.mark.parametrize("number", range(8))
+@conversation("Asks", lambda: agent)
+def test_ask(agent, number):
+    meet(4)
+    assert agent.send(f"of {number}.") == f"answer {number}"
+""",
+        )
+        ran = plain_suite.run("--episode-concurrency=4")
+    ran.result.assert_outcomes(passed=8)
+    for number in range(8):
+        turns = ran.episodes[f"test_ask[{number}]"].trajectory.turns
+        assert [turn.content for turn in turns] == [f"of {number}.", f"answer {number}"]
+
+
+CALLS = """
+import pytest
+from meeting import meet
+from parties import PARTIES
+
+@pytest.mark.parametrize("number", range(8))
+def test_ask(episode, number):
+    meet(PARTIES)
+    import httpx
+    body = {{"model": "gpt-5-mini", "messages": [{{"role": "user", "content": f"of {{number}}."}}]}}
+    answer = httpx.post({url!r} + "/chat/completions", json=body).json()
+    assert answer["choices"][0]["message"]["content"] == f"answer {{number}}"
+"""
+
+
+def test_model_calls_of_threads_are_recorded_and_replayed(plain_suite):
+    """The client is imported by one of the threads, while others set up and run."""
+    seen = []
+    plain_suite.pytester.makepyfile(parties="PARTIES = 4")
+    with ModelServer({f"of {n}.": [f"answer {n}"] for n in range(8)}) as server:
+        plain_suite.write(CALLS.format(url=server.base_url))
+        ran = plain_suite.run_apart("--episode-concurrency=4", "--cassette=record")
+        ran.result.assert_outcomes(passed=8)
+        seen.append(ran.episodes)
+    ran = plain_suite.run_apart("--episode-concurrency=4", "--cassette=replay")
+    ran.result.assert_outcomes(passed=8)
+    seen.append(ran.episodes)
+    for episodes in seen:
+        for number in range(8):
+            episode = episodes[f"test_ask[{number}]"]
+            contents = [turn.content for turn in episode.trajectory.turns]
+            assert contents == [f"of {number}.", f"answer {number}"]
+            assert (episode.traffic.requests, episode.traffic.unattributed) == (1, 0)

@@ -73,6 +73,9 @@ episode_thread.CLEAN_UP_S = 0.5
 """A conftest with which a thread is left behind after half a second in place of a minute."""
 
 
+LOST = "its thread did not end within 0.5 s"
+
+
 def read(suite):
     return (suite.pytester.path / "told.txt").read_text().splitlines()
 
@@ -138,47 +141,61 @@ def test_an_exception_that_a_task_cannot_raise_is_its_own_failure(plain_suite, h
     assert seen[0] == seen[1]
 
 
-def test_a_budget_of_the_suite_ends_them(plain_suite):
+BLOCKS = "threading.Event().wait()"
+
+
+@pytest.mark.parametrize(
+    ("ending", "lost"), [("pass", ""), (BLOCKS, f"; {LOST}")], ids=["ends", "blocks"]
+)
+def test_a_budget_of_the_suite_ends_them(plain_suite, ending, lost):
     plain_suite.write(
         HEAD
-        + """
+        + f"""
 @pytest.mark.parametrize("number", range(8))
 def test_spend(episode, desk, number):
-    meet(4)
-    if number == 2:
-        with episode.turn("Hello") as turn:
-            turn.reply("Hi", cost_usd=5)
-    work()
-"""
+    try:
+        meet(4)
+        if number == 2:
+            with episode.turn("Hello") as turn:
+                turn.reply("Hi", cost_usd=5)
+        work()
+    finally:
+        {ending}
+""",
+        SCRIPTED_CLOCK + (QUICK if lost else ""),
     )
     ran = plain_suite.run_apart("--episode-concurrency=4", "--total-cost-usd=1")
     outcomes = {name: e.outcome for name, e in ran.episodes.items()}
     names = [f"test_spend[{number}]" for number in range(4)]
     assert outcomes == dict.fromkeys(names, "error")
-    assert ran.episodes["test_spend[0]"].reason.startswith("stopped: ")
-    assert "thread" not in ran.episodes["test_spend[0]"].reason
+    reason = f"stopped: suite budget total_cost_usd exceeded: $5.00 of $1.00{lost}"
+    assert {e.reason for e in ran.episodes.values()} == {reason}
     told = read(plain_suite)
     assert [told.count(f"down {name}") for name in names] == [1, 1, 1, 1]
 
 
-def test_a_timeout_ends_only_the_current_one(plain_suite):
+@pytest.mark.parametrize("body", ["work()", BLOCKS], ids=["works", "blocks"])
+def test_a_timeout_ends_only_the_current_one(plain_suite, body):
     plain_suite.write(
         HEAD
-        + """
+        + f"""
 done = threading.Event()
 
+@pytest.fixture
+def ends():
+    yield
+    done.set()
+
 @pytest.mark.timeout(1)
-def test_slow(episode, desk):
+def test_slow(episode, desk, ends):
     meet(2)
-    try:
-        work()
-    finally:
-        done.set()
+    {body}
 
 def test_other(episode, desk):
     meet(2)
     assert done.wait(600)
-"""
+""",
+        SCRIPTED_CLOCK + (QUICK if body == BLOCKS else ""),
     )
     ran = plain_suite.run_apart("--episode-concurrency=2", "-p", "timeout")
     ran.result.assert_outcomes(passed=1, failed=1)
@@ -235,20 +252,30 @@ def test_ctrl_c(plain_suite, body):
     assert told[-1] == "down floor"
 
 
-LOST = "its thread did not end within 0.5 s"
+NEVER = (
+    HEAD
+    + """
+@pytest.mark.parametrize("number", range(4))
+def test_work(episode, desk, number):
+    try:
+        meet(4)
+        if number == 1:
+            os.write(5, b"\\nall are at work\\n")
+        work()
+    except BaseException:
+        pass
+    while True:
+        print("still here", flush=True)
+        __import__("logging").getLogger("desk").warning("still here")
+"""
+)
 
 
 @pytest.mark.parametrize("options", [("-s",), ("-p", "no:capture"), ("--capture=sys",), ("-q",)])
 def test_threads_that_never_end_are_left_behind(plain_suite, options):
     """They print until the very end of the process, which they neither stop nor break."""
-    body = (
-        "try:\n            work()\n        except BaseException:\n            pass\n"
-        "        while True:\n            print('still here', flush=True)\n"
-        "            __import__('logging').getLogger('desk').warning('still here')"
-    )
     # pytest captures descriptor 1; another one still leads to us.
-    text = WORKING.replace("BODY", body).replace("os.write(1", "os.write(5")
-    plain_suite.write(text, SCRIPTED_CLOCK + QUICK)
+    plain_suite.write(NEVER, SCRIPTED_CLOCK + QUICK)
     arguments = [*options, "--episode-report-dir=report", "--episode-concurrency=4"]
     code = f"import os, sys, pytest; os.dup2(1, 5); sys.exit(pytest.main({arguments!r}))"
     with started_python("-c", code, cwd=plain_suite.pytester.path) as process:
