@@ -37,7 +37,7 @@ RETRY_S = 0.01
 _UNSAFE_PACKAGES = frozenset({"ci_agent_eval", "importlib"})
 _UNSAFE_FUNCTIONS = frozenset({"__enter__", "_acquireLock", "acquire"})
 """Code that may just have acquired a lock or begun a transaction, and would leave it so: other
-threads, and at last pytest itself, would wait for it. The last two are those of `logging`."""
+threads, and at last pytest itself, would wait for it."""
 
 
 class EpisodeThread:
@@ -72,7 +72,11 @@ class EpisodeThread:
         """Run the thread to its end; after a cancellation at most `CLEAN_UP_S` longer."""
         self._ended = asyncio.get_running_loop().create_future()
         self.is_in_context = True
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # the system has no more threads
+            self.is_in_context = False
+            raise
         try:
             while not self._ended.done():
                 await asyncio.wait([self._ended], timeout=WAKE_UP_S)
