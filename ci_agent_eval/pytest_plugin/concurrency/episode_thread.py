@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import Context, copy_context
-from threading import Lock, Thread
+from threading import Lock, Thread, get_ident
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -38,6 +38,24 @@ _UNSAFE_PACKAGES = frozenset({"ci_agent_eval", "importlib"})
 _UNSAFE_FUNCTIONS = frozenset({"__enter__", "_acquireLock", "acquire"})
 """Code that may just have acquired a lock or begun a transaction, and would leave it so: other
 threads, and at last pytest itself, would wait for it."""
+
+
+_lost: set[int | None] = set()
+"""The threads whose interruption came in code that cannot raise, such as `__del__`."""
+
+
+def watch_lost_interruptions() -> Callable[[], None]:
+    """Note lost interruptions, which come again; return a function that ends this."""
+    before = sys.unraisablehook
+
+    def note(lost: Any) -> None:
+        if lost.exc_type is EpisodeCancelledError:
+            _lost.add(get_ident())
+        else:
+            before(lost)
+
+    sys.unraisablehook = note
+    return lambda: setattr(sys, "unraisablehook", before)
 
 
 class EpisodeThread:
@@ -106,6 +124,9 @@ class EpisodeThread:
         """Interrupt what the thread waits for, or its code; return whether that is done."""
         with self._lock:
             thread = self._thread.ident
+            if thread in _lost:
+                _lost.discard(thread)
+                self._is_interrupted = False
             if self._has_test_ended or self._is_interrupted or thread is None:
                 return True
             frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented for debuggers

@@ -18,6 +18,7 @@ from ci_agent_eval.pytest_plugin.concurrency.assert_explanations import AssertEx
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
+from ci_agent_eval.pytest_plugin.concurrency.episode_thread import watch_lost_interruptions
 from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
     FixtureScopeGuard,
     GuardedItem,
@@ -102,6 +103,7 @@ class EpisodeScheduler:
         scheduler._loop.around = scheduler._routing.enable
         scheduler._loop.owner = get_ident()
         session.config.add_cleanup(set_owner_thread())
+        session.config.add_cleanup(watch_lost_interruptions())
         route_logs(session.config)
         route_captured_streams(session.config)
         scheduler._warnings.start(session.config)

@@ -231,6 +231,8 @@ def interrupt(suite, body, conftest=SCRIPTED_CLOCK, options=("-s",)):
 
 
 WAITS = [
+    "class Slow:\n            def __del__(self): time.sleep(0.01)\n"
+    "        while True:\n            Slow()\n            time.sleep(0.01)",
     "work()",
     "import queue\n        while True:\n            threading.Event().wait(0.001)",
     "import logging\n        while True:\n            logging.getLogger('desk').warning('x')",
@@ -239,7 +241,7 @@ WAITS = [
 ]
 
 
-@pytest.mark.parametrize("body", WAITS, ids=["sleep", "event", "log", "recorder", "loop"])
+@pytest.mark.parametrize("body", WAITS, ids=["del", "sleep", "event", "log", "recorder", "loop"])
 def test_ctrl_c(plain_suite, body):
     ran = interrupt(plain_suite, body)
     for number in range(4):
