@@ -231,8 +231,11 @@ def interrupt(suite, body, conftest=SCRIPTED_CLOCK, options=("-s",)):
 
 
 WAITS = [
-    "class Slow:\n            def __del__(self): time.sleep(0.01)\n"
-    "        while True:\n            Slow()\n            time.sleep(0.01)",
+    """class Slow:
+            def __del__(self): time.sleep(0.01)
+        while True:
+            Slow()
+            time.sleep(0.01)""",
     "work()",
     "import queue\n        while True:\n            threading.Event().wait(0.001)",
     "import logging\n        while True:\n            logging.getLogger('desk').warning('x')",
