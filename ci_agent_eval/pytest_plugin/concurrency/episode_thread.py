@@ -7,15 +7,18 @@ between two of its instructions. A call that blocks is not interrupted: its thre
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import Context, copy_context
+from functools import partial
 from threading import Lock, Thread, get_ident
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any, TypeVar
 
+from ci_agent_eval.pytest_plugin.concurrency.output import hold_output, is_holding
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
 from ci_agent_eval.recording.active_episode import (
     EpisodeCancelledError,
@@ -34,28 +37,64 @@ any thread; Python handles it in its main thread, which sleeps in the loop."""
 RETRY_S = 0.01
 """Seconds until the next attempt at an interruption."""
 
-_UNSAFE_PACKAGES = frozenset({"ci_agent_eval", "importlib"})
-_UNSAFE_FUNCTIONS = frozenset({"__enter__", "_acquireLock", "acquire"})
-"""Code that may just have acquired a lock or begun a transaction, and would leave it so: other
-threads, and at last pytest itself, would wait for it."""
+_UNSAFE_PACKAGES = frozenset(
+    {"ci_agent_eval", "concurrent", "contextlib", "importlib", "logging", "queue", "threading"}
+)
+_UNSAFE_FUNCTIONS = frozenset({"__enter__", "__exit__", "acquire", "release"})
+"""Code that may hold a lock or have begun a transaction, and would leave it so: other threads, and
+at last pytest itself, would wait for it."""
 
 
 _lost: set[int | None] = set()
 """The threads whose interruption came in code that cannot raise, such as `__del__`."""
 
 
-def watch_lost_interruptions() -> Callable[[], None]:
-    """Note lost interruptions, which come again; return a function that ends this."""
-    before = sys.unraisablehook
+def route_unraisable_errors() -> Callable[[], None]:
+    """Route exceptions of code that cannot raise, such as `__del__`; return what ends this.
 
-    def note(lost: Any) -> None:
+    Before version 8.4 pytest sets a hook of its own for each phase, so that this is done again.
+    """
+    before = sys.unraisablehook
+    if isinstance(getattr(before, "__self__", None), _UnraisableErrors):
+        return lambda: None
+    sys.unraisablehook = _UnraisableErrors(before).show
+    return lambda: setattr(sys, "unraisablehook", before)
+
+
+class _UnraisableErrors:
+    """Holds the exceptions of each episode for its turn; lost interruptions are noted instead."""
+
+    def __init__(self, before: Callable[[Any], object]) -> None:
+        self._before = before
+
+    def show(self, lost: Any) -> None:
+        """Pass an exception to the hook before, now or at its episode's turn."""
         if lost.exc_type is EpisodeCancelledError:
             _lost.add(get_ident())
-        else:
-            before(lost)
+            return
+        if is_holding():
+            # The object is being deleted: only its text is kept.
+            kept = {name: getattr(lost, name) for name in _KEPT_FIELDS}
+            kept["object"] = None if lost.object is None else _Text(repr(lost.object))
+            if hold_output(partial(_show_later, SimpleNamespace(**kept))):
+                return
+        self._before(lost)
 
-    sys.unraisablehook = note
-    return lambda: setattr(sys, "unraisablehook", before)
+
+_KEPT_FIELDS = ("exc_type", "exc_value", "exc_traceback", "err_msg")
+
+
+class _Text(str):
+    """A text that is its own `repr`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _show_later(lost: Any) -> None:
+    sys.unraisablehook(lost)
 
 
 class EpisodeThread:
@@ -108,6 +147,7 @@ class EpisodeThread:
     async def _interrupt(self) -> None:
         """Interrupt the test as soon as that is safe, and wait for the thread's end."""
         assert self._ended is not None  # noqa: S101 - it was started
+        route_unraisable_errors()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + CLEAN_UP_S
         while not self._ended.done() and (left := deadline - loop.time()) > 0:
@@ -191,8 +231,6 @@ def _cancel_once(task: asyncio.Task[Any]) -> None:
 
 def _interrupt_thread(frame: FrameType | None, thread: int) -> bool:
     """Raise EpisodeCancelledError in a thread; return whether that is safe, and so was done."""
-    import ctypes  # noqa: PLC0415 - most runs cancel nothing
-
     if frame is not None:
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
         if package in _UNSAFE_PACKAGES or frame.f_code.co_name in _UNSAFE_FUNCTIONS:

@@ -18,6 +18,7 @@ import pytest
 from _pytest.scope import Scope
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import runs_coroutine
 from ci_agent_eval.recording.active_episode import is_owner_thread
 
 _COPIES = pytest.StashKey[dict[Any, Any]]()
@@ -50,7 +51,7 @@ class OwnDefinitions(dict[str, Sequence[Any]]):
 
         Raises InputError in a thread of the test: pytest sets fixtures up in its own thread.
         """
-        if not is_owner_thread():
+        if not is_owner_thread() and not runs_coroutine(self._item):
             raise InputError(
                 f"{self._item.nodeid}: the fixture {name!r} was asked for while the test runs in a "
                 "thread; name it as a parameter of the test"

@@ -18,7 +18,7 @@ from ci_agent_eval.pytest_plugin.concurrency.assert_explanations import AssertEx
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
-from ci_agent_eval.pytest_plugin.concurrency.episode_thread import watch_lost_interruptions
+from ci_agent_eval.pytest_plugin.concurrency.episode_thread import route_unraisable_errors
 from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
     FixtureScopeGuard,
     GuardedItem,
@@ -71,6 +71,7 @@ class EpisodeScheduler:
         self._concurrency = concurrency
         self._episodes = episodes
         self._loop = SessionLoop.find(session.config)
+        self._owner = get_ident()
         self._order = ItemOrder(session)
         self._guard = FixtureScopeGuard()
         self._routing = OutputRouting()
@@ -101,9 +102,9 @@ class EpisodeScheduler:
         session._setupstate = scheduler._stacks  # noqa: SLF001 - as in `__init__`
         session.config.stash[options.SCHEDULER] = scheduler
         scheduler._loop.around = scheduler._routing.enable
-        scheduler._loop.owner = get_ident()
+        scheduler._loop.owner = scheduler._owner
         session.config.add_cleanup(set_owner_thread())
-        session.config.add_cleanup(watch_lost_interruptions())
+        session.config.add_cleanup(route_unraisable_errors())
         route_logs(session.config)
         route_captured_streams(session.config)
         scheduler._warnings.start(session.config)
@@ -129,6 +130,7 @@ class EpisodeScheduler:
             if self._current_task is not None:
                 self._current_task.close()
             self._current_item = self._current_task = None
+            self._loop.owner = self._owner
             if self._stop is not None and not self._ahead:
                 self._session.shouldstop = self._stop
 
@@ -326,6 +328,8 @@ class EpisodeScheduler:
         if self._current_task is not None:
             self._current_task.close()
         task = self._current_task = self._ahead.pop(item, None) or self._create_task_in_turn(item)
+        # Pytest's thread waits for a test that runs alone; its own threads may run the loop.
+        self._loop.owner = None if task is None else self._owner
         if task is None or task.stack is None:
             return None
         task.sink.replay("setup")

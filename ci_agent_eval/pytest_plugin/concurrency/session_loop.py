@@ -56,7 +56,7 @@ class SessionLoop:
         self.around: Callable[[], AbstractContextManager[None]] = nullcontext
         """Context manager around each run of the loop, as other episodes' tasks may run, too."""
         self.owner: int | None = None
-        """The only thread that runs the loop; None: any thread may."""
+        """The only thread that runs the loop; None: any may, except threads of episodes."""
         self._calls: dict[int, asyncio.Task[Any] | None] = {}
         """The tasks that other threads wait for, by thread; None: it has not started."""
 
@@ -74,7 +74,7 @@ class SessionLoop:
         An exception of a signal handler, such as pytest-timeout's, cancels it too: otherwise the
         coroutine could not clean up.
         """
-        if self.owner not in (None, get_ident()):
+        if is_episode_thread() or self.owner not in (None, get_ident()):
             return self.call(coroutine, context)
         tasks = self.running = []
         self._interruption = None
@@ -165,7 +165,7 @@ class SessionLoop:
             asyncio.get_running_loop()
         except RuntimeError:
             is_other = self.owner not in (None, get_ident())
-            return not is_episode_thread() if is_other else self._runner.get_loop().is_running()
+            return not is_episode_thread() and (is_other or self._runner.get_loop().is_running())
         return True
 
     def close_with(self, closing: Callable[[], Awaitable[None]]) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import pytest
+from _pytest.warnings import catch_warnings_for_item
 
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     hold_output,
@@ -46,12 +47,15 @@ class _ItemFilters(list[Any]):
 class _SessionFilters(list[Any]):
     """The filters between two items; pytest copies them for the next one."""
 
+    configured: Sequence[Any] = ()
+    """The filters that an item without own ones has."""
     is_entering = False
     """Whether pytest is about to add the filters that are here already."""
 
     def __getitem__(self, index: Any) -> Any:
         found = super().__getitem__(index)
-        return _ItemFilters(found) if self.is_entering and isinstance(index, slice) else found
+        is_next = self.is_entering and isinstance(index, slice) and found == self.configured
+        return _ItemFilters(found) if is_next else found  # others have come: order counts
 
 
 class WarningRouting:
@@ -59,14 +63,12 @@ class WarningRouting:
 
     def __init__(self) -> None:
         self._filters = _SessionFilters(warnings.filters)
-        self._has_item_filters = False
-        """Whether they are those of an item, for the rest of the session."""
         self._is_between = False
         """Whether pytest's recorder of an item may be in place, and ours not."""
         self._recorders: deque[object] = deque(maxlen=2)
         """pytest's recorders of the latest items: a thread may have looked one up just before."""
-        self._has_own_filters = False
         self._original: Any = None
+        self._keeps_filters = False
 
     def start(self, config: pytest.Config) -> None:
         """Route all warnings until the end of the session."""
@@ -79,11 +81,16 @@ class WarningRouting:
         if self._original is None:
             return
         warnings._showwarnmsg = self._show  # type: ignore[attr-defined]  # noqa: SLF001 - Python calls it for each warning; `catch_warnings` never replaces it
-        warnings.filters = self._filters
+        self._keeps_filters = config.pluginmanager.has_plugin("warnings")
+        if self._keeps_filters:
+            with catch_warnings_for_item(config, config.hook, when="runtest", item=None):
+                self._filters[:] = self._filters.configured = list(warnings.filters)
+            warnings.filters = self._filters
 
         def restore() -> None:
             warnings._showwarnmsg = self._original  # type: ignore[attr-defined]  # noqa: SLF001 - as above
-            warnings.filters = filters
+            if self._keeps_filters:
+                warnings.filters = filters
 
         config.add_cleanup(restore)
 
@@ -99,30 +106,23 @@ class WarningRouting:
     def begin_item(self, item: pytest.Item) -> None:
         """Expect pytest's changes for an item; called before all other hooks."""
         self._is_between = True
-        if self._original is not None:
+        if self._keeps_filters:
             warnings.filters = self._filters  # a thread may have left others
-        self._has_own_filters = any(item.iter_markers("filterwarnings"))
-        self._filters.is_entering = self._has_item_filters and not self._has_own_filters
+            self._filters.is_entering = not any(item.iter_markers("filterwarnings"))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, object, object]:
         """Route warnings inside pytest's own wrapper, which has replaced where they are shown."""
         self._recorders.append(getattr(warnings, "_showwarnmsg_impl", None))
-        self._keep_filters(warnings.filters)
+        self._filters.is_entering = False
+        if isinstance(warnings.filters, _ItemFilters):
+            warnings.filters.is_complete = False
         with route_warnings():
             self._is_between = False
             try:
                 return (yield)
             finally:
                 self._is_between = True
-
-    def _keep_filters(self, found: Any) -> None:
-        """Keep the filters of the first item, which all items without own filters have."""
-        self._filters.is_entering = False
-        if isinstance(found, _ItemFilters):
-            found.is_complete = False
-        elif not self._has_item_filters and not self._has_own_filters:
-            self._has_item_filters, self._filters[:] = True, found
 
     def end_item(self) -> None:
         """Expect no changes any more; called after all other hooks."""

@@ -186,3 +186,22 @@ def test_unittest_and_hypothesis_run_alone(suite):
     """)
     ran = suite.run("--episode-concurrency=4", "-W", "ignore")
     ran.result.assert_outcomes(passed=3)
+
+
+def test_a_conversation_that_runs_alone_may_send_in_a_thread_of_its_own(suite):
+    suite.write("""
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+        from ci_agent_eval import conversation
+
+        class Shop:
+            async def respond(self, message):
+                await asyncio.sleep(0)
+                return "You said " + message
+
+        @conversation("Refund", Shop)
+        def test_refund(agent):
+            with ThreadPoolExecutor(1) as pool:
+                assert "tea" in pool.submit(agent.send, "tea").result(600).text
+    """)
+    suite.run_apart("--episode-concurrency=2").result.assert_outcomes(passed=1)

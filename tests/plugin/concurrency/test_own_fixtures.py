@@ -106,6 +106,22 @@ async def test_meet(episode, request, number):
     run(suite, tests + TOLD.format(names=names), passed=5)
 
 
+def test_one_that_an_async_test_asks_for_in_a_thread(suite):
+    tests = """
+import asyncio
+
+@pytest.fixture
+def desk(request):
+    return request.node.name
+
+@pytest.mark.parametrize("number", range(2))
+async def test_meet(episode, request, number):
+    await meet(2)
+    assert await asyncio.to_thread(request.getfixturevalue, "desk") == request.node.name
+"""
+    run(suite, tests, passed=2)
+
+
 def test_one_that_overrides_its_own_name(suite):
     conftest = (
         SCRIPTED_CLOCK

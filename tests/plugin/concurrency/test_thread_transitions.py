@@ -167,3 +167,73 @@ def pytest_runtest_protocol(item):
     told = run(target, text, act, conftest, *options)
     assert told[0] == told[1]
     assert any("Differing items:" in line for line in told[1])
+
+
+FIRST_FILTERS = """
+import warnings
+import pytest
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    with warnings.catch_warnings():
+        if "first" in item.name:
+            warnings.simplefilter("ignore", UserWarning)
+        return (yield)
+"""
+
+ALL_FILTERS = """
+import warnings
+import pytest
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol():
+    warnings.simplefilter("ignore", UserWarning)
+    return (yield)
+"""
+
+
+@pytest.mark.parametrize(
+    ("conftest", "options", "expected"),
+    [
+        (FIRST_FILTERS, (), {"passed": 2, "warnings": 1}),
+        (ALL_FILTERS, ("-W", "error::UserWarning"), {"failed": 2}),
+    ],
+    ids=["first", "all"],
+)
+def test_filters_that_a_hook_adds_count_for_tests_that_run_alone(
+    suite, conftest, options, expected
+):
+    suite.write(
+        "import warnings\n"
+        "def test_first(episode): warnings.warn('first')\n"
+        "def test_second(episode): warnings.warn('second')\n",
+        f"{conftest}\ndef pytest_collection_modifyitems(items):\n"
+        "    for item in items:\n"
+        "        item.add_marker(pytest.mark.episode(evidence='none'))\n",
+    )
+    ran = suite.run_apart("--episode-concurrency=2", *options)
+    assert ran.result.parseoutcomes() == expected
+
+
+UNRAISABLE = """
+class Broken:
+    def __del__(self):
+        raise ValueError("in a finalizer")
+
+"""
+
+
+@SUITES
+def test_an_error_in_a_finalizer_is_that_of_the_episode_that_runs_it(suites, text):
+    conftest = """
+from turns import act_now
+
+def pytest_runtest_teardown(item):
+    if item.name == "test_first":
+        act_now()
+"""
+    target = suites(text)
+    options = ("-W", "error::pytest.PytestUnraisableExceptionWarning")
+    told = run(target, UNRAISABLE + text, "Broken()", conftest, *options)
+    assert any("FAILED test_suite.py::test_second" in line for line in told[1])
+    assert not any("FAILED test_suite.py::test_first" in line for line in told[1])
