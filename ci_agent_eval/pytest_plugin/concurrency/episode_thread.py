@@ -38,9 +38,11 @@ RETRY_S = 0.01
 """Seconds until the next attempt at an interruption."""
 
 _UNSAFE_PACKAGES = frozenset(
-    {"ci_agent_eval", "concurrent", "contextlib", "importlib", "logging", "queue", "threading"}
+    {"ci_agent_eval", "concurrent", "contextlib", "importlib", "logging", "queue"}
 )
-_UNSAFE_FUNCTIONS = frozenset({"__enter__", "__exit__", "acquire", "release"})
+_UNSAFE_FUNCTIONS = frozenset(
+    {"__enter__", "__exit__", "acquire", "release", "_acquire_restore", "_release_save"}
+)
 """Code that may hold a lock or have begun a transaction, and would leave it so: other threads, and
 at last pytest itself, would wait for it."""
 
@@ -52,7 +54,7 @@ _lost: set[int | None] = set()
 def route_unraisable_errors() -> Callable[[], None]:
     """Route exceptions of code that cannot raise, such as `__del__`; return what ends this.
 
-    Before version 8.4 pytest sets a hook of its own for each phase, so that this is done again.
+    Before version 8.4 pytest sets its own hook for each phase, so that this is done again.
     """
     before = sys.unraisablehook
     if isinstance(getattr(before, "__self__", None), _UnraisableErrors):
