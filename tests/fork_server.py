@@ -427,6 +427,8 @@ def _run(words: list[str], folders: list[str]) -> None:
         sys.modules["xdist.workermanage"]._sys_path = list(sys.path)
     importlib.invalidate_caches()
     main = sys.modules["__main__"] = ModuleType("__main__")
+    if "__mp_main__" in sys.modules:  # as multiprocessing names it
+        sys.modules["__mp_main__"] = main
     if option == "-m":
         sys.argv = [name, *arguments]
         runpy.run_module(name, run_name="__main__", alter_sys=True)

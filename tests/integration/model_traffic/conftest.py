@@ -27,6 +27,7 @@ def run_episode(**options) -> Iterator[TrafficRecorder]:
 
 @pytest.fixture
 def hooked() -> Iterator[None]:
+    attribution.take_unattributed()  # those of tests before
     with hooks.use():
         yield
     assert attribution.list_running() == ()
