@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -102,14 +103,12 @@ class DependencyRecording:
         found = running.accesses
         if found is None:
             return
-        path = Path(os.path.realpath(item.path))
-        top = self._start.repository.top
         if _has_running_task(running):
             self._recorder.share(found)
         self._recorder.end_episode(
             found,
             episode.scenario_id,
-            test_file=path.relative_to(top).as_posix() if path.is_relative_to(top) else None,
+            test_file=_find_test_file(item.path, self._start.repository.top),
             fixtures=(*getattr(item, "fixturenames", ()), *item.stash.get(_REQUESTED, ())),
             patterns=patterns,
             tools=episode.conditions.tools or (),
@@ -215,6 +214,13 @@ def _has_running_task(running: RunningEpisode) -> bool:
     with suppress(RuntimeError):  # no loop runs
         return asyncio is not None and any(map(running.owns_task, asyncio.all_tasks()))
     return False
+
+
+@cache  # each look at the disk is observed, and costs more than the rest of an episode's end
+def _find_test_file(path: Path, top: Path) -> str | None:
+    """Return a test's file relative to the repository; None outside of it."""
+    file = Path(os.path.realpath(path))
+    return file.relative_to(top).as_posix() if file.is_relative_to(top) else None
 
 
 def _list_request_hashes(running: RunningEpisode) -> Iterator[str]:
