@@ -189,6 +189,14 @@ def _scopes(request):
     )
 
 
+def _configured_filters(request):
+    from _pytest.warnings import catch_warnings_for_item
+
+    config = request.config
+    with catch_warnings_for_item(config, config.hook, when="runtest", item=None):
+        return list(warnings.filters)
+
+
 def _shown_warnings():
     with warnings.catch_warnings(record=True) as log:
         warnings.simplefilter("always")
@@ -409,11 +417,22 @@ INTERFACES = [
         ("python", "pytest_pyfunc_call"),
     ),
     Interface(
-        "sys._current_frames and logging._acquireLock (until 3.12), which are Python's",
+        "sys._current_frames and the two methods of threading.Condition, which are Python's",
         ("concurrency/episode_thread.py",),
-        lambda *_: sys._current_frames()[threading.get_ident()].f_code.co_name == "<lambda>",
+        lambda *_: (
+            sys._current_frames()[threading.get_ident()].f_code.co_name == "<lambda>"
+            and hasattr(threading.Condition, "_acquire_restore")
+            and hasattr(threading.Condition, "_release_save")
+        ),
         "interrupt no thread, and leave each behind after its time",
-        ("_current_frames", "_acquireLock"),
+        ("_current_frames", "_acquire_restore", "_release_save"),
+    ),
+    Interface(
+        "_pytest.warnings.catch_warnings_for_item",
+        ("concurrency/warning_routing.py",),
+        lambda request, _: _configured_filters(request) is not None,
+        "let pytest build the filters of each item anew, also while threads warn",
+        ("catch_warnings_for_item",),
     ),
     Interface(
         "Function._fixtureinfo, with the names of the test's own arguments",
