@@ -57,7 +57,7 @@ PLAIN = [
     ("await ", ""),
     ("import asyncio\n", "import asyncio, threading, time\n"),
     ("asyncio.Event()", "threading.Event()"),
-    ("asyncio.sleep(0)", "time.sleep(0.001)"),
+    ("asyncio.sleep(0)", "time.sleep(0)"),
     ("asyncio.sleep(", "time.sleep("),
     ("asyncio.to_thread(", "call("),
 ]
@@ -106,7 +106,7 @@ def until(event):
 def let_others_work(steps=20):
     """Give every other episode its chance to begin, and to go on."""
     for _ in range(steps):
-        time.sleep(0.001)
+        time.sleep(0)
 
 
 class Crowd:

@@ -11,13 +11,7 @@ import pytest
 from tests.plugin.conftest import Ran
 from tests.processes import started_python, wait_for
 
-WORKING = """
-import asyncio
-import os
-import pytest
-from pathlib import Path
-from meeting import meet
-
+FIXTURES = """
 def tell(*words):
     with Path("told.txt").open("a") as file:
         print(*words, file=file)
@@ -33,7 +27,20 @@ def desk(request, floor):
     tell("up", request.node.name)
     yield
     tell("down", request.node.name)
+"""
+"""Fixtures that write when they are set up and torn down; they need `Path` and `pytest`."""
 
+WORKING = (
+    """
+import asyncio
+import os
+import pytest
+from pathlib import Path
+from meeting import meet
+
+"""
+    + FIXTURES
+    + """
 @pytest.mark.parametrize("number", range(6))
 async def test_work(episode, desk, number):
     with episode.turn("Hello") as turn:
@@ -48,6 +55,7 @@ async def test_work(episode, desk, number):
     finally:
         tell("cleaned", number)
 """
+)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ import signal
 
 import pytest
 
-from tests.plugin.concurrency.test_signals import ended, left
+from tests.plugin.concurrency.test_signals import FIXTURES, ended, left
 from tests.plugin.concurrency.test_stops import CUT, INTERRUPTIONS
 from tests.plugin.conftest import SCRIPTED_CLOCK
 from tests.processes import started_python, wait_for
 
-HEAD = """
+HEAD = (
+    """
 import os
 import threading
 import time
@@ -20,26 +21,14 @@ import pytest
 from pathlib import Path
 from meeting import meet
 
-def tell(*words):
-    with Path("told.txt").open("a") as file:
-        file.write(" ".join(map(str, words)) + "\\n")
-
-@pytest.fixture(scope="module")
-def floor():
-    tell("up floor")
-    yield
-    tell("down floor")
-
-@pytest.fixture
-def desk(request, floor):
-    tell("up", request.node.name)
-    yield
-    tell("down", request.node.name)
-
+"""
+    + FIXTURES
+    + """
 def work():
     while True:
-        time.sleep(0.001)
+        time.sleep(0)
 """
+)
 
 STOP = (
     HEAD
