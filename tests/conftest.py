@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.fork_server import use_fork_server
-from tests.garbage import collect_garbage
+from tests.garbage import collect_garbage, find_open_sockets
 from tests.installed_packages import Packages
 
 pytest_plugins = ["pytester"]
@@ -72,6 +72,18 @@ def own_garbage() -> Iterator[None]:
     """
     yield
     collect_garbage()
+
+
+@pytest.fixture(autouse=True)
+def own_connections() -> Iterator[None]:
+    """Close the connections that a test's clients left open, before the next test.
+
+    First and so last of a test's fixtures: `pytester` keeps the objects of its runs to its end.
+    """
+    before = find_open_sockets()
+    yield
+    if find_open_sockets() - before:
+        collect_garbage()
 
 
 @pytest.fixture

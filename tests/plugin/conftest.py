@@ -11,6 +11,7 @@ from types import ModuleType
 from xml.etree import ElementTree as ET
 
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 
 # An inner run in this process forgets the modules that it was the first to import, while a
 # package keeps them as attributes: two runs would then have each a part of the other's.
@@ -18,7 +19,6 @@ import ci_agent_eval.pytest_plugin.session
 import ci_agent_eval.recording.active_episode  # noqa: F401 - see above
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, Results, Session
-from tests.garbage import collect_garbage
 
 SCRIPTED_CLOCK = """
 import itertools
@@ -86,16 +86,22 @@ class ImportedModules:
     attributes: the next run would import them again, for the engine in seconds, and mix copies.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, config: pytest.Config, folder: Path) -> None:
+        self.config = config
+        """The outer run's."""
         self.folder = folder
         """The suite's: its own modules are forgotten."""
         self.modules: dict[str, ModuleType] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        for name, module in sys.modules.items():
-            if not (getattr(module, "__file__", None) or "").startswith(f"{self.folder}/"):
+        for name, module in list(sys.modules.items()):
+            file = vars(module).get("__file__") or ""
+            if not file.startswith(f"{self.folder}/"):
                 self.modules[name] = module
+                loader = getattr(vars(module).get("__spec__"), "loader", None)
+                if isinstance(loader, AssertionRewritingHook):
+                    loader.config = self.config  # the inner run's would keep all of its objects
 
     def restore(self) -> None:
         for name, module in self.modules.items():
@@ -141,8 +147,10 @@ class Suite:
 
 
 @pytest.fixture
-def imported_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImportedModules]:
-    imported = ImportedModules(tmp_path_factory.getbasetemp())
+def imported_modules(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ImportedModules]:
+    imported = ImportedModules(pytestconfig, tmp_path_factory.getbasetemp())
     yield imported
     imported.restore()
 
@@ -174,10 +182,3 @@ def suite(pytester: pytest.Pytester, imported_modules: ImportedModules) -> Suite
 def workers(request: pytest.FixtureRequest) -> str:
     """Each option is shown without and with xdist."""
     return request.param
-
-
-@pytest.fixture
-def collected_clients() -> Iterator[None]:
-    """Close the connections that a suite's SDK clients leave open, before the module's next test."""
-    yield
-    collect_garbage()

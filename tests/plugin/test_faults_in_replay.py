@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from tests.garbage import collect_garbage
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 from tests.replayed_results import normalize
@@ -133,14 +132,14 @@ EPISODES = 6 + 1 + 6 + 1 + 3 + 3 + 1 + 1
 
 
 @pytest.fixture
-def run(pytester, suite, monkeypatch):
+def run(pytester, monkeypatch):
     """Run a suite against a script, or against the closed server of the run before."""
     urls = {}
 
     def start(tests, *arguments):
         pytester.makepyfile(test_suite=(SUITE + tests).format(**urls))
-        result = suite.run_in_process("--episode-report-dir=out", *arguments)
-        collect_garbage()  # the connections of the suite's clients
+        # PydanticAI keeps its clients until its process ends.
+        result = pytester.runpytest_subprocess("--episode-report-dir=out", *arguments)
         results = json.loads((pytester.path / "out/results.json").read_text())
         return result, results["episodes"]
 

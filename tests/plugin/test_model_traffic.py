@@ -13,8 +13,6 @@ from ci_agent_eval.pytest_plugin.episodes.traffic import CLIENTS
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 
-pytestmark = pytest.mark.usefixtures("collected_clients")
-
 PAGE = Path(__file__).parents[2] / "docs/traffic.md"
 
 HEAD = """

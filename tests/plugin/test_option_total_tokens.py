@@ -14,8 +14,6 @@ def suite(suite):
     return suite.without_evidence()
 
 
-pytestmark = pytest.mark.usefixtures("collected_clients")
-
 EPISODES = """
 @pytest.mark.parametrize("number", range(10))
 async def test_asks(aitest_run, number):

@@ -98,7 +98,6 @@ def run(pytester, suite):
     return run
 
 
-@pytest.mark.usefixtures("collected_clients")
 def test_turns_are_the_same_live_recorded_and_replayed(run):
     with ModelServer(SCRIPT) as server:
         live, recorded = run("off", server.root_url), run("record", server.root_url)

@@ -13,8 +13,6 @@ from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 from tests.replayed_results import normalize
 
-pytestmark = pytest.mark.usefixtures("collected_clients")
-
 AGENTS = """
 import asyncio, threading
 import anthropic, openai, pytest
