@@ -175,12 +175,17 @@ class EpisodeThread:
             if self._loop.is_called_by(thread):
                 self._is_interrupted = self._loop.cancel_call(thread)
             elif (task := _find_task(frame)) is not None:
-                self._is_interrupted = task.cancelling() > 0
                 with suppress(RuntimeError):  # its loop was closed meanwhile
-                    task.get_loop().call_soon_threadsafe(_cancel_once, task)
+                    task.get_loop().call_soon_threadsafe(self._cancel_task, task)
             else:
                 self._is_interrupted = _interrupt_thread(frame, thread)
             return self._is_interrupted
+
+    def _cancel_task(self, task: asyncio.Task[Any]) -> None:
+        """Cancel the task on the thread's own loop, unless the test was interrupted before."""
+        with self._lock:  # an interruption after this one would end the test's clean-up
+            if not self._is_interrupted:
+                self._is_interrupted = task.cancel()
 
     def _run(self) -> None:
         mark_episode_thread()
@@ -224,11 +229,6 @@ class EpisodeThread:
 
         self._loop.loop.call_soon_threadsafe(call)
         return result.result()
-
-
-def _cancel_once(task: asyncio.Task[Any]) -> None:
-    if not task.cancelling():
-        task.cancel()
 
 
 def _interrupt_thread(frame: FrameType | None, thread: int) -> bool:
