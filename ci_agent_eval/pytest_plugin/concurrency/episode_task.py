@@ -63,6 +63,8 @@ class EpisodeTask:
     Of a plain test also StopIteration and CancelledError, which a task cannot raise."""
     thread: EpisodeThread | None = None
     """The thread of a plain test that has started."""
+    _loss: str | None = None
+    """What its reason says of the thread, which was given up."""
     end_reason: str | None = None
     """Why the run cancelled its task, if it did."""
     times: dict[str, PhaseTimes] = field(default_factory=dict)
@@ -176,15 +178,17 @@ class EpisodeTask:
                 refuse_calls(running.recorder)
 
     def abandon_thread(self) -> str | None:
-        """Give up a thread that has not ended; return what to add to the episode's reason."""
-        if self.thread is None or not self.thread.is_in_context:
-            return None
-        if not self.sink.is_dropped:
+        """Give up a thread that has not ended; return what to add to the episode's reason.
+
+        Once given up it stays so, even if it ends later.
+        """
+        if self._loss is None and self.thread is not None and self.thread.is_in_context:
             self._refuse_events()
             self.sink.drop()
             if self._state.running is not None:
                 refuse_late_calls(self._state.running)
-        return self.thread.describe_loss()
+            self._loss = self.thread.describe_loss()
+        return self._loss
 
     def _get_teardown_context(self) -> Context:
         """Return the context of the fixtures; a copy of one that an abandoned thread is in."""

@@ -19,7 +19,7 @@ from types import FrameType, SimpleNamespace
 from typing import Any, TypeVar
 
 from ci_agent_eval.pytest_plugin.concurrency.output import hold_output, is_holding
-from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.recording.active_episode import (
     EpisodeCancelledError,
     is_owner_thread,
@@ -128,7 +128,7 @@ class EpisodeThread:
         self.error: BaseException | None = None
 
     async def run(self, on_cancel: Callable[[], None]) -> None:
-        """Run the thread to its end; after a cancellation at most `CLEAN_UP_S` longer."""
+        """Run the thread to its end; after a cancellation only for the loop's clean-up."""
         self._ended = asyncio.get_running_loop().create_future()
         self.is_in_context = True
         try:
@@ -151,7 +151,7 @@ class EpisodeThread:
         assert self._ended is not None  # noqa: S101 - it was started
         route_unraisable_errors()
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + CLEAN_UP_S
+        deadline = loop.time() + self._loop.clean_up_left_s
         while not self._ended.done() and (left := deadline - loop.time()) > 0:
             pause = WAKE_UP_S if self._try_to_interrupt() else RETRY_S
             await asyncio.wait([self._ended], timeout=min(pause, left))
@@ -159,7 +159,7 @@ class EpisodeThread:
 
     def describe_loss(self) -> str:
         """Return a text about the thread, which goes on after its episode."""
-        limit = f" within {CLEAN_UP_S:g} s" if self._has_timed_out else ""
+        limit = f" within {self._loop.clean_up_s:g} s" if self._has_timed_out else ""
         return f"its thread did not end{limit}"
 
     def _try_to_interrupt(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from itertools import islice
 from threading import get_ident
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ from ci_agent_eval.pytest_plugin.concurrency.output import (
     route_captured_streams,
     route_logs,
 )
-from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.concurrency.warning_routing import WarningRouting
 from ci_agent_eval.pytest_plugin.episodes.endings import LOST_THREAD_ATTRIBUTE
 from ci_agent_eval.recording.active_episode import (
@@ -229,7 +229,13 @@ class EpisodeScheduler:
                     if task.is_running:  # it may have ended during the setup of async fixtures
                         self._loop.run(self._wait_for_task_end())
         except BaseException as error:
-            self._cancel(task)
+            ending = [task]
+            if isinstance(error, KeyboardInterrupt | pytest.exit.Exception):
+                self._loop.begin_clean_up(self._session.config)
+                ending += self._ahead.values()  # all at once, and not each at its turn
+            self._cancel(ending)
+            for each in ending:
+                each.abandon_thread()
             if lost := task.abandon_thread():
                 error.add_note(lost)
                 setattr(error, LOST_THREAD_ATTRIBUTE, lost)
@@ -238,11 +244,13 @@ class EpisodeScheduler:
             if not isinstance(self._pending, pytest.exit.Exception):
                 self._pending = None  # an alarm for this item, which has ended
 
-    def _cancel(self, task: EpisodeTask) -> None:
-        """Cancel a task if it runs, and let it clean up."""
-        if task.asyncio_task is not None and not task.asyncio_task.done():
-            task.asyncio_task.cancel()
-            self._loop.run(_wait_for_cancelled([task.asyncio_task]))
+    def _cancel(self, tasks: Iterable[EpisodeTask]) -> None:
+        """Cancel the tasks that run, and let them clean up."""
+        running = [task.asyncio_task for task in tasks if task.asyncio_task is not None]
+        for pending in running:
+            pending.cancel()
+        if any(not pending.done() for pending in running):
+            self._loop.run(self._loop.wait_for_cancelled(running))
 
     def _deliver(self, error: BaseException) -> None:
         self._pending = self._pending or error
@@ -352,7 +360,7 @@ class EpisodeScheduler:
         """
         if self._current_task is not None:
             if self._current_task.thread is not None:  # a hook of the call may have raised
-                self._cancel(self._current_task)
+                self._cancel([self._current_task])
             self._current_task.bind_teardown(self._stacks.stack)
         ended = [i for i in self._ahead if nextitem is None or i is self._current_item]
         if not ended:
@@ -375,13 +383,9 @@ class EpisodeScheduler:
     ) -> None:
         """Cancel tasks, tear down their own nodes, and collect the errors by item."""
         set_concurrent(bool(self._ahead))
-        running = [task.asyncio_task for task in tasks if task.asyncio_task is not None]
-        for pending in running:
-            pending.cancel()
         with self._routing.enable():
             try:
-                if running:
-                    self._loop.run(_wait_for_cancelled(running))
+                self._cancel(tasks)
             finally:
                 for task in reversed(tasks):
                     errors[task.item] += task.tear_down()
@@ -414,12 +418,3 @@ def _raise_errors(errors: list[BaseException]) -> None:
 
 def _format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-async def _wait_for_cancelled(tasks: list[asyncio.Task[None]]) -> None:
-    """Wait until cancelled tasks have cleaned up."""
-    if tasks:
-        await asyncio.wait(tasks, timeout=CLEAN_UP_S)
-    for task in tasks:
-        if task.done() and not task.cancelled():
-            task.exception()  # retrieved, as no code awaits it any more

@@ -7,7 +7,8 @@ It is created for the first async episode.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context, copy_context
@@ -29,7 +30,16 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 T = TypeVar("T")
 
 CLEAN_UP_S = 60.0
-"""Seconds that an interrupted coroutine may take to end."""
+"""Seconds that interrupted code may take to end."""
+
+WATCHED_CLEAN_UP_S = 5.0
+"""The same after Ctrl-C in `agent-eval run`, which kills pytest 10 s after the signal.
+
+GitHub's runner sends a second signal after 7.5 s.
+"""
+
+_MARGIN_S = 0.5
+"""By how much longer a task may take than its thread, whose own limit gives the reason."""
 
 LOOP = pytest.StashKey["SessionLoop"]()
 
@@ -59,6 +69,10 @@ class SessionLoop:
         """The only thread that runs the loop; None: any may, except threads of episodes."""
         self._calls: dict[int, asyncio.Task[Any] | None] = {}
         """The tasks that other threads wait for, by thread; None: it has not started."""
+        self.clean_up_s = CLEAN_UP_S
+        """Seconds that interrupted code may take to end."""
+        self._clean_up_end: float | None = None
+        """When the clean-up of the whole run ends, by `time.monotonic`; None: it has not begun."""
 
     @classmethod
     def find(cls, config: pytest.Config) -> SessionLoop:
@@ -84,7 +98,7 @@ class SessionLoop:
             except BaseException:
                 if tasks and not tasks[0].done():
                     tasks[0].cancel()
-                    self._runner.run(_wait_for_cancelled(tasks[0]))
+                    self._runner.run(self.wait_for_cancelled(tasks))
                 if self._interruption is not None:
                     raise self._interruption from None
                 raise
@@ -131,6 +145,28 @@ class SessionLoop:
         self._interruption = error
         # The task's first step, which registers it, may be waiting in the loop before this.
         self.loop.call_soon_threadsafe(lambda: self.running and self.running[0].cancel())
+
+    def begin_clean_up(self, config: pytest.Config) -> None:
+        """Let all interrupted code together clean up in one time, as the run ends."""
+        if self._clean_up_end is None:
+            if config.option.episode_watched:
+                self.clean_up_s = min(self.clean_up_s, WATCHED_CLEAN_UP_S)
+            self._clean_up_end = time.monotonic() + self.clean_up_s
+
+    @property
+    def clean_up_left_s(self) -> float:
+        """The seconds that code interrupted now may take to end."""
+        if self._clean_up_end is None:
+            return self.clean_up_s
+        return max(self._clean_up_end - time.monotonic(), 0.0)
+
+    async def wait_for_cancelled(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
+        """Wait until cancelled tasks have cleaned up, within the limit."""
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.clean_up_left_s + _MARGIN_S)
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # retrieved, as no code awaits it any more
 
     def run_awaitable(self, awaitable: Awaitable[T]) -> T:
         """Run any awaitable to completion."""
@@ -200,13 +236,6 @@ async def _run_registered(coroutine: Coroutine[Any, Any, T], tasks: list[asyncio
     if (task := asyncio.current_task()) is not None:
         tasks.append(task)
     return await coroutine
-
-
-async def _wait_for_cancelled(task: asyncio.Task[Any]) -> None:
-    """Wait until a cancelled task has cleaned up."""
-    await asyncio.wait([task], timeout=CLEAN_UP_S)
-    if task.done() and not task.cancelled():
-        task.exception()  # retrieved: the interruption is raised instead
 
 
 async def _wrap_awaitable(awaitable: Awaitable[T]) -> T:

@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from ci_agent_eval.pytest_plugin.concurrency import session_loop
+from ci_agent_eval.runner.suite import GRACE_SECONDS
 from tests.plugin.concurrency.test_signals import FIXTURES, ended, left
 from tests.plugin.concurrency.test_stops import CUT, INTERRUPTIONS
 from tests.plugin.conftest import SCRIPTED_CLOCK
@@ -55,9 +57,9 @@ def test_three(episode, desk, number):
 )
 
 QUICK = """
-from ci_agent_eval.pytest_plugin.concurrency import episode_thread
+from ci_agent_eval.pytest_plugin.concurrency import session_loop
 
-episode_thread.CLEAN_UP_S = 0.5
+session_loop.CLEAN_UP_S = 0.5
 """
 """A conftest with which a thread is left behind after half a second in place of a minute."""
 
@@ -208,10 +210,10 @@ def test_work(episode, desk, number):
 )
 
 
-def interrupt(suite, body, conftest=SCRIPTED_CLOCK, options=("-s",)):
+def interrupt(suite, tests):
     """Run the suite, press Ctrl-C once all are at work, and return what is left."""
-    suite.write(WORKING.replace("BODY", body), conftest=conftest)
-    arguments = ("-m", "pytest", *options, "--episode-report-dir=report", "--episode-concurrency=4")
+    suite.write(tests)
+    arguments = ("-m", "pytest", "-s", "--episode-report-dir=report", "--episode-concurrency=4")
     with started_python(*arguments, cwd=suite.pytester.path) as process:
         wait_for(process, "all are at work")
         process.send_signal(signal.SIGINT)
@@ -235,7 +237,7 @@ WAITS = [
 
 @pytest.mark.parametrize("body", WAITS, ids=["del", "sleep", "event", "log", "recorder", "loop"])
 def test_ctrl_c(plain_suite, body):
-    ran = interrupt(plain_suite, body)
+    ran = interrupt(plain_suite, WORKING.replace("BODY", body))
     for number in range(4):
         cut_off = ran.episodes[f"test_work[{number}]"]
         assert (cut_off.outcome, cut_off.reason) == ("error", "interrupted: KeyboardInterrupt")
@@ -244,6 +246,44 @@ def test_ctrl_c(plain_suite, body):
     assert [told.count(f"cleaned {number}") for number in range(4)] == [1] * 4
     assert [told.count(f"down test_work[{number}]") for number in range(4)] == [1] * 4
     assert told[-1] == "down floor"
+
+
+OWN_LOOP = """
+import asyncio
+import os
+from meeting import meet
+
+async def wait(number):
+    meet(4)
+    if number == 1:
+        os.write(1, b"\\nall are at work\\n")
+    await asyncio.Event().wait()
+
+def wait_on_own_loop(number):
+    asyncio.run(wait(number))
+"""
+
+LEAVES_ITS_LOOP = (
+    HEAD
+    + """
+from own_loop import wait_on_own_loop
+
+@pytest.mark.parametrize("number", range(4))
+def test_work(episode, desk, number):
+    try:
+        wait_on_own_loop(number)
+    finally:
+        threading.Event().wait(0.1)
+        tell("cleaned", number)
+"""
+)
+
+
+def test_a_thread_whose_task_was_cancelled_is_not_interrupted_again(plain_suite):
+    plain_suite.pytester.makepyfile(own_loop=OWN_LOOP)
+    interrupt(plain_suite, LEAVES_ITS_LOOP)
+    told = read(plain_suite)
+    assert [told.count(f"cleaned {number}") for number in range(4)] == [1] * 4
 
 
 NEVER = (
@@ -257,32 +297,52 @@ def test_work(episode, desk, number):
             os.write(5, b"\\nall are at work\\n")
         work()
     except BaseException:
-        pass
+        if number == 0:
+            return
     while True:
         print("still here", flush=True)
         __import__("logging").getLogger("desk").warning("still here")
+        WAIT
 """
 )
+
+
+def interrupt_threads_that_never_end(suite, conftest, options, wait="pass"):
+    """Run the suite, press Ctrl-C once all are at work, and return its output."""
+    # pytest captures descriptor 1; another one still leads to us.
+    suite.write(NEVER.replace("WAIT", wait), conftest)
+    arguments = [*options, "--episode-report-dir=report", "--episode-concurrency=4"]
+    code = f"import os, sys, pytest; os.dup2(1, 5); sys.exit(pytest.main({arguments!r}))"
+    with started_python("-c", code, cwd=suite.pytester.path) as process:
+        wait_for(process, "all are at work")
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=600)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    return output
+
+
+def assert_left_behind(ran, lost):
+    for number in range(4):
+        reason = "interrupted: KeyboardInterrupt" + (f"; {lost}" if number else "")
+        assert ran.episodes[f"test_work[{number}]"].reason == reason
 
 
 @pytest.mark.parametrize("options", [("-s",), ("-p", "no:capture"), ("--capture=sys",), ("-q",)])
 def test_threads_that_never_end_are_left_behind(plain_suite, options):
     """They print until the very end of the process, which they neither stop nor break."""
-    # pytest captures descriptor 1; another one still leads to us.
-    plain_suite.write(NEVER, SCRIPTED_CLOCK + QUICK)
-    arguments = [*options, "--episode-report-dir=report", "--episode-concurrency=4"]
-    code = f"import os, sys, pytest; os.dup2(1, 5); sys.exit(pytest.main({arguments!r}))"
-    with started_python("-c", code, cwd=plain_suite.pytester.path) as process:
-        wait_for(process, "all are at work")
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=600)
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    output = interrupt_threads_that_never_end(plain_suite, SCRIPTED_CLOCK + QUICK, options)
     assert "Fatal" not in output
     assert "still here" not in output.rpartition("= episodes =")[2]
-    reasons = {e.reason for e in left(plain_suite).episodes.values()}
-    assert reasons == {f"interrupted: KeyboardInterrupt; {LOST}"}
+    assert_left_behind(left(plain_suite), LOST)
     told = read(plain_suite)
     assert [told.count(f"down test_work[{number}]") for number in range(4)] == [1] * 4
+
+
+def test_agent_eval_run_leaves_them_behind_before_it_kills_pytest(plain_suite):
+    wait = "threading.Event().wait()"
+    interrupt_threads_that_never_end(plain_suite, SCRIPTED_CLOCK, ["--episode-watched"], wait)
+    assert_left_behind(left(plain_suite), "its thread did not end within 5 s")
+    assert session_loop.WATCHED_CLEAN_UP_S < GRACE_SECONDS
 
 
 LEFT_BEHIND = """
