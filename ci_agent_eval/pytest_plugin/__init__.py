@@ -23,7 +23,7 @@ from ci_agent_eval.pytest_plugin.collection import (
     shadowed_tests,
     shared_conversations,
 )
-from ci_agent_eval.pytest_plugin.concurrency import loop_members
+from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, loop_members
 from ci_agent_eval.pytest_plugin.episodes import simulations
 from ci_agent_eval.pytest_plugin.episodes.conversations import _conversation_fixture  # noqa: F401 - a fixture
 from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import (
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 SESSION = pytest.StashKey["EpisodeSession"]()
 DESELECTED = pytest.StashKey[int]()
-_INTERRUPTIONS = (KeyboardInterrupt, pytest.exit.Exception)
 
 
 @pytest.fixture
@@ -391,7 +390,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         _get_session(item.config).begin(item)
     try:
         result = yield
-    except _INTERRUPTIONS as interruption:
+    except INTERRUPTIONS as interruption:
         _get_session(item.config).interrupt(item, interruption)
         raise
     _get_session(item.config).raise_marker_problem(item)
@@ -422,7 +421,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         _get_session(item.config).mark_called(item)
     try:
         result = yield
-    except _INTERRUPTIONS as interruption:
+    except INTERRUPTIONS as interruption:
         if detection.EPISODE in item.stash:
             _get_session(item.config).interrupt(item, interruption)
         raise

@@ -5,3 +5,8 @@ the run, with every plugin's hooks. Only the time at which an episode runs chang
 episodes are started ahead, each with its own fixtures and its own task; the current item awaits its
 task while the others continue.
 """
+
+import pytest
+
+INTERRUPTIONS = (KeyboardInterrupt, pytest.exit.Exception)
+"""What ends the run at once: Ctrl-C, or a call of `pytest.exit`."""

@@ -63,6 +63,8 @@ class EpisodeTask:
     Of a plain test also StopIteration and CancelledError, which a task cannot raise."""
     thread: EpisodeThread | None = None
     """The thread of a plain test that has started."""
+    _is_cancelled: bool = False
+    """Whether its task was cancelled."""
     _loss: str | None = None
     """What its reason says of the thread, which was given up."""
     end_reason: str | None = None
@@ -164,7 +166,9 @@ class EpisodeTask:
         finally:
             await run_end_callbacks(self.item)
         error = self.thread.error
-        if isinstance(error, SystemExit | StopIteration | asyncio.CancelledError):
+        if isinstance(error, SystemExit | StopIteration | asyncio.CancelledError) or (
+            self._is_cancelled and isinstance(error, KeyboardInterrupt)
+        ):
             self.exit = error
         elif error is not None:
             raise error
@@ -205,6 +209,10 @@ class EpisodeTask:
             await call_test(self.item)
         except SystemExit as error:
             self.exit = error
+        except KeyboardInterrupt as error:
+            if not self._is_cancelled:
+                raise
+            self.exit = error  # of a child process, say, that got the signal as well
         finally:
             self._end_test()
             await run_end_callbacks(self.item)
@@ -219,7 +227,16 @@ class EpisodeTask:
         if self.asyncio_task is not None and not self.asyncio_task.done():
             self.end_reason = self.end_reason or reason
             loop = self.asyncio_task.get_loop()
-            loop.call_soon_threadsafe(self.asyncio_task.cancel)
+            loop.call_soon_threadsafe(self.cancel)
+
+    def cancel(self) -> asyncio.Task[None] | None:
+        """Cancel its task, once, as it cleans up from then on; return it while it runs."""
+        if self.asyncio_task is None or self.asyncio_task.done():
+            return None
+        if not self._is_cancelled:
+            self._is_cancelled = True
+            self.asyncio_task.cancel()
+        return self.asyncio_task
 
     def get_result(self) -> Any:
         """Return the plain test's value; raise its exception, or EpisodeStopped if it was ended."""

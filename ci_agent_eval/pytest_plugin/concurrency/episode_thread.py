@@ -152,8 +152,10 @@ class EpisodeThread:
         route_unraisable_errors()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._loop.clean_up_left_s
-        while not self._ended.done() and (left := deadline - loop.time()) > 0:
+        while not self._ended.done():
             pause = WAKE_UP_S if self._try_to_interrupt() else RETRY_S
+            if (left := deadline - loop.time()) <= 0:
+                break
             await asyncio.wait([self._ended], timeout=min(pause, left))
         self._has_timed_out = not self._ended.done()
 

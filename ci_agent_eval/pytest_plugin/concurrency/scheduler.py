@@ -13,7 +13,12 @@ import pytest
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
-from ci_agent_eval.pytest_plugin.concurrency import alarm, garbage_collector, setup_stacks
+from ci_agent_eval.pytest_plugin.concurrency import (
+    INTERRUPTIONS,
+    alarm,
+    garbage_collector,
+    setup_stacks,
+)
 from ci_agent_eval.pytest_plugin.concurrency.assert_explanations import AssertExplanations
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import find_obstacle
@@ -183,13 +188,9 @@ class EpisodeScheduler:
             return None
         task.sink.replay("call")
         self._explanations.keep()
-        try:
-            with self._routing.enable():
-                self._await_task(task)
-            return task.get_result()
-        except (KeyboardInterrupt, pytest.exit.Exception) as interruption:
-            self._interruption = interruption
-            raise
+        with self._routing.enable():
+            self._await_task(task)
+        return task.get_result()
 
     def _get_started_task(self) -> EpisodeTask | None:
         """Return the current task, started if necessary; None if the item runs alone."""
@@ -229,27 +230,59 @@ class EpisodeScheduler:
                     if task.is_running:  # it may have ended during the setup of async fixtures
                         self._loop.run(self._wait_for_task_end())
         except BaseException as error:
-            ending = [task]
-            if isinstance(error, KeyboardInterrupt | pytest.exit.Exception):
-                self._loop.begin_clean_up(self._session.config)
-                ending += self._ahead.values()  # all at once, and not each at its turn
-            self._cancel(ending)
-            for each in ending:
-                each.abandon_thread()
-            if lost := task.abandon_thread():
-                error.add_note(lost)
-                setattr(error, LOST_THREAD_ATTRIBUTE, lost)
+            self._clean_up(task, error)
             raise
         finally:
             if not isinstance(self._pending, pytest.exit.Exception):
                 self._pending = None  # an alarm for this item, which has ended
 
+    def _clean_up(self, task: EpisodeTask, error: BaseException) -> None:
+        """Let the task clean up, and all others if the run ends.
+
+        Raises what interrupts this, or an alarm.
+        """
+        try:
+            if not isinstance(error, INTERRUPTIONS):
+                self._cancel([task])
+        except BaseException as later:
+            error = later
+            raise
+        finally:
+            if isinstance(error, INTERRUPTIONS):
+                self._end_run()
+            if lost := task.abandon_thread():
+                error.add_note(lost)
+                setattr(error, LOST_THREAD_ATTRIBUTE, lost)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """End all episodes before pytest closes its captured streams, to which threads write."""
+        self._interruption = excinfo.value
+        self._end_run()
+
+    def _end_run(self) -> None:
+        """Interrupt all episodes at once, and give up those that do not end in time.
+
+        A further interruption ends this time; an alarm, which is for the current item, does not.
+        """
+        self._loop.begin_clean_up(self._session.config)
+        tasks = [task for task in (self._current_task, *self._ahead.values()) if task is not None]
+        while True:
+            try:
+                self._cancel(tasks)
+                break
+            except INTERRUPTIONS:
+                self._loop.end_clean_up()
+            except BaseException:
+                if not self._loop.clean_up_left_s:
+                    raise
+        for task in tasks:
+            task.abandon_thread()
+
     def _cancel(self, tasks: Iterable[EpisodeTask]) -> None:
         """Cancel the tasks that run, and let them clean up."""
-        running = [task.asyncio_task for task in tasks if task.asyncio_task is not None]
-        for pending in running:
-            pending.cancel()
-        if any(not pending.done() for pending in running):
+        running = [pending for task in tasks if (pending := task.cancel()) is not None]
+        if running:
             self._loop.run(self._loop.wait_for_cancelled(running))
 
     def _deliver(self, error: BaseException) -> None:

@@ -153,6 +153,10 @@ class SessionLoop:
                 self.clean_up_s = min(self.clean_up_s, WATCHED_CLEAN_UP_S)
             self._clean_up_end = time.monotonic() + self.clean_up_s
 
+    def end_clean_up(self) -> None:
+        """Wait for interrupted code no longer."""
+        self._clean_up_end = time.monotonic()
+
     @property
     def clean_up_left_s(self) -> float:
         """The seconds that code interrupted now may take to end."""

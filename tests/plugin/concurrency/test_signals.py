@@ -115,15 +115,83 @@ def test_ctrl_c_again_while_they_clean_up_loses_none_of_them(suite):
 """
     with working(suite, 4, body) as process:
         process.send_signal(signal.SIGINT)
-        wait_for(process, "cleaning up 1")
+        for number in range(1, 5):
+            wait_for(process, f"cleaning up {number}")
         process.send_signal(signal.SIGINT)
-        wait_for(process, "cleaning up 4")
-        process.send_signal(signal.SIGINT)
-        assert ended(process) != 0
+        assert ended(process) == pytest.ExitCode.INTERRUPTED
     cut_off = [line.episode for line in left(suite).journal[-4:]]
     assert {e.nodeid[-3:] for e in cut_off} == {"[1]", "[2]", "[3]", "[4]"}
     assert {e.reason for e in cut_off} == {"interrupted: KeyboardInterrupt"}
     assert all(e.trajectory.turns[-1].tool_calls for e in cut_off)
+
+
+CLEANING_UP = (
+    """
+import asyncio
+import os
+import signal
+import threading
+import pytest
+from pathlib import Path
+from meeting import meet
+
+"""
+    + FIXTURES
+    + """
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("number", range(4))
+async def test_work(episode, desk, number):
+    try:
+        await meet(4)
+        if number == 1:
+            os.write(1, b"\\nall are at work\\n")
+        while True:
+            await asyncio.sleep(0)
+    finally:
+        await clean_up(number)
+        tell("cleaned", number)
+
+async def test_late(episode):
+    tell("started late")
+
+"""
+)
+
+ALARM = """
+async def clean_up(number):
+    await meet(4, "clean-up")
+    if number == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)  # before its time
+        while signal.getitimer(signal.ITIMER_REAL) > (0, 0):
+            await asyncio.sleep(0)
+"""
+
+SIGNALLED_CHILD = """
+async def clean_up(number):
+    await meet(4, "clean-up")
+    if number == 1:
+        tell("cleaned", number)
+        raise KeyboardInterrupt
+    for _ in range(100):
+        await asyncio.sleep(0)
+"""
+
+
+@pytest.mark.parametrize("clean_up", [ALARM, SIGNALLED_CHILD], ids=["alarm", "child"])
+def test_the_clean_up_is_not_cut_short_by_others(any_suite, clean_up):
+    any_suite.write(CLEANING_UP + clean_up)
+    arguments = ("-m", "pytest", "-s", "--episode-report-dir=report", "--episode-concurrency=4")
+    with started_python(*arguments, "-p", "timeout", cwd=any_suite.pytester.path) as process:
+        wait_for(process, "all are at work")
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == pytest.ExitCode.INTERRUPTED
+    ran = left(any_suite)
+    assert set(ran.episodes) == {f"test_work[{number}]" for number in range(4)}
+    assert {e.reason for e in ran.episodes.values()} == {"interrupted: KeyboardInterrupt"}
+    told = (any_suite.pytester.path / "told.txt").read_text().splitlines()
+    # The alarm of the first may end its own clean-up.
+    assert [told.count(f"cleaned {number}") for number in range(1, 4)] == [1] * 3
+    assert "started late" not in told
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])

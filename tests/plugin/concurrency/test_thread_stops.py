@@ -297,8 +297,7 @@ def test_work(episode, desk, number):
             os.write(5, b"\\nall are at work\\n")
         work()
     except BaseException:
-        if number == 0:
-            return
+        pass
     while True:
         print("still here", flush=True)
         __import__("logging").getLogger("desk").warning("still here")
@@ -307,10 +306,10 @@ def test_work(episode, desk, number):
 )
 
 
-def interrupt_threads_that_never_end(suite, conftest, options, wait="pass"):
+def interrupt_suite(suite, tests, conftest, options):
     """Run the suite, press Ctrl-C once all are at work, and return its output."""
     # pytest captures descriptor 1; another one still leads to us.
-    suite.write(NEVER.replace("WAIT", wait), conftest)
+    suite.write(tests, conftest)
     arguments = [*options, "--episode-report-dir=report", "--episode-concurrency=4"]
     code = f"import os, sys, pytest; os.dup2(1, 5); sys.exit(pytest.main({arguments!r}))"
     with started_python("-c", code, cwd=suite.pytester.path) as process:
@@ -322,15 +321,16 @@ def interrupt_threads_that_never_end(suite, conftest, options, wait="pass"):
 
 
 def assert_left_behind(ran, lost):
-    for number in range(4):
-        reason = "interrupted: KeyboardInterrupt" + (f"; {lost}" if number else "")
-        assert ran.episodes[f"test_work[{number}]"].reason == reason
+    assert set(ran.episodes) == {f"test_work[{number}]" for number in range(4)}
+    reasons = {e.reason for e in ran.episodes.values()}
+    assert reasons == {f"interrupted: KeyboardInterrupt; {lost}"}
 
 
 @pytest.mark.parametrize("options", [("-s",), ("-p", "no:capture"), ("--capture=sys",), ("-q",)])
 def test_threads_that_never_end_are_left_behind(plain_suite, options):
     """They print until the very end of the process, which they neither stop nor break."""
-    output = interrupt_threads_that_never_end(plain_suite, SCRIPTED_CLOCK + QUICK, options)
+    tests = NEVER.replace("WAIT", "pass")
+    output = interrupt_suite(plain_suite, tests, SCRIPTED_CLOCK + QUICK, options)
     assert "Fatal" not in output
     assert "still here" not in output.rpartition("= episodes =")[2]
     assert_left_behind(left(plain_suite), LOST)
@@ -339,10 +339,46 @@ def test_threads_that_never_end_are_left_behind(plain_suite, options):
 
 
 def test_agent_eval_run_leaves_them_behind_before_it_kills_pytest(plain_suite):
-    wait = "threading.Event().wait()"
-    interrupt_threads_that_never_end(plain_suite, SCRIPTED_CLOCK, ["--episode-watched"], wait)
+    tests = NEVER.replace("WAIT", BLOCKS)
+    interrupt_suite(plain_suite, tests, SCRIPTED_CLOCK, ["--episode-watched"])
     assert_left_behind(left(plain_suite), "its thread did not end within 5 s")
     assert session_loop.WATCHED_CLEAN_UP_S < GRACE_SECONDS
+
+
+IN_TEARDOWN = (
+    HEAD
+    + """
+@pytest.fixture
+def slow_to_close():
+    yield
+    os.write(5, b"\\nall are at work\\n")
+    threading.Event().wait(600)
+
+def test_first(episode, slow_to_close):
+    meet(4)
+
+@pytest.mark.parametrize("number", range(3))
+def test_work(episode, desk, number):
+    meet(4)
+    while True:
+        try:
+            threading.Event().wait()
+        except BaseException:
+            print("cleaning up")
+"""
+)
+
+
+def test_ctrl_c_in_a_teardown_ends_those_that_run_ahead_as_well(plain_suite):
+    interrupt_suite(plain_suite, IN_TEARDOWN, SCRIPTED_CLOCK, ["--episode-watched"])
+    ran = left(plain_suite)
+    lost = "its thread did not end within 5 s"
+    reason = f"interrupted: KeyboardInterrupt; {lost}"
+    assert {name: e.reason for name, e in ran.episodes.items() if name != "test_first"} == {
+        f"test_work[{number}]": reason for number in range(3)
+    }
+    told = read(plain_suite)
+    assert [told.count(f"down test_work[{number}]") for number in range(3)] == [1] * 3
 
 
 LEFT_BEHIND = """
