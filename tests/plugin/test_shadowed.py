@@ -148,6 +148,30 @@ def test_a_class_that_replaces_no_episode_is_collected(suite):
     suite.run().result.assert_outcomes(passed=2)
 
 
+@pytest.mark.parametrize(
+    "neighbour",
+    [
+        "from pydantic import BaseModel",
+        """class Proxy:
+    def __getattr__(self, name):
+        raise RuntimeError("outside of a request")
+    __dict__ = property(lambda self: self.missing)
+
+request = Proxy()""",
+    ],
+    ids=["pydantic", "proxy"],
+)
+def test_objects_beside_conversations_may_refuse_attributes(suite, neighbour):
+    suite.without_evidence().write(f"""{HEAD}
+{neighbour}
+
+@conversation("a", Agent)
+def test_a(agent):
+    agent.send("Hi")
+""")
+    suite.run().result.assert_outcomes(passed=1)
+
+
 def test_a_conversation_of_a_loop_is_refused_if_a_later_one_replaces_it(suite):
     suite.write(HEAD + LOOP)
     ran = suite.run()

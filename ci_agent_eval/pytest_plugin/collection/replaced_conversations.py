@@ -38,6 +38,14 @@ def _find_declarations(values: Mapping[str, Any], seen: set[type]) -> Iterator[A
                     seen.add(base)
                     yield from _find_declarations(vars(base), seen)
             continue
-        function = getattr(value, "__func__", value)  # of a staticmethod
-        if (found := getattr(function, "__dict__", {}).get(detection.CONVERSATION)) is not None:
+        function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if (found := _read_attributes(function).get(detection.CONVERSATION)) is not None:
             yield found
+
+
+def _read_attributes(value: object) -> Mapping[str, Any]:
+    """Return an object's attributes; none of one that has none or refuses, as proxies do."""
+    try:
+        return vars(value)
+    except Exception:  # noqa: BLE001 - by an object's own `__getattr__`
+        return {}
