@@ -153,12 +153,32 @@ def _check_settings(provider: Provider, model: Model) -> None:
     refused = sorted(_FIELDS.get(name, name) for name in unsupported)
     if provider.reasoning_effort is not None and not _takes_effort(model):
         refused.append("reasoning_effort")
+    if not _takes_sampling(provider, model):
+        sampling = ("temperature", "top_p")
+        refused += [name for name in sampling if getattr(provider, name) is not None]
     if refused:
-        hint = " (openai-chat:MODEL takes a seed)" if provider.system == "openai" else ""
+        hint = " (openai-chat:MODEL takes a seed)" if "seed" in refused else ""
         raise InputError(
             f"provider {provider.model_id!r}: it takes no {' and no '.join(refused)}; "
             f"leave it out{hint}"
         )
+
+
+def _takes_sampling(provider: Provider, model: Model) -> bool:
+    """Return whether PydanticAI sends the sampling settings, which no model takes while it reasons.
+
+    Otherwise it only warns.
+    """
+    profile = model.profile
+    makers = ("anthropic", "bedrock")
+    if any(profile.get(f"{maker}_disallows_sampling_settings", False) for maker in makers):
+        return False
+    if not profile.get("openai_supports_reasoning", False):
+        return True
+    if provider.reasoning_effort is None:
+        return not profile.get("thinking_enabled_by_default", False)
+    always = profile.get("thinking_always_enabled", False)
+    return provider.reasoning_effort == "none" and not always
 
 
 def _takes_effort(model: Model) -> bool:

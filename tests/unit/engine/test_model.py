@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 
 import pytest
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers import infer_provider_class
 
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.model import NO_KEY, build_model, build_model_settings
 from ci_agent_eval.errors import InputError
+from tests.model_server import ModelServer
 
 KEY = {"OPENAI_API_KEY": "k-openai", "HOUSE_KEY": "k-house"}
 AZURE = {
@@ -119,6 +123,41 @@ def test_a_setting_that_the_model_cannot_send_is_refused_instead_of_left_out():
     assert build_model(Provider("openai:m", reasoning_effort="low"), KEY)
     chat = Provider("openai:m", seed=1, base_url="http://127.0.0.1:1/v1")
     assert isinstance(build_model(chat, {}), OpenAIChatModel)
+
+
+SAMPLING = [
+    ("openai:gpt-5-mini", None, False),
+    ("openai:gpt-5-mini", "none", False),
+    ("openai-chat:o3", None, False),
+    ("openai:gpt-5.2", None, True),
+    ("openai:gpt-5.2", "low", False),
+    ("openai:gpt-5.2", "none", True),
+    ("openai-chat:gpt-4o", None, True),
+    ("openai-chat:own", None, True),
+    ("anthropic:claude-opus-4-7", None, False),
+    ("anthropic:claude-haiku-4-5", None, True),
+]
+
+
+@pytest.mark.parametrize(("name", "effort", "is_sent"), SAMPLING)
+@pytest.mark.parametrize("setting", ["temperature", "top_p"])
+@pytest.mark.filterwarnings("ignore:Sampling parameters:UserWarning")
+def test_a_sampling_setting_is_sent_or_refused(name, effort, is_sent, setting):
+    """What PydanticAI makes of the setting is read from the request."""
+    settings = {setting: 0.5, "reasoning_effort": effort}
+    with ModelServer(["Hi"] * 2) as server:
+        url = server.root_url if name.startswith("anthropic") else server.base_url
+        chat = name.replace("openai:", "openai-chat:")
+        model = build_model(Provider(chat, base_url=url), KEY)
+        request = ModelRequest(parts=[UserPromptPart("Hi")])
+        wanted = build_model_settings(Provider(chat, **settings))
+        asyncio.run(model.request([request], wanted, ModelRequestParameters()))
+        assert (setting in server.requests[0].body) == is_sent
+    if is_sent:
+        assert build_model(Provider(name, **settings), KEY | {"ANTHROPIC_API_KEY": "k"})
+    else:
+        with pytest.raises(InputError, match=f"'{name}': it takes no {setting}; leave it out$"):
+            build_model(Provider(name, **settings), KEY | {"ANTHROPIC_API_KEY": "k"})
 
 
 @pytest.mark.parametrize(
