@@ -309,8 +309,11 @@ class RunTraffic:
             return own, ()
         if _is_measured(replies):
             return [merge_reply(replies[0], answers)], ()
-        if self._check.stop is not None or self._find_failed_call() is not None:
+        failed = self._find_failed_call()
+        if self._check.stop is not None or (failed is not None and failed.source != "scripted"):
             return seen, found.agents  # the agent's text is about the refusal or the error
+        if failed is not None:  # by a fault on purpose
+            return [*seen, replies[-1]], found.agents
         return _set_final_text(seen, replies[-1]), found.agents
 
     def find_stop(self, stop: Stop) -> Stop:
@@ -325,6 +328,8 @@ class RunTraffic:
             failed, reports = _find_failed_last_call(calls), frozenset({"agent_error"})
         if failed is None or stop.reason not in reports:
             return stop
+        if stop.reason == "completed" and failed.source == "scripted":
+            return stop  # the agent has answered in spite of the fault on purpose
         return _describe_failed_call(failed)
 
     def classify_error(self, error: Exception) -> Stop | None:

@@ -104,3 +104,64 @@ def test_tools_and_models_have_their_faults(suite):
     missed = ran.episodes["test_missed"]
     assert (missed.outcome, missed.faults[0].injected) == ("failed", 0)
     assert len([one for one in server.requests if "Thanks" in str(one.body)]) == 4
+
+
+FUNCTIONS = """
+import httpx
+import pytest
+
+URL = {url!r}
+
+def post(message):
+    body = {{"model": "gpt-5-mini", "messages": [{{"role": "user", "content": message}}]}}
+    return httpx.post(f"{{URL}}/chat/completions", json=body)
+
+def read(answer):
+    return answer.json()["choices"][0]["message"]["content"]
+
+def handles_faults(message):
+    try:
+        return read(post(message))
+    except (KeyError, ValueError):
+        return "Sorry, try again later."
+
+def repeats_the_last_answer(message):
+    first = read(post(message))
+    try:
+        return read(post(message))
+    except (KeyError, ValueError):
+        return f"{{first}} Nothing is new."
+
+def handles_nothing(message):
+    return read(post(message))
+
+rate_limit = pytest.mark.episode(faults=[{{"kind": "rate_limit"}}])
+cut_off = pytest.mark.episode(faults=[{{"kind": "cut_off"}}])
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(0, marks=rate_limit), pytest.param(1, marks=cut_off)]
+)
+async def test_handled(aitest_run, kind):
+    result = await aitest_run(handles_faults, "Thanks")
+    assert result.final_response == "Sorry, try again later."
+
+@pytest.mark.episode(faults=[{{"kind": "rate_limit", "after": 1}}])
+async def test_later(aitest_run):
+    result = await aitest_run(repeats_the_last_answer, "Thanks")
+    assert result.final_response == "Bye. Nothing is new."
+    assert len(result.all_responses) == 2
+
+@rate_limit
+async def test_unhandled(aitest_run):
+    await aitest_run(handles_nothing, "Thanks")
+"""
+
+
+def test_a_function_that_answers_in_spite_of_a_fault_is_judged_by_its_answer(suite):
+    with ModelServer({"Thanks": ["Bye."] * 2}) as server:
+        suite.write(FUNCTIONS.format(url=server.base_url))
+        ran = suite.run()
+    ran.result.assert_outcomes(passed=3, failed=1)
+    unhandled = ran.episodes["test_unhandled"]
+    assert (unhandled.outcome, unhandled.stop_reason) == ("error", "model_error")
+    assert "status 429: HTTP 429: injected fault" in unhandled.reason
