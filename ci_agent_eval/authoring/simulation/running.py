@@ -104,7 +104,7 @@ class RunningSimulation:
         remaining = iter(steps)
         for step in remaining:
             if (end := (yield from run[type(step)](step))) is not None:
-                yield from self._check_unreached(remaining, end)
+                yield from self._check_unreached(step, remaining, end)
                 return end
         return None
 
@@ -246,15 +246,25 @@ class RunningSimulation:
             found = [] if result is None else [Assertion(name=clean_text(name), passed=result)]
         self._record(found, f"turn {len(self.exchanges)}" if step.of == "turn" else None)
 
-    def _check_unreached(self, steps: Iterable[Step], end: SimulationEnd) -> Steps[None]:
-        """Check what the script has after its end, so that no check of it is left out."""
+    def _check_unreached(
+        self, last: Step, steps: Iterable[Step], end: SimulationEnd
+    ) -> Steps[None]:
+        """Check what the script has after its end, so that no check of it is left out.
+
+        `last` is the step that ended it; checks of its turn follow a step of the agent.
+        """
         if end.reason == "agent_stopped" or (self.verdict and not self.verdict.passed):
             return  # it has failed
-        checks = [step for step in steps if isinstance(step, CheckStep)]
-        for step in checks:
-            if step.of == "conversation":
-                yield from self._check(step)
-        if missed := sum(step.of == "turn" for step in checks):
+        is_last_turn = isinstance(last, AgentStep)
+        missed = 0
+        for step in steps:
+            is_last_turn = is_last_turn and isinstance(step, CheckStep | JudgeStep)
+            if isinstance(step, CheckStep):
+                if is_last_turn or step.of == "conversation":
+                    yield from self._check(step)
+                else:
+                    missed += 1
+        if missed:
             reason = f"it ended ({end.reason}) before {missed} checks of a turn"
             name = "the conversation reaches each check of a turn"
             self._record([Assertion(name=name, passed=False, reason=reason)], None)

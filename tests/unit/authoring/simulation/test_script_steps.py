@@ -168,6 +168,26 @@ class TestSteps:
         reason = episode.assertions[-1].reason
         assert reason == "it ended (script_ended) before 2 checks of a turn"
 
+    def test_checks_of_the_turn_that_ended_it_are_made(self, recorder):
+        steps = [
+            UserStep("Hi"),
+            AgentStep(),
+            CheckStep(RequiredText("Which"), of="turn"),
+            CheckStep(lambda history: history[-1]["content"] == "Which order?"),
+            UserStep("1001"),
+            AgentStep(),
+            CheckStep(RequiredText("Refunded"), of="turn"),
+        ]
+        judge = ConversationJudge(success=RequiredText("order"))
+        result = run_simulation(desk, steps=steps, judge=judge)
+        assert (result.stop_reason, result.turns) == ("judge_verdict", 1)
+        *made, last = recorder.finish().assertions
+        assert [(each.name, each.passed) for each in made[-2:]] == [
+            ("turn 1: says 'Which'", True),
+            ("<lambda>", True),
+        ]
+        assert last.reason == "it ended (judge_verdict) before 1 checks of a turn"
+
     def test_an_agent_that_stopped_has_failed_without_them(self, recorder):
         def app(message, *, thread_id):
             return {"text": "", "stop_reason": "max_turns"}
