@@ -126,11 +126,16 @@ def _choose_places(found: Sequence[Mutant]) -> Sequence[Mutant]:
 def _find_other_answer(
     test: RecordedTest, passed: Sequence[RecordedTest]
 ) -> tuple[str, str] | None:
-    """Return the next scenario with another last answer, by node ids, and that answer."""
-    place, own = passed.index(test), _get_last_answer(test)
+    """Return the next other scenario by node ids, and its last answer.
+
+    No test of the same scenario, such as one of another variant, may have given that answer: it
+    would be right.
+    """
+    place, scenario_id = passed.index(test), test.episode.scenario_id
+    own = {_get_last_answer(one) for one in passed if one.episode.scenario_id == scenario_id}
     others = (*passed[place + 1 :], *passed[:place])
     answers = ((other.episode.scenario_id, _get_last_answer(other)) for other in others)
-    return next(((name, answer) for name, answer in answers if answer not in {"", own}), None)
+    return next(((name, answer) for name, answer in answers if answer not in {"", *own}), None)
 
 
 def _get_last_answer(test: RecordedTest) -> str:

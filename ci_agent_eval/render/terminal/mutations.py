@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from itertools import takewhile
 from typing import Any
 
@@ -53,24 +54,37 @@ def render_mutations(report: MutationReport, *, style: TerminalStyle) -> str:
 
 
 def _list_lines(report: MutationReport, style: TerminalStyle) -> Iterator[str]:
+    counts = Counter(scenario.scenario_id for scenario in report.scenarios)
+    shared = {scenario_id for scenario_id, count in counts.items() if count > 1}
     covered = [scenario for scenario in report.scenarios if scenario.problem is None]
     for scenario in covered:
-        yield from _list_scenario_lines(scenario, style)
+        yield from _list_scenario_lines(scenario, shared, style)
     missing = [scenario for scenario in report.scenarios if scenario.problem is not None]
     if missing:
         yield style.paint(f"Not covered: {pluralize(len(missing), 'scenario')}", BOLD)
     for scenario in missing:
-        yield f"  {escape_terminal(scenario.scenario_id)}: {_describe_problem(scenario)}"
+        yield f"  {_format_name(scenario, shared)}: {_describe_problem(scenario)}"
     if missing:
         yield ""
     yield _describe_score(report, len(covered))
 
 
-def _list_scenario_lines(scenario: ScenarioMutations, style: TerminalStyle) -> Iterator[str]:
+def _format_name(scenario: ScenarioMutations, shared: Collection[str]) -> str:
+    """Return the id, with the node id if variants or cases share it, as terminal text."""
+    scenario_id, nodeid = scenario.scenario_id, scenario.nodeid
+    if scenario_id not in shared:
+        return escape_terminal(scenario_id)
+    is_default = scenario_id.partition("[")[0] == nodeid.partition("[")[0]
+    return escape_terminal(nodeid if is_default else f"{scenario_id} ({nodeid})")
+
+
+def _list_scenario_lines(
+    scenario: ScenarioMutations, shared: Collection[str], style: TerminalStyle
+) -> Iterator[str]:
     noticed = len(scenario.list_results("noticed"))
     color = GREEN if noticed == len(scenario.results) else RED
     count = f"{noticed} of {pluralize(len(scenario.results), 'change')} noticed"
-    yield f"{style.paint(escape_terminal(scenario.scenario_id), BOLD)}  {style.paint(count, color)}"
+    yield f"{style.paint(_format_name(scenario, shared), BOLD)}  {style.paint(count, color)}"
     for status, (heading, status_color) in _HEADINGS.items():
         if results := scenario.list_results(status):
             yield f"  {style.paint(f'{heading}:', status_color)}"

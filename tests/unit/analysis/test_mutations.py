@@ -153,6 +153,14 @@ def test_the_last_answers_of_two_scenarios_are_swapped():
     assert (texts(found)[-1], found.mutation.other) == ("hi", "other")
 
 
+def test_the_answers_of_variants_are_not_swapped():
+    first, second = (
+        talk("go", turn(text), nodeid=f"t.py::test[{text}]", agent=text) for text in ("12", "13")
+    )
+    for test in derive_tests([first, second]):
+        assert "swap_answers" in test.not_applicable
+
+
 def test_more_is_spent_of_each_measured_budget():
     found = {m.mutation.budget: m.trajectory for m in mutants(refund_talk(), "exceed_budget")}
     assert set(found) == {"max_turns", "tool_calls", "latency_ms", "token_usage", "cost_usd"}
