@@ -7,7 +7,7 @@ ids stay readable. Names and postal addresses have no shape and are not found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +55,14 @@ _CARD = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6\d{15,18}",
     re.ASCII,
 )
+# The + of a phone number is not behind a word: in a query, `is+4111...` is a blank.
+_NO_PHONE_BEFORE = r"(?:(?<!\+)|(?<=[A-Za-z0-9+.]\+))"
+# 8 to 15 digits (E.164).
+_INTERNATIONAL = r"(?<![A-Za-z0-9+.])\+[1-9](?:[ .()/-]{0,2}\d){7,14}(?![A-Za-z0-9])"
+# With separators; bare digits are ids.
+_NORTH_AMERICAN = (
+    r"(?<![A-Za-z0-9+.-])(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[.-])[2-9]\d{2}[ .-]\d{4}(?![A-Za-z0-9-])"
+)
 
 KINDS: tuple[PersonalDataKind, ...] = (
     PersonalDataKind(
@@ -75,22 +83,26 @@ KINDS: tuple[PersonalDataKind, ...] = (
         _keep_characters,
         has_iban_checksum,
     ),
-    PersonalDataKind(
-        "card",
-        re.compile(rf"{_NO_WORD_BEFORE}[2-6]\d(?:[ -]?\d){{11,17}}{_NO_WORD_AFTER}", re.ASCII),
-        _keep_digits,
-        lambda digits: _CARD.fullmatch(digits) is not None and has_luhn_checksum(digits),
-    ),
+    # One mobile number in ten has a card's checksum, so phone numbers come first.
     PersonalDataKind(
         "phone",
+        re.compile(rf"{_INTERNATIONAL}(?![ .()/-]{{0,2}}\d)|{_NORTH_AMERICAN}", re.ASCII),
+        _keep_digits,
+    ),
+    PersonalDataKind(
+        "card",
         re.compile(
-            # International, or North American with separators; bare digits are ids.
-            r"(?<![A-Za-z0-9+.])\+[1-9]\d{0,2}(?:[ .()/-]{0,2}\d){7,14}(?![A-Za-z0-9])"
-            r"|(?<![A-Za-z0-9+.-])(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[.-])[2-9]\d{2}[ .-]\d{4}"
-            r"(?![A-Za-z0-9-])",
+            rf"{_NO_WORD_BEFORE}(?:{_NO_PHONE_BEFORE}[2-6]\d(?:[ -]?\d){{11,17}}"
+            # More digits than a phone number has.
+            rf"|[2-6]\d(?:[ -]?\d){{14,17}}(?![ -]?\d)){_NO_WORD_AFTER}",
             re.ASCII,
         ),
         _keep_digits,
+        lambda digits: _CARD.fullmatch(digits) is not None and has_luhn_checksum(digits),
+    ),
+    # Here a phone number with figures behind it: they may be a card, which had to be found first.
+    PersonalDataKind(
+        "phone", re.compile(rf"{_INTERNATIONAL}|{_NORTH_AMERICAN}", re.ASCII), _keep_digits
     ),
 )
 """The kinds, in the order in which they are searched."""
@@ -115,7 +127,7 @@ class Pseudonyms:
     def text(self, text: str) -> str:
         """Return a text without personal data."""
         for kind in KINDS:
-            text = kind.pattern.sub(lambda match, kind=kind: self._replace(kind, match[0]), text)  # type: ignore[misc] # mypy cannot infer a lambda with a default
+            text = self._replace(kind, text)
         return text
 
     def value(self, value: Any) -> Any:
@@ -131,12 +143,18 @@ class Pseudonyms:
             return {names[str(key)]: self.value(item) for key, item in value.items()}
         return [self.value(item) for item in value] if isinstance(value, list) else value
 
-    def _replace(self, kind: PersonalDataKind, found: str) -> str:
-        for end in _list_ends(found):
-            value = kind.normalize(found[:end])
-            if kind.is_valid(value):
-                return f"[{kind.name}-{self._number(kind.name, value)}]{found[end:]}"
-        return found
+    def _replace(self, kind: PersonalDataKind, text: str) -> str:
+        pieces: list[str] = []
+        done = position = 0
+        while match := kind.pattern.search(text, position):
+            start, end = match.start(), _find_end(kind, match)
+            if end is None:
+                position = _find_next_start(match)
+                continue
+            value = kind.normalize(text[start:end])
+            pieces += [text[done:start], f"[{kind.name}-{self._number(kind.name, value)}]"]
+            done = position = end
+        return "".join([*pieces, text[done:]])
 
     def _number(self, kind: str, value: str) -> int:
         known = self._numbers.get((kind, value))
@@ -146,10 +164,28 @@ class Pseudonyms:
         return known
 
 
-def _list_ends(found: str) -> Iterator[int]:
-    """Yield the end of a text and of its groups: a word or figure after it looks like a group."""
-    yield len(found)
-    yield from (match.start() for match in reversed(list(_SEPARATOR.finditer(found))))
+def _find_end(kind: PersonalDataKind, match: re.Match[str]) -> int | None:
+    """Return where the value ends that begins with a match; None: there is none.
+
+    A word or figure behind the value looks like one of its groups.
+    """
+    text, start = match.string, match.start()
+    groups = _SEPARATOR.finditer(text, start, match.end())
+    for end in (match.end(), *reversed([group.start() for group in groups])):
+        is_shaped = kind.pattern.fullmatch(text, start, end)
+        if is_shaped and kind.is_valid(kind.normalize(text[start:end])):
+            return end
+    return None
+
+
+def _find_next_start(match: re.Match[str]) -> int:
+    """Return where a value may begin in a match that is none, such as a card after a year.
+
+    Not at a short group: some of a list of days or other small figures would pass as a card.
+    """
+    group = _LONG_GROUP.search(match.string, match.start() + 1, match.end())
+    return match.end() if group is None else group.start()
 
 
 _SEPARATOR = re.compile("[ -]")
+_LONG_GROUP = re.compile(rf"{_NO_WORD_BEFORE}[A-Za-z0-9]{{4}}")
