@@ -186,6 +186,25 @@ def test_secrets_and_personal_data_leave_no_trace(run, tmp_path):
     assert len(set(ids)) == 2, "distinct traces stay distinct"
 
 
+@pytest.mark.parametrize(
+    ("wanted", "hint"),
+    [
+        ("zz", "their ids: 'chat-1', 'chat-2', 'chat-3', "),
+        ("zz", "'chat-9', 'chat-10', 4 more"),
+        ("caht-3", "; did you mean 'chat-3'?"),
+        ("jane@shop.text", "their ids: 'chat-1', "),  # personal data is only counted
+    ],
+)
+def test_the_error_about_an_unknown_trace_names_those_that_exist(run, wanted, hint):
+    ids = [*(f"chat-{n}" for n in reversed(range(1, 13))), "jane@shop.test", SECRET]
+    calls = [call for one in ids for call in chat_log(one)]
+    done = run("import", "a.jsonl", "--trace", wanted, "--output", "out", a_jsonl=lines(*calls))
+    assert done.returncode == 2
+    assert f"no trace {wanted!r}, so nothing was written; " in done.err
+    assert hint in done.err
+    assert not any(known in done.err for known in ("shop.test", SECRET))
+
+
 def test_unreadable_records_are_named_and_make_the_results_incomplete(run, read_episodes):
     done = run(
         *("import", "a.jsonl", "deep.json", "--output", "out"),
@@ -298,7 +317,7 @@ def test_a_mapping_that_does_not_fit_is_an_input_error(run, mapping, message):
         (("missing.json", "--output", "out"), "missing.json: cannot be read"),
         ((".", "--output", "out"), ".: cannot be read"),
         (("a.jsonl",), "give --output DIR to judge the traces, or --as-test FILE"),
-        (("a.jsonl", "--output", "out", "--trace", "x"), "hold no trace 'x'"),
+        (("a.jsonl", "--output", "out", "--trace", "x"), "hold no trace 'x', so"),
         (("a.jsonl", "--as-test", "test_x.py"), "hold 2 traces; choose one with --trace"),
         (("a.jsonl", "--output", "out", "--config", "empty.toml"), "no rule judges the traces"),
         (("a.jsonl", "--output", "run"), "run is the report folder of a run"),

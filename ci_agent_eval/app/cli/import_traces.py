@@ -87,19 +87,22 @@ def _load_traces(
     files: tuple[Path, ...], mapping: str | None, trace_id: str | None, problems: ImportProblems
 ) -> list[ProductionTrace]:
     from ci_agent_eval.app.trace_import.records import read_records
-    from ci_agent_eval.app.trace_import.traces import clean_traces, group_records
+    from ci_agent_eval.app.trace_import.traces import clean_traces, group_records, suggest_ids
     from ci_agent_eval.config.settings import load_trace_mappings
     from ci_agent_eval.errors import InputError
     from ci_agent_eval.redaction import Redactor
 
+    redactor = Redactor.from_environ(os.environ)
     mappings = () if mapping is None else load_trace_mappings(Path.cwd(), mapping)
     sources = group_records(read_records(files, mappings, problems), problems)
     chosen = [one for one in sources if trace_id in (None, one.id)]
     if not chosen:
         _print_problems(problems)
-        wanted = "trace" if trace_id is None else f"trace {trace_id!r}"
-        raise InputError(f"the files hold no {wanted}; nothing was written")
-    return list(clean_traces(chosen, Redactor.from_environ(os.environ)))
+        if trace_id is None or not sources:
+            raise InputError("the files hold no trace; nothing was written")
+        hint = suggest_ids(trace_id, sources, redactor)
+        raise InputError(f"the files hold no trace {trace_id!r}, so nothing was written; {hint}")
+    return list(clean_traces(chosen, redactor))
 
 
 def _write_results(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import Any
 
+from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.app.trace_import.records import ImportProblems, TraceRecord
 from ci_agent_eval.contract.result_mapping import TraceMapping
 from ci_agent_eval.contract.trajectory import Trajectory
+from ci_agent_eval.contract.wording import make_printable, shorten_text
 from ci_agent_eval.engine.traces import spans as genai
 from ci_agent_eval.engine.traces.exported_spans import (
     ExportedSpan,
@@ -46,6 +49,10 @@ FORMATS = (
     "spans (OTLP JSON, OpenInference), model calls (`request` and `response`) or conversations "
     "(`messages`)"
 )
+_MAX_IDS = 10
+"""Ids in an error."""
+_MAX_ID = 100
+"""Characters of an id in an error."""
 
 Clean = Callable[[Any], Any]
 """Returns a JSON value without secrets and personal data."""
@@ -166,13 +173,32 @@ def _parse_cell(value: object) -> object:
 
 def clean_traces(sources: Sequence[TraceSource], redactor: Redactor) -> Iterator[ProductionTrace]:
     """Yield the traces without secrets and personal data; distinct ids stay distinct."""
-
-    def clean_id(text: str) -> str:
-        return Pseudonyms().text(redactor.text(text))
-
-    names = make_distinct_names((source.id for source in sources), clean_id)
+    ids = (source.id for source in sources)
+    names = make_distinct_names(ids, lambda text: _clean_id(text, redactor))
     for source in sources:
         yield _build_trace(source, names[source.id], redactor)
+
+
+def _clean_id(text: str, redactor: Redactor) -> str:
+    return Pseudonyms().text(redactor.text(text))
+
+
+def suggest_ids(wanted: str, sources: Sequence[TraceSource], redactor: Redactor) -> str:
+    """Return a hint with the nearest id of a trace, or else the first ids in natural order.
+
+    Ids with secrets or personal data are only counted: the hint may be shown on a run's page.
+    """
+    ids = {source.id for source in sources}
+    known = sorted((one for one in ids if _clean_id(one, redactor) == one), key=build_natural_key)
+    if nearest := get_close_matches(wanted, known, n=1):
+        return f"did you mean {_format_id(nearest[0])}?"
+    listed = [_format_id(one) for one in known[:_MAX_IDS]]
+    rest = len(ids) - len(listed)
+    return f"their ids: {', '.join([*listed, *([f'{rest} more'] if rest else [])])}"
+
+
+def _format_id(text: str) -> str:
+    return make_printable(repr(shorten_text(text, _MAX_ID)))
 
 
 def _build_trace(source: TraceSource, name: str, redactor: Redactor) -> ProductionTrace:
