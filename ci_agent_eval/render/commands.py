@@ -41,12 +41,12 @@ def list_commands(report: Report) -> Iterator[str]:
 def build_run_command(scenario: ScenarioSummary, folder: str = "") -> str:
     """Return the command that runs a scenario as often as it ran.
 
-    Empty: its name is too long, or another tool ran it. A file outside of the repository, or one
-    that reads like an option, is left out. `folder` is the path from the reader's working folder to
-    that of the files.
+    Empty: its name is too long, or it has no test, as traces and other tools' results. A file
+    outside of the repository, or one that reads like an option, is left out. `folder` is the path
+    from the reader's working folder to that of the files.
     """
     test = (scenario.nodeid or "").partition("::")[0]
-    if not scenario.file and test and not _FILE_NAME.search(test):
+    if not scenario.file and not _FILE_NAME.search(test):
         return ""
     file = repository_path(scenario.file or test)
     paths = [posixpath.join(folder, file)] if file and not file.startswith("-") else []

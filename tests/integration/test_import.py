@@ -81,6 +81,7 @@ def test_traces_of_several_formats_are_judged_and_reported(run, read_episodes):
     assert "1 of 3 scenarios fails" in report.out
     assert "asks before it calls refund" in report.out
     assert "t2 tokens not measured (soft limit 1,000)" in report.out
+    assert "agent-eval run" not in report.out, "a trace has no test"
 
 
 def test_a_trace_becomes_a_test_that_passes_without_a_model(run, tmp_path):

@@ -48,8 +48,10 @@ def test_only_a_file_of_the_repository_is_part_of_the_command(file, shown):
     assert commands == [f"agent-eval run {shown}--scenario tone --iterations 10"]
 
 
-@pytest.mark.parametrize("nodeid", ["ragas", "promptfoo[gpt-5.1]", "inspect_ai::desk[gpt-5.1]"])
-def test_a_scenario_of_another_tool_has_no_command(nodeid):
+@pytest.mark.parametrize(
+    "nodeid", ["ragas", "promptfoo[gpt-5.1]", "inspect_ai::desk[gpt-5.1]", None]
+)
+def test_a_scenario_without_a_test_has_no_command(nodeid):
     fields = {"file": None, "nodeid": nodeid}
     _, commands = compare(runs(failing, **fields), runs(episode, **fields))
     assert commands == []
