@@ -10,37 +10,16 @@ import pytest
 
 from ci_agent_eval.app.cli import main
 from ci_agent_eval.app.judging.job import JudgeJob, judge_results
-from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.judge_gate import JudgePolicy, MissingVerdicts
 from ci_agent_eval.render.terminal.judges import render_judges
-from tests.builders import episode, failing, talk, turn
+from tests.builders import failing, talk, turn
+from tests.judged_results import HEAD, said, store
 from tests.processes import run_agent_eval
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-HEAD = """
-from ci_agent_eval.checks import PairwiseRubric, RequiredText, Rubric
-from tests.scripted_judges import build_judge, grade, judge_in_turn, prefer
-
-def by_word(sections):
-    return grade("Monday" in sections["Output"], 0.8 if "Monday" in sections["Output"] else 0.4)
-
-JUDGE = build_judge(by_word)
-"""
 KIND = 'CHECKS = [Rubric("It is exact.", JUDGE, name="exact")]'
-
-
-def said(scenario, reply, **overrides):
-    trajectory = talk("When?", turn(reply)).trajectory
-    return episode(scenario, trajectory=trajectory, nodeid=f"t.py::{scenario}", **overrides)
-
-
-def store(folder, *episodes):
-    folder.mkdir(exist_ok=True)
-    lines = map(canonical_json, sorted(episodes, key=lambda one: one.key))
-    (folder / "results.json").write_text("".join(render_results("default", lines)))
-    return folder
 
 
 @pytest.fixture
@@ -320,6 +299,9 @@ def test_a_label_that_fits_nothing_is_refused(judged, tmp_path, line, problem):
         ("", "has neither CHECKS nor BUDGETS"),
         ("CHECKS = ['kind']", "'kind' is no check"),
         ('CHECKS = {"x*": Rubric("a", JUDGE)}', r"'x\*' matches no scenario of the results"),
+        ('CHECKS = {"x*": []}', r"'x\*' matches no scenario of the results"),
+        ('BUDGETS = {"x*": {"max_turns": 1}}', r"'x\*' matches no scenario of the results"),
+        ('CHECKS = {"*": []}', r"CHECKS\['\*'\] is empty; add a check"),
         ('BUDGETS = {"*": {"max_turns": -1}}', r"BUDGETS\['\*'\]"),
         ("1 / 0", "cannot be run: ZeroDivisionError"),
         ('CHECKS = [Rubric("", JUDGE)]', r"judges_0\.py: Rubric\.rubric: must be a text"),

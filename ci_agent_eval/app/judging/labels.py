@@ -32,8 +32,10 @@ def load_labels(path: Path) -> tuple[HumanLabel, ...]:
     """Load a file of labels. Raises InputError with its line."""
     try:
         text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a file of labels: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check --labels") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text in UTF-8; save the labels as UTF-8") from None
     try:
         return parse_labels(text, is_lines=path.suffix.lower() in _LINE_FILES)
     except LocatedProblem as problem:

@@ -44,13 +44,17 @@ class JudgePlan:
         )
 
     def require_used(self, scenarios: Iterable[str], source: object) -> None:
-        """Raise InputError if a pattern matches no scenario: its checks would never be made."""
+        """Raise InputError if a pattern matches no scenario, or has no check: it does nothing."""
         known = sorted(set(scenarios))
         for pattern in {**self.checks, **self.budgets}:
             if not any(fnmatchcase(scenario, pattern) for scenario in known):
                 raise InputError(
                     f"{source}: {pattern!r} matches no scenario of the results; correct the "
                     "pattern, or name other results"
+                )
+            if pattern in self.checks and not self.checks[pattern]:
+                raise InputError(
+                    f"{source}: CHECKS[{pattern!r}] is empty; add a check, or remove the pattern"
                 )
 
 
@@ -64,8 +68,7 @@ def load_plan(path: Path) -> JudgePlan:
     return JudgePlan(
         {
             pattern: _parse_checks(path, pattern, listed)
-            for pattern, listed in by_pattern.items()
-            if listed
+            for pattern, listed in (by_pattern if checks else {}).items()
         },
         _parse_budgets(path, budgets),
     )
