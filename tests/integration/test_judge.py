@@ -187,7 +187,7 @@ CHECKS = [PairwiseRubric("Exact.", build_judge(lambda _: prefer("first")), "Soon
     (bias,) = report.checks[0].position_bias.values()
     assert (bias.first, bias.second, bias.is_found) == (8, 0, True)
     assert "function:judge: the order decides 100.0 % of 8" in text_of(report)
-    assert ": position bias (p " in text_of(report)
+    assert ": position bias (p = 0.0078)" in text_of(report)
 
 
 def test_judges_of_pydantic_evals_judge_stored_episodes_too(judged):

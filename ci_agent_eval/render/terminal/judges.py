@@ -129,7 +129,7 @@ def _describe_bias(found: PositionBias) -> str:
     share = f"the order decides {_format_rate(found.contradictions)} pairs"
     sides = f"for the first position {found.first}, for the second {found.second}"
     verdict = "position bias" if found.is_found else "no position bias found"
-    return f"{share}; {sides}: {verdict} (p {format_p_value(found.p_value)})"
+    return f"{share}; {sides}: {verdict} ({format_p_value(found.p_value)})"
 
 
 def _list_error_lines(errors: Sequence[str]) -> list[str]:
