@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_agent_eval.analysis.judges.judged_checks import JudgedCheckSummary
+from ci_agent_eval.gate.model import Reason
 
 FALSE_ALARM_RATE = 0.05
 """Accepted chance that a suite that meets all requirements fails one of them."""
@@ -72,7 +73,9 @@ class UnprovenJudge:
     measure: JudgeMeasure
     required: float
     low: float | None
-    """Lower limit; None: there are no labels, or of one kind only."""
+    """Lower limit; None: labels are missing."""
+    missing: Literal["all", "pass", "fail"] | None = None
+    """The labels that the assertion does not have, and that the limit needs; None: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,23 @@ class NothingJudged:
     """There are requirements, and no assertion that a model judged."""
 
 
-JudgeReason = LowJudgedScore | UnprovenJudge | MissingVerdicts | DoubtfulResults | NothingJudged
+@dataclass(frozen=True, slots=True)
+class ReportReason:
+    """A reason for which `agent-eval report` fails the judged results."""
+
+    reason: Reason
+    failed_checks: tuple[str, ...] = ()
+    """Names of the assertions that fail in a scenario below its required pass rate."""
+
+
+JudgeReason = (
+    LowJudgedScore
+    | UnprovenJudge
+    | MissingVerdicts
+    | DoubtfulResults
+    | NothingJudged
+    | ReportReason
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +137,12 @@ def decide_judge_gate(
     policy: JudgePolicy,
     missing: MissingVerdicts,
     problems: Sequence[str] = (),
+    reported: Sequence[ReportReason] = (),
 ) -> JudgeGate:
-    """Decide the gate on the checks that models judged."""
+    """Decide the gate on the checks that models judged, and on the reasons of the report's gate."""
     reasons: list[JudgeReason] = [DoubtfulResults(tuple(problems))] if problems else []
     reasons += [missing] if missing.failed or missing.unjudged else []
+    reasons += reported
     if policy.has_requirement and not any(check.is_judged for check in checks):
         reasons.append(NothingJudged())
     warnings: list[UnprovenScore] = []
@@ -160,8 +181,13 @@ def _judge_agreement(check: JudgedCheckSummary, policy: JudgePolicy) -> list[Unp
         ),
         "kappa": (policy.min_kappa, None if kappa is None else kappa.low),
     }
+    missing: Literal["all", "pass", "fail"] | None = None
+    if calibration is None:
+        missing = "all"
+    elif kappa is None:
+        missing = "pass" if calibration.passing is None else "fail"
     return [
-        UnprovenJudge(check.name, measure, required, low)
+        UnprovenJudge(check.name, measure, required, low, missing if low is None else None)
         for measure, (required, low) in lows.items()
         if required is not None and (low is None or low < required)
     ]

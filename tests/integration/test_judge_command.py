@@ -1,6 +1,9 @@
-"""`agent-eval judge` as a command: its refused inputs."""
+"""The gate of `agent-eval judge`: checks, budgets and judged scores; and its refused inputs."""
 
 from __future__ import annotations
+
+import datetime as dt
+import json
 
 import pytest
 
@@ -23,6 +26,91 @@ def judge(tmp_path):
     return run
 
 
+@pytest.fixture
+def report(tmp_path):
+    """Run `agent-eval report` on the judged results; returns the ended process."""
+
+    def run():
+        options = ("--results", "agent-eval-judged", "--report-dir", "judged-report")
+        return run_agent_eval("report", *options, cwd=tmp_path)
+
+    return run
+
+
+def test_a_failed_check_without_a_model_fails_the_gate(judge, report):
+    done = judge('CHECKS = [RequiredText("NEVER"), RequiredText("o", name="has o")]')
+    assert done.returncode == 1
+    assert "Gate: passed" not in done.stdout
+    line = "0 of 1 iterations pass, 100% required; failed: says 'NEVER'"
+    assert f"Gate: failed\n  a: {line}\n  b: {line}\n" in done.stdout
+    assert report().returncode == 1
+
+
+def test_an_exceeded_budget_fails_the_gate_although_requirements_are_met(judge, report):
+    source = f'{EXACT}\nBUDGETS = {{"a": {{"max_turns": 0}}}}'
+    done = judge(source, "--min-score", "0.1")
+    assert done.returncode == 1
+    assert "Gate: failed\n  a: max_turns: 1 over limit 0\n" in done.stdout
+    assert report().returncode == 1
+
+
+def test_a_soft_budget_and_an_advisory_scenario_do_not_fail_the_gate(judge, report):
+    source = 'CHECKS = {"b": RequiredText("NEVER")}\n'
+    source += 'BUDGETS = {"a": {"max_turns": {"limit": 0, "hard": False}}}'
+    done = judge(source, episodes=(SUITE[0], said("b", "Soon.", gate="advisory")))
+    assert (done.returncode, report().returncode) == (0, 0), done.stdout
+
+
+def test_the_settings_and_the_quarantine_of_the_report_apply(judge, report, tmp_path):
+    settings = """
+[gate]
+min_pass_rate = 0.5
+
+[[quarantine]]
+scenario = "b"
+reason = "known"
+owner = "me"
+until = {until}
+"""
+    episodes = (
+        *(
+            said("a", reply, iteration=n, iterations=2)
+            for n, reply in enumerate(("Monday.", "Soon."), start=1)
+        ),
+        SUITE[1],
+    )
+    source = 'CHECKS = [RequiredText("Monday")]'
+    assert judge(source, episodes=episodes).returncode == 1
+    until = (dt.datetime.now(dt.UTC) + dt.timedelta(days=20)).date()
+    (tmp_path / "agent-eval.toml").write_text(settings.format(until=until))
+    done = judge(source, episodes=episodes)
+    assert (done.returncode, report().returncode) == (0, 0), done.stdout
+
+
+def test_verdicts_of_models_count_only_by_a_requirement_if_there_is_one(judge):
+    done = judge(EXACT)
+    assert done.returncode == 1
+    assert "  b: 0 of 1 iterations pass, 100% required; failed: exact\n" in done.stdout
+    assert judge(EXACT, "--min-score", "0.1").returncode == 0
+
+
+def test_an_episode_that_failed_otherwise_fails_the_gate(judge):
+    broken = said("b", "Monday.", outcome="failed", reason="KeyError: 'x'")
+    done = judge(EXACT, "--min-score", "0.1", episodes=(SUITE[0], broken))
+    assert done.returncode == 1
+    assert "  b: 0 of 1 iterations pass, 100% required\n" in done.stdout
+
+
+def test_further_reasons_are_counted(judge, tmp_path):
+    episodes = [said(f"s{number:02}", "Soon.") for number in range(23)]
+    done = judge('CHECKS = [RequiredText("NEVER")]', episodes=episodes)
+    assert "  s19: 0 of 1" in done.stdout
+    assert "s20" not in done.stdout
+    assert "\n  and 3 more\n" in done.stdout
+    found = json.loads((tmp_path / "agent-eval-judged/judge-report.json").read_text())
+    assert len(found["gate"]["reasons"]) == 23
+
+
 @pytest.mark.parametrize(
     "source",
     ['CHECKS = {"zzz": []}', 'CHECKS = {"zzz": RequiredText("x")}', 'BUDGETS = {"zzz": {}}'],
@@ -42,3 +130,24 @@ def test_a_missing_file_of_labels_is_an_input_error_with_a_remedy(judge):
     assert done.stderr == (
         "agent-eval: gone.csv: cannot be read (No such file or directory); check --labels\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        (None, "name labels of this assertion with --labels"),
+        ("pass", "its labels have no fail, label transcripts of both kinds"),
+        ("fail", "its labels have no pass, label transcripts of both kinds"),
+    ],
+)
+def test_a_kappa_without_labels_of_both_kinds_says_which_are_missing(
+    judge, tmp_path, labels, problem
+):
+    options = ["--min-kappa", "0.5"]
+    if labels is not None:
+        (tmp_path / "labels.csv").write_text(f"scenario_id,label\na,{labels}\nb,{labels}\n")
+        options += ["--labels", "labels.csv"]
+    done = judge(EXACT, *options)
+    assert done.returncode == 1
+    line = f"  exact: kappa is not proven, 0.5 is required; {problem}\n"
+    assert f"Gate: failed\n{line}" in done.stdout

@@ -114,7 +114,7 @@ def load_cli_settings(config: Path | None, flags: Mapping[str, object]) -> Setti
     return load_settings(root=Path.cwd(), environ=os.environ, flags=named, config=config)
 
 
-def _get_today() -> dt.date:
+def get_today() -> dt.date:
     """Return the day in UTC."""
     return dt.datetime.now(dt.UTC).date()
 
@@ -125,7 +125,7 @@ def build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
     from ci_agent_eval.config.settings import load_manifest, load_waivers
 
     settings, root = load_cli_settings(config, flags), Path.cwd()
-    agreed = load_waivers(root, settings, _get_today(), config)
+    agreed = load_waivers(root, settings, get_today(), config)
     manifest = load_manifest(root, settings)
     job = Job(
         settings,
@@ -420,7 +420,7 @@ def action() -> int:
     progress = _build_progress(color=False)
     return run_action(
         os.environ,
-        today=_get_today(),
+        today=get_today(),
         echo=progress.echo,
         on_progress=progress.show,
     )

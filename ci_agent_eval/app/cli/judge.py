@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 EXIT_CODES = """\b
 Exit codes:
-  0    the gate passed, or nothing is required
-  1    the gate failed: a score, an agreement, or a verdict that is missing
+  0    the gate passed
+  1    the gate failed: a check, a budget, a score, an agreement, or a missing verdict
   2    usage, configuration or input error
   3    unexpected error
   130  interrupted
@@ -123,14 +123,17 @@ def judge(
 
     The judged results are in the output folder, for `agent-eval report` and `agent-eval compare`.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.app.cli import get_today, load_cli_settings
     from ci_agent_eval.app.judging.job import REPORT_NAME, JudgeJob, judge_results
+    from ci_agent_eval.config.settings import load_waivers
     from ci_agent_eval.gate.judge_gate import JudgePolicy
     from ci_agent_eval.render.terminal.judges import render_judges
 
     if labelled and labels is None:
         raise click.UsageError("--labelled names the results of --labels; give both")
+    settings, root = load_cli_settings(None, {}), Path.cwd()
     job = JudgeJob(
-        root=Path.cwd(),
+        root=root,
         environ=os.environ,
         checks=checks,
         results=results or ("agent-eval-report",),
@@ -140,6 +143,8 @@ def judge(
         labels=labels,
         labelled=labelled,
         policy=JudgePolicy(min_score, min_pass_rate, min_agreement, min_kappa),
+        settings=settings,
+        quarantine=load_waivers(root, settings, get_today()).quarantine,
         cassette_mode=cassette,
         cassettes=cassette_dir or checks.parent / "judge-cassettes",
         keeps_stored=not only_checks,

@@ -6,8 +6,8 @@ import asyncio
 import dataclasses
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +20,8 @@ from ci_agent_eval.analysis.judges.judged_checks import (
     summarize_checks,
 )
 from ci_agent_eval.analysis.judges.statistics_library import require_statsmodels
+from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.app.judging.labels import (
     LabelMatcher,
     compute_transcript_digest,
@@ -34,6 +36,8 @@ from ci_agent_eval.app.judging.rejudge import (
     get_transcript_key,
     is_judgeable,
 )
+from ci_agent_eval.app.judging.report_reasons import list_report_reasons
+from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import RESULTS_NAME, UNNAMED_SUITE
 from ci_agent_eval.engine.cassette import CassetteStore
@@ -43,6 +47,7 @@ from ci_agent_eval.gate.judge_gate import (
     JudgeGate,
     JudgePolicy,
     MissingVerdicts,
+    ReportReason,
     decide_judge_gate,
 )
 from ci_agent_eval.redaction import Redactor
@@ -73,6 +78,9 @@ class JudgeJob:
     labelled: tuple[str, ...] = ()
     """Results that the labels are about; empty: the judged ones."""
     policy: JudgePolicy = JudgePolicy()  # noqa: RUF009 - frozen
+    settings: Settings = field(default_factory=Settings)
+    """Their gate is the report's, which applies as well."""
+    quarantine: tuple[WaiverStatus, ...] = ()
     cassette_mode: CassetteMode = "off"
     cassettes: Path = Path("cassettes")
     keeps_stored: bool = True
@@ -96,6 +104,7 @@ class _StoredResults(NamedTuple):
     suite: str
     episodes: Sequence[Episode]
     problems: tuple[str, ...]
+    loaded: LoadedResults
 
 
 class _JudgedResults(NamedTuple):
@@ -159,7 +168,7 @@ def _load_stored(patterns: Sequence[str], root: Path, redactor: Redactor) -> _St
         if one.blocking
     )
     suite = loaded.suites[0] if len(loaded.suites) == 1 else UNNAMED_SUITE
-    return _StoredResults(suite, tuple(decisive.values()), problems)
+    return _StoredResults(suite, tuple(decisive.values()), problems, loaded)
 
 
 async def _judge_all(
@@ -219,16 +228,31 @@ def _build_report(
     ended = sum(one.outcome == "error" for one in stored.episodes)
     missing = MissingVerdicts(len(errors), ended)
     costs = [one.usage.cost_usd for one in judged if one.usage is not None]
+    problems = [problem for each in both for problem in each.problems]
+    reported = tuple(_list_report_reasons(job, stored, found))
     return JudgeReport(
         checks=checks,
-        gate=decide_judge_gate(
-            checks, job.policy, missing, [problem for each in both for problem in each.problems]
-        ),
+        gate=decide_judge_gate(checks, job.policy, missing, problems, reported),
         transcripts=len(found.rejudged),
         missing=missing,
         errors=errors,
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
     )
+
+
+def _list_report_reasons(
+    job: JudgeJob, stored: _StoredResults, found: _JudgedResults
+) -> Iterator[ReportReason]:
+    """Yield the reasons of the report's gate.
+
+    With a requirement, verdicts of models count only by it: single ones are too noisy.
+    """
+    judged = {
+        one.episode.key: one.without_verdicts if job.policy.has_requirement else one.episode
+        for one in found.rejudged
+    }
+    episodes = [judged.get(episode.key, episode) for episode in stored.episodes]
+    return list_report_reasons(stored.loaded, episodes, job.settings, job.quarantine)
 
 
 def _write_output(

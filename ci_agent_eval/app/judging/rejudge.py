@@ -35,6 +35,8 @@ class RejudgedEpisode:
     """A stored episode with its new assertions and budgets."""
 
     episode: Episode
+    without_verdicts: Episode
+    """The episode whose judged assertions only warn, so that they do not decide its outcome."""
     results: tuple[RepeatedAssertion, ...] = ()
     error: str | None = None
     """Why a judge gave no verdict; None: all did."""
@@ -131,15 +133,20 @@ class Rejudging:
         new = [combine_results(one, answers.judges[one.name]) for one in answers.results]
         names = {one.name for one in new}
         kept = [one for one in episode.assertions if self.keeps_stored and one.name not in names]
-        assertions = (*kept, *new)
+        warning = [
+            made.model_copy(update={"severity": "warning"}) if one.is_judged else made
+            for one, made in zip(answers.results, new, strict=True)
+        ]
         judged = episode.model_copy(update={"judge": add_usage(episode.judge, answers.usage)})
-        built = _change_episode(judged, assertions, self._merge_budgets(episode), error)
+        budgets = self._merge_budgets(episode)
+        built = _change_episode(judged, (*kept, *new), budgets, error)
+        without_verdicts = _change_episode(judged, (*kept, *warning), budgets, error)
         models = sorted({*answers.judges.values()} - {"judge"})
         if models:
             conditions = Conditions(**{**dict(built.conditions), "judge": ", ".join(models)})
             built = built.model_copy(update={"conditions": conditions})
         results = () if error else tuple(answers.results)
-        return RejudgedEpisode(built, results, error, answers.usage)
+        return RejudgedEpisode(built, without_verdicts, results, error, answers.usage)
 
     def _merge_budgets(self, episode: Episode) -> Any:
         budgets = episode.budgets

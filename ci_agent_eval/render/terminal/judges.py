@@ -16,14 +16,18 @@ from ci_agent_eval.gate.judge_gate import (
     LowJudgedScore,
     MissingVerdicts,
     NothingJudged,
+    ReportReason,
     UnprovenJudge,
     UnprovenScore,
 )
 from ci_agent_eval.render.escape import escape_terminal
 from ci_agent_eval.render.numbers import count_noun, format_p_value, format_percent, format_score
+from ci_agent_eval.render.sentences import describe_reason
 
 MAX_ERRORS = 5
 """Errors of judges that are shown; further ones are counted."""
+MAX_REASONS = 20
+"""Reasons of the gate that are shown; further ones are counted."""
 
 _JUDGE_TWICE = "judge each transcript twice or more (--repeats)"
 _RUN_TWICE = "it needs two episodes of a scenario, judged twice or more"
@@ -145,7 +149,9 @@ def _list_gate_lines(gate: JudgeGate) -> Iterator[str]:
     for warning in gate.warnings:
         yield f"Inconclusive: {_describe_unproven(warning)}"
     yield f"Gate: {'passed' if gate.passed else 'failed'}"
-    yield from (f"  {_describe_reason(reason)}" for reason in gate.reasons)
+    yield from (f"  {_describe_reason(reason)}" for reason in gate.reasons[:MAX_REASONS])
+    if len(gate.reasons) > MAX_REASONS:
+        yield f"  and {len(gate.reasons) - MAX_REASONS} more"
 
 
 def _describe_unproven(found: UnprovenScore) -> str:
@@ -160,17 +166,8 @@ def _describe_reason(reason: JudgeReason) -> str:
         case LowJudgedScore():
             found = f"is at most {format_score(reason.high)}, {reason.required:g} is required"
             return f"{_name_measure(reason)} {found}"
-        case UnprovenJudge(low=None):
-            return (
-                f"{_name_measure(reason)} of {reason.required:g} is required, and no labels, of "
-                "both pass and fail, show it; add --labels"
-            )
         case UnprovenJudge():
-            low = format_score(reason.low or 0.0)
-            return (
-                f"{_name_measure(reason)} is only proven from {low} on, {reason.required:g} is "
-                "required; label more transcripts, or change the judge"
-            )
+            return f"{_name_measure(reason)} {_describe_unproven_judge(reason)}"
         case MissingVerdicts():
             failed = count_noun(reason.failed, "transcript")
             ended = count_noun(reason.unjudged, "episode")
@@ -179,6 +176,29 @@ def _describe_reason(reason: JudgeReason) -> str:
             return "no assertion was judged by a model, so that nothing is proven"
         case DoubtfulResults():
             return f"the results are not whole: {escape_terminal('; '.join(reason.problems))}"
+        case ReportReason():
+            return escape_terminal(_describe_report_reason(reason))
+
+
+def _describe_unproven_judge(found: UnprovenJudge) -> str:
+    required = f"{found.required:g} is required"
+    if found.missing == "all":
+        return f"is not proven, {required}; name labels of this assertion with --labels"
+    if found.missing is not None:
+        return (
+            f"is not proven, {required}; its labels have no {found.missing}, label transcripts "
+            "of both kinds"
+        )
+    low = format_score(found.low or 0.0)
+    return f"is only proven from {low} on, {required}; label more transcripts, or change the judge"
+
+
+def _describe_report_reason(found: ReportReason) -> str:
+    reason = found.reason
+    name = "" if reason.scenario_id is None else f"{reason.scenario_id}: "
+    agent = "" if reason.agent is None else f" (agent {reason.agent})"
+    failed = f"; failed: {', '.join(found.failed_checks)}" if found.failed_checks else ""
+    return f"{name}{describe_reason(reason)}{agent}{failed}"
 
 
 def _name_measure(found: LowJudgedScore | UnprovenJudge | UnprovenScore) -> str:

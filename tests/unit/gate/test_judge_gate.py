@@ -123,14 +123,14 @@ GOOD = calibrate_judge(
 
 
 @pytest.mark.parametrize(
-    ("calibration", "low"),
-    [(None, None), (ALIKE, None), (GOOD, GOOD.kappa.low)],
+    ("calibration", "low", "missing"),
+    [(None, None, "all"), (ALIKE, None, "fail"), (GOOD, GOOD.kappa.low, None)],
 )
-def test_a_judge_has_to_prove_its_agreement(calibration, low):
+def test_a_judge_has_to_prove_its_agreement(calibration, low, missing):
     found = [repeated([1.0, 1.0])]
     calibrations = {} if calibration is None else {"kind": calibration}
     gate = decide(found, JudgePolicy(min_kappa=0.95), calibrations)
-    assert gate.reasons == (UnprovenJudge("kind", "kappa", 0.95, low),)
+    assert gate.reasons == (UnprovenJudge("kind", "kappa", 0.95, low, missing),)
 
 
 def test_a_proven_judge_passes():

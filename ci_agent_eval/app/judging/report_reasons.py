@@ -1,0 +1,54 @@
+"""Apply the rules of `agent-eval report` to episodes that were judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ci_agent_eval.analysis.loaded_results import LoadedResults, build_episode_record
+from ci_agent_eval.analysis.waivers import WaiverStatus
+from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.gate.judge_gate import ReportReason
+from ci_agent_eval.gate.model import ReasonKind
+from ci_agent_eval.gate.report import build_report
+
+# Errors and doubtful results are reasons of the judges' gate already.
+_KINDS: frozenset[ReasonKind] = frozenset(
+    {"scenario", "suite_pass_rate", "skipped", "incomplete", "evaluation", "budget"}
+)
+
+
+def list_report_reasons(
+    loaded: LoadedResults,
+    episodes: Sequence[Episode],
+    settings: Settings,
+    quarantine: tuple[WaiverStatus, ...],
+) -> Iterator[ReportReason]:
+    """Yield the reasons for which `agent-eval report` fails `episodes` in place of the loaded ones.
+
+    Budgets of the whole suite are left out: they limit a run, and judging again is none.
+    """
+    if any(session.shard is not None for session in loaded.sessions):
+        settings = settings.for_shard()
+    # A carried-over episode was judged again, so that its earlier result does not matter.
+    own = (episode.model_copy(update={"carried_over": None}) for episode in episodes)
+    changed = replace(loaded, episodes=tuple(map(build_episode_record, own)), carried=None)
+    report = build_report(
+        changed,
+        suite=settings.suite,
+        budgets=SuiteBudgets(),
+        policy=settings.policy,
+        quarantine=quarantine,
+    )
+    scenarios = {
+        (one.scenario.scenario_id, one.scenario.agent): one for one in report.judged_scenarios()
+    }
+    for reason in report.verdict.reasons:
+        found = scenarios.get((reason.scenario_id or "", reason.agent))
+        if reason.kind not in _KINDS or (found and found.judgement.status == "errored"):
+            continue
+        failures = found.scenario.failures if found and reason.kind == "scenario" else ()
+        names = dict.fromkeys(failure.assertion.name for failure in failures)
+        yield ReportReason(reason, tuple(names))
