@@ -310,11 +310,11 @@ class RunTraffic:
         if _is_measured(replies):
             return [merge_reply(replies[0], answers)], ()
         failed = self._find_failed_call()
+        if self._check.stop is None and failed is None:
+            return _set_final_text(seen, replies[-1]), found.agents
         if self._check.stop is not None or (failed is not None and failed.source != "scripted"):
-            return seen, found.agents  # the agent's text is about the refusal or the error
-        if failed is not None:  # by a fault on purpose
-            return [*seen, replies[-1]], found.agents
-        return _set_final_text(seen, replies[-1]), found.agents
+            replies = []  # the agent's text is about the refusal or the error
+        return [*seen, *replies], found.agents
 
     def find_stop(self, stop: Stop) -> Stop:
         """Return why the run ended, by the recorder's state before the agent's own report."""
