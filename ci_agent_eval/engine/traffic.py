@@ -314,7 +314,7 @@ class RunTraffic:
             return _set_final_text(seen, replies[-1]), found.agents
         if self._check.stop is not None or (failed is not None and failed.source != "scripted"):
             replies = []  # the agent's text is about the refusal or the error
-        return [*seen, *replies], found.agents
+        return [*seen, *replies[-1:]], found.agents
 
     def find_stop(self, stop: Stop) -> Stop:
         """Return why the run ended, by the recorder's state before the agent's own report."""
