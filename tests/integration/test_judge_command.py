@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from ci_agent_eval.contract.results import Session, Shard
 from tests.judged_results import HEAD, said, store
 from tests.processes import run_agent_eval
 
@@ -159,3 +160,15 @@ def test_a_kappa_without_labels_of_both_kinds_says_which_are_missing(
     assert done.returncode == 1
     line = f"  exact: kappa is not proven, 0.5 is required; {problem}\n"
     assert f"Gate: failed\n{line}" in done.stdout
+
+
+def test_a_shard_without_the_others_fails_the_gate(judge, tmp_path):
+    folder = tmp_path / "agent-eval-report"
+    store(folder, *SUITE)
+    session = Session(
+        suite="default", state="finished", exit_status=0, shard=Shard(index=1, count=2)
+    )
+    (folder / "session.json").write_text(session.model_dump_json())
+    done = judge('CHECKS = [RequiredText("o")]')
+    assert done.returncode == 1
+    assert "the results are not whole: shard 2 of 2" in done.stdout

@@ -51,6 +51,7 @@ from ci_agent_eval.gate.judge_gate import (
     decide_judge_gate,
 )
 from ci_agent_eval.redaction import Redactor
+from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.regular_file import replace_file
@@ -163,7 +164,7 @@ def _load_stored(patterns: Sequence[str], root: Path, redactor: Redactor) -> _St
     # Sorted by key, so that the last attempt of an iteration replaces the earlier ones.
     decisive = {get_transcript_key(one): one for one in episodes}
     problems = tuple(
-        f"{one.where}: {one.message}" if one.where else str(one.message)
+        f"{one.where}: {describe_finding(one)}" if one.where else describe_finding(one)
         for one in loaded.findings
         if one.blocking
     )

@@ -59,8 +59,8 @@ class SharedConversation:
         if missing:
             raise InputError(
                 f"session {self.name!r}: {missing[0]} comes before this test and did not run in "
-                "this process; run all tests of the session, with xdist by --dist=loadscope or "
-                "loadfile"
+                "this process before it; run all tests of the session in the order of the file "
+                "(-p no:randomly), with xdist by --dist=loadscope or loadfile"
             )
         return self._require_end(earlier[-1]) if earlier else None
 
