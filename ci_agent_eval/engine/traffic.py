@@ -312,8 +312,9 @@ class RunTraffic:
         failed = self._find_failed_call()
         if self._check.stop is None and failed is None:
             return _set_final_text(seen, replies[-1]), found.agents
-        if self._check.stop is not None or (failed is not None and failed.source != "scripted"):
-            replies = []  # the agent's text is about the refusal or the error
+        is_fault = self._check.stop is None and failed is not None and failed.source == "scripted"
+        if not is_fault or (answers and replies[-1].content == answers[-1].content):
+            replies = []  # it is about the refusal or the error, or the answer before
         return [*seen, *replies[-1:]], found.agents
 
     def find_stop(self, stop: Stop) -> Stop:

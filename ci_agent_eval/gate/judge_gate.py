@@ -32,10 +32,15 @@ class JudgePolicy:
     min_kappa: float | None = None
 
     @property
+    def limits_scores(self) -> bool:
+        """Whether a score or pass rate is required."""
+        return self.min_score is not None or self.min_pass_rate is not None
+
+    @property
     def has_requirement(self) -> bool:
         """Whether anything is required."""
-        limits = (self.min_score, self.min_pass_rate, self.min_agreement, self.min_kappa)
-        return any(limit is not None for limit in limits)
+        agreements = (self.min_agreement, self.min_kappa)
+        return self.limits_scores or any(limit is not None for limit in agreements)
 
     def compute_level(self, checks: int) -> float:
         """Return the level of two-sided intervals whose upper limits hold for all requirements."""

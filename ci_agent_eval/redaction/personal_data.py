@@ -55,6 +55,12 @@ _CARD = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6\d{15,18}",
     re.ASCII,
 )
+
+
+def _is_card(digits: str) -> bool:
+    return _CARD.fullmatch(digits) is not None and has_luhn_checksum(digits)
+
+
 # The + of a phone number is not behind a word: in a query, `is+4111...` is a blank.
 _NO_PHONE_BEFORE = r"(?:(?<!\+)|(?<=[A-Za-z0-9+.]\+))"
 # 8 to 15 digits (E.164).
@@ -94,15 +100,22 @@ KINDS: tuple[PersonalDataKind, ...] = (
         re.compile(
             rf"{_NO_WORD_BEFORE}(?:{_NO_PHONE_BEFORE}[2-6]\d(?:[ -]?\d){{11,17}}"
             # More digits than a phone number has.
-            rf"|[2-6]\d(?:[ -]?\d){{14,17}}(?![ -]?\d)){_NO_WORD_AFTER}",
+            rf"|[2-6]\d(?:[ -]?\d){{14,17}}){_NO_WORD_AFTER}",
             re.ASCII,
         ),
         _keep_digits,
-        lambda digits: _CARD.fullmatch(digits) is not None and has_luhn_checksum(digits),
+        _is_card,
     ),
     # Here a phone number with figures behind it: they may be a card, which had to be found first.
     PersonalDataKind(
         "phone", re.compile(rf"{_INTERNATIONAL}|{_NORTH_AMERICAN}", re.ASCII), _keep_digits
+    ),
+    # What is no phone number in spite of its +.
+    PersonalDataKind(
+        "card",
+        re.compile(rf"{_NO_WORD_BEFORE}[2-6]\d(?:[ -]?\d){{11,17}}{_NO_WORD_AFTER}", re.ASCII),
+        _keep_digits,
+        _is_card,
     ),
 )
 """The kinds, in the order in which they are searched."""

@@ -95,6 +95,16 @@ def test_verdicts_of_models_count_only_by_a_requirement_if_there_is_one(judge):
     assert judge(EXACT, "--min-score", "0.1").returncode == 0
 
 
+def test_verdicts_count_unless_the_labels_are_of_the_same_results(judge, tmp_path):
+    store(tmp_path / "old", *SUITE)
+    (tmp_path / "labels.csv").write_text("scenario_id,label\na,pass\nb,fail\n")
+    options = ("--labels", "labels.csv", "--min-agreement", "0.1")
+    assert judge(EXACT, *options).returncode == 0
+    done = judge(EXACT, *options, "--labelled", "old")
+    assert done.returncode == 1
+    assert "  b: 0 of 1 iterations pass, 100% required; failed: exact\n" in done.stdout
+
+
 def test_an_episode_that_failed_otherwise_fails_the_gate(judge):
     broken = said("b", "Monday.", outcome="failed", reason="KeyError: 'x'")
     done = judge(EXACT, "--min-score", "0.1", episodes=(SUITE[0], broken))

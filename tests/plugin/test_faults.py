@@ -151,6 +151,16 @@ async def test_later(aitest_run):
     assert result.final_response == "Bye. Nothing is new."
     assert len(result.all_responses) == 2
 
+def keeps_the_last_answer(message):
+    first = read(post(message))
+    post(message)
+    return first
+
+@pytest.mark.episode(faults=[{{"kind": "rate_limit", "after": 1}}])
+async def test_same(aitest_run):
+    result = await aitest_run(keeps_the_last_answer, "Thanks")
+    assert result.all_responses == ("Bye.",)
+
 @rate_limit
 async def test_unhandled(aitest_run):
     await aitest_run(handles_nothing, "Thanks")
@@ -158,10 +168,10 @@ async def test_unhandled(aitest_run):
 
 
 def test_a_function_that_answers_in_spite_of_a_fault_is_judged_by_its_answer(suite):
-    with ModelServer({"Thanks": ["Bye."] * 2}) as server:
+    with ModelServer({"Thanks": ["Bye."] * 3}) as server:
         suite.write(FUNCTIONS.format(url=server.base_url))
         ran = suite.run()
-    ran.result.assert_outcomes(passed=3, failed=1)
+    ran.result.assert_outcomes(passed=4, failed=1)
     unhandled = ran.episodes["test_unhandled"]
     assert (unhandled.outcome, unhandled.stop_reason) == ("error", "model_error")
     assert "status 429: HTTP 429: injected fault" in unhandled.reason

@@ -155,7 +155,7 @@ def test_a_class_that_replaces_no_episode_is_collected(suite):
         """class Proxy:
     def __getattr__(self, name):
         raise RuntimeError("outside of a request")
-    __dict__ = property(lambda self: self.missing)
+    __class__ = __dict__ = property(lambda self: self.missing)
 
 request = Proxy()""",
     ],

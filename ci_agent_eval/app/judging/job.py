@@ -246,10 +246,13 @@ def _list_report_reasons(
 ) -> Iterator[ReportReason]:
     """Yield the reasons of the report's gate.
 
-    With a requirement, verdicts of models count only by it: single ones are too noisy.
+    With a required score, verdicts of models count only by it: single ones are too noisy. Where the
+    agreement with labels of the judged results is required, they are about the judge.
     """
+    is_calibration = job.policy.has_requirement and not job.labelled
+    without_verdicts = job.policy.limits_scores or is_calibration
     judged = {
-        one.episode.key: one.without_verdicts if job.policy.has_requirement else one.episode
+        one.episode.key: one.without_verdicts if without_verdicts else one.episode
         for one in found.rejudged
     }
     episodes = [judged.get(episode.key, episode) for episode in stored.episodes]

@@ -251,11 +251,11 @@ class RunningSimulation:
     ) -> Steps[None]:
         """Check what the script has after its end, so that no check of it is left out.
 
-        `last` is the step that ended it; checks of its turn follow a step of the agent.
+        `last` is the step that ended it; checks of its turn follow a step of the agent or judge.
         """
         if end.reason == "agent_stopped" or (self.verdict and not self.verdict.passed):
             return  # it has failed
-        is_last_turn = isinstance(last, AgentStep)
+        is_last_turn = isinstance(last, AgentStep | JudgeStep)
         missed = 0
         for step in steps:
             is_last_turn = is_last_turn and isinstance(step, CheckStep | JudgeStep)

@@ -32,13 +32,14 @@ def list_problems(module: pytest.Module) -> list[str]:
 def _find_declarations(values: Mapping[str, Any], seen: set[type]) -> Iterator[Any]:
     """Yield the declarations of a namespace's functions, and of its classes."""
     for value in list(values.values()):
-        if isinstance(value, type):
+        kind = type(value)  # a proxy's `__class__` may raise
+        if issubclass(kind, type):
             for base in value.__mro__:
                 if base not in seen:
                     seen.add(base)
                     yield from _find_declarations(vars(base), seen)
             continue
-        function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        function = value.__func__ if issubclass(kind, staticmethod | classmethod) else value
         if (found := _read_attributes(function).get(detection.CONVERSATION)) is not None:
             yield found
 
@@ -46,6 +47,7 @@ def _find_declarations(values: Mapping[str, Any], seen: set[type]) -> Iterator[A
 def _read_attributes(value: object) -> Mapping[str, Any]:
     """Return an object's attributes; none of one that has none or refuses, as proxies do."""
     try:
-        return vars(value)
+        found: object = vars(value)
     except Exception:  # noqa: BLE001 - by an object's own `__getattr__`
         return {}
+    return found if isinstance(found, Mapping) else {}

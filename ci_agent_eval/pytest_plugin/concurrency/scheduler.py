@@ -273,9 +273,9 @@ class EpisodeScheduler:
                 break
             except INTERRUPTIONS:
                 self._loop.end_clean_up()
-            except BaseException:
+            except BaseException:  # noqa: BLE001 - the run ends by the interruption
                 if not self._loop.clean_up_left_s:
-                    raise
+                    break
         for task in tasks:
             task.abandon_thread()
 

@@ -165,9 +165,13 @@ class SessionLoop:
         return max(self._clean_up_end - time.monotonic(), 0.0)
 
     async def wait_for_cancelled(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
-        """Wait until cancelled tasks have cleaned up, within the limit."""
+        """Wait until cancelled tasks have cleaned up; cancel those again that take too long."""
         if tasks:
             await asyncio.wait(tasks, timeout=self.clean_up_left_s + _MARGIN_S)
+        if late := [task for task in tasks if not task.done()]:
+            for task in late:
+                task.cancel()
+            await asyncio.wait(late, timeout=_MARGIN_S)
         for task in tasks:
             if task.done() and not task.cancelled():
                 task.exception()  # retrieved, as no code awaits it any more

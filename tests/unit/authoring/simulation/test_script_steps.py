@@ -168,10 +168,12 @@ class TestSteps:
         reason = episode.assertions[-1].reason
         assert reason == "it ended (script_ended) before 2 checks of a turn"
 
-    def test_checks_of_the_turn_that_ended_it_are_made(self, recorder):
+    @pytest.mark.parametrize("judging", [[], [JudgeStep()]], ids=["implicit", "step"])
+    def test_checks_of_the_turn_that_ended_it_are_made(self, recorder, judging):
         steps = [
             UserStep("Hi"),
             AgentStep(),
+            *judging,
             CheckStep(RequiredText("Which"), of="turn"),
             CheckStep(lambda history: history[-1]["content"] == "Which order?"),
             UserStep("1001"),
