@@ -110,7 +110,7 @@ KINDS: tuple[PersonalDataKind, ...] = (
     PersonalDataKind(
         "phone", re.compile(rf"{_INTERNATIONAL}|{_NORTH_AMERICAN}", re.ASCII), _keep_digits
     ),
-    # What is no phone number in spite of its +.
+    # Cards behind a + that begins no phone number.
     PersonalDataKind(
         "card",
         re.compile(rf"{_NO_WORD_BEFORE}[2-6]\d(?:[ -]?\d){{11,17}}{_NO_WORD_AFTER}", re.ASCII),
