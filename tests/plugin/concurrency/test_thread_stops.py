@@ -193,10 +193,17 @@ def test_other(episode, desk):
     assert ran.episodes["test_slow"].reason.startswith("Timeout")
 
 
-WORKING = HEAD + (
-    """
+FOUR = (
+    HEAD
+    + """
 @pytest.mark.parametrize("number", range(4))
 def test_work(episode, desk, number):
+"""
+)
+
+WORKING = (
+    FOUR
+    + """
     with episode.turn("Hello") as turn:
         turn.tool_call("lookup")
     try:
@@ -264,12 +271,10 @@ def wait_on_own_loop(number):
 """
 
 LEAVES_ITS_LOOP = (
-    HEAD
+    FOUR
     + """
-from own_loop import wait_on_own_loop
+    from own_loop import wait_on_own_loop
 
-@pytest.mark.parametrize("number", range(4))
-def test_work(episode, desk, number):
     try:
         wait_on_own_loop(number)
     finally:
@@ -287,10 +292,8 @@ def test_a_thread_whose_task_was_cancelled_is_not_interrupted_again(plain_suite)
 
 
 NEVER = (
-    HEAD
+    FOUR
     + """
-@pytest.mark.parametrize("number", range(4))
-def test_work(episode, desk, number):
     try:
         meet(4)
         if number == 1:
