@@ -12,6 +12,7 @@ FindingKind = Literal[
     "unreadable_file",  # a result file could not be read to its end
     "repaired_file",  # characters were replaced so that the rest could be read
     "declared_counts_differ",  # a suite's declared totals differ from its cases
+    "passed_later",  # a test failed and passed in one file, perhaps on a retry
     "disagreement",  # JSON and JUnit of one run disagree
     "collection_error",  # pytest could not collect a file
     "interrupted",  # the run ended before its episodes did

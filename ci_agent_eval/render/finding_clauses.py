@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -39,7 +40,7 @@ def describe_findings(report: Report, *, blocking: bool) -> Iterator[str]:
     """Yield a clause for each kind of finding."""
     shown = build_finding_rows(report).shown
     found = [row.finding for row in shown if row.gates is blocking]
-    kinds = Counter(finding.kind for finding in found)
+    kinds = _count_by_kind(found)
     for kind, (one, many) in _FINDINGS.items():
         if kind == "shards" and kinds[kind]:
             yield _describe_broken_shards(found) if blocking else _count_run_again(kinds[kind])
@@ -52,6 +53,17 @@ def describe_findings(report: Report, *, blocking: bool) -> Iterator[str]:
             yield one if kinds[kind] == 1 else many.format(format_count(kinds[kind]))
 
 
+def _count_by_kind(found: Sequence[Finding]) -> Counter[FindingKind]:
+    """Count the findings of each kind; of the kinds about a file, count the files."""
+    places = (
+        (f.kind, _LINE.sub("", f.where) if f.kind in _ABOUT_FILES and f.where else n)
+        for n, f in enumerate(found)
+    )
+    return Counter(kind for kind, _ in set(places))
+
+
+_ABOUT_FILES = frozenset({"unreadable_file", "declared_counts_differ", "repaired_file"})
+_LINE = re.compile(r":\d+$")
 _MOST_NAMED = 5
 """Most missing shards that the sentence names."""
 

@@ -21,6 +21,7 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "handover": "hand-over",
     "default_settings": "settings",
     "declared_counts_differ": "misstated counts",
+    "passed_later": "passed later",
     "shards": "shards",
     "duplicate": "duplicate",
     "shared_scenario": "shared scenario",

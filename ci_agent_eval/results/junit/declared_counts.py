@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from ci_agent_eval.contract.wording import pluralize
@@ -39,12 +39,24 @@ class CaseCounts(NamedTuple):
         return CaseCounts(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
+UNWRITTEN_SKIPS = "its runner writes no case for some skipped tests"
+"""TestNG declares each attempt that is retried; mocha-junit-reporter and node-tap each skip."""
+
+
 class CountDifference(NamedTuple):
     """A suite's difference between declared totals and cases."""
 
     has_lost_results: bool
     """Whether it declares more cases or failures than it has: some did not report."""
     text: str
+    missing: int = 0
+    """Number of declared cases without a case, if nothing else is lost."""
+    unwritten_skips: int = 0
+    """Number of declared skipped tests without a case, if they explain the difference."""
+
+    def explain(self) -> CountDifference:
+        """Return the difference as one that lost no results, only skipped tests."""
+        return CountDifference(has_lost_results=False, text=f"{self.text}: {UNWRITTEN_SKIPS}")
 
 
 def compare_counts(
@@ -65,7 +77,7 @@ def compare_counts(
         for name, total in declared.items()
         if total is not None
         and not any(
-            total in _list_acceptable(name, c, disabled, producer) for c in (inside, direct)
+            total in _list_acceptable(name, c, disabled, declared) for c in (inside, direct)
         )
     ]
     if not wrong:
@@ -73,9 +85,16 @@ def compare_counts(
     found = _count_by_name(inside)
     pairs = ", ".join(f"{name} {declared[name]} (found {found[name]})" for name in wrong)
     text = f"suite {attributes.get('name', '')[:80]!r} declares {pairs}"
-    if (habit := _find_habit(producer, wrong, declared, inside)) is not None:
-        return CountDifference(has_lost_results=False, text=f"{text}, for {habit}")
-    return CountDifference(_has_lost_results(wrong, declared, inside), text)
+    if producer == "pytest" and wrong == ["tests"] and _is_all_declared(declared, inside):
+        return CountDifference(has_lost_results=False, text=f"{text}: pytest counts each subtest")
+    if skips := _count_unwritten_skips(declared, inside):
+        return (
+            CountDifference(has_lost_results=True, text=text)
+            .explain()
+            ._replace(unwritten_skips=skips)
+        )
+    missing = (declared["tests"] or 0) - inside.cases if wrong == ["tests"] else 0
+    return CountDifference(_has_lost_results(wrong, declared, inside), text, max(missing, 0))
 
 
 def build_node_difference(failures: int) -> CountDifference:
@@ -87,13 +106,13 @@ def build_node_difference(failures: int) -> CountDifference:
 
 
 def _list_acceptable(
-    name: str, counts: CaseCounts, disabled: int, producer: Producer
-) -> tuple[int, ...]:
+    name: str, counts: CaseCounts, disabled: int, declared: Mapping[str, int | None]
+) -> Container[int]:
     """Return the totals that a producer may declare for these counts."""
-    # Surefire declares every attempt of a JUnit 4 test, but writes one case for all of them.
-    failures, errors = _count_reruns(counts, producer)
+    failures, errors = _count_reruns(counts, declared)
     if name == "tests":
-        return (counts.cases, counts.cases - counts.suite_errors, counts.cases + failures + errors)
+        cases = range(counts.cases, counts.cases + failures + errors + 1)
+        return (*cases, counts.cases - counts.suite_errors)
     if name == "failures":
         found = (counts.failed, counts.failure_elements, counts.failed + counts.suite_errors)
         return (*found, counts.failure_elements + failures)
@@ -103,27 +122,37 @@ def _list_acceptable(
     return (counts.skipped, counts.skipped_elements, counts.skipped - disabled)
 
 
-def _count_reruns(counts: CaseCounts, producer: Producer) -> tuple[int, int]:
-    """Return the failures and errors of retried attempts, if the producer declares them."""
-    return (counts.rerun_failures, counts.rerun_errors) if producer == "surefire" else (0, 0)
+def _count_reruns(counts: CaseCounts, declared: Mapping[str, int | None]) -> tuple[int, int]:
+    """Return the failures and errors of retried attempts, if the suite declares exactly these.
 
-
-def _find_habit(
-    producer: Producer, wrong: list[str], declared: Mapping[str, int | None], inside: CaseCounts
-) -> str | None:
-    """Return the habit of a known producer that explains more tests than cases, or None.
-
-    Even then, every declared failure and error must be in the file.
+    Surefire declares every attempt of a JUnit 4 test, but writes one case for all of them.
     """
+    failures, errors = counts.rerun_failures, counts.rerun_errors
+    totals = (counts.failure_elements + failures, counts.error_elements + errors)
+    is_declared = totals == (declared["failures"] or 0, declared["errors"] or 0)
+    return (failures, errors) if is_declared else (0, 0)
+
+
+def _is_all_declared(declared: Mapping[str, int | None], inside: CaseCounts) -> bool:
+    """Return whether a suite declares every total, and more tests than its cases."""
+    return (
+        bool(inside.cases)
+        and None not in declared.values()
+        and ((declared["tests"] or 0) > inside.cases)
+    )
+
+
+def _count_unwritten_skips(declared: Mapping[str, int | None], inside: CaseCounts) -> int:
+    """Return the number of skipped tests that a suite declares and has no cases for.
+
+    0 unless they are all that is missing: every declared failure and error has its case.
+    """
+    if None in (declared["tests"], declared["failures"], declared["skipped"]) or not inside.cases:
+        return 0
+    bad = (declared["failures"] or 0) + (declared["errors"] or 0)
+    missing = (declared["skipped"] or 0) - inside.skipped
     surplus = (declared["tests"] or 0) - inside.cases
-    if surplus <= 0 or not inside.cases or None in declared.values():
-        return None
-    if producer == "pytest" and wrong == ["tests"]:
-        return "pytest counts each subtest"
-    skipped = (declared["skipped"] or 0) - inside.skipped
-    if producer == "surefire" and wrong == ["tests", "skipped"] and surplus == skipped:
-        return "TestNG counts each attempt that is retried as skipped"
-    return None
+    return missing if missing == surplus and bad <= inside.failed + inside.error else 0
 
 
 def _has_lost_results(

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
+from ci_agent_eval.results.junit.failure_messages import find_core
 
 MAX_FILES = 200_000
 """Number of repository files to look at; beyond it, places are not searched for."""
 
 _EXTENSIONS = (
-    "c|cc|cjs|cpp|cs|cts|cxx|dart|ex|exs|feature|fs|go|groovy|h|hpp|java|js|jsx|kt|kts|m|mjs|mm|mts"
-    "|php|pl|py|rb|rs|scala|svelte|swift|t|ts|tsx|vb|vue"
+    "bats|c|cc|cjs|cpp|cs|cts|cxx|dart|ex|exs|feature|fs|go|groovy|h|hpp|java|js|jsx|kt|kts|m|mjs|mm|mts"
+    "|php|pl|py|rb|robot|rs|scala|svelte|swift|t|ts|tsx|vb|vue"
 )
 _FRAME = re.compile(
     rf"""(?<![^\s"'<>|:,()])(?P<path>(?:[A-Za-z]:)?[^\s"'<>|:,()]{{1,400}}\.(?:{_EXTENSIONS}))"""
@@ -119,8 +120,10 @@ def _correct_file(case: JUnitCase, files: SourceFiles) -> JUnitCase:
 
 def _find_frames(text: str) -> Iterator[_Frame]:
     """Yield the frames of a trace, the innermost first."""
-    frames = [*_iterate_jvm_frames(text), *_iterate_frames(text)]
-    return reversed(frames) if _PYTHON_TRACEBACK in text else iter(frames)
+    if _PYTHON_TRACEBACK in text:
+        return reversed([*_iterate_jvm_frames(text), *_iterate_frames(text)])
+    text = find_core(text) or ""
+    return iter([*_iterate_jvm_frames(text), *_iterate_frames(text)])
 
 
 def _iterate_jvm_frames(text: str) -> Iterator[_Frame]:

@@ -188,6 +188,10 @@ def _build_findings(where: str, file: JUnitFile) -> list[Finding]:
         )
         for difference in file.differences
     ]
+    findings += [
+        Finding("passed_later", where, _describe_passed_later(title), blocking=False)
+        for title in file.passed_later
+    ]
     if file.end.problem is not None:
         place = f"{where}:{file.end.line}" if file.end.line else where
         message = f"{file.end.problem}; {_describe_counted_cases(file.counts.cases)}write it again"
@@ -206,6 +210,13 @@ def _describe_difference(difference: CountDifference) -> str:
     if difference.has_lost_results:
         return f"{difference.text}: something did not report; run its tests again"
     return f"{difference.text}; only the cases count"
+
+
+def _describe_passed_later(title: str) -> str:
+    return (
+        f"{title} failed and passed later in this file; if that was a retry, write one case for "
+        "both attempts (Gradle: reports.junitXml.mergeReruns = true)"
+    )
 
 
 def _describe_counted_cases(cases: int) -> str:

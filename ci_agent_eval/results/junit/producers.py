@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-Producer = Literal["pytest", "surefire", "gotestsum", "other"]
+Producer = Literal["pytest", "gotestsum", "other"]
 
 _PYTEST_SUITES = ("pytest", "pytest tests")
-_SUREFIRE_SCHEMA = "surefire-test-report"
 
 
 def detect_producer(attributes: Mapping[str, str], outer: Producer) -> Producer:
     """Return the producer of a suite by its attributes; by default the outer suite's."""
     if attributes.get("name") in _PYTEST_SUITES:
         return "pytest"
-    if _SUREFIRE_SCHEMA in attributes.get("xsi:noNamespaceSchemaLocation", ""):
-        return "surefire"
     return outer
 
 

@@ -25,7 +25,7 @@ from ci_agent_eval.results.junit.declared_counts import (
     compare_counts,
     parse_total,
 )
-from ci_agent_eval.results.junit.failure_messages import find_message
+from ci_agent_eval.results.junit.failure_messages import find_message, remove_ansi
 from ci_agent_eval.results.junit.producers import Producer, detect_producer, is_gotestsum
 from ci_agent_eval.results.junit.retries import GoReruns, MergedRetries, PytestReruns
 from ci_agent_eval.results.junit.sanitize import Readable
@@ -54,6 +54,11 @@ _SUITE_RESULTS = ("failure", "error")
 """Results outside of cases, which some producers write if the suite itself broke."""
 _COLLECTION_MESSAGES = ("collection failure", "collection skipped")
 """Messages of pytest for a file that it did not collect (`_pytest/junitxml.py`)."""
+_CATCH2_MAY_FAIL = "TEST_CASE tagged with !mayfail"
+"""Message of Catch2 for a case whose failures do not count."""
+_CTEST_SKIP = re.compile(r"SKIP_RETURN_CODE=|SKIP_REGULAR_EXPRESSION_MATCHED|Disabled")
+"""Messages of CTest for tests that chose to be skipped; it counts all others that did not run as
+failed, such as `Unable to find executable` (`Source/CTest/cmCTestRunTest.cxx`)."""
 _MAX_SUITE_DEPTH = 200
 _MAX_CHILDREN = 1000
 _MAX_TEXT = 8000
@@ -73,6 +78,9 @@ class JUnitFile:
     """Cases with a node id or an address of an episode, whatever their outcome."""
     collected: list[JUnitCase] = field(default_factory=list)
     """Cases for files that pytest could not collect or skipped as a whole."""
+    passed_later: list[str] = field(default_factory=list)
+    """Titles of failing cases whose test passed later in their suite, of producers that do not
+    say which cases are retries; the first few."""
     differences: list[CountDifference] = field(default_factory=list)
     end: StreamEnd = field(default_factory=StreamEnd)
 
@@ -132,7 +140,13 @@ class _OpenSuite:
     producer: Producer
     retries: PytestReruns | GoReruns | None
     """Merges the cases of retried tests; None: the producer writes one case for each test."""
+    differences_before: int
+    """Number of kept differences at its start."""
     inner: list[int] = field(default_factory=lambda: [0] * len(CaseCounts._fields))
+    missing: int = 0
+    """Number of cases that inner suites declare and do not have."""
+    failed: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Titles of failed cases by address, if cases of one address are not merged."""
 
 
 _SLOTS: dict[Outcome, int] = {"passed": 0, "failed": 1, "error": 2, "skipped": 3}
@@ -216,7 +230,9 @@ class _JUnitListener:
         producer = detect_producer(attributes, outer)
         finds_reruns = self._finds_reruns and producer == "pytest"
         retries = PytestReruns() if finds_reruns else None
-        self._suites.append(_OpenSuite(attributes, CaseCounts(*self.counts), producer, retries))
+        before = CaseCounts(*self.counts)
+        kept = len(self.file.differences)
+        self._suites.append(_OpenSuite(attributes, before, producer, retries, kept))
 
     @property
     def _default_producer(self) -> Producer:
@@ -292,9 +308,22 @@ class _JUnitListener:
             self._keep_difference(build_node_difference(self._node_failures))
 
     def _compare_totals(self, suite: _OpenSuite, inside: CaseCounts, direct: CaseCounts) -> None:
-        found = compare_counts(suite.attributes, inside, direct, suite.producer)
-        if found is not None:
-            self._keep_difference(found)
+        difference = compare_counts(suite.attributes, inside, direct, suite.producer)
+        missing = suite.missing if difference is None else difference.missing
+        if difference is not None and suite.missing <= difference.unwritten_skips:
+            self._explain_inner(suite)
+        if self._suites:
+            self._suites[-1].missing += missing
+        if difference is not None:
+            self._keep_difference(difference)
+
+    def _explain_inner(self, suite: _OpenSuite) -> None:
+        """Explain the missing cases of inner suites by the outer suite's unwritten skips."""
+        kept = self.file.differences
+        kept[suite.differences_before :] = [
+            difference.explain() if difference.missing else difference
+            for difference in kept[suite.differences_before :]
+        ]
 
     def _keep_difference(self, found: CountDifference) -> None:
         """Keep the first few of each kind, so that harmless ones never hide a lost result."""
@@ -314,6 +343,8 @@ class _JUnitListener:
         outcome = stated.outcome
         self.counts[_SLOTS[outcome]] += 1
         address = (attributes.get("classname", ""), attributes.get("name", ""))
+        if outcome == "passed" and (failed := self._suites[-1].failed):
+            self._note_later_pass(failed.pop(address, None))
         if outcome in ("failed", "error") or address in self._episode_addresses:
             case = _build_case(attributes, outcome, zero_based=self._zero_based)
             self._keep(case._replace(message=stated.message))
@@ -342,12 +373,19 @@ class _JUnitListener:
         is_bad = case.outcome in ("failed", "error")
         if is_bad:
             case = self._complete_from_suite(case)
+        suite = self._suites[-1]
         if is_bad:
             self.file.failing.append(case)
+            if suite.retries is None and suite.producer == "other":
+                suite.failed[case.classname, case.name] = case.title
         elif case.flaky:
             self.file.flaky.append(case)
-        if (retries := self._suites[-1].retries) is not None:
-            retries.add((case.classname, case.name), case.outcome, case if is_bad else None)
+        if suite.retries is not None:
+            suite.retries.add((case.classname, case.name), case.outcome, case if is_bad else None)
+
+    def _note_later_pass(self, title: str | None) -> None:
+        if title is not None and len(self.file.passed_later) < _MAX_DIFFERENCES:
+            self.file.passed_later.append(title)
 
 
 class _CaseBuilder:
@@ -424,13 +462,27 @@ def _interpret_case(element: ET.Element, *, zero_based: bool) -> JUnitCase:
         for result in results
         if isinstance(result, kind)
     )
-    if outcome == "failed" and (todo := next(filter(_is_todo, results), None)) is not None:
+    if outcome == "failed" and (todo := next(filter(_may_fail, results), None)) is not None:
         outcome, worst = "skipped", todo
+    if outcome == "skipped" and _did_not_run_in_ctest(attributes, worst.message):
+        outcome = "error"
     return _build_case(attributes, outcome, worst, nodeid, zero_based=zero_based)
 
 
-def _is_todo(result: junitparser.junitparser.Result) -> bool:
-    return isinstance(result, junitparser.Skipped) and result.type == _TODO
+def _may_fail(result: junitparser.junitparser.Result) -> bool:
+    return isinstance(result, junitparser.Skipped) and (
+        result.type == _TODO or result.message == _CATCH2_MAY_FAIL
+    )
+
+
+def _did_not_run_in_ctest(attributes: Mapping[str, str], message: str | None) -> bool:
+    """Return whether CTest could not run a test. GoogleTest has a `result`, too."""
+    return (
+        attributes.get("status") == "notrun"
+        and "result" not in attributes
+        and bool(message)
+        and _CTEST_SKIP.match(message or "") is None
+    )
 
 
 def _interpret_interim_results(
@@ -473,7 +525,7 @@ def _build_case(
         name=attributes.get("name", ""),
         outcome=outcome,
         message=find_message(attributes.get("name", ""), message, text),
-        detail=_cut_text(text),
+        detail=_cut_text(remove_ansi(text)),
         file=attributes.get("file") or None,
         line=_parse_line(attributes.get("line", ""), zero_based=zero_based),
         flaky=flaky,

@@ -40,7 +40,7 @@ EXPECTED = {
         ("src/cart/cart.vitest.test.mjs::cart > refuses an empty voucher", NO_CODE, JS_SOURCE),
     ],
     "mocha-junit-reporter-2.2.1": [
-        ("cart applies the voucher once", f"{NOT_EQUAL}  81 !== 90", f"{MOCHA}:6"),
+        ("cart applies the voucher once", f"{NOT_EQUAL} 81 !== 90", f"{MOCHA}:6"),
         ("cart refuses an empty voucher", NO_CODE, JS_SOURCE),
         ("cart never ends", "Timeout of 20ms exceeded.", f"{MOCHA}:None"),
     ],
@@ -112,6 +112,8 @@ TRACES = {
     "rust": ("thread 'cart::once' panicked at tests/CartTest.rs:7:5:\nassertion failed", 7),
     "ruby": ("./tests/CartTest.rb:9:in `block (2 levels) in <top (required)>'", 9),
     "php": ("/app/tests/CartTest.php:31", 31),
+    "go": ("=== RUN T\n    CartTest.go:2: log\n    CartTest.go:6: no\n--- FAIL: T", 6),
+    "bats": ("(in test file tests/CartTest.bats, line 3)\n  `false' failed", 3),
     "msbuild": ("tests/CartTest.cpp(44): error: Value of: total", 44),
 }
 
@@ -119,7 +121,9 @@ TRACES = {
 @pytest.mark.parametrize("language", TRACES)
 def test_trace_of_a_language_leads_to_its_line(language: str, tmp_path: Path) -> None:
     trace, line = TRACES[language]
-    names = [f"tests/CartTest.{ending}" for ending in ("cs", "rs", "rb", "php", "cpp")]
+    names = [
+        f"tests/CartTest.{ending}" for ending in ("cs", "rs", "rb", "php", "cpp", "go", "bats")
+    ]
     _write_files(tmp_path, *names)
 
     (found,) = locate_failures([_build_case(trace)], tmp_path)

@@ -79,8 +79,8 @@ def test_a_file_is_judged_as_its_runner_judged_it(name: str) -> None:
 
 
 EXPLAINED = {
-    "pytest-9.2.0-subtests": "tests 8 (found 3), for pytest counts each subtest",
-    "surefire-3.5.4-testng-flaky": "skipped 1 (found 0), for TestNG counts",
+    "pytest-9.2.0-subtests": "tests 8 (found 3): pytest counts each subtest",
+    "surefire-3.5.4-testng-flaky": "skipped 1 (found 0): its runner writes no case for some skipped tests",
     "surefire-3.5.4-junit5-flaky": "tests 2 (found 4); only the cases count",
 }
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.results.junit.declared_counts import CaseCounts
+from ci_agent_eval.results.junit.failure_messages import find_message
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
 from tests.builders import junit_case, junit_xml
 
@@ -258,7 +259,7 @@ def test_an_external_dtd_is_not_fetched() -> None:
 
 def test_control_characters_do_not_lose_the_file() -> None:
     file = read(junit_xml(junit_case("<failure>\x1b[31mred&#x1b;[0m</failure>")))
-    assert file.failing[0].detail == "\ufffd[31mred\ufffd[0m"
+    assert file.failing[0].detail == "red"
     assert file.end.replaced == 2
 
 
@@ -374,6 +375,117 @@ def test_surefire_declares_a_retried_test_once_or_each_attempt(totals: tuple) ->
     tests, failures, errors = totals
     document = surefire(junit_case(FLAKY), tests=tests, failures=failures, errors=errors)
     assert differences(document) == []
+
+
+UNWRITTEN_SKIPS = [
+    # (document, whether each difference loses results)
+    (
+        '<testsuites tests="2" failures="0" skipped="1"><testsuite tests="2" failures="0"><testcase/></testsuite></testsuites>',
+        [False, False],
+    ),
+    (
+        '<testsuite tests="3" failures="1" skipped="2"><testcase><failure/></testcase></testsuite>',
+        [False],
+    ),
+    # One test more is missing than was skipped.
+    (
+        '<testsuites tests="3" failures="0" skipped="1"><testsuite tests="3"><testcase/></testsuite></testsuites>',
+        [True, True],
+    ),
+    # Two suites miss one each, and one was skipped.
+    (
+        '<testsuites tests="3" failures="0" skipped="1"><testsuite tests="2"><testcase/></testsuite><testsuite tests="2"><testcase/></testsuite></testsuites>',
+        [True, True, False],
+    ),
+    # A declared failure is missing, too.
+    ('<testsuite tests="2" failures="1" skipped="1"><testcase/></testsuite>', [True]),
+    # Without a number of failures nothing is proven.
+    ('<testsuite tests="2" skipped="1"><testcase/></testsuite>', [True]),
+    # No case at all.
+    ('<testsuite tests="1" failures="0" skipped="1"/>', [True]),
+]
+
+
+@pytest.mark.parametrize(("document", "losses"), UNWRITTEN_SKIPS)
+def test_declared_skips_without_a_case_are_explained_only_if_nothing_else_is_missing(
+    document: str, losses: list[bool]
+) -> None:
+    assert [loses for _, loses in differences(document)] == losses
+
+
+@pytest.mark.parametrize(
+    ("body", "attributes", "expected"),
+    [
+        ('<skipped message="Unable to find executable"/>', {"status": "notrun"}, "error"),
+        ('<skipped message="Fixture dependency failed"/>', {"status": "notrun"}, "error"),
+        ('<skipped message="SKIP_RETURN_CODE=77"/>', {"status": "notrun"}, "skipped"),
+        ('<skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>', {"status": "notrun"}, "skipped"),
+        ('<skipped message="Disabled"/>', {"status": "disabled"}, "skipped"),
+        # GoogleTest
+        ('<skipped message="g.cc:3"/>', {"status": "notrun", "result": "suppressed"}, "skipped"),
+    ],
+)
+def test_a_test_that_ctest_could_not_run_is_an_error(body, attributes, expected) -> None:
+    counts = read(junit_xml(junit_case(body, **attributes))).counts
+    assert getattr(counts, expected) == 1
+
+
+def test_a_failure_that_catch2_allows_does_not_fail() -> None:
+    body = '<skipped message="TEST_CASE tagged with !mayfail"/><failure message="1 == 2"/>'
+    file = read(junit_xml(junit_case(body), tests="1", failures="0", errors="0"))
+    assert (tally(file), file.differences) == ((0, 0, 0, 1), [])
+
+
+MESSAGES = [
+    # (name, message, text, what a person would quote)
+    (
+        "Fails",
+        "g.cc:3\nExpected equality of these values:\n  1 + 1\n    Which is: 2\n  3",
+        None,
+        "Expected equality of these values: 1 + 1 Which is: 2 3",
+    ),
+    (
+        "src/a.test.ts",
+        "Cannot find module './x' imported from /w/src/a.test.ts",
+        None,
+        "Cannot find module './x' imported from /w/src/a.test.ts",
+    ),
+    ("NaN", "expected 3 to be NaN", "AssertionError: x", "expected 3 to be NaN"),
+    (
+        "test_a",
+        "test failure",
+        'Traceback (most recent call last):\n  File "t.py", line 4\n    x\nAssertionError: 1 != 2',
+        "AssertionError: 1 != 2",
+    ),
+    (
+        "test_a",
+        None,
+        "Traceback (most recent call last):\n  a\nKeyError: 1\n\nDuring handling …:\n\nTraceback (most recent call last):\n  b\nValueError: last",
+        "ValueError: last",
+    ),
+    (
+        "TestFail",
+        "Failed",
+        "=== RUN   TestFail\n    a_test.go:5: connecting\n    a_test.go:6: Add = -1, want 3\n--- FAIL: TestFail (0.00s)\n",
+        "Add = -1, want 3",
+    ),
+    (
+        "a.test.js",
+        None,
+        "  \u25cf Test suite failed to run\n\n    Cannot find module 'x'\n",
+        "Cannot find module 'x'",
+    ),
+    ("pays", None, "(in test file pay.bats, line 3)\n  `false' failed", "`false' failed"),
+    ("red", "\ufffd[31mred\ufffd[39m is not blue", None, "red is not blue"),
+    ("pays", "None", "Failing step: Then it pays", "Failing step: Then it pays"),
+    ("pays", "cart.spec.ts:3:1 \u203a pays", "Error: no", "Error: no"),
+    ("pays", "failed", None, "failed"),
+]
+
+
+@pytest.mark.parametrize(("name", "message", "text", "expected"), MESSAGES)
+def test_the_message_is_the_line_that_a_person_would_quote(name, message, text, expected) -> None:
+    assert find_message(name, message, text) == expected
 
 
 def test_harmless_differences_hide_no_loss() -> None:

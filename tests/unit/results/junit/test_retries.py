@@ -109,6 +109,17 @@ def test_a_failure_and_a_pass_of_one_name_are_two_tests(attributes: dict) -> Non
     assert (file.counts.failed, file.counts.passed, file.flaky) == (1, 2, [])
 
 
+def test_a_later_pass_of_a_failed_test_is_named_and_changes_no_count() -> None:
+    # Gradle's test-retry writes both attempts; two tests of one name look the same.
+    file = read(junit_xml(junit_case(FAILED), junit_case(name="b"), junit_case()))
+    assert file.passed_later == ["tests.test_math::test_sum"]
+    assert told(file) == (["test_sum"], [], 2)
+
+
+def test_a_pass_before_a_failure_is_not_a_retry() -> None:
+    assert read(junit_xml(junit_case(), junit_case(FAILED))).passed_later == []
+
+
 def test_a_file_that_is_cut_off_merges_nothing() -> None:
     document = go("-A +B +A")
     assert told(read(document[: document.rindex("</testsuite>")]))[0] == ["A"]
