@@ -18,7 +18,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.github.api import Api
 from ci_agent_eval.github.api_errors import (
-    IssuesDisabledError,
+    CommentsRefusedError,
     NotAllowedError,
     make_printable_line,
 )
@@ -224,5 +224,5 @@ def _correct_comments(api: Api, event: Event, quoted: str, settings: Settings, l
                 log=log,
                 why_not=lambda ours: None if ours else "there is none of earlier results",
             )
-    except (NotAllowedError, IssuesDisabledError) as error:
+    except (NotAllowedError, CommentsRefusedError) as error:
         log("warning", f"A comment of earlier results may stand. {error}")

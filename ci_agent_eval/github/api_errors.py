@@ -26,8 +26,8 @@ class NotAllowedError(PublishError):
         """GitHub's name of the missing permission, such as `checks`; empty if unknown."""
 
 
-class IssuesDisabledError(PublishError):
-    """The repository has Issues, and thus comments, disabled."""
+class CommentsRefusedError(PublishError):
+    """The repository has Issues disabled, or the conversation is locked: no comment is possible."""
 
 
 class NotFoundError(PublishError):
@@ -66,9 +66,14 @@ def build_error(purpose: Purpose, status: int, data: object, *, secret: str = ""
     if status == 401:
         return PublishError(f"{start} Pass a token that is valid and not expired.")
     if _is_issues_disabled(status, message):
-        return IssuesDisabledError(
+        return CommentsRefusedError(
             f"Could not {purpose.action}: the repository has Issues switched off, and comments on "
             "pull requests with them. Switch Issues on, or switch the comment off."
+        )
+    if _is_locked(status, message):
+        return CommentsRefusedError(
+            f"Could not {purpose.action}: the conversation is locked. Unlock it, or switch the "
+            "comment off."
         )
     if status == 403:
         return _build_forbidden_error(purpose, start, message)
@@ -89,6 +94,12 @@ def _is_issues_disabled(status: int, message: str) -> bool:
     """Recognize both answers for disabled Issues; 410 alone also means a deleted issue."""
     words = message.lower()
     return status in {403, 410} and "issue" in words and "disabled" in words
+
+
+def _is_locked(status: int, message: str) -> bool:
+    """Recognize the answer for a locked issue or pull request."""
+    words = message.lower()
+    return status in {403, 423} and "locked" in words and ("issue" in words or "pull" in words)
 
 
 def _build_forbidden_error(purpose: Purpose, start: str, message: str) -> PublishError:

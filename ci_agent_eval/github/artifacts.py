@@ -62,10 +62,11 @@ def is_attempt_data(path: PurePosixPath) -> bool:
 def select_artifacts(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artifact, ...]:
     """Return the artifacts that match `pattern`, sorted by name, the newest of each name.
 
-    A repeated workflow run may have several artifacts of the same name.
+    A repeated workflow run may have several artifacts of the same name; the newer one may have the
+    lower id.
     """
     newest: dict[str, Artifact] = {}
-    for artifact in sorted(artifacts, key=lambda one: one.id):
+    for artifact in sorted(artifacts, key=lambda one: (one.created_at, one.id)):
         if fnmatchcase(artifact.name, pattern):
             newest[artifact.name] = artifact
     return tuple(newest[name] for name in sorted(newest))

@@ -478,6 +478,7 @@ def _parse_artifact(one: GithubArtifact) -> Artifact:
         is_expired=one.expired,
         run_id=run.get("id"),
         head_sha=run.get("head_sha"),
+        created_at=str(one.raw_data.get("created_at") or ""),
         digest=one.digest,
     )
 

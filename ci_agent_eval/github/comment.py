@@ -58,7 +58,14 @@ def upsert_comment(
     def attempt(_number: int) -> PublishedPart:
         # Reading all comments first also shows a second attempt the result of the first.
         ours = comments.ours()
-        part = write(ours[0] if ours else None)
+        try:
+            part = write(ours[0] if ours else None)
+        except NotFoundError:
+            if not ours:
+                raise
+            # Somebody deleted the comment after it was read.
+            ours = comments.ours()
+            part = write(ours[0] if ours else None)
         comments.delete(ours[1:])
         return part
 

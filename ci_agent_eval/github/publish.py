@@ -19,7 +19,7 @@ from ci_agent_eval.github.activity import (
     should_emit_commands,
 )
 from ci_agent_eval.github.api import Api, Pull
-from ci_agent_eval.github.api_errors import IssuesDisabledError, NotAllowedError
+from ci_agent_eval.github.api_errors import CommentsRefusedError, NotAllowedError
 from ci_agent_eval.github.check_run import CheckRunContent, OnOpen, publish_check_run
 from ci_agent_eval.github.comment import upsert_comment
 from ci_agent_eval.github.event import Event
@@ -271,7 +271,7 @@ class _Target:
         if isinstance(error, NotAllowedError):
             reason = explain_refusal(self.event, error.permission) if error.permission else ""
             return PublishedPart(name, "skipped", f"{error} {reason}".rstrip())
-        skipped = isinstance(error, IssuesDisabledError)
+        skipped = isinstance(error, CommentsRefusedError)
         return PublishedPart(name, "skipped" if skipped else "failed", str(error))
 
 

@@ -39,6 +39,8 @@ class Artifact:
     """The run it belongs to; None if GitHub does not report it."""
     head_sha: str | None
     """The run's commit; None if GitHub does not report it."""
+    created_at: str = ""
+    """In UTC, as ISO 8601; sorts by time."""
     digest: str | None = None
     """The archive's hash, prefixed by `sha256:`; None for older artifacts."""
 

@@ -93,6 +93,8 @@ def _commentable(world: World, call: Call) -> tuple[Repository, int]:
     number = int(call.parameters["issue_number"])
     if number not in repo.issues:
         raise RefusedError(404, "Not Found")
+    if repo.is_locked and call.body is not None:
+        raise RefusedError(403, "Unable to create comment because issue is locked")
     return repo, number
 
 

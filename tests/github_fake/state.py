@@ -122,6 +122,8 @@ class Repository:
     id: int
     full_name: str
     has_issues: bool = True
+    is_locked: bool = False
+    """Whether the conversations of its issues are locked."""
     private: bool = False
     default_branch: str = "main"
     issues: set[int] = field(default_factory=set)

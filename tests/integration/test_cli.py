@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -432,3 +435,31 @@ def test_a_regression_is_acknowledged_from_the_command_line(agent_eval, tmp_path
     assert done.returncode == 0, done.stderr
     assert f"tone is accepted until {day}; commit the file" in done.stdout
     assert 'scenario = "tone"' in (tmp_path / "agent-eval-acknowledged.toml").read_text()
+
+
+def test_an_output_without_the_characters_of_a_report_shows_others(agent_eval, passed_desk):
+    report = str(passed_desk.report)
+    done = agent_eval("report", "--results", report, PYTHONIOENCODING="ascii")
+
+    assert done.returncode == 0, done.stderr
+    assert "Agent evals passed: 3 of 3 scenarios" in done.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_reader_that_ends_early_changes_no_exit_code(failed_desk, tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "ci_agent_eval",
+        "report",
+        "--results",
+        str(failed_desk.report),
+    ]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (1, "")

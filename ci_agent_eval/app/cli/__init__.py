@@ -8,12 +8,14 @@ Commands import lazily, so that `--help` and `schema` start fast.
 from __future__ import annotations
 
 import datetime as dt
+import io
 import os
 import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -358,8 +360,19 @@ def _print_page(job: Job) -> None:
     """Print the written page in chunks, as it may be large."""
     from ci_agent_eval.app.report_folder import PAGE_NAME
 
-    with (job.folder / PAGE_NAME).open("rb") as page:
+    with (job.folder / PAGE_NAME).open("rb") as page, _ignore_closed_stdout():
         shutil.copyfileobj(page, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _ignore_closed_stdout() -> Iterator[None]:
+    """Go on without stdout if its reader has ended: the exit code is the gate's."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Python flushes stdout at its exit, which must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_report(
@@ -392,7 +405,8 @@ def _print_report(
         color = _wants_color() if color is None else color
         view = build_report_view(built, Links(folder=find_files_folder(built, paths)))
         text = render_terminal(view, color=color, width=width)
-    click.echo(text, nl=False)
+    with _ignore_closed_stdout():
+        click.echo(text, nl=False)
 
 
 def _wants_color(pytest_args: Sequence[str] = ()) -> bool:
@@ -429,6 +443,7 @@ def action() -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; the only place that handles all errors."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _replace_unwritable_characters()
     before, after = _split_at_dashes(words)
     try:
         status = cli.main(before, prog_name="agent-eval", standalone_mode=False, obj=after)
@@ -448,6 +463,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - no traceback by default
         return _handle_unexpected(error)
     return int(status or 0)
+
+
+def _replace_unwritable_characters() -> None:
+    """Write `?` for characters that an output's encoding lacks (cp1252 on Windows)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with suppress(OSError):  # a closed or replaced file keeps its own rule
+                stream.reconfigure(errors="replace")
 
 
 def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -262,6 +262,27 @@ def test_a_repository_without_issues_still_gets_its_check_run(rig: Rig):
     assert not result.has_failures
 
 
+def test_a_locked_conversation_still_gets_its_check_run(rig: Rig):
+    rig.fake.world.repositories[REPO].is_locked = True
+
+    result = rig.publish()
+
+    assert [run.conclusion for run in rig.check_runs] == ["failure"]
+    assert result.comments[0].status == "skipped"
+    assert "the conversation is locked" in result.problems[0]
+    assert not result.has_failures
+
+
+def test_a_comment_that_vanished_after_it_was_read_is_read_and_written_again(rig: Rig):
+    rig.publish()
+    rig.fake.faults.add("not_found", on="PATCH */issues/comments/*")
+
+    result = rig.publish(publication(comment_body=f"{MARKER}\nnewer\n"))
+
+    assert [comment.body for comment in rig.ours] == [f"{MARKER}\nnewer\n"]
+    assert result.comments[0].status == "updated"
+
+
 def test_a_bad_token_is_a_failure_that_says_so(rig: Rig):
     result = rig.publish(token="ghs_expired_token")
 

@@ -10,6 +10,7 @@ import pytest
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
+from ci_agent_eval.github.artifacts import list_artifacts
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.download import DownloadTerms, is_allowed_address
 from ci_agent_eval.github.download import download_to_file as download_file
@@ -55,6 +56,15 @@ def test_a_run_and_the_last_that_ended(rig: Rig):
     assert [run.head_repository for run in found] == [REPO, "mallory/shop", REPO, REPO]
     assert len(call(rig, lambda api: api.completed_runs(1, "main", limit=2))) == 2
     assert call(rig, lambda api: api.workflow_run(fork.id)) == found[1]
+
+
+def test_the_newest_artifact_of_a_name_may_have_the_lower_id(rig: Rig):
+    run = rig.fake.add_workflow_run(REPO, head_sha=SHA)
+    older = rig.fake.add_artifact(REPO, run.id, "report", data=ARCHIVE)
+    newer = rig.fake.add_artifact(REPO, run.id, "report", data=ARCHIVE)
+    older.id, newer.id = 5000, 4000
+    (artifact,) = call(rig, lambda api: list_artifacts(api, run.id, "*"))
+    assert artifact.id == newer.id
 
 
 def test_all_pages_of_artifacts_up_to_the_limit(rig: Rig):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.github.api_errors import (
-    IssuesDisabledError,
+    CommentsRefusedError,
     NotAllowedError,
     NotFoundError,
     Purpose,
@@ -31,10 +31,15 @@ POST = Purpose("post the comment on #7", "pull-requests")
             "403 (Resource not",
         ),
         (403, "You must authenticate via a GitHub App.", NotAllowedError, "GITHUB_TOKEN"),
-        (403, "Issues are disabled for this repo", IssuesDisabledError, "Issues switched off"),
-        (410, "Issues are disabled for this repo", IssuesDisabledError, "Issues switched off"),
+        (403, "Issues are disabled for this repo", CommentsRefusedError, "Issues switched off"),
+        (410, "Issues are disabled for this repo", CommentsRefusedError, "Issues switched off"),
         (410, "This issue was deleted", PublishError, "410 (This issue was deleted)"),
-        (403, "Unable to create comment because issue is locked", PublishError, "locked"),
+        (
+            403,
+            "Unable to create comment because issue is locked",
+            CommentsRefusedError,
+            "Unlock it",
+        ),
         (404, "Not Found", NotFoundError, "Check the repository's name"),
         (422, "Validation Failed", PublishError, "422 (Validation Failed)"),
         (502, "Bad gateway", PublishError, "status page"),
