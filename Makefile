@@ -29,12 +29,7 @@ examples = $(wildcard requirements/examples-$(1).txt)
 FRAMEWORKS := agno autogen crewai google-adk langgraph llama-index node openai-agents pydantic-ai sdks smolagents strands
 EXAMPLES := langgraph openai-agents pydantic-ai
 # Those of `make frameworks NAME="..."`; a variable of the shell that is called NAME does not count.
-selected = $(if $(filter $(2),$(MAKECMDGOALS))$(filter-out command,$(firstword $(origin NAME))),$(1),$(NAME))
-SELECTED := $(call selected,$(FRAMEWORKS),evaluators)
-# $(call evaluators,NAME): the stamp of the environment that requirements/evaluators-NAME.txt describes.
-evaluators = $(VENV)-evaluators-$(1)/.stamp-$(call content,requirements/evaluators-$(1).txt pyproject.toml)
-EVALUATORS := autoevals deepeval openevals ragas
-SELECTED_EVALUATORS := $(if $(filter evaluators,$(MAKECMDGOALS)),$(call selected,$(EVALUATORS)),$(EVALUATORS))
+SELECTED := $(if $(filter command,$(firstword $(origin NAME))),$(NAME),$(FRAMEWORKS))
 # The newest Python here: dependencies are recorded by function from Python 3.12 on, before by module.
 MUTATIONS_PYTHON ?= $(or $(shell for minor in 14 13 12; do python3.$$minor -c '' 2>/dev/null && command -v python3.$$minor && break; done),$(PYTHON))
 MUTATIONS := $(VENV)-compat-mutations
@@ -79,12 +74,6 @@ frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name))) ## Ru
 		FRAMEWORK=$$name $(VENV)-frameworks-$$name/bin/python -m pytest -c tests/frameworks/pytest.ini -q $(ARGS) tests/frameworks \
 		|| failed="$$failed $$name"; done; \
 		if [ -n "$(UPDATE_GOLDEN)" ]; then $(BIN)/python -m tests.frameworks.page; fi; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
-
-.PHONY: evaluators
-evaluators: $(foreach name,$(SELECTED_EVALUATORS),$(call evaluators,$(name))) ## Run evaluators of real libraries as checks (NAME="deepeval ragas" narrows)
-	@failed=; for name in $(SELECTED_EVALUATORS); do echo "== $$name"; \
-		EVALUATORS=$$name $(VENV)-evaluators-$$name/bin/python -m pytest -c tests/evaluators/pytest.ini -q $(ARGS) tests/evaluators \
-		|| failed="$$failed $$name"; done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: steering-agents
 steering-agents: $(STAMP) $(STEERING_NODE)/node_modules/.package-lock.json ## Run real coding agents with steering (AGENTS="codex gemini" narrows, UPDATE_GOLDEN=1 writes the table)
@@ -201,7 +190,6 @@ lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that
 	$(call compile,bench-pytest,requirements/bench-pytest.in -c requirements/dev.txt)
 	$(foreach name,$(filter-out pytest,$(BENCHES)),$(call compile,bench-$(name),requirements/bench-$(name).in -c requirements/bench-pytest.txt) && ) true
 	$(foreach name,$(FRAMEWORKS),$(call compile,frameworks-$(name),pyproject.toml --extra pytest --extra traffic requirements/frameworks-common.in requirements/frameworks-$(name).in) && ) true
-	$(foreach name,$(EVALUATORS),$(call compile,evaluators-$(name),pyproject.toml --extra pytest --group build requirements/evaluators-$(name).in) && ) true
 	$(foreach name,$(EXAMPLES),$(call compile,examples-$(name),requirements/examples-$(name).in --no-deps -c requirements/frameworks-$(name).txt) && ) true
 
 # $(call compile,NAME,SOURCES): one lock, with hashes and without the name of any index. All but
@@ -213,7 +201,7 @@ compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) $(VENV)-compat-* $(VENV)-bench-* $(VENV)-frameworks-* $(VENV)-evaluators-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
+	rm -rf $(VENV) $(VENV)-compat-* $(VENV)-bench-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements/dev.txt
@@ -261,15 +249,6 @@ install_examples = $(if $(filter openai-agents,$(1)),\
 $(foreach name,$(FRAMEWORKS),$(eval $(call framework_rule,$(name))))
 
 $(call framework,node): $(FRAMEWORK_NODE)/node_modules/.package-lock.json
-
-define evaluators_rule
-$(call evaluators,$(1)): requirements/evaluators-$(1).txt | $(LOCK_STAMP)
-	$$(call uv_venv,$$(@D),$$<)
-	@rm -f $$(@D)/.stamp-*
-	@touch $$@
-
-endef
-$(foreach name,$(EVALUATORS),$(eval $(call evaluators_rule,$(name))))
 
 # One rule for each environment of peers; they do without this package.
 define bench_rule

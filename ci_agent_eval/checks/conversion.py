@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import import_module
-from types import FunctionType
 from typing import Any, cast
 
 from ci_agent_eval.checks.protocol import Check
@@ -13,38 +12,19 @@ from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.errors import InputError
 
 _EVALUATORS = "pydantic_evals.evaluators"
-_ADAPTERS = {
-    ("deepeval", "BaseMetric"): "DeepEvalCheck",
-    ("deepeval", "BaseConversationalMetric"): "DeepEvalCheck",
-    ("ragas", "SingleTurnMetric"): "RagasCheck",
-    ("ragas", "MultiTurnMetric"): "RagasCheck",
-    ("ragas", "SimpleBaseMetric"): "RagasCheck",
-    ("autoevals", "Scorer"): "AutoevalsCheck",
-    ("openevals", "function"): "OpenEvalsCheck",
-    ("agentevals", "function"): "OpenEvalsCheck",
-}
-"""Checks of `library_adapters`, by package and name of the evaluator's class or its base."""
 
 
 def as_check(value: object) -> Check | None:
-    """Return the value if it is a check, an evaluator of a library as a check, else None.
+    """Return the value if it is a check, an evaluator of pydantic-evals as a check, else None.
 
-    Does not import any library: if the value is an evaluator, its library has been imported.
+    Does not import pydantic-evals: if the value is an evaluator, it has been imported.
     """
     if callable(getattr(value, "assertions", None)) and not isinstance(value, type):
         return cast("Check", value)
-    return from_evaluator(value) if _is_pydantic(value) or find_adapter(value) else None
+    return from_evaluator(value) if _is_evaluator(value) else None
 
 
-def find_adapter(value: object) -> str | None:
-    """Return the name of the check for an evaluator of another library; None for other values."""
-    is_function = isinstance(value, FunctionType)
-    kinds = [(value, "function")] if is_function else [(k, k.__name__) for k in type(value).__mro__]
-    keys = [(str(kind.__module__).partition(".")[0], name) for kind, name in kinds]
-    return next((_ADAPTERS[key] for key in keys if key in _ADAPTERS), None)
-
-
-def _is_pydantic(value: object) -> bool:
+def _is_evaluator(value: object) -> bool:
     known = sys.modules.get(_EVALUATORS)
     return known is not None and isinstance(value, known.Evaluator)
 
@@ -58,37 +38,29 @@ def from_evaluator(
     metadata: Any = None,
     threshold: float | None = None,
     scale: tuple[float, float] | None = None,
-    values: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Check:
-    """Return an evaluator of pydantic-evals, DeepEval, ragas, autoevals or openevals as a check.
+    """Return an evaluator of pydantic-evals as a check.
 
-    By default `inputs` are the user's messages (for pydantic-evals one text, or a list of
-    several; else one text), `output` is the agent's last reply and `metadata` the episode's.
-    `values` are further ones, by the library's names, such as `retrieval_context`. A boolean
-    result passes or fails; a number passes at `threshold` or above, by default at the evaluator's
-    own threshold or the top of its `scale` (0 to 1; a GEval of pydantic-evals defines its own); a
-    label of pydantic-evals is informational and never fails.
+    By default `inputs` are the user's messages (one text, or a list of several), `output` is the
+    agent's last reply and `metadata` the episode's. A boolean result passes or fails; a number
+    passes at `threshold` or above, by default at the top of its `scale` (0 to 1; a GEval defines
+    its own); a label is informational and never fails.
     """
-    options = {
-        "expected_output": expected_output,
-        "inputs": inputs,
-        "output": output,
-        "metadata": metadata,
-        "threshold": threshold,
-        "scale": scale,
-        "name": name,
-    }
-    adapter = find_adapter(evaluator)
-    if adapter is not None:
-        module = import_module("ci_agent_eval.checks.library_adapters")
-        return cast("Check", getattr(module, adapter)(evaluator, **options, values=values or {}))
-    if not _is_pydantic(evaluator):
+    if not _is_evaluator(evaluator):
         raise InputError(f"from_evaluator: {evaluator!r} is no Evaluator; make one of it")
-    if values:
-        raise InputError("from_evaluator: pydantic-evals has no further values; leave out `values`")
     module = import_module("ci_agent_eval.checks.evaluators")
-    return cast("Check", module.EvaluatorCheck(evaluator, **options))
+    check = module.EvaluatorCheck(
+        evaluator,
+        expected_output=expected_output,
+        inputs=inputs,
+        output=output,
+        metadata=metadata,
+        threshold=threshold,
+        scale=scale,
+        name=name,
+    )
+    return cast("Check", check)
 
 
 def validate_assertions(check: object, found: object) -> tuple[Assertion, ...]:

@@ -20,7 +20,7 @@ from pydantic_evals.evaluators import (
     llm_as_a_judge,
 )
 
-from ci_agent_eval.checks.evaluator_base import BaseEvaluatorCheck, EvaluatorError
+from ci_agent_eval.checks.base import BaseCheck
 from ci_agent_eval.checks.exchanges import get_last_reply, get_user_texts
 from ci_agent_eval.checks.formatting import format_value
 from ci_agent_eval.checks.judge_questions import get_running_engine
@@ -35,9 +35,29 @@ JudgeEvaluator = LLMJudge | GEval
 _OUTPUT: TypeAdapter[EvaluatorOutput] = TypeAdapter(EvaluatorOutput)
 
 
+class EvaluatorError(AgentEvalError):
+    """Raised if an evaluator raises or gives no result: the episode is an infrastructure error."""
+
+
 @dataclass(frozen=True, slots=True)
-class EvaluatorCheck(BaseEvaluatorCheck):
+class EvaluatorCheck(BaseCheck):
     """An evaluator of pydantic-evals with the values of its context; see `from_evaluator`."""
+
+    evaluator: Evaluator
+    expected_output: Any = None
+    inputs: Any = None
+    output: Any = None
+    metadata: Any = None
+    threshold: float | None = None
+    scale: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        low, _ = self._get_scale()
+        if self.threshold is not None and self.threshold <= low:
+            raise InputError(
+                f"from_evaluator: threshold {self.threshold:g} is the bottom of the scale, which "
+                f"everything reaches; give a number above {low:g}"
+            )
 
     def assertions(
         self, episode: Episode
@@ -131,6 +151,19 @@ class EvaluatorCheck(BaseEvaluatorCheck):
             reason = f"{format_value(value)}{f': {given}' if given else ''}"
             return self._build_assertion(key, True, reason)
         return self._convert_number(key, value, given)
+
+    def _convert_number(self, key: str, value: float, given: str | None) -> Assertion:
+        """Convert a number. Raises InputError for a number outside the scale."""
+        low, high = self._get_scale()
+        if not math.isfinite(value) or not low <= value <= high:
+            raise InputError(
+                f"evaluator {self._label}: {key} is {value:g}, which is not from {low:g} to "
+                f"{high:g}; give its scale, from_evaluator(…, scale=(lowest, highest))"
+            )
+        minimum = high if self.threshold is None else self.threshold
+        reason = f"{value:g}, passes from {minimum:g}{f': {given}' if given else ''}"
+        score = (value - low) / (high - low)
+        return self._build_assertion(key, value >= minimum, reason, score=score)
 
     def _get_scale(self) -> tuple[float, float]:
         if self.scale is not None:

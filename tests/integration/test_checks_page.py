@@ -33,12 +33,36 @@ SCRIPT = {
     "first reading": [Step(tool_calls=[call("final_result", reason="fine", grades=GRADES)])],
 }
 
+DEEPEVAL = {
+    "__init__.py": "",
+    "metrics.py": """
+import re
+class PatternMatchMetric:
+    def __init__(self, pattern, threshold=1.0):
+        self.pattern, self.threshold = re.compile(pattern), threshold
+    def measure(self, case):
+        self.reason = f"fullmatch of the answer to {case.input!r}"
+        return float(self.pattern.fullmatch(case.actual_output) is not None)
+""",
+    "test_case.py": """
+from dataclasses import dataclass
+@dataclass
+class LLMTestCase:
+    input: str
+    actual_output: str
+""",
+}
+"""The part of DeepEval that the page uses; the real one fits into no common environment."""
+
 
 @pytest.fixture(scope="module")
 def episodes(tmp_path_factory):
     """The episodes of the page, run as it stands; a script answers for the judge."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "test_page.py").write_text("\n\n".join(BLOCKS))
+    (folder / "deepeval").mkdir()
+    for name, code in DEEPEVAL.items():
+        (folder / "deepeval" / name).write_text(code)
     with ModelServer(SCRIPT) as server:
         judge = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test-of-nobody-012345"}
         command = [sys.executable, "-m", "pytest", "-W", "error", "--episode-report-dir=out"]
@@ -65,7 +89,9 @@ def test_every_block_has_a_test_that_passes(episodes):
 def test_every_check_of_the_page_was_made_and_says_why(episodes):
     made = {name: episode["assertions"] for name, episode in episodes.items()}
     calls = {
-        name: block.count("check(") for block in BLOCKS for name in re.findall(r"(test_\w+)", block)
+        name: block.count("check(")
+        for block in BLOCKS
+        for name in re.findall(r"def (test_\w+)", block)
     }
     calls["test_limits"] += 1  # two limits, two assertions
     calls["test_panel"] += 2  # two dimensions and their composite

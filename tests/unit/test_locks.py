@@ -23,14 +23,12 @@ FRAMEWORKS = (
     "smolagents",
     "strands",
 )
-EVALUATORS = ("autoevals", "deepeval", "openevals", "ragas")
 EXAMPLES = ("langgraph", "openai-agents", "pydantic-ai")
 """Environments with public example agents."""
 APART = {
     "compat-oldest",
     "bench-deepeval",
     *(f"frameworks-{name}" for name in FRAMEWORKS),
-    *(f"evaluators-{name}" for name in EVALUATORS),
     *(f"examples-{name}" for name in EXAMPLES),
 }
 """The first holds the oldest versions that we support; the others pin what they need of others."""
@@ -59,7 +57,6 @@ def test_the_locks_are_there():
         "compat-newest",
         "compat-oldest",
         "dev",
-        *(f"evaluators-{name}" for name in EVALUATORS),
         *(f"examples-{name}" for name in EXAMPLES),
         *(f"frameworks-{name}" for name in FRAMEWORKS),
         "lint",
