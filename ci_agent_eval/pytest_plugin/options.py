@@ -119,6 +119,15 @@ def add_options(parser: pytest.Parser) -> None:
     _add_steering_options(group)
 
 
+def add_number_setting(parser: pytest.Parser, name: str, *, default: str) -> None:
+    """Add the ini setting of an option whose value may be a number.
+
+    Native TOML of pytest 9 has numbers, which a setting of strings refuses. Unions are new in 9.2.
+    """
+    kind: Any = str | int | float if pytest.version_tuple >= (9, 2) else None
+    parser.addini(name, f"as --{name.replace('_', '-')}", type=kind, default=default)
+
+
 def _add_report_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
     group.addoption(
         "--episode-report-dir",
@@ -181,7 +190,7 @@ def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> 
         help="run each episode N times, and other tests once; auto: 3 to 60 times, as many as the "
         "decision needs; auto:MIN-MAX: with other limits (default: 1)",
     )
-    parser.addini("aitest_iterations", "as --aitest-iterations", default="1")
+    add_number_setting(parser, "aitest_iterations", default="1")
     group.addoption(
         "--episode-concurrency",
         metavar="N",
@@ -189,7 +198,7 @@ def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> 
         help="run up to N episodes at once in each process, async ones and those that are declared "
         "thread-safe (default: 1)",
     )
-    parser.addini("episode_concurrency", "as --episode-concurrency", default="1")
+    add_number_setting(parser, "episode_concurrency", default="1")
     parser.addini(
         THREAD_SAFE,
         "whether plain `def` episodes may run in threads beside others: agents and fixtures are "

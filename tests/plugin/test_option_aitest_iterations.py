@@ -78,6 +78,16 @@ def test_the_ini_setting_is_read_and_the_option_wins(suite, pytester):
     assert len(suite.run("--aitest-iterations=2").results.episodes) == 2
 
 
+@pytest.mark.skipif(pytest.version_tuple < (9, 2), reason="a setting of numbers and strings")
+def test_settings_are_numbers_in_native_toml(suite, pytester):
+    numbers = (
+        "aitest_iterations = 3\nepisode_concurrency = 2\ntotal_cost_usd = 0.5\ntotal_tokens = 9\n"
+    )
+    pytester.path.joinpath("pytest.toml").write_text(f"[pytest]\n{numbers}")
+    suite.write("def test_one(episode): pass")
+    assert len(suite.run().results.episodes) == 3
+
+
 def test_the_marker_wins_and_the_nearest_one_of_them(suite):
     suite.write("""
         import pytest

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
+from ci_agent_eval.pytest_plugin.options import add_number_setting
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import RunUsage
@@ -53,7 +54,7 @@ def add_budget_options(parser: pytest.Parser) -> None:
         group.addoption(
             option, metavar=kind.metavar, type=_choose_parser(kind), help=kind.option_help
         )
-        parser.addini(kind.name, f"as {option}", default="")
+        add_number_setting(parser, kind.name, default="")
 
 
 def _choose_parser(kind: SuiteBudgetKind) -> Callable[[str], float]:
