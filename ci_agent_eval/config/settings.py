@@ -36,8 +36,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 
 if TYPE_CHECKING:
-    from ci_agent_eval.contract.result_mapping import ImportPolicy, TraceMapping
-    from ci_agent_eval.contract.trace_rules import TraceRules
+    from ci_agent_eval.contract.result_mapping import ImportPolicy
 
 CONFIG_NAME = "agent-eval.toml"
 ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
@@ -179,19 +178,10 @@ class Settings(KnownKeysModel):
     select: SelectSettings = Field(default_factory=SelectSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
     mapping: str | None = Field(default=None, min_length=1)
-    traces: Any = Field(default_factory=dict, description="rules of `import`")
-    """The `TraceRules`, or an empty table."""
     quarantine: tuple[QuarantineEntry, ...] = ()
     quarantine_file: str | None = Field(default=None, min_length=1)
     acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
     scenario_manifest: str = Field(default=MANIFEST_NAME, min_length=1)
-
-    @field_validator("traces", mode="before")
-    @classmethod
-    def _parse_traces(cls, value: Any) -> Any:
-        from ci_agent_eval.contract.trace_rules import TraceRules  # noqa: PLC0415 - rarely needed
-
-        return TraceRules.model_validate(value)
 
     @field_validator("formats", mode="before")
     @classmethod
@@ -221,13 +211,6 @@ class Settings(KnownKeysModel):
             unset["suite_min_pass_rate"] = 0.0
         gate = self.gate.model_copy(update=unset)
         return self.model_copy(update={"gate": gate, "budgets": SuiteBudgets()})
-
-    @property
-    def trace_rules(self) -> TraceRules:
-        """The rules of `agent-eval import`."""
-        from ci_agent_eval.contract.trace_rules import TraceRules  # noqa: PLC0415 - rarely needed
-
-        return TraceRules.model_validate(self.traces)
 
     @property
     def check_name(self) -> str:
@@ -345,17 +328,6 @@ def load_import_policy(root: Path, settings: Settings) -> ImportPolicy | None:
     except ValidationError as error:
         raise InputError(_describe_first_error(error, name, text, {})) from None
     return ImportPolicy(thresholds, mappings)
-
-
-def load_trace_mappings(root: Path, name: str) -> tuple[TraceMapping, ...]:
-    """Read a file of mappings of traces. Raises InputError with the place."""
-    from ci_agent_eval.contract.result_mapping import TraceMappingFile  # noqa: PLC0415 - as above
-
-    text = _read_file(root / name, name=name, advice="check --mapping")
-    try:
-        return TraceMappingFile.model_validate(_parse_toml(name, text)).mapping
-    except ValidationError as error:
-        raise InputError(_describe_first_error(error, name, text, {})) from None
 
 
 def load_manifest(root: Path, settings: Settings) -> ScenarioManifest | None:

@@ -125,10 +125,6 @@ class TrafficSummary(FrozenModel):
     unattributed: Count = Field(
         default=0, description="belong to one of several running episodes, unknown to which"
     )
-    span_calls: Count = Field(
-        default=0,
-        description="model calls that only OpenTelemetry spans show, not among `requests`",
-    )
     is_shared: bool = Field(
         default=False,
         description="a request came from outside the test's context, and was assigned to this "

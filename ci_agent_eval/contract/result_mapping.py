@@ -16,8 +16,8 @@ _Path = Annotated[str, Field(min_length=1, max_length=500)]
 """Keys of a record, joined by dots; a number is a position in a list."""
 
 
-class RecordMapping(KnownKeysModel):
-    """`[[mapping]]`: where the records of some files have the data of a conversation."""
+class ResultMapping(KnownKeysModel):
+    """`[[mapping]]`: where the records of some files have the data of a result."""
 
     files: _Path = Field(description="glob of the files, such as `evals/*.json`")
     records: _Path | None = Field(default=None, description="list of records; unset: the file")
@@ -29,11 +29,6 @@ class RecordMapping(KnownKeysModel):
     output_tokens: _Path | None = None
     cost_usd: _Path | None = None
     latency_ms: _Path | None = None
-
-
-class ResultMapping(RecordMapping):
-    """A mapping of results, which have a verdict."""
-
     outcome: _Path | None = None
     outcomes: dict[str, Outcome] = Field(default_factory=dict, description="by value")
     scores: dict[str, _Path] = Field(default_factory=dict, description="paths by names of scores")
@@ -49,38 +44,10 @@ class ResultMapping(RecordMapping):
         return self
 
 
-class TraceMapping(RecordMapping):
-    """A mapping of traces, which have no verdict; records with the same id are one trace."""
-
-    messages: _Path | None = Field(default=None, description="messages of a conversation")
-    request: _Path | None = Field(default=None, description="body of a request to a model")
-    response: _Path | None = Field(default=None, description="body of its answer")
-
-    @model_validator(mode="after")
-    def _require_one_form(self) -> Self:
-        if bool(self.request) != bool(self.response):
-            raise ValueError("needs request and response, or neither")
-        forms = [name for name in ("messages", "request", "output") if getattr(self, name)]
-        if len(forms) != 1:
-            raise ValueError("needs one of messages, request with response, or output")
-        figures = ("input_tokens", "output_tokens", "cost_usd", "latency_ms")
-        if forms == ["messages"] and any(getattr(self, name) for name in figures):
-            raise ValueError("figures belong to one answer; leave them out with messages")
-        if forms == ["request"] and (self.input_tokens or self.output_tokens):
-            raise ValueError("tokens are read from the response; leave out their paths")
-        return self
-
-
 class MappingFile(KnownKeysModel):
     """A file of mappings."""
 
     mapping: tuple[ResultMapping, ...] = Field(min_length=1)
-
-
-class TraceMappingFile(KnownKeysModel):
-    """A file of mappings of traces."""
-
-    mapping: tuple[TraceMapping, ...] = Field(min_length=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.adapters.http import HTTPAgent
     from ci_agent_eval.engine.adapters.loop import LoopAgent
     from ci_agent_eval.engine.adapters.protocol import AgentAdapter, Reply
-    from ci_agent_eval.engine.adapters.recorded import RecordedAgent
     from ci_agent_eval.engine.cassette.model import CassetteModel
     from ci_agent_eval.engine.cassette.store import CassetteStore
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     )
     from ci_agent_eval.engine.session import EngineSession
     from ci_agent_eval.engine.skills import Skill
-    from ci_agent_eval.engine.traces import record_spans, trajectory_from_spans
     from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 __all__ = [
@@ -54,7 +52,6 @@ __all__ = [
     "MCPServer",
     "ModelError",
     "Provider",
-    "RecordedAgent",
     "Reply",
     "RunLimits",
     "ServerError",
@@ -68,8 +65,6 @@ __all__ = [
     "list_resource_templates",
     "list_resources",
     "read_resource",
-    "record_spans",
-    "trajectory_from_spans",
 ]
 
 _HOMES = {
@@ -89,7 +84,6 @@ _HOMES = {
     "MCPServer": "engine.declarations",
     "ModelError": "engine.infrastructure_errors",
     "Provider": "engine.declarations",
-    "RecordedAgent": "engine.adapters.recorded",
     "Reply": "engine.adapters.protocol",
     "RunLimits": "engine.limits",
     "ServerError": "engine.infrastructure_errors",
@@ -103,8 +97,6 @@ _HOMES = {
     "list_resource_templates": "engine.servers.contents",
     "list_resources": "engine.servers.contents",
     "read_resource": "engine.servers.contents",
-    "record_spans": "engine.traces",
-    "trajectory_from_spans": "engine.traces",
 }
 
 _EXTRAS = dict.fromkeys(

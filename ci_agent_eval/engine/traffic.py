@@ -20,7 +20,6 @@ from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
 from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop, find_exceeded_limit
 from ci_agent_eval.engine.nested_calls import NestedCalls
 from ci_agent_eval.engine.stops import describe_own_error
-from ci_agent_eval.engine.traces.run_spans import RunSpans
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import KnownPrompt, find_usable_answer
 from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call
@@ -193,7 +192,6 @@ class RunTraffic:
     broken_tool: TrafficRecorder | None = None
     """Recorder of the tool call that raised and ended the run."""
     known_prompt: KnownPrompt = field(init=False)
-    spans: RunSpans = field(init=False)
     episode: EpisodeRecorder | None = None
     """The episode in which the run takes place, if it shows what its agent does."""
     _check: LimitCheck = field(init=False)
@@ -205,7 +203,6 @@ class RunTraffic:
         self._check = LimitCheck(self._find_limit_stop)
         self.recorder = self._create_recorder()
         self.nested = NestedCalls(self.recorder)
-        self.spans = RunSpans(self.recorder)
 
     def _create_recorder(self) -> TrafficRecorder:
         return TrafficRecorder(
@@ -295,12 +292,9 @@ class RunTraffic:
             find_prompt=lambda _: self.known_prompt,
             compute_cost=self.compute_cost,
         )
-        found = self.spans.complete(found)
         seen = [one.turn for one in found.turns]
         answers = [turn for turn in seen if turn.role == "assistant"]
         replies = [turn for turn in own if turn.role == "assistant"]
-        if not answers and not _is_measured(replies):
-            answers = seen = list(self.spans.read_answers())
         if not answers:
             return own, ()
         if not replies:
@@ -348,7 +342,7 @@ class RunTraffic:
 
     def summarize(self, turns: Sequence[Turn]) -> TrafficSummary | None:
         """Count the model calls of the run, as `summarize_traffic`."""
-        found = summarize_traffic(self.recorder, self.calls, turns, self.spans.unmatched)
+        found = summarize_traffic(self.recorder, self.calls, turns)
         if not self.vendor_priced_models:
             return found
         names = _list_names(self.vendor_priced_models)
@@ -420,14 +414,13 @@ def summarize_traffic(
     recorder: TrafficRecorder,
     calls: Sequence[ModelCall],
     turns: Sequence[Turn],
-    span_calls: int = 0,
 ) -> TrafficSummary | None:
-    """Count the model calls of a run or of a test's own code; only spans show `span_calls`.
+    """Count the model calls of a run or of a test's own code.
 
     None: there were none, and the turns have their tokens from elsewhere.
     """
     unattributed = attribution.count_unattributed(recorder)
-    if not calls and not unattributed and not span_calls and not lack_measurement(turns):
+    if not calls and not unattributed and not lack_measurement(turns):
         return None
     answers = {call: find_usable_answer(call) for call in calls}
     unanswered = [call for call in calls if answers[call] is None]
@@ -444,7 +437,6 @@ def summarize_traffic(
         failed=sum(call.state != "refused" for call in unanswered),
         replayed=sum(call.source == "replayed" for call in calls),
         unattributed=unattributed,
-        span_calls=span_calls,
         is_shared=recorder.is_shared,
         unpriced_models=_list_names(unpriced),
         vendor_priced_models=_list_names(by_vendor),

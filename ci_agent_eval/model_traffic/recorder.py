@@ -119,8 +119,6 @@ class ModelCall:
     """Latency of the live call that is replayed."""
     recorded_first_byte_ms: float | None = None
     """Time to the first byte of the live call that is replayed."""
-    span_id: str | None = None
-    """Id of the OpenTelemetry span that was current at the request."""
     chunks: list[bytes] = field(default_factory=list, repr=False)
     """The body of the answer as it arrived."""
     _stored_bytes: int = field(default=0, repr=False)
@@ -243,16 +241,12 @@ class TrafficRecorder:
         with self._lock:
             return tuple(self._calls)
 
-    def start_call(
-        self, message_format: Format, url: str, body: bytes, *, span_id: str | None = None
-    ) -> ModelCall:
+    def start_call(self, message_format: Format, url: str, body: bytes) -> ModelCall:
         """Record a request; its `decide` says what happens to it."""
         address = url.partition("?")[0]
-        call = self.add_call(
+        return self.add_call(
             lambda number: ModelCall(number, message_format, address, body, self.clock(), self)
         )
-        call.span_id = span_id
-        return call
 
     def add_call(self, build: Callable[[int], Call]) -> Call:
         """Add the call that `build` returns for its number."""

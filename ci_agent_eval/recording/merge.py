@@ -61,7 +61,7 @@ def add_traffic(own: TrafficSummary | None, other: TrafficSummary | None) -> Tra
         return own or other
     sums = {
         name: getattr(own, name) + getattr(other, name)
-        for name in ("requests", "refused", "failed", "replayed", "unattributed", "span_calls")
+        for name in ("requests", "refused", "failed", "replayed", "unattributed")
     }
     names = {
         name: tuple(sorted({*getattr(own, name), *getattr(other, name)}))

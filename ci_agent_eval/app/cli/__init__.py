@@ -50,7 +50,6 @@ _MODULES = {
     "brief": ("brief", "brief"),
     "doctor": ("setup", "doctor"),
     "experiments": ("experiments", "experiments"),
-    "import": ("import_traces", "import_traces"),
     "init": ("setup", "init"),
     "mutate": ("mutate", "mutate"),
     "judge": ("judge", "judge"),

@@ -117,7 +117,7 @@ async def run_adapter(
     observe = observer or (lambda _: None)
     check_refusals = build_refusal_check(cassette_session)
     try:
-        with traffic.watch(), _record_spans(adapter, traffic):
+        with traffic.watch(), _suspend_own_recording(adapter):
             work.stop = check_refusals(await _run_to_stop(adapter, work, traffic, timeout_s))
     except InputError:
         report_end()
@@ -134,12 +134,9 @@ async def run_adapter(
     return result
 
 
-def _record_spans(adapter: AgentAdapter, traffic: RunTraffic) -> AbstractContextManager[None]:
-    """Record the spans of a run; of an adapter that records itself, neither these nor requests."""
-    if _reads_messages(adapter):
-        return nullcontext()
-    is_recorded = getattr(adapter, "records_itself", False)
-    return suspend_recording() if is_recorded else traffic.spans.record()
+def _suspend_own_recording(adapter: AgentAdapter) -> AbstractContextManager[None]:
+    """Ignore the requests of an adapter that records itself."""
+    return suspend_recording() if getattr(adapter, "records_itself", False) else nullcontext()
 
 
 def _reads_messages(adapter: AgentAdapter) -> bool:

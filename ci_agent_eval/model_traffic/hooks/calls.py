@@ -33,8 +33,7 @@ class CallTarget:
 
     def start(self, body: bytes) -> ModelCall:
         """Record the request."""
-        span_id = find_span_id()
-        return self.recorder.start_call(self.format, self.url, body, span_id=span_id)
+        return self.recorder.start_call(self.format, self.url, body)
 
 
 def find_target(method: str, url: str) -> CallTarget | None:
@@ -52,15 +51,6 @@ def find_target(method: str, url: str) -> CallTarget | None:
         if recorder is None:
             return None
     return CallTarget(recorder, message_format, url)
-
-
-def find_span_id() -> str | None:
-    """Return the id of the current OpenTelemetry span; None without one."""
-    tracing = sys.modules.get("opentelemetry.trace")
-    if tracing is None:
-        return None
-    context = tracing.get_current_span().get_span_context()
-    return format(context.span_id, "016x") if context.is_valid else None
 
 
 @contextmanager

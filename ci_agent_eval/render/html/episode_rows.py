@@ -211,8 +211,6 @@ def _list_traffic_notes(traffic: Mapping[str, Any] | None) -> Iterator[str]:
     for name, text in _CALL_NOTES.items():
         if traffic.get(name):
             yield f"{format_count(traffic[name])} {text}"
-    if traffic.get("span_calls"):
-        yield f"{count_noun(traffic['span_calls'], 'model call')} seen only in spans"
     if traffic.get("is_shared"):
         yield "with requests from outside the test's context"
     for name, text in _PRICE_NOTES.items():

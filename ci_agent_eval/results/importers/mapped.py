@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
-from ci_agent_eval.contract.result_mapping import RecordMapping, ResultMapping
+from ci_agent_eval.contract.result_mapping import ResultMapping
 from ci_agent_eval.results.episodes import (
     BOM,
     MAX_LINE_BYTES,
@@ -74,12 +74,12 @@ class MappedImporter:
             }
 
 
-def find_records(content: object, mapping: RecordMapping) -> object:
+def find_records(content: object, mapping: ResultMapping) -> object:
     """Return the value in place of the records of a file; it should be a list."""
     return content if mapping.records is None else find_value(content, mapping.records)
 
 
-def describe_missing_records(mapping: RecordMapping) -> str:
+def describe_missing_records(mapping: ResultMapping) -> str:
     """Return the rest of the sentence about a file without records: the problem, the advice."""
     place = f"at {mapping.records!r}" if mapping.records else "as its content"
     return f"no list {place}; correct `records` of the mapping"

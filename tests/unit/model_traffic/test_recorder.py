@@ -33,7 +33,7 @@ def create_recorder(**options) -> TrafficRecorder:
 
 
 def start(recorder, body=BODY):
-    return recorder.start_call(OpenAIChat(), URL, body, span_id="span")
+    return recorder.start_call(OpenAIChat(), URL, body)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,6 @@ def test_a_call_keeps_no_query_and_few_headers():
     )
     assert call.url == "https://api.example/v1/chat/completions"
     assert call.headers == {"content-type": "application/json", "x-request-id": "7"}
-    assert call.span_id == "span"
     assert call.number == 1
 
 
