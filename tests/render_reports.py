@@ -13,7 +13,7 @@ from ci_agent_eval.analysis.loaded_results import (
     build_episode_record,
 )
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.episode import CarriedOver, Episode
+from ci_agent_eval.contract.episode import CarriedOver
 from ci_agent_eval.contract.findings import (
     Finding,
     MissingShards,
@@ -384,51 +384,7 @@ def carried_over() -> Report:
 CARRIED_FROM = CarriedOver(run="123", commit="a1b2c3d" + "0" * 33, recorded_at=1_780_000_000)
 
 
-def _variant(agent: str, scenario_id: str, passes: int, cost: float) -> list[Episode]:
-    """Six iterations of a variant, of which the first `passes` pass."""
-    return [
-        (episode if number <= passes else failing)(
-            scenario_id,
-            agent=agent,
-            nodeid=f"tests/test_refunds.py::test_{scenario_id}[{agent}]",
-            iteration=number,
-            iterations=6,
-            trajectory=live(cost * (1 + number / 100), 800 + 40 * (number * passes % 7)),
-        )
-        for number in range(1, 7)
-    ]
-
-
-def variants() -> Report:
-    """Two prompts in six scenarios, one of which only the second passes."""
-    passes = {"refund": (0, 6), "status": (6, 6), "delay": (5, 6), "damage": (4, 5)}
-    return report(
-        *(
-            one
-            for scenario_id, sides in {**passes, "address": (6, 5), "greeting": (6, 6)}.items()
-            for agent, cost, passed in zip(
-                ("concise", "detailed"), (0.004, 0.006), sides, strict=True
-            )
-            for one in _variant(agent, scenario_id, passed, cost)
-        )
-    )
-
-
-def hostile_variants() -> Report:
-    """Seven variants with names that try to be markup, in one scenario."""
-    return report(
-        *(
-            episode(
-                HOSTILE, agent=f"{HOSTILE}{number}", nodeid=f"tests/test_x.py::test_x[{number}]"
-            )
-            for number in range(7)
-        )
-    )
-
-
 REPORTS = {
-    "variants": variants,
-    "hostile_variants": hostile_variants,
     "passing": passing,
     "carried_over": carried_over,
     "failing": failing_over_budget,

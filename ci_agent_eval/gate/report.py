@@ -26,7 +26,6 @@ from ci_agent_eval.analysis.summary import (
     Summary,
     summarize_results,
 )
-from ci_agent_eval.analysis.variants import VariantPair
 from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
@@ -80,8 +79,6 @@ class Report:
     """First words of the headline; None: the default."""
     pairs: tuple[BehaviourPair, ...] = ()
     """What the agent did before and now, in examples of failing scenarios."""
-    variants: tuple[VariantPair, ...] = ()
-    """Agents that ran the same scenarios, two by two; they do not gate."""
 
     @property
     def passed(self) -> bool:
@@ -167,16 +164,7 @@ def build_report(
             ),
         )
     verdict = decide_verdict(summary, policy, found, acknowledged)
-    variants = _compare_agents(summary, loaded)
-    return Report(summary=summary, verdict=verdict, comparison=found, variants=variants)
-
-
-def _compare_agents(summary: Summary, loaded: LoadedResults) -> tuple[VariantPair, ...]:
-    if not any(scenario.among_agents for scenario in summary.scenarios):
-        return ()
-    from ci_agent_eval.analysis.comparison.variants import compare_variants  # noqa: PLC0415 - start-up
-
-    return compare_variants(loaded.episodes)
+    return Report(summary=summary, verdict=verdict, comparison=found)
 
 
 def _compare_with_baseline(

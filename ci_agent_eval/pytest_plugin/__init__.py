@@ -149,7 +149,7 @@ def pytest_load_initial_conftests(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and on the main process the terminal summary."""
-    for text in (options.MARKER_HELP, shared_conversations.MARKER_HELP, iterations.VARIANTS_HELP):
+    for text in (options.MARKER_HELP, shared_conversations.MARKER_HELP):
         config.addinivalue_line("markers", text)
     # Invalid settings are reported before any test runs.
     options.get_iterations(config)
@@ -230,7 +230,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
     """Repeat episodes, after every other parameter: the iteration ends the node id."""
     simulations.parametrize_scenarios(metafunc)
     yield
-    iterations.parametrize_variants(metafunc)
     forced = metafunc.config.stash.get(options.FORCED_ITERATIONS, None)
     iterations.repeat_episodes(metafunc, options.get_iterations(metafunc.config), forced)
 

@@ -20,11 +20,8 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection.iterations import (
-    get_iteration,
-    get_scenario_unit,
-    get_variant,
-)
+from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, get_scenario_unit
 
 NAME = "ci_agent_eval_adaptive_iterations"
 """pytest's name of the plugin object."""
@@ -82,7 +79,7 @@ class AdaptiveIterations:
 
     def add(self, item: pytest.Item, limits: IterationRange) -> None:
         """Add an adaptive iteration of a scenario."""
-        unit = self._units[item] = f"{get_scenario_unit(item)} {get_variant(item) or ''}"
+        unit = self._units[item] = f"{get_scenario_unit(item)} {_get_agent(item)}"
         found = self._scenarios.setdefault(unit, _AdaptiveScenario(limits, limits.guaranteed))
         found.tests += get_iteration(item).number == 1
 
@@ -175,6 +172,12 @@ class AdaptiveIterations:
         exact = [found for found in named if found.agent == agent]
         chosen = exact or (named if len(named) == 1 else [])
         return PredictedRate(chosen[0].alpha, chosen[0].beta) if chosen else None
+
+
+def _get_agent(item: pytest.Item) -> str:
+    """Return the agent that the item's markers name: each is judged alone."""
+    marks = item.iter_markers(detection.NAME)
+    return next((str(mark.kwargs["agent"]) for mark in marks if "agent" in mark.kwargs), "")
 
 
 def end_unused_fixtures(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ci_agent_eval.analysis.comparison.model import Comparison, ScenarioMetrics
 from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.reliability import estimate_reliability
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, compute_pass_interval
-from ci_agent_eval.analysis.variants import VariantFigure, VariantPair
 from ci_agent_eval.gate import GatePolicy, Judgement, Thresholds, decide_verdict
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.escape import visible_line
@@ -18,9 +17,6 @@ from ci_agent_eval.render.sentences import describe_reason
 
 _MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True, regressions="warn")
 """The mildest policy; the real one is not in the file."""
-
-_LARGEST = 1e300
-"""Most that a figure of variants may be: a hundred times as much can still be written."""
 
 _SHOWN = 200
 """Most characters of a foreign text in a message."""
@@ -48,9 +44,6 @@ def find_contradictions(report: Report) -> Iterator[str]:
     if not all(_is_reliability(scenario) for scenario in summary.scenarios):
         yield "a scenario's pass@k and pass^k are not those of its tally"
     yield from _find_miscompared(report)
-    tallies = {(s.scenario_id, s.agent or ""): s.rated for s in summary.scenarios}
-    if not all(_is_variant_pair(pair, tallies) for pair in report.variants):
-        yield "its variants are not those of its scenarios"
     if report.passed:
         yield from (f"it claims success, but {why}" for why in _find_gate_reasons(report))
 
@@ -114,34 +107,6 @@ def _matches_tally(after: ScenarioMetrics | None, tally: OutcomeTally | None) ->
     passed_aside = tally.passed - after.passed
     whole = after.judged + after.set_aside == tally.judged
     return whole and after.passed <= after.judged and 0 <= passed_aside <= after.set_aside
-
-
-def _is_variant_pair(pair: VariantPair, tallies: Mapping[tuple[str, str], OutcomeTally]) -> bool:
-    """Check the passes of a pair against the scenarios' tallies, and the range of its figures."""
-    measures = {figure.measure for figure in pair.figures}
-    return (
-        len(measures) == len(pair.figures)
-        and all(0 < figure.scenarios <= len(pair.scenarios) for figure in pair.figures)
-        and all(map(_is_variant_figure, pair.figures))
-        and all(
-            0 <= passed <= judged
-            and judged > 0
-            and (tally := tallies.get((scenario.scenario_id, agent))) is not None
-            and (passed <= tally.passed and judged <= tally.judged)
-            for scenario in pair.scenarios
-            for agent, passed, judged in (
-                (pair.first, scenario.first_passed, scenario.first_judged),
-                (pair.second, scenario.second_passed, scenario.second_judged),
-            )
-        )
-    )
-
-
-def _is_variant_figure(figure: VariantFigure) -> bool:
-    most = 1.0 if figure.measure in {"pass_rate", "score"} else _LARGEST
-    low, high = figure.interval or (0.0, 0.0)
-    sides = (figure.first, figure.second)
-    return all(0 <= side <= most for side in sides) and -_LARGEST <= low <= high <= _LARGEST
 
 
 def _evaluations_add_up(summary: Summary) -> bool:

@@ -52,7 +52,6 @@ from ci_agent_eval.render.suite_figures import (
 if TYPE_CHECKING:
     from ci_agent_eval.analysis.stale_parts import StaleParts
     from ci_agent_eval.render.stale_parts import StaleView
-    from ci_agent_eval.render.variants import VariantsView
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +163,6 @@ class ReportView:
     """Episodes, tests and cost, in short."""
     stale: StaleView | None = None
     """None: no part is stale, or the run cannot show it."""
-    variants: VariantsView | None = None
-    """None: no scenario was run by several agents."""
 
     @property
     def has_passed(self) -> bool:
@@ -274,15 +271,7 @@ def build_report_view(
         commands=tuple(list_commands(report)),
         ending=tuple(list_ending(report)),
         stale=None if stale is None else _build_stale_view(stale),
-        variants=_build_variants(report) if report.variants else None,
     )
-
-
-def _build_variants(report: Report) -> VariantsView:
-    from ci_agent_eval.render.variants import build_variants_view  # noqa: PLC0415 - start-up
-
-    agents = {one.agent for one in report.summary.scenarios if one.agent and one.among_agents}
-    return build_variants_view(report.variants, agents)
 
 
 def _build_stale_view(found: StaleParts) -> StaleView | None:

@@ -218,58 +218,6 @@ def test_a_report_of_the_folder_does_not_read_the_mutations(shop):
     assert "1 of 6 scenarios fails" in done.stdout
 
 
-VARIANTS = """
-import pytest
-from ci_agent_eval import scenarios
-
-def answer(text):
-    return lambda message: text
-
-@pytest.mark.variants(a=answer("hello 12"), b=answer("hello 13"))
-async def test_greeting(aitest_run, variant):
-    assert "hello" in (await aitest_run(variant, "x")).final_response
-
-@pytest.mark.episode(scenario_id="named")
-@pytest.mark.variants(a=answer("hello 12"), b=answer("goodbye"))
-async def test_named(aitest_run, variant):
-    assert (await aitest_run(variant, "x")).final_response
-
-@pytest.mark.episode(scenario_id="cases")
-@pytest.mark.parametrize("case", [1, 2])
-def test_cases(episode, case):
-    with episode.turn("yes") as turn:
-        turn.reply(f"{case}")
-    assert episode.turns
-"""
-
-
-def test_variants_and_cases_are_named_and_their_answers_are_not_swapped(tmp_path):
-    (tmp_path / "test_v.py").write_text(VARIANTS)
-    assert run_agent_eval("run", "test_v.py", cwd=tmp_path).returncode == 0
-    done = run_agent_eval("mutate", "test_v.py", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    heads = [line.partition("  ")[0] for line in done.stdout.splitlines() if "noticed" in line]
-    assert heads[:4] == [
-        "test_v.py::test_greeting[a]",
-        "test_v.py::test_greeting[b]",
-        "named (test_v.py::test_named[a])",
-        "named (test_v.py::test_named[b])",
-    ]
-    assert "\n  cases (test_v.py::test_cases[1]): its test asks its agent itself" in done.stdout
-    swapped = [
-        (one["nodeid"], result["mutation"]["other"], result["mutation"]["after"])
-        for one in read_report(tmp_path)["scenarios"]
-        for result in one.get("results", ())
-        if result["mutation"]["kind"] == "swap_answers"
-    ]
-    assert swapped == [
-        ("test_v.py::test_greeting[a]", "named", "goodbye"),
-        ("test_v.py::test_greeting[b]", "named", "goodbye"),
-        ("test_v.py::test_named[a]", "cases", "1"),
-        ("test_v.py::test_named[b]", "cases", "1"),
-    ]
-
-
 BLOCKING = """
 import os, signal
 from ci_agent_eval import conversation

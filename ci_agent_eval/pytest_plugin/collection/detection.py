@@ -30,7 +30,7 @@ FIXTURES = "ci_agent_eval.pytest_plugin"
 CONVERSATION = "cae_declared"
 """Attribute of a test function that `@conversation` decorates, as `authoring` spells it."""
 
-_FOREIGN_MARKERS = pytest.StashKey[dict[str, bool]]()
+_OWNS_MARKER = pytest.StashKey[bool]()
 
 
 @dataclass(slots=True)
@@ -127,21 +127,15 @@ def is_marked(node: pytest.Item | pytest.Collector) -> bool:
     return owns_marker(node)
 
 
-def owns_marker(
-    node: pytest.Item | pytest.Collector, name: str = NAME, text: str = MARKER_HELP
-) -> bool:
-    """Return whether a marker is ours; a project that registers the same name keeps its own.
-
-    `text` is the line with which we register it.
-    """
-    config = node.config
-    foreign = config.stash.setdefault(_FOREIGN_MARKERS, {})
-    if name not in foreign:
-        foreign[name] = any(
-            line.partition("(")[0].partition(":")[0].strip() == name and line != text
-            for line in config.getini("markers")
+def owns_marker(node: pytest.Item | pytest.Collector) -> bool:
+    """Return whether the marker `episode` is ours; a project that registers one keeps its own."""
+    stash = node.config.stash
+    if _OWNS_MARKER not in stash:
+        stash[_OWNS_MARKER] = not any(
+            line.partition("(")[0].partition(":")[0].strip() == NAME and line != MARKER_HELP
+            for line in node.config.getini("markers")
         )
-    return not foreign[name]
+    return stash[_OWNS_MARKER]
 
 
 def uses_fixture(item: pytest.Item) -> bool:

@@ -1,4 +1,4 @@
-"""Iterations and variants: an episode's test is collected N times, each time as an ordinary item.
+"""Iterations: an episode's test is collected N times, each time as an ordinary item.
 
 Adaptive iterations are collected up to their maximum; those that turn out not to be needed are
 passed over when their turn comes. Called for every test function of every project, so it is fast
@@ -27,20 +27,7 @@ PARAMETER = "_agent_eval_iteration"
 ARGUMENT = "iterations"
 """Name of the marker's argument."""
 
-VARIANTS = "variants"
-"""Name of the marker whose values a test runs with, one after the other."""
-
-VARIANT = "variant"
-"""Name of the test's argument that gets a variant's value."""
-
-VARIANTS_HELP = (
-    "variants(name=value, ...): run the test once with each value as its argument `variant`, and "
-    "compare the results; a name is the agent of its episodes (ci-agent-eval)"
-)
-
 _ONCE = IterationRange(1)
-
-_ParameterSet: Any = type(pytest.param(None))
 
 
 class Iteration(NamedTuple):
@@ -53,57 +40,6 @@ class Iteration(NamedTuple):
     def label(self) -> str:
         """The iteration's part of the node id."""
         return format_iteration(self.number, self.limits)
-
-
-def parametrize_variants(metafunc: pytest.Metafunc) -> None:
-    """Parametrize a test with the variants of its marker, after all parameters but iterations.
-
-    So the variants of a case run one after the other: all iterations of the first, then the next.
-    Raises CollectError for a marker that cannot be used.
-    """
-    definition = metafunc.definition
-    marker = definition.get_closest_marker(VARIANTS)
-    if marker is None or not detection.owns_marker(definition, VARIANTS, VARIANTS_HELP):
-        return
-    if VARIANT not in metafunc.fixturenames and not detection.is_episode(definition):
-        return  # a marker of the project's own that it did not register
-    if problem := next(_find_variants_problems(metafunc, marker), None):
-        raise pytest.Collector.CollectError(
-            f"{definition.nodeid}: @pytest.mark.{VARIANTS}: {problem}"
-        )
-    metafunc.parametrize(VARIANT, [_build_parameter(*given) for given in marker.kwargs.items()])
-
-
-def _build_parameter(name: str, value: Any) -> Any:
-    """Return a variant's parameter; a value from `pytest.param` keeps its marks."""
-    values, marks = value[:2] if isinstance(value, _ParameterSet) else ((value,), ())
-    mark = getattr(pytest.mark, detection.NAME)(agent=name)
-    return pytest.param(*values, id=name, marks=[*marks, mark])
-
-
-def _find_variants_problems(metafunc: pytest.Metafunc, marker: pytest.Mark) -> Iterator[str]:
-    if sum(mark.name == VARIANTS for mark in metafunc.definition.own_markers) > 1:
-        yield "give all variants in one marker"
-    if marker.args or len(marker.kwargs) < 2:
-        yield "give two values or more by name, such as concise=AGENT, detailed=OTHER_AGENT"
-    if VARIANT not in metafunc.fixturenames:
-        yield f"the test takes no argument `{VARIANT}`; give it one"
-    for name in marker.kwargs:
-        if not (name.strip() and name.isascii() and name.isprintable() and "\\" not in name):
-            yield f"a name must be printable ASCII text without a backslash (got {name!r})"
-    if not detection.owns_marker(metafunc.definition):
-        yield (
-            f"it names the agent by our marker `{detection.NAME}`, and pytest's setting `markers` "
-            "names one as the project's own; take it out of there"
-        )
-    calls: Any = metafunc._calls  # noqa: SLF001 - see `repeat_episodes`
-    if any(VARIANT in call.params for call in calls):
-        yield f"`{VARIANT}` has a parameter already; give its values in one of the two"
-    given = [value for value in marker.kwargs.values() if isinstance(value, _ParameterSet)]
-    added = (mark for one in (*calls, *given) for mark in one.marks)
-    marks = [*metafunc.definition.own_markers, *added]
-    if any(mark.name == detection.NAME and "agent" in mark.kwargs for mark in marks):
-        yield "leave `agent` out of @pytest.mark.episode: the variant's name is the agent"
 
 
 def repeat_episodes(
@@ -182,50 +118,18 @@ def get_base_nodeid(item: pytest.Item | pytest.Collector) -> str:
     return remove_iteration(item.nodeid, *get_iteration(item))
 
 
-def get_variant(item: pytest.Item) -> str | None:
-    """Return the name of the item's variant; None: its test has none."""
-    parameters = getattr(item, "callspec", None)
-    if VARIANT not in getattr(parameters, "params", {}) or not item.get_closest_marker(VARIANTS):
-        return None
-    if not detection.owns_marker(item, VARIANTS, VARIANTS_HELP):
-        return None
-    marks = reversed(getattr(parameters, "marks", ()))
-    return next((mark.kwargs["agent"] for mark in marks if "agent" in mark.kwargs), None)
-
-
-def lacks_variant(item: pytest.Item | pytest.Collector) -> bool:
-    """Return whether the item has our marker of variants, and pytest gave it no variant."""
-    marked = isinstance(item, pytest.Item) and item.get_closest_marker(VARIANTS) is not None
-    return (
-        marked
-        and detection.owns_marker(item, VARIANTS, VARIANTS_HELP)
-        and VARIANT not in getattr(getattr(item, "callspec", None), "params", {})
-    )
-
-
-def get_case_nodeid(item: pytest.Item) -> str:
-    """Return the node id that all iterations and variants of a test share."""
-    base, variant = get_base_nodeid(item), get_variant(item)
-    if variant is None:
-        return base
-    others = base.removesuffix(f"{variant}]")  # the last parameter
-    if others == base:
-        return base
-    return others.removesuffix("[") if others.endswith("[") else f"{others.removesuffix('-')}]"
-
-
 def get_scenario_unit(item: pytest.Item) -> str:
     """Return the unit of items that stay together: the scenario, or else the test itself."""
     named = _get_named_scenario(item.iter_markers(detection.NAME))
-    return named if named is not None and detection.is_marked(item) else get_case_nodeid(item)
+    return named if named is not None and detection.is_marked(item) else get_base_nodeid(item)
 
 
 def get_shared_case(item: pytest.Item) -> str:
     """Return the parameters' ids in brackets, if the cases of a test are one scenario; else ""."""
     base, parameters = get_base_nodeid(item), getattr(item, "callspec", None)
-    marks = (mark for mark in getattr(parameters, "marks", ()) if mark.name == detection.NAME)
-    is_own = get_scenario_unit(item) == base or _get_named_scenario(marks) is not None
-    if is_own and get_variant(item) is None:
+    marks = [mark for mark in getattr(parameters, "marks", ()) if mark.name == detection.NAME]
+    has_agent = any("agent" in mark.kwargs for mark in marks)
+    if get_scenario_unit(item) == base or (_get_named_scenario(marks) and not has_agent):
         return ""
     function = getattr(item, "originalname", item.name)
     return base.removeprefix(item.nodeid.removesuffix(item.name) + function)

@@ -9,7 +9,7 @@ import pytest
 
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.collection.iterations import get_case_nodeid
+from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.conversations.runner import ConversationContext
@@ -46,7 +46,7 @@ def _was_interrupted(item: pytest.Item) -> bool:
 
 def get_default_scenario(item: pytest.Item) -> str:
     """Return the scenario of an item whose marker names none: its conversation or node id."""
-    nodeid = get_case_nodeid(item)
+    nodeid = get_base_nodeid(item)
     if not detection.is_conversation(item):
         return nodeid
     _, found, parameters = nodeid.partition(f"::{getattr(item, 'originalname', item.name)}[")

@@ -17,7 +17,6 @@ from ci_agent_eval.pytest_plugin.collection.iterations import (
     PARAMETER,
     get_base_nodeid,
     get_iteration,
-    lacks_variant,
 )
 from ci_agent_eval.recording import build_initial_episode
 
@@ -59,7 +58,6 @@ def build_episode_from_marker(
             _check_truth_value(name, values.pop(name, None))
         _parse_declared_files(values.pop("depends_on", ()))
         _check_reach(item, arguments, limits)
-        _check_variant(item)
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
         return build_initial_episode(**{**values, **identity})
@@ -117,14 +115,6 @@ def _check_reach(
         return
     if "scenario_id" not in given or _names_own_scenario(item):
         raise InputError(f"min_passes {passes} of {limits.total} iterations can never be reached")
-
-
-def _check_variant(item: pytest.Item | pytest.Collector) -> None:
-    if lacks_variant(item):
-        raise InputError(
-            "the marker `variants` of this test is ignored, because pytest parametrizes no "
-            "methods of unittest.TestCase; write a test function with the argument `variant`"
-        )
 
 
 def _names_own_scenario(item: pytest.Item | pytest.Collector) -> bool:

@@ -20,7 +20,6 @@ from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
 from ci_agent_eval.analysis.comparison.findings import list_comparison_findings
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, SuiteChange
 from ci_agent_eval.analysis.summary import Summary
-from ci_agent_eval.analysis.variants import VariantPair
 from ci_agent_eval.contract.base import ReportTitle, SchemaVersion
 from ci_agent_eval.contract.findings import Finding, FindingData
 from ci_agent_eval.errors import InputError
@@ -60,7 +59,6 @@ class _VerdictDocument:
     commit: _Commit | None = None
     title: ReportTitle | None = None
     pairs: tuple[BehaviourPair, ...] = ()
-    variants: tuple[VariantPair, ...] = ()
 
 
 def render_verdict(report: Report) -> str:
@@ -162,7 +160,6 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
         document.commit,
         document.title,
         document.pairs,
-        document.variants,
     )
     if document.conclusion != report.verdict.conclusion:
         raise InputError(_add_advice(f"{name}: conclusion differs from the verdict's"))

@@ -144,15 +144,6 @@ def _format_tries(found: Sequence[Reliability]) -> Iterator[str]:
         yield f"`pass^{k}` {format_percent(one.pass_hat_k)}"
 
 
-def _build_variants(view: ReportView, most: int) -> Fold | None:
-    """Return the variants of the run side by side, two by two."""
-    if view.variants is None:
-        return None
-    from ci_agent_eval.render.markdown.variants import render_variants  # noqa: PLC0415 - rarely needed
-
-    return Fold(view.variants.title, render_variants(view.variants, most))
-
-
 def _build_evaluations(view: ReportView, most: int) -> Fold | None:
     """Return every conversation of evaluations, the failed and the errored ones first."""
     rows = sorted(
@@ -285,7 +276,6 @@ def render_first(found: Sequence[T], most: int, write: Callable[[T], str]) -> st
 
 
 _FOLDS: tuple[Callable[[ReportView, int], Fold | None], ...] = (
-    _build_variants,
     _build_diverging,
     _build_figures,
     _build_evaluations,

@@ -63,10 +63,6 @@ def render_terminal(view: ReportView, *, color: bool, width: int) -> str:
     """Return the report as lines of about `width` columns; colour adds nothing but colour."""
     style = TerminalStyle(min(max(width, MIN_WIDTH), MAX_WIDTH), color)
     blocks = ["\n".join(block) for block in _list_blocks(view.cards, style)]
-    if view.variants is not None:
-        from ci_agent_eval.render.terminal.variants import render_variants  # noqa: PLC0415 - rarely needed
-
-        blocks.append("\n".join(render_variants(view.variants, style)))
     blocks.append("\n".join(_list_verdict(view, style)))
     # Wrapping may have moved a command to the start of a line.
     return without_commands("\n\n".join(blocks)) + "\n"

@@ -76,7 +76,6 @@ OUTPUTS = {
     "failing.brief.md": ("failing", lambda r: render_brief_markdown(build_report_view(r))),
     "failing.brief.json": ("failing", lambda r: render_brief_json(build_report_view(r))),
     "regressed.brief.md": ("regressed", lambda r: render_brief_markdown(build_report_view(r))),
-    "variants.json": ("variants", render_verdict),
     "known.json": ("known", render_verdict),
     "known.commands.txt": (
         "known",

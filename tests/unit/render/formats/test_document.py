@@ -263,32 +263,3 @@ def test_writing_builds_no_parser():
         "assert document._build_adapter.cache_info().currsize == 0\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("0.first", "nobody"),
-        ("0.scenarios.0.scenario_id", "nothing"),
-        ("0.scenarios.0.first_judged", 0),
-        ("0.scenarios.0.first_passed", -1),
-        ("0.scenarios.0.second_passed", 9),
-        ("0.scenarios.1.second_judged", 99),
-        ("0.figures.0.first", 7),
-        ("0.figures.1.first", -1e308),
-        ("0.figures.1.second", 1.7e308),
-        ("0.figures.1.interval", [-1e308, 1e308]),
-        ("0.figures.1.interval", [1, 0]),
-        ("0.figures.1.scenarios", 7),
-        ("0.figures.1.measure", "pass_rate"),
-    ],
-)
-def test_variants_that_the_scenarios_do_not_have_are_refused(path, value):
-    document = json.loads(render_verdict(REPORTS["variants"]()))
-    *parents, key = path.split(".")
-    inner = document["variants"]
-    for parent in parents:
-        inner = inner[int(parent) if parent.isdigit() else parent]
-    inner[key] = value
-    with pytest.raises(InputError, match="its variants are not those of its scenarios"):
-        parse_verdict(json.dumps(document))

@@ -40,9 +40,7 @@ from tests.render_reports import (
     hostile,
     hostile_agreed,
     hostile_baseline,
-    hostile_variants,
     shards_broken,
-    variants,
 )
 from tests.unit.render.html.rendered_page import data, left_out, page
 
@@ -88,20 +86,6 @@ def test_the_page_is_the_golden_one(golden):
         assert f"<{name}>{own}</{name}>" in text
         text = text.replace(own, f"[{name}]")
     golden("html/small.html", re.sub("sha256-[A-Za-z0-9+/=]{44}", "sha256-[hash]", text))
-
-
-def test_variants_have_a_section():
-    text = page(built=variants())
-    section = re.search(r'<section id="variants".*?</section>', text, re.DOTALL)[0]
-    rows = [re.findall(r">([^<>]*)</t[hd]>", row) for row in section.split("<tr ")]
-    assert ["cost per episode", "$0.0041", "$0.0062", "+50 % (+49 to +51)", "certain"] in rows
-    assert '<bdi>refund</bdi></th><td role="cell" class="number" data-column="concise">' in section
-    assert "<bdi>detailed</bdi> − <bdi>concise</bdi></th>" in section
-    assert 'href="#variants"' in text
-    assert "variants" not in page(*suite()).partition("<script")[0]
-    hostile_section = page(built=hostile_variants()).partition('<section id="variants"')[2]
-    assert "&lt;img src=x" in hostile_section.partition("</section>")[0]
-    assert "<img" not in hostile_section.partition("</section>")[0]
 
 
 def test_the_page_begins_as_ours_do():
