@@ -38,7 +38,7 @@ WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)
 
 .PHONY: help
 help: ## Say what each target does
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-26s %s\n", $$1, $$2 }'
 
 .PHONY: demo
 demo: $(STAMP) ## Run the main job on examples/refund_desk and leave agent-eval-report/
@@ -47,6 +47,10 @@ demo: $(STAMP) ## Run the main job on examples/refund_desk and leave agent-eval-
 .PHONY: test
 test: $(STAMP) ## Install what the tests need and pass them (ARGS="-k name" narrows)
 	@$(PYTEST) -n auto $(ARGS)
+
+.PHONY: test-full
+test-full: $(STAMP) ## Pass what `make test` leaves out: tests marked full, and all examples of Hypothesis
+	@HYPOTHESIS_PROFILE=full $(PYTEST) -n auto -m "full or hypothesis" $(ARGS)
 
 .PHONY: newest
 newest: ## Pass the tests on the newest supported Python, in a container (a clone of HEAD)
