@@ -1,4 +1,4 @@
-"""Checks of the state after an episode: databases, folders and mocks of HTTP.
+"""Checks of the state after an episode.
 
 As in tau-bench, a task is done if the final state is the expected one, however it was reached.
 """
@@ -62,7 +62,7 @@ class FinalState(BaseCheck):
 
     `expected` is a mapping from entries to the fields that they must have, None for an entry that
     must be gone; fields that it does not name, and all other entries, must be as they were. Or it
-    is a reference: anything that `episode.watch` takes except a mapping, such as a second
+    is a reference: anything that `episode.watch` takes, such as a second
     database on which the right actions were done; then both must be equal.
 
     A name with `*` stands for exactly one entry that changed. `others=True` allows other changes.

@@ -218,7 +218,7 @@ class Episode(FrozenModel):
         default=None, description="unset: the model traffic was not watched"
     )
     states: tuple[WatchedState, ...] = Field(
-        default=(), description="the watched databases, folders and mocks of HTTP, with changes"
+        default=(), description="the watched databases, folders and values, with changes"
     )
     faults: tuple[Fault, ...] = Field(
         default=(), description="faults on purpose, with the number of calls that had each"

@@ -1,6 +1,6 @@
-"""The state that an agent changes: databases, folders and sent requests, before and after.
+"""The state that an agent changes: databases, folders and values, before and after.
 
-A state is a mapping of entries: the rows of all tables, the files of a folder, or requests. Each
+A state is a mapping of entries: the rows of all tables, the files of a folder, or values. Each
 entry has a name, such as `orders/1001` or `reports/may.txt`, and fields.
 """
 
@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue, PrivateAttr
 
 from ci_agent_eval.contract.base import Count, FrozenModel, is_equal_json
 
-StateKind = Literal["database", "folder", "requests", "value"]
+StateKind = Literal["database", "folder", "value"]
 
 Fields = dict[str, JsonValue]
 Entries = Mapping[str, Fields]
@@ -47,7 +47,7 @@ class StateChange(FrozenModel):
 
 
 class WatchedState(FrozenModel):
-    """A watched database, folder or mock, with the changes by the episode."""
+    """A watched database, folder or value, with the changes by the episode."""
 
     name: str
     kind: StateKind

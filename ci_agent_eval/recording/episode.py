@@ -252,7 +252,7 @@ class EpisodeRecorder:
         return all(assertion.passed for assertion in found)
 
     def watch(self, state: object, name: str | None = None, *, ignore: Sequence[str] = ()) -> None:
-        """Record what changes from now on in a database, a folder, a mock of HTTP or a mapping.
+        """Record what changes from now on in a function's mapping, a folder or a SQLite file.
 
         FinalState and StateUnchanged judge it. `ignore` has patterns of entries (`audit_log/*`) and
         fields (`*.updated_at`). A state that cannot be read raises InputError; if it is so at the

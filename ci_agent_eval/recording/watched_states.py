@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class WatchedStates:
-    """Compares the watched databases, folders and mocks with their first snapshots."""
+    """Compares the watched values, folders and databases with their first snapshots."""
 
     def __init__(self) -> None:
         self._watches: list[StateWatch] = []

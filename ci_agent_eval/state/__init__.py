@@ -1,1 +1,1 @@
-"""Snapshots of the state that an agent changes: databases, folders, mocks of HTTP."""
+"""Snapshots of the state that an agent changes: a function's value, a folder, a SQLite file."""

@@ -14,7 +14,7 @@ def episode_clock():
 @pytest.fixture
 def shop(episode, tmp_path):
     shop = Shop(tmp_path / "shop.db")
-    episode.watch(shop.db, "shop")
+    episode.watch(tmp_path / "shop.db", "shop")
     yield shop
     shop.close()
 

@@ -32,12 +32,12 @@ def test_a_pending_order_is_cancelled_and_paid_back(say):
 
 
 @pytest.mark.episode("return_mug")
-def test_the_database_is_as_after_the_right_actions(say):
+def test_the_database_is_as_after_the_right_actions(say, tmp_path):
     say("I want to return the mug of order W1002.")
     say("Yes.")
-    reference = Shop()
+    reference = Shop(tmp_path / "reference.db")
     reference.return_item("W1002", "M-1")
-    check(FinalState(reference.db))
+    check(FinalState(tmp_path / "reference.db"))
     reference.close()
 
 

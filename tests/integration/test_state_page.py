@@ -23,15 +23,20 @@ def test_the_code_of_the_page_passes(tmp_path):
         episode["nodeid"].rpartition("::")[2]: [len(s["changes"]) for s in episode["states"]]
         for episode in results["episodes"]
     }
-    assert changed == {"test_refund": [2], "test_reference": [2], "test_mock": [1, 1]}
+    assert changed == {"test_refund": [2], "test_reference": [2], "test_function": [1, 1]}
 
 
 def test_the_diff_of_the_page_is_that_of_the_report(tmp_path):
     greedy = BLOCKS[0].replace(
         "refund(shop, 1001)  # your agent",
-        "refund(shop, 1001); shop.execute(\"update orders set status = 'refunded'\")",
+        "refund(shop, 1001); refund_all(shop)",
     )
     assert greedy != BLOCKS[0]
+    greedy += """
+def refund_all(path):
+    with closing(sqlite3.connect(path)) as shop, shop:
+        shop.execute("update orders set status = 'refunded'")
+"""
     (tmp_path / "test_page.py").write_text(greedy)
     done = run_agent_eval("run", "test_page.py", cwd=tmp_path)
     assert done.returncode == 1

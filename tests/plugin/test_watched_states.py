@@ -10,16 +10,24 @@ import pytest
 from ci_agent_eval import check
 from ci_agent_eval.checks import FinalState, StateUnchanged
 
+class Shop:
+    def __init__(self, path):
+        self.path = path
+        self.execute("create table orders (id integer primary key, status text)")
+        self.execute("insert into orders values (1, 'paid')")
+
+    def execute(self, statement):
+        connection = sqlite3.connect(self.path)
+        with connection:
+            connection.execute(statement)
+        connection.close()
+
 @pytest.fixture
-def shop():
-    shop = sqlite3.connect(":memory:")
-    shop.execute("create table orders (id integer primary key, status text)")
-    shop.execute("insert into orders values (1, 'paid')")
-    yield shop
-    shop.close()
+def shop(tmp_path):
+    return Shop(tmp_path / "shop.db")
 
 def talk(episode, shop, statement="update orders set status = 'refunded'"):
-    episode.watch(shop, "shop")
+    episode.watch(shop.path, "shop")
     with episode.turn("Refund order 1.") as turn:
         shop.execute(statement)
         turn.reply("Done.")
@@ -81,23 +89,21 @@ def test_a_state_that_cannot_be_read_makes_a_passing_episode_an_error(suite):
     ran = run(
         suite,
         """
-def test_closed(episode, shop):
+def test_gone(episode, shop):
     talk(episode, shop)
     assert episode.turns
-    shop.close()
+    shop.path.unlink()
 
-def test_closed_and_failed(episode, shop):
+def test_gone_and_failed(episode, shop):
     talk(episode, shop)
-    shop.close()
+    shop.path.unlink()
     assert not episode.turns
 """,
     )
     ran.result.assert_outcomes(failed=2)
-    problem = (
-        "the state of 'shop' cannot be read: ProgrammingError: Cannot operate on a closed database."
-    )
-    closed, failed = ran.episodes["test_closed"], ran.episodes["test_closed_and_failed"]
-    assert (closed.outcome, closed.reason) == ("error", problem)
+    problem = "the state of 'shop' cannot be read: OperationalError: unable to open database file"
+    gone, failed = ran.episodes["test_gone"], ran.episodes["test_gone_and_failed"]
+    assert (gone.outcome, gone.reason) == ("error", problem)
     assert (failed.outcome, failed.states[0].error) == ("failed", problem)
     ran.result.stdout.fnmatch_lines([f"*{problem}*"])
 
@@ -107,11 +113,11 @@ def test_mistakes_are_named(suite):
         suite,
         """
 def test_twice(episode, shop):
-    episode.watch(shop, "shop")
+    episode.watch(shop.path, "shop")
     with pytest.raises(Exception, match="a state 'shop' is watched already; give this one"):
-        episode.watch(shop, "shop")
+        episode.watch(shop.path, "shop")
     with pytest.raises(Exception, match="^episode.watch.ignore: "):
-        episode.watch(shop, "other", ignore=[3])
+        episode.watch(shop.path, "other", ignore=[3])
     with pytest.raises(Exception, match="cannot be watched"):
         episode.watch(3)
     with episode.turn("Hi") as turn:
@@ -122,7 +128,7 @@ def kept():
     kept = []
     yield kept
     with pytest.raises(Exception, match="has ended: record the watched state before"):
-        kept[0].watch({})
+        kept[0].watch(dict)
 
 def test_late(episode, kept):
     kept.append(episode)

@@ -7,7 +7,7 @@ from tests.unit.recording.rig import a_recorder
 
 def test_what_happens_after_the_end_of_the_test_is_no_change():
     recorder, orders = a_recorder(evidence="none"), {"1": {"status": "paid"}}
-    recorder.watch(orders, "orders")
+    recorder.watch(lambda: orders, "orders")
     orders["1"] = {"status": "refunded"}
     recorder.stop()
     orders.clear()  # as the teardown of a fixture does
@@ -18,7 +18,7 @@ def test_what_happens_after_the_end_of_the_test_is_no_change():
 
 def test_the_first_end_counts():
     recorder, orders = a_recorder(evidence="none"), {"1": {"status": "paid"}}
-    recorder.watch(orders, "orders")
+    recorder.watch(lambda: orders, "orders")
     assert recorder.finish().states[0].changes == ()
     orders.clear()
     assert recorder.finish().states[0].changes == ()
