@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_agent_eval.contract.base import FrozenModel
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME, Confirmation
 from ci_agent_eval.contract.evaluation import EvaluationReport
@@ -15,7 +14,6 @@ from ci_agent_eval.contract.results import (
     DEPENDENCIES_NAME,
     EVAL_RESULTS_NAME,
     JUNIT_NAME,
-    MUTATIONS_NAME,
     RESULTS_NAME,
     SESSION_NAME,
 )
@@ -32,7 +30,6 @@ from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 if TYPE_CHECKING:
     from ci_agent_eval.app.installed_formats import InstalledFormat
-    from ci_agent_eval.contract.mutations import MutationReport
 
 VERDICT_NAME = "verdict.json"
 COMMENT_NAME = "comment.md"
@@ -55,7 +52,6 @@ _OURS = {
     CTRF_NAME: (CTRF_BEGINNING,),
     SARIF_NAME: (SARIF_BEGINNING,),
     CONFIRMATION_NAME: ('{"base_commit":',),
-    MUTATIONS_NAME: ('{"counts":',),
 }
 """The beginning of each file that this program writes."""
 
@@ -161,18 +157,9 @@ def write_page(folder: Path, pieces: Iterable[str]) -> None:
 
 def write_confirmation(folder: Path, found: Confirmation) -> None:
     """Write `confirmation.json`, atomically; raises InputError on failure."""
-    _write_document(folder, CONFIRMATION_NAME, found)
-
-
-def write_mutations(folder: Path, found: MutationReport) -> None:
-    """Write `mutations.json`, atomically; raises InputError on failure."""
-    _write_document(folder, MUTATIONS_NAME, found)
-
-
-def _write_document(folder: Path, name: str, found: FrozenModel) -> None:
     claim_report_folder(folder)
     try:
-        with replace_file(folder / name) as file:
+        with replace_file(folder / CONFIRMATION_NAME) as file:
             file.write(canonical_json(found) + "\n")
     except OSError as error:
         raise _write_error(folder, error) from None
@@ -208,7 +195,7 @@ def clear_report_folder(folder: Path, formats: Iterable[str] = ()) -> None:
     texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
     others = [name for name, _ in _FORMATS.values()]
     others += [one.file_name for one in installed]
-    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, MUTATIONS_NAME, *others):
+    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, *others):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from ci_agent_eval.checks.exchanges import split_exchanges
 from ci_agent_eval.checks.formatting import format_call, format_text
@@ -127,20 +127,6 @@ class DimensionsQuestion(JudgeQuestion[JudgeGrades]):
     """Word for the text, such as `implementation plan`."""
     context: str | None = None
     """Background that is not graded."""
-
-
-_NOT_ASKED = "not asked in playback"
-
-
-def build_best_answer(question: JudgeQuestion[Answer]) -> Answer:
-    """Return the answer of a judge that finds a text good and two texts equal, unasked."""
-    found: object = JudgePreference(_NOT_ASKED, "tie", _NOT_ASKED)
-    if isinstance(question, GradeQuestion):
-        found = JudgeVerdict(_NOT_ASKED, passed=True, score=1.0, reason=_NOT_ASKED)
-    elif isinstance(question, DimensionsQuestion):
-        scores = {one.name: one.max_score for one in question.dimensions}
-        found = JudgeGrades(_NOT_ASKED, scores, dict.fromkeys(scores, _NOT_ASKED), _NOT_ASKED)
-    return cast("Answer", found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ SESSION_NAME = "session.json"
 JOURNAL_DIR = "episodes"
 JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
-MUTATIONS_NAME = "mutations.json"
 DEPENDENCIES_NAME = "dependencies.json"
 
 FINISHED_SUFFIX: Final = ".finished"

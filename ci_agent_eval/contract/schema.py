@@ -12,7 +12,6 @@ from ci_agent_eval.contract.base import SCHEMA_VERSION
 from ci_agent_eval.contract.confirmation import Confirmation
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.evaluation import EvaluationReport
-from ci_agent_eval.contract.mutations import MutationReport
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 
 # The root model of each kind of file or journal line.
@@ -23,7 +22,6 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     Session,
     EvaluationReport,
     Confirmation,
-    MutationReport,
 )
 
 

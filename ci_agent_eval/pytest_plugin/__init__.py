@@ -143,8 +143,6 @@ def pytest_load_initial_conftests(
         from ci_agent_eval.pytest_plugin.dependency_recording import DependencyRecording  # noqa: PLC0415 - inert until used
 
         DependencyRecording.start(early_config)
-    if getattr(early_config.known_args_namespace, "episode_playback", None):
-        options.run_in_one_process(early_config, args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -161,9 +159,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
         record_nested_requests()
-    if not config.option.episode_playback:  # a playback costs and proves nothing
-        experiment_hooks.configure_experiments(config)
-        suite_budgets.register_budget_stop(config)
+    experiment_hooks.configure_experiments(config)
+    suite_budgets.register_budget_stop(config)
     if options.get_report_dir(config) is not None or config.option.episode_list:
         options.require_pydantic()
         from ci_agent_eval.pytest_plugin.collection import removed_episodes  # noqa: PLC0415 - inert until used
@@ -178,12 +175,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
         RepeatedScenarios.register(config)
-    if config.option.episode_playback:
-        from ci_agent_eval.pytest_plugin.episodes.playback import SuitePlayback  # noqa: PLC0415 - inert until used
-
-        SuitePlayback.register(config)
     if not options.is_worker(config):
-        if options.has_steering_file(config) and not config.option.episode_playback:
+        if options.has_steering_file(config):
             from ci_agent_eval.pytest_plugin import passed_runs  # noqa: PLC0415 - inert until used
 
             passed_runs.watch_full_run(config)
@@ -338,8 +331,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.get_report_dir(session.config) is not None:
         _select_episodes(session.config, items)
-    if not session.config.option.episode_playback:
-        experiment_hooks.start_session_experiment(session)
+    experiment_hooks.start_session_experiment(session)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -170,8 +170,6 @@ def _add_selection_options(group: pytest.OptionGroup) -> None:
         metavar="ID",
         help="run only the episodes of this scenario; may be repeated",
     )
-    # Only for `agent-eval mutate`: a file of recorded trajectories to play to the tests.
-    group.addoption("--episode-playback", metavar="FILE", help=argparse.SUPPRESS)
     # Only for `agent-eval scenarios`: collect, write the scenarios to a file, run nothing.
     group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
     # Only for `agent-eval run`: the file with what adaptive iterations are compared with.
@@ -399,10 +397,10 @@ def get_iterations(config: pytest.Config) -> IterationRange:
 def get_concurrency(config: pytest.Config) -> int:
     """Return the number of concurrent episodes per process; raises pytest.UsageError.
 
-    It is 1 with a debugger, with options that show each test's setup, and in playback.
+    It is 1 with a debugger, and with options that show each test's setup.
     """
     requested = _read_count(config, "episode_concurrency")
-    one_by_one = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "episode_playback")
+    one_by_one = ("usepdb", "trace", "setupshow", "setuponly", "setupplan")
     return 1 if any(config.getoption(name, default=False) for name in one_by_one) else requested
 
 
@@ -414,12 +412,6 @@ def _read_count(config: pytest.Config, name: str) -> int:
         return parse_whole_number(str(config.getini(name)).strip())
     except argparse.ArgumentTypeError as error:
         raise pytest.UsageError(f"ini setting {name}: {error}") from None
-
-
-def run_in_one_process(early_config: pytest.Config, args: list[str]) -> None:
-    """Add the option that turns xdist off, if it is installed, to the command line."""
-    if early_config.pluginmanager.hasplugin("xdist"):
-        args.insert(args.index("--") if "--" in args else len(args), "-n0")
 
 
 def is_worker(config: pytest.Config) -> bool:

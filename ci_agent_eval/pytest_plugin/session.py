@@ -282,7 +282,6 @@ class EpisodeSession:
         state.recorder = EpisodeRecorder.from_initial_episode(
             state.initial_episode, clock=clock, locate=self._places.locate_caller
         )
-        state.recorder.playback = state.playback
         if self._activity is not None:
             state.recorder.on_activity = self._build_activity_writer(
                 self._activity, self._redact_episode(state.initial_episode)

@@ -22,7 +22,6 @@ from ci_agent_eval.contract.episode import (
 )
 from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.playback import PLAYBACK_KEY
 from ci_agent_eval.contract.stops import StopCause, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     Attachment,
@@ -59,7 +58,6 @@ from ci_agent_eval.recording.watched_states import WatchedStates
 from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
 if TYPE_CHECKING:
-    from ci_agent_eval.recording.playback import EpisodePlayback
     from ci_agent_eval.recording.traffic import EpisodeTraffic
 
 Locate = Callable[[], tuple[str, int] | None]
@@ -83,8 +81,6 @@ class EpisodeRecorder:
     """Raises in a thread of an episode that the run has cancelled."""
     is_watched: bool = False
     """Whether the model calls of the test's code are watched."""
-    playback: EpisodePlayback | None = None
-    """Recorded answers that the test gets in place of its agent's."""
 
     def __init__(
         self,
@@ -176,8 +172,6 @@ class EpisodeRecorder:
     def turn(self, message: str | None, attachments: Sequence[Attachment] = ()) -> TurnRecorder:
         """Open a turn: `with episode.turn("Hello") as turn: …`; None: the agent speaks first."""
         self._require_running("turn")
-        if self.playback is not None:
-            self.playback.refuse_own_turn()
         if self.recorded_turns.open_turn is not None:
             raise InputError(
                 f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
@@ -453,7 +447,7 @@ class EpisodeRecorder:
         unentered_message = self.recorded_turns.end_open_turn()
         if (traffic := self.recorded_turns.traffic) is not None and not self._ended:
             self._record_traffic_end(traffic)
-        if outcome == "passed" and not self._ended and self.playback is None:
+        if outcome == "passed" and not self._ended:
             self._assertions += self.faults.list_missed(self._conditions.tools, self.tool_calls)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
@@ -484,7 +478,7 @@ class EpisodeRecorder:
                 "agent": clean_optional_text(self.agent),
                 "model": clean_optional_text(self.model),
                 "thread_id": clean_optional_text(self.thread_id),
-                "metadata": self._list_metadata(),
+                "metadata": to_jsonable(self.metadata),
                 "budgets": add_needed_turns(self._budgets, self._turns_needed),
                 "allowed_stops": self._allowed_stops,
                 "scores": self._scores,
@@ -499,10 +493,6 @@ class EpisodeRecorder:
                 **ending,
             },
         )
-
-    def _list_metadata(self) -> object:
-        played = {} if self.playback is None else {PLAYBACK_KEY: self.playback.build_record()}
-        return to_jsonable({**self.metadata, **played})
 
     def _record_traffic_end(self, traffic: EpisodeTraffic) -> None:
         """Record the model, the conditions, and why the agent did not finish, if it did not."""

@@ -282,23 +282,11 @@ def build_suite_command(
             "--maxfail=0",
             f"--eval-results={eval_results}",
         ]
-    if command.playback is not None:
-        ours += _list_playback_options(command.playback, report_dir)
     if command.commit is not None:
         ours.append(f"--episode-commit={command.commit}")
     ours += _list_color_options(command)
     return _build_pytest_command(
         command, plugin, before=_budget_options(command.budgets), after=ours
-    )
-
-
-def _list_playback_options(playback: Path, report_dir: Path) -> Sequence[str]:
-    """Return the options of a playback: failures are expected, and leave no trace in the suite."""
-    return (
-        f"--episode-playback={playback}",
-        f"--eval-results={report_dir / EVAL_RESULTS_NAME}",
-        f"--override-ini=cache_dir={report_dir / 'cache'}",
-        *("--maxfail=0", "--tb=no", "--cassette=off"),
     )
 
 

@@ -51,8 +51,6 @@ class SuiteCommand:
     """Whether nothing runs if nothing of the earlier attempt may be kept."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
-    playback: Path | None = None
-    """File of recorded trajectories to play in place of the agents; None: they are asked."""
     color: bool = False
     """Whether pytest writes in colour, although its output is no terminal."""
     shows_activity: bool = False

@@ -54,7 +54,6 @@ TESTS = {
         ("tests/unit/checks/test_state.py", "test_a_reference_must_be_equal_in_every_entry")
     ],
     "same conversation without a model": [
-        (STEPS, "test_playback_gives_the_recorded_answers_in_a_script"),
         ("tests/plugin/test_simulation.py", "test_plain_and_async_tests_record_the_same"),
     ],
 }

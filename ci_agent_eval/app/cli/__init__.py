@@ -51,7 +51,6 @@ _MODULES = {
     "doctor": ("setup", "doctor"),
     "experiments": ("experiments", "experiments"),
     "init": ("setup", "init"),
-    "mutate": ("mutate", "mutate"),
     "judge": ("judge", "judge"),
     "power": ("power", "power"),
     "publish": ("publish", "publish"),
@@ -474,7 +473,7 @@ def _replace_unwritable_characters() -> None:
 
 def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Split the arguments at the first `--` of a command that runs pytest; the rest is for it."""
-    if argv[:1] not in (["run"], ["scenarios"], ["mutate"]) or "--" not in argv:
+    if argv[:1] not in (["run"], ["scenarios"]) or "--" not in argv:
         return list(argv), ()
     at = list(argv).index("--")
     return list(argv[:at]), tuple(argv[at + 1 :])

@@ -11,13 +11,12 @@ from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.message_files import MessageFile
 from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
 from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
-from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text
+from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.playback import EpisodePlayback
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -81,9 +80,6 @@ def build_asker(
         takes_messages = has_message_history(app)
         engine_ask = _build_engine_asker(app, kwargs, recorder, takes_messages=takes_messages)
         return AppAsker(engine_ask, takes_messages, takes_messages, name)
-    if recorder is not None and (playback := recorder.playback) is not None:
-        played = lambda request: _play_and_record(request, recorder, playback)  # noqa: E731
-        return AppAsker(played, takes_messages=True, takes_files=True, name=name)
     respond = getattr(app, "respond", None)
     call = respond if callable(respond) else app
     if not callable(call):
@@ -160,16 +156,6 @@ def _ask_and_record(
     return _build_answer(reply, recorder.allowed_stops)
 
 
-def _play_and_record(
-    request: AppRequest, recorder: EpisodeRecorder, playback: EpisodePlayback
-) -> Steps[AppAnswer]:
-    """Answer with the next recorded answer; the app is not asked."""
-    yield from ()
-    answer = playback.take_answer(clean_optional_text(request.message))
-    recorder.record_run(answer.turns, stop_reason=answer.stop_reason)
-    return AppAnswer(answer.text)
-
-
 def _build_answer(reply: AgentReply, allowed_stops: Collection[str]) -> AppAnswer:
     """Build the answer; refusals and allowed stops do not end the conversation."""
     stop = reply.stop
@@ -200,13 +186,13 @@ def _build_engine_asker(
                 )
             from ci_agent_eval.engine import message_history  # noqa: PLC0415 - an extra
 
-            if messages is None and injected and (recorder is None or recorder.playback is None):
+            if messages is None and injected:
                 messages = yield message_history.read_system_prompt(agent)
             messages = [*(messages or ()), *message_history.build_messages(injected)]
             if prompt is None and request.files:
                 raise InputError("run_simulation: let an AgentStep follow a message with files")
-            if prompt is None and recorder is not None and recorder.playback is None:
-                _record_message(request.message, recorder)  # a playback's answer has it
+            if prompt is None and recorder is not None:
+                _record_message(request.message, recorder)
         sent: Any = prompt or ""
         if request.files:
             from ci_agent_eval.engine.message_history import build_prompt  # noqa: PLC0415 - an extra

@@ -193,9 +193,6 @@ class RunningSimulation:
         if judge is None:
             return None
         episode = self._snapshot("a judge")
-        playback = None if self.recorder is None else self.recorder.playback
-        if playback is not None and playback.has_answers and not is_over:
-            return None  # models are not asked in playback, so they would end it at once
         if self._decision is None or self._decision[0] != len(self.history):
             self._decision = len(self.history), (yield from judge.decide(episode))
         _, decision = self._decision

@@ -14,7 +14,6 @@ from ci_agent_eval.authoring.simulation.conversation import (
     parse_user_message,
 )
 from ci_agent_eval.authoring.simulation.episode_access import (
-    get_active_recorder,
     run_awaitable,
 )
 from ci_agent_eval.authoring.simulation.result import UserUsage
@@ -33,7 +32,6 @@ from ci_agent_eval.authoring.simulation.user_model import (
     ask_user_model,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.playback import EpisodePlayback
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -113,9 +111,6 @@ class SimulatedUser:
             raise InputError(
                 "SimulatedUser: it has nothing to say; give fixed_responses, a script or a model"
             )
-        if not callable(self.model) and (playback := _find_playback()) is not None:
-            # A model must not be asked, so the user repeats the recorded messages, and then leaves.
-            return lambda _, __: _get_steps_result(playback.get_next_message() or self.stop_token)
         ask = ask_user_function if callable(self.model) else ask_user_model
         return lambda _, history: ask(self, self._limit_history(history), counter)
 
@@ -180,16 +175,6 @@ def open_declared_session(user: SimulatedUser) -> UserSession:
     counter = UsageCounter()
     source = user._build_source(counter)  # noqa: SLF001 - of this module
     return UserSession(source, user.stop_token, counter, facts=user.private_facts)
-
-
-def _find_playback() -> EpisodePlayback | None:
-    recorder = get_active_recorder()
-    return None if recorder is None else recorder.playback
-
-
-def _get_steps_result(message: str | None) -> Steps[str | None]:
-    yield from ()
-    return message
 
 
 def _is_declared_user(user: SimulatedUser) -> bool:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.episodes.endings import Ending
     from ci_agent_eval.recording import EpisodeRecorder
     from ci_agent_eval.recording.active_episode import RunningEpisode
-    from ci_agent_eval.recording.playback import EpisodePlayback
 
 NAME = "episode"
 """Name of the marker and of the fixture."""
@@ -59,8 +58,6 @@ class EpisodeItem:
     running: RunningEpisode | None = None
     """The running episode, from the start of setup to the end of teardown."""
 
-    playback: EpisodePlayback | None = None
-    """The recorded answers that the test gets; None: its agent answers."""
     summary_record: dict[str, Any] | None = None
     """The record for the terminal summary in the last report."""
 
@@ -70,7 +67,7 @@ class EpisodeItem:
         The episode is on disk, and there may be thousands of items.
         """
         self.initial_episode = self.recorder = self.final_episode = self.subtest = None
-        self.running = self.summary_record = self.playback = None
+        self.running = self.summary_record = None
         self.subtest_errors.clear()
         self.subtest_failures.clear()
 

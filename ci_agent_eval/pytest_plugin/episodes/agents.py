@@ -222,7 +222,6 @@ class RecordedRuns:
         from ci_agent_eval.contract.fields import validate_value  # noqa: PLC0415 - as above
         from ci_agent_eval.contract.stops import AllowedStops  # noqa: PLC0415 - as above
         from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.engine.playback import play_run  # noqa: PLC0415 - as above
 
         if not self.loop.is_running:
             raise InputError(
@@ -236,22 +235,18 @@ class RecordedRuns:
             *validate_value("aitest_run", "allowed_stops", AllowedStops, allowed_stops),
             *self.recorder.allowed_stops,
         }
-        if self.recorder.playback is not None:
-            result = play_run(self.recorder.playback, prompt, messages, allowed_stops=stops)
-            self._record(result)
-        else:
-            result = await aitest_run(
-                agent,
-                prompt,
-                messages=messages,
-                session=self.engine,
-                limits=self._compute_limits(),
-                episode_id=self.episode_id,
-                observer=self._record,
-                faults=self.recorder.faults,
-                allowed_stops=stops,
-                **run_options,
-            )
+        result = await aitest_run(
+            agent,
+            prompt,
+            messages=messages,
+            session=self.engine,
+            limits=self._compute_limits(),
+            episode_id=self.episode_id,
+            observer=self._record,
+            faults=self.recorder.faults,
+            allowed_stops=stops,
+            **run_options,
+        )
         if self.member is not None:
             self.member.add_result(result)
         if raises and result.outcome == "error":
@@ -259,16 +254,9 @@ class RecordedRuns:
         return result
 
     async def judge(self, question: JudgeQuestion[Answer]) -> Answer:
-        """Ask the question's model. Raises JudgeError and InputError.
-
-        In playback no model is asked: the text counts as good.
-        """
-        from ci_agent_eval.checks.judge_questions import build_best_answer  # noqa: PLC0415 - inert until used
+        """Ask the question's model. Raises JudgeError and InputError."""
         from ci_agent_eval.engine.judge import ask_judge  # noqa: PLC0415 - inert until used
 
-        if self.recorder.playback is not None:
-            self.recorder.playback.note_judge()
-            return build_best_answer(question)
         return await ask_judge(question, self._judge_models())
 
     async def judge_model(self, model: object) -> Any:
@@ -276,8 +264,6 @@ class RecordedRuns:
         from ci_agent_eval.engine.judge_models import parse_judge_model  # noqa: PLC0415 - inert until used
         from ci_agent_eval.engine.rate_limits import RateLimitTally  # noqa: PLC0415 - as above
 
-        if self.recorder.playback is not None:
-            raise InputError("playback asks no model, and so no judge")
         return await self._judge_models().build(parse_judge_model(model), RateLimitTally())
 
     def _judge_models(self) -> JudgeModels:

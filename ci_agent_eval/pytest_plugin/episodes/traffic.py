@@ -33,9 +33,6 @@ WINDOWS = pytest.StashKey[Any]()
 STOPPED = "refused by ci_agent_eval: the run has stopped this episode"
 """Why a model call is refused in the thread of an episode that the run has cancelled."""
 
-REFUSAL = "playback asks no model: only recorded answers are played"
-"""Why a model call of a test's own code is refused while its episode is played."""
-
 CLIENTS = frozenset({"aiohttp", "httpx", "httpx2", "urllib3"})
 """The HTTP clients that the hooks watch; without one there is no traffic to watch."""
 
@@ -73,8 +70,6 @@ class _EpisodeWatch:
         self._calls = watch_episode(self.recorder, self.clock, rates).recorder
         self._calls.player = None if self.cassette is None else self.cassette.player
         add_faults(self._calls, self.recorder.faults, is_run=False)
-        if self.recorder.playback is not None:
-            self._calls.refusal = REFUSAL
         hooks.install()
         attribution.add_lookup(_find_active_recorder)
         attribution.add_running(self._calls)

@@ -9,11 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ci_agent_eval.contract.faults import Fault
-from ci_agent_eval.contract.playback import Play
-from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.faults import GARBAGE, EpisodeFaults, InjectedFaultError
-from ci_agent_eval.recording.playback import EpisodePlayback
 
 
 def recorder_of(*faults):
@@ -165,8 +163,3 @@ class TestMissed:
         recorder.record_run([turn], stop_reason="completed")
         (missed,) = recorder.finish().failed_assertions
         assert missed.name == "has its rate_limit of the model"
-
-    def test_a_playback_calls_no_tool(self):
-        recorder = recorder_of({"kind": "error", "tool": "pay"})
-        recorder.playback = EpisodePlayback(Play(trajectory=Trajectory()))
-        assert recorder.finish().failed_assertions == ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 
 import pytest
 
@@ -19,26 +19,15 @@ from ci_agent_eval import (
     UserStep,
     run_simulation,
 )
-from ci_agent_eval.authoring.simulation import app_under_test
 from ci_agent_eval.authoring.simulation.user_model import build_instructions, build_prompt
 from ci_agent_eval.checks import ForbiddenTools, RequiredText, RequiredTools
-from ci_agent_eval.contract.playback import Play
 from ci_agent_eval.contract.trajectory import (
     MAX_TOTAL_ATTACHED_BYTES,
     Attachment,
-    Trajectory,
-    Turn,
 )
-from ci_agent_eval.engine.playback import play_run
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.recorder import MAX_REQUEST_BYTES
 from ci_agent_eval.model_traffic.trajectory import MAX_TEXT_CHARACTERS
-from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import (
-    RunningEpisode,
-    activate_episode,
-)
-from ci_agent_eval.recording.playback import EpisodePlayback
 
 
 def desk(message, *, thread_id):
@@ -228,42 +217,6 @@ class TestSteps:
     def test_a_script_with_the_user_s_own_words_needs_a_user(self):
         with pytest.raises(InputError, match="is no user"):
             run_simulation(desk, steps=[ProceedStep(2)])
-
-    def test_playback_gives_the_recorded_answers_in_a_script(self, recorder):
-        steps = [AgentStep(), MessageStep("system", "Be brief."), UserStep("1001"), AgentStep()]
-
-        def app(message, *, messages):
-            return desk(message, thread_id="")
-
-        run_simulation(app, steps=steps)
-        first = recorder.turns
-        again = EpisodeRecorder("refund", clock=lambda: 0.0)
-        again.playback = EpisodePlayback(Play(trajectory=Trajectory(turns=first)))
-        activate_episode(RunningEpisode("strict", again))
-        run_simulation(app, steps=steps)
-        assert shown(again) == shown(recorder)
-        assert again.playback.build_record().is_exact
-
-    def test_playback_of_an_agent_of_the_engine_has_each_message_once(self, recorder, monkeypatch):
-        said = [("user", "Hi"), ("system", "injected"), ("assistant", "Hello")]
-        turns = [Turn(role=r, content=text, injected=text == "injected") for r, text in said]
-        recorder.playback = EpisodePlayback(Play(trajectory=Trajectory(turns=turns)))
-
-        async def run(agent, prompt, *, messages):
-            result = play_run(recorder.playback, prompt, messages, ())
-            recorder.record_run(result.trajectory.turns, stop_reason=result.stop_reason)
-            return result
-
-        monkeypatch.setattr(app_under_test, "get_engine_fixture", lambda _: run)
-        monkeypatch.setattr("ci_agent_eval.engine.run.has_message_history", lambda _: True)
-        agent = SimpleNamespace(answer=None, label="desk")
-        steps = [UserStep("Hi"), MessageStep("system", "Be brief."), AgentStep()]
-        run_simulation(agent, steps=steps)
-        assert shown(recorder) == [
-            ("system", "injected system message: Be brief."),
-            ("user", "Hi"),
-            ("assistant", "Hello"),
-        ]
 
 
 class TestJudge:
