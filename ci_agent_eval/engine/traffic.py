@@ -31,11 +31,7 @@ from ci_agent_eval.model_traffic.trajectory import (
 )
 from ci_agent_eval.model_traffic.usage import CallUsageCounter, ComputeCost, TrafficUsage
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import (
-    get_active_episode,
-    is_episode_thread,
-    is_owner_thread,
-)
+from ci_agent_eval.recording.active_episode import get_active_episode, is_owner_thread
 from ci_agent_eval.recording.merge import add_traffic
 from ci_agent_eval.recording.spending import lack_measurement
 from ci_agent_eval.recording.traffic import EpisodeTraffic, merge_reply
@@ -470,7 +466,7 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
         rates.note_answer(call)
         if recorder.on_activity is not None:
             recorder.report_activity(_list_called_tools(call))
-        if is_owner_thread() or is_episode_thread():  # a stop of the suite acts on the thread
+        if is_owner_thread():  # a stop of the suite acts on this thread
             recorder.report_spending()
 
     check = LimitCheck(find_stop)

@@ -53,9 +53,6 @@ SCENARIO_COUNT = pytest.StashKey[int]()
 """Number of scenarios of the whole suite, of all shards, without those carried over; set if
 iterations are adaptive."""
 
-THREAD_SAFE = "episode_thread_safe"
-"""Ini setting that declares all plain `def` episodes thread-safe."""
-
 ASSERT_MODULES = "episode_assert_modules"
 """Ini setting that names modules whose asserts count as assertions of episodes."""
 
@@ -64,14 +61,12 @@ CASSETTE_MODES = ("off", "record", "replay", "auto")
 MARKER_HELP = (
     "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
     "min_passes=None, iterations=None, allowed_stops=None, faults=None, agent=None, model=None, "
-    "metadata=None, was=None, alone=None, thread_safe=None, evidence='required', "
-    "depends_on=None): an agent "
+    "metadata=None, was=None, alone=None, evidence='required', depends_on=None): an agent "
     "episode; scenario_id defaults to the node id, gate is 'required' or 'advisory', iterations to "
     "--aitest-iterations, allowed_stops names the ends without an answer that do not fail it, "
     "faults lists faults of tools and models on purpose, "
     "was names the scenario ids it had before, alone=True lets no other run beside it, False "
-    "lets any, thread_safe=True lets a plain test run in a thread beside others, "
-    "evidence='none' lets it pass without a turn, a tool call or an assertion, "
+    "lets any, evidence='none' lets it pass without a turn, a tool call or an assertion, "
     "depends_on names files and hosts of its child processes (ci-agent-eval)"
 )
 
@@ -193,17 +188,9 @@ def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> 
         "--episode-concurrency",
         metavar="N",
         type=parse_whole_number,
-        help="run up to N episodes at once in each process, async ones and those that are declared "
-        "thread-safe (default: 1)",
+        help="run up to N async episodes at once in each process (default: 1)",
     )
     add_number_setting(parser, "episode_concurrency", default="1")
-    parser.addini(
-        THREAD_SAFE,
-        "whether plain `def` episodes may run in threads beside others: agents and fixtures are "
-        "thread-safe (default: false)",
-        type="bool",
-        default=False,
-    )
 
 
 def _add_judge_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:

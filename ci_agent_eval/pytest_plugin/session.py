@@ -26,7 +26,6 @@ from ci_agent_eval.pytest_plugin.collection.detection import (
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, is_optional
 from ci_agent_eval.pytest_plugin.collection.notes import list_notes
 from ci_agent_eval.pytest_plugin.collection.run_plan import AppliedPlan
-from ci_agent_eval.pytest_plugin.episodes import endings
 from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
 from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
@@ -103,7 +102,7 @@ class EpisodeSession:
     @classmethod
     def for_process(cls, config: pytest.Config) -> EpisodeSession:
         """Create the session of the process that `config` belongs to."""
-        build_models()  # before episodes run in threads
+        build_models()  # before threads of agents share them
         directory = options.get_report_dir(config)
         folder = None if directory is None else ReportFolder(directory)
         episodes = cls(
@@ -348,7 +347,7 @@ class EpisodeSession:
 
     def interrupt(self, item: pytest.Item, interruption: BaseException) -> None:
         """Write the partial episode that Ctrl-C or `pytest.exit` ended."""
-        self.cut_off(item, endings.describe_interruption(interruption))
+        self.cut_off(item, f"interrupted: {type(interruption).__name__}")
 
     def cut_off(self, item: pytest.Item, reason: str) -> None:
         """Write the partial episode that ended for an external reason.

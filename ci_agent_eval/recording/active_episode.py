@@ -22,11 +22,6 @@ from ci_agent_eval.steering.policy.model import Rules
 
 if TYPE_CHECKING:
     from ci_agent_eval.dependencies.recording.accesses import Accesses
-    from ci_agent_eval.model_traffic.recorder import TrafficRecorder
-
-
-class EpisodeCancelledError(BaseException):
-    """Raised in the thread of an episode that the run has cancelled."""
 
 
 class EpisodeCassette(Protocol):
@@ -72,15 +67,6 @@ class RunningEpisode:
     """Whether an assert of the test passed, or an equivalent."""
     accesses: Accesses | None = None
     """Its functions and accesses; None: its dependencies are not recorded."""
-    is_cancelled: bool = False
-    """Whether the run has cancelled the episode's thread: it may record nothing more."""
-    refusing_recorder: TrafficRecorder | None = None
-    """Refuses the model calls of its thread, which did not end."""
-
-    def refuse_cancelled(self) -> None:
-        """Raise EpisodeCancelledError in a thread of a cancelled episode, not in its teardown."""
-        if self.is_cancelled and not is_owner_thread():
-            raise EpisodeCancelledError
 
     def owns_task(self, task: asyncio.Task[Any]) -> bool:
         """Return whether a task inherited the context of this one of several episodes."""
@@ -89,7 +75,6 @@ class RunningEpisode:
 
     def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion in any phase of the test."""
-        self.refuse_cancelled()
         self.asserted = True
         if self.counts_once:
             return
@@ -116,10 +101,6 @@ class _ProcessState:
     """The thread that runs pytest."""
 
 
-_thread = threading.local()
-"""Has `runs_episode` in the thread of an episode."""
-
-
 def set_owner_thread() -> Callable[[], None]:
     """Make the current thread the one that runs pytest; return a function that undoes it.
 
@@ -132,16 +113,6 @@ def set_owner_thread() -> Callable[[], None]:
 def is_owner_thread() -> bool:
     """Return whether pytest runs in the current thread."""
     return threading.get_ident() == _ProcessState.owner
-
-
-def mark_episode_thread() -> None:
-    """Mark the current thread as one that runs an episode's test."""
-    _thread.runs_episode = True
-
-
-def is_episode_thread() -> bool:
-    """Return whether the current thread runs an episode's test, beside pytest's thread."""
-    return getattr(_thread, "runs_episode", False)
 
 
 def get_active_episode() -> RunningEpisode | None:

@@ -77,8 +77,6 @@ class EpisodeRecorder:
     """Called with the episode's spending after each recorded event."""
     on_activity: Callable[[int, Sequence[str]], None] | None = None
     """Called with the number of the current turn and the tools called in it, when they change."""
-    refuse_cancelled: Callable[[], None] | None = None
-    """Raises in a thread of an episode that the run has cancelled."""
     is_watched: bool = False
     """Whether the model calls of the test's code are watched."""
 
@@ -176,15 +174,12 @@ class EpisodeRecorder:
             raise InputError(
                 f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
             )
-        turn = TurnRecorder(message, self._clock, self._close_turn, self._report_tools, attachments)
+        turn = TurnRecorder(
+            message, self._clock, self._close_turn, self.report_activity, attachments
+        )
         self.recorded_turns.open(turn)
         self.report_activity()
         return turn
-
-    def _report_tools(self, tools: Sequence[str]) -> None:
-        if self.refuse_cancelled is not None:
-            self.refuse_cancelled()
-        self.report_activity(tools)
 
     def _close_turn(self, turn: TurnRecorder, turns: list[Turn], stop: StopCause | None) -> None:
         self.recorded_turns.close(turn, turns)
@@ -504,8 +499,6 @@ class EpisodeRecorder:
             self.record_run((), stop_reason=stop.reason, error=stop.error, needs_turn=needs_turn)
 
     def _require_running(self, subject: str) -> None:
-        if self.refuse_cancelled is not None:
-            self.refuse_cancelled()
         if self._ended:
             raise InputError(
                 f"episode {self.scenario_id!r} has ended: record the {subject} "

@@ -89,8 +89,8 @@ class TurnRecorder:
             duration_ms=duration_ms,
             steered_by=None if steered_by is None else clean_text(steered_by),
         )
-        self._report_tools([call.name])  # which refuses it if the run has cancelled the episode
         self._tool_calls.append(call)
+        self._report_tools([call.name])
 
     def reply(
         self,

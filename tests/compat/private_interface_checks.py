@@ -49,12 +49,6 @@ def expected(manager):
     return found if isinstance(found, tuple) else (found,)
 
 
-def python():
-    from _pytest import python
-
-    return python
-
-
 def reprcompare():
     from _pytest.assertion import util
 

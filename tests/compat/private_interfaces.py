@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
-import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -220,36 +218,11 @@ INTERFACES = [
         ("util", "_reprcompare", "rewrite", "_get_maxsize_for_saferepr"),
     ),
     Interface(
-        "_pytest.python.pytest_pyfunc_call, which judges what a test returns",
-        ("concurrency/coroutines.py",),
-        lambda *_: checks.signature(checks.python().pytest_pyfunc_call, ["pyfuncitem"]),
-        "warn of a plain test in a thread that returns a value, as pytest does",
-        ("python", "pytest_pyfunc_call"),
-    ),
-    Interface(
-        "sys._current_frames and the two methods of threading.Condition, which are Python's",
-        ("concurrency/episode_thread.py",),
-        lambda *_: (
-            sys._current_frames()[threading.get_ident()].f_code.co_name == "<lambda>"
-            and hasattr(threading.Condition, "_acquire_restore")
-            and hasattr(threading.Condition, "_release_save")
-        ),
-        "interrupt no thread, and leave each behind after its time",
-        ("_current_frames", "_acquire_restore", "_release_save"),
-    ),
-    Interface(
         "_pytest.warnings.catch_warnings_for_item",
         ("concurrency/warning_routing.py",),
         lambda request, _: checks.configured_filters(request) is not None,
         "let pytest build the filters of each item anew, also while threads warn",
         ("catch_warnings_for_item",),
-    ),
-    Interface(
-        "Function._fixtureinfo, with the names of the test's own arguments",
-        ("concurrency/eligibility.py",),
-        lambda request, _: "request" in request.node._fixtureinfo.argnames,
-        "read the test's own arguments from inspect.signature(item.function)",
-        ("_fixtureinfo",),
     ),
     Interface(
         "CaptureManager._global_capturing, and the streams of its captures",

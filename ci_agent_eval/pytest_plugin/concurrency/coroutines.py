@@ -9,7 +9,6 @@ from contextvars import copy_context
 from typing import Any
 
 import pytest
-from _pytest import python
 
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
@@ -80,22 +79,9 @@ class CoroutineTests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
-        """Run an `async def` test, unless another loop runs it, and a plain one in a thread."""
-        scheduler = pyfuncitem.config.stash.get(options.SCHEDULER, None)
-        if scheduler is not None and scheduler.runs_in_thread(pyfuncitem):
-            return _return_value(pyfuncitem, scheduler.run(pyfuncitem))
+        """Run an `async def` test, unless another plugin's loop runs it."""
         if not runs_coroutine(pyfuncitem) or is_left_to_anyio(pyfuncitem.funcargs.get(BACKEND)):
             return None
+        scheduler = pyfuncitem.config.stash.get(options.SCHEDULER, None)
         (run_coroutine_test if scheduler is None else scheduler.run)(pyfuncitem)
         return True
-
-
-def _return_value(item: pytest.Function, value: object) -> bool:
-    """Let pytest judge what a plain test has returned, which should be None."""
-    if value is not None:
-        test, item.obj = item.obj, lambda **_: value
-        try:
-            python.pytest_pyfunc_call(item)
-        finally:
-            item.obj = test
-    return True

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from _pytest import skipping
 
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
@@ -23,8 +22,7 @@ ALONE_FIXTURE = "episode_alone"
 """Name of the fixture that makes a test run alone, used by the test or by one of its fixtures."""
 
 ALONE_ARGUMENT = "alone"
-THREAD_SAFE_ARGUMENT = "thread_safe"
-"""Names of the marker's arguments."""
+"""Name of the marker's argument."""
 
 EXCLUSIVE_FIXTURES = frozenset(
     {
@@ -100,29 +98,23 @@ def _check_kind(item: pytest.Item) -> str | None:
         return "Hypothesis runs it"
     function = get_test_function(item)
     if type(item) is pytest.Function and function is not None and not is_async(function):
-        return None if _is_thread_safe(item) else "its agent is not declared thread-safe"
+        return "it is a plain `def` test: make it `async def`, or use -n"
     is_known = type(item) is pytest.Function or is_from_pytest_asyncio(type(item).setup)
     if not is_known or not runs_coroutine(item):
         return "it is no `async def` test of this plugin's loop"
     return None
 
 
-def _is_thread_safe(item: pytest.Item) -> bool:
-    """Return whether the author declares that the episode can run in a thread beside others."""
-    given = _read_marker(item, THREAD_SAFE_ARGUMENT)
-    return bool(item.config.getini(options.THREAD_SAFE)) if given is None else given
-
-
 def _check_exclusive_use(item: pytest.Item) -> str | None:
     if find_session_name(item) is not None:
         return "its session continues in the order of its tests"
-    is_alone = _read_marker(item, ALONE_ARGUMENT)
+    is_alone = _read_alone_marker(item)
     if is_alone is not None:
         return "its marker says alone=True" if is_alone else None
     found = sorted(EXCLUSIVE_FIXTURES.intersection(getattr(item, "fixturenames", ())))
     if found:
         return f"it uses the fixture {found[0]}"
-    if reason := _check_test(item):
+    if reason := _check_decorators(item):
         return reason
     if soft_checks.get_soft_failure_log(item.config) is not None:
         return "pytest-check keeps one list of failures for all tests"
@@ -130,22 +122,19 @@ def _check_exclusive_use(item: pytest.Item) -> str | None:
     return f"{hooks[0]} has a hook that may skip it or run it" if hooks else None
 
 
-def _check_test(item: pytest.Item) -> str | None:
+def _check_decorators(item: pytest.Item) -> str | None:
     if getattr(get_test_function(item), "patchings", None):
         return "`unittest.mock.patch` changes the whole process"
-    arguments: Sequence[str] = item._fixtureinfo.argnames  # type: ignore[attr-defined]  # noqa: SLF001 - see `call_test`
-    if not runs_coroutine(item) and "request" in arguments:
-        return "its argument `request` can set fixtures up while it runs"
     if item.get_closest_marker("filterwarnings") is not None:
         return "it has a warnings filter of its own"
     return None
 
 
-def _read_marker(item: pytest.Item, argument: str) -> bool | None:
+def _read_alone_marker(item: pytest.Item) -> bool | None:
     """Return the argument of the closest marker that has it."""
     for mark in item.iter_markers(detection.NAME):
-        if mark.kwargs.get(argument) is not None:
-            return bool(mark.kwargs[argument])
+        if mark.kwargs.get(ALONE_ARGUMENT) is not None:
+            return bool(mark.kwargs[ALONE_ARGUMENT])
     return None
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
@@ -15,12 +14,8 @@ import pytest
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, EpisodeItem
 from ci_agent_eval.pytest_plugin.concurrency import fixtures, setup_stacks
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import call_test, run_end_callbacks
-from ci_agent_eval.pytest_plugin.concurrency.episode_thread import EpisodeThread
-from ci_agent_eval.pytest_plugin.concurrency.loop_members import runs_coroutine
 from ci_agent_eval.pytest_plugin.concurrency.output import OutputSink, set_sink, use_sink
-from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
-from ci_agent_eval.pytest_plugin.episodes.traffic import refuse_calls, refuse_late_calls
 from ci_agent_eval.recording.active_episode import activate_temporarily, bind_context
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -59,14 +54,9 @@ class EpisodeTask:
     """Its own stack of nodes, if it was started ahead of its turn."""
     asyncio_task: asyncio.Task[None] | None = None
     exit: BaseException | None = None
-    """SystemExit raised by the test; a task would raise it in the loop, and so in another test.
-    Of a plain test also StopIteration and CancelledError, which a task cannot raise."""
-    thread: EpisodeThread | None = None
-    """The thread of a plain test that has started."""
+    """SystemExit raised by the test; a task would raise it in the loop, and so in another test."""
     _is_cancelled: bool = False
     """Whether its task was cancelled."""
-    _loss: str | None = None
-    """What its reason says of the thread, which was given up."""
     end_reason: str | None = None
     """Why the run cancelled its task, if it did."""
     times: dict[str, PhaseTimes] = field(default_factory=dict)
@@ -143,66 +133,15 @@ class EpisodeTask:
         """Whether the setup succeeded and the test can be called."""
         return self.stack is None or self.stack[self.item][1] is None
 
-    def start(self, loop: SessionLoop) -> None:
-        """Call the test and run its coroutine, or the thread of a plain test, as a task."""
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Call the test and run its coroutine as a task of the loop."""
         self.sink.phase = "call"
         if self._state.running is not None:
             self._state.running.is_called = True
         self.times["call"] = PhaseTimes()
-        is_async = runs_coroutine(self.item)
-        self.asyncio_task = loop.loop.create_task(
-            self._run_test() if is_async else self._run_thread(loop),
-            context=self.context if is_async else self.context.copy(),
-            name=self.item.nodeid,
+        self.asyncio_task = loop.create_task(
+            self._run_test(), context=self.context, name=self.item.nodeid
         )
-
-    async def _run_thread(self, loop: SessionLoop) -> None:
-        test = partial(call_test, self.item)
-        self.thread = EpisodeThread(self.item.nodeid, self.context, loop, test, self._end_test)
-        if (running := self._state.running) is not None and running.fixture is not None:
-            running.fixture = partial(self.thread.call_in_owner, running.fixture)
-        try:
-            await self.thread.run(self._refuse_events)
-        finally:
-            await run_end_callbacks(self.item)
-        error = self.thread.error
-        if isinstance(error, SystemExit | StopIteration | asyncio.CancelledError) or (
-            self._is_cancelled and isinstance(error, KeyboardInterrupt)
-        ):
-            self.exit = error
-        elif error is not None:
-            raise error
-
-    def _refuse_events(self) -> None:
-        """Refuse what the thread would still record: the run has cancelled it."""
-        if (running := self._state.running) is not None:
-            running.is_cancelled = True
-            if running.recorder is not None:
-                running.recorder.refuse_cancelled = running.refuse_cancelled
-                refuse_calls(running.recorder)
-
-    def abandon_thread(self) -> str | None:
-        """Give up a thread that has not ended; return what to add to the episode's reason.
-
-        Once given up it stays so, even if it ends later.
-        """
-        if self._loss is None and self.thread is not None and self.thread.is_in_context:
-            self._refuse_events()
-            self.sink.drop()
-            if self._state.running is not None:
-                refuse_late_calls(self._state.running)
-            self._loss = self.thread.describe_loss()
-        return self._loss
-
-    def _get_teardown_context(self) -> Context:
-        """Return the context of the fixtures; a copy of one that an abandoned thread is in."""
-        if not self.abandon_thread():
-            return self.context
-        context = self.context.copy()
-        context.run(
-            set_sink, OutputSink(live=self.sink.live)
-        )  # only the thread's output is dropped
-        return context
 
     async def _run_test(self) -> None:
         try:
@@ -214,13 +153,10 @@ class EpisodeTask:
                 raise
             self.exit = error  # of a child process, say, that got the signal as well
         finally:
-            self._end_test()
+            self.times["call"].end()
+            if (recorder := self._state.recorder) is not None:
+                recorder.stop()
             await run_end_callbacks(self.item)
-
-    def _end_test(self) -> None:
-        self.times["call"].end()
-        if (recorder := self._state.recorder) is not None:
-            recorder.stop()
 
     def end(self, reason: str) -> None:
         """Cancel its running task, from any thread."""
@@ -238,8 +174,8 @@ class EpisodeTask:
             self.asyncio_task.cancel()
         return self.asyncio_task
 
-    def get_result(self) -> Any:
-        """Return the plain test's value; raise its exception, or EpisodeStopped if it was ended."""
+    def raise_result(self) -> None:
+        """Raise the test's exception, or EpisodeStopped if the run ended it."""
         if self.exit is not None:
             raise self.exit
         assert self.asyncio_task is not None  # noqa: S101 - it was awaited
@@ -248,19 +184,16 @@ class EpisodeTask:
         except (Exception, asyncio.CancelledError):
             if self.end_reason is None:
                 raise
-            parts = (self.end_reason, self.abandon_thread())
-            raise build_stop_error("; ".join(part for part in parts if part)) from None
-        return None if self.thread is None else self.thread.returned
+            raise build_stop_error(self.end_reason) from None
 
     def bind_teardown(self, stack: setup_stacks.Stack) -> None:
         """Run pytest's teardown of the item, which comes next, in the item's context."""
-        setup_stacks.bind_teardown_context(self._get_teardown_context(), stack, self.item)
+        setup_stacks.bind_teardown_context(self.context, stack, self.item)
 
     def tear_down(self) -> list[BaseException]:
         """Tear down the item's own nodes before its turn; return the errors."""
         assert self.stack is not None  # noqa: S101 - it was started ahead
-        context = self._get_teardown_context()
-        errors = context.run(setup_stacks.tear_down_node, self.stack, self.item)
+        errors = self.context.run(setup_stacks.tear_down_node, self.stack, self.item)
         self.close()
         return errors
 

@@ -17,10 +17,6 @@ from typing import Any
 import pytest
 from _pytest.scope import Scope
 
-from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin.concurrency.loop_members import runs_coroutine
-from ci_agent_eval.recording.active_episode import is_owner_thread
-
 _COPIES = pytest.StashKey[dict[Any, Any]]()
 """In the stash of a class or module: its copies of definitions that others were using."""
 
@@ -47,15 +43,7 @@ class OwnDefinitions(dict[str, Sequence[Any]]):
             self[name] = [own(item, definition) for definition in definitions]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the definitions of a name, looked up now if unknown.
-
-        Raises InputError in a thread of the test: pytest sets fixtures up in its own thread.
-        """
-        if not is_owner_thread() and not runs_coroutine(self._item):
-            raise InputError(
-                f"{self._item.nodeid}: the fixture {name!r} was asked for while the test runs in a "
-                "thread; name it as a parameter of the test"
-            )
+        """Return the definitions of a name, looked up now if unknown."""
         if name not in self:
             found = self._look_up(name)
             if found is None:

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock, get_ident
+from types import SimpleNamespace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -31,11 +32,6 @@ _HANDLERS = ("caplog_handler", "report_handler", "log_cli_handler", "log_file_ha
 """Attributes of pytest's logging plugin that are log handlers."""
 
 
-_must_stay_routed = False
-"""Whether a thread that nothing ends may print at any time: also while Python exits, when it must
-not reach a stream of Python's own."""
-
-
 @dataclass(slots=True)
 class OutputSink:
     """The output of one episode, by phase, until its turn comes."""
@@ -43,8 +39,6 @@ class OutputSink:
     phase: Phase = "setup"
     live: bool = False
     """Whether it is the episode's turn: output goes directly to pytest."""
-    is_dropped: bool = False
-    """Whether the run goes on without the episode's thread: its output goes nowhere."""
     _held: dict[Phase, list[Callable[[], object]]] = field(default_factory=dict)
     """Functions that emit the output, in its order."""
     _lock: RLock = field(default_factory=RLock)
@@ -53,18 +47,10 @@ class OutputSink:
     def hold(self, emit: Callable[[], object]) -> bool:
         """Keep a function for the replay; False at its turn: emit it now."""
         with self._lock:
-            if self.is_dropped:
-                return True
             if self.live:
                 return False
             self._held.setdefault(self.phase, []).append(emit)
             return True
-
-    def drop(self) -> None:
-        """Drop all later output, for the rest of the process."""
-        global _must_stay_routed  # noqa: PLW0603 - the streams are for the process
-        with self._lock:
-            self.is_dropped = _must_stay_routed = True
 
     def replay(self, phase: Phase) -> None:
         """Emit the held output of a phase; after the call phase output is no longer held."""
@@ -83,13 +69,7 @@ class OutputSink:
 def is_holding() -> bool:
     """Return whether output of this context is held for later."""
     sink = _sink.get()
-    return sink is not None and (sink.is_dropped or not sink.live)
-
-
-def is_dropping() -> bool:
-    """Return whether output of this context goes nowhere: its thread was left behind."""
-    sink = _sink.get()
-    return sink is not None and sink.is_dropped
+    return sink is not None and not sink.live
 
 
 def hold_output(emit: Callable[[], object]) -> bool:
@@ -245,8 +225,6 @@ def _route_attribute(config: pytest.Config, owner: Any, attribute: str, name: st
     setattr(owner, attribute, routed)
 
     def restore() -> None:
-        if _must_stay_routed:
-            return
         setattr(owner, attribute, stream)
         if getattr(sys, name) is routed:
             setattr(sys, name, stream)
@@ -309,3 +287,36 @@ def route_warnings() -> Iterator[None]:
 def show_warning(message: Any) -> None:
     """Pass a warning to the current recorder; the filters have accepted it before."""
     warnings._showwarnmsg_impl(message)  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+
+
+_KEPT_FIELDS = ("exc_type", "exc_value", "exc_traceback", "err_msg")
+
+
+def route_unraisable_errors() -> Callable[[], None]:
+    """Hold exceptions of code that cannot raise, such as `__del__`; return what ends this."""
+    original = sys.unraisablehook
+
+    def show(error: Any) -> None:
+        if is_holding():
+            # The object is being deleted: only its text is kept.
+            kept = {name: getattr(error, name) for name in _KEPT_FIELDS}
+            kept["object"] = None if error.object is None else _Text(repr(error.object))
+            if hold_output(partial(_show_unraisable, SimpleNamespace(**kept))):
+                return
+        original(error)
+
+    sys.unraisablehook = show
+    return lambda: setattr(sys, "unraisablehook", original)
+
+
+class _Text(str):
+    """A text that is its own `repr`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _show_unraisable(error: Any) -> None:
+    sys.unraisablehook(error)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Generator, Iterable
 from itertools import islice
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 
@@ -23,27 +23,21 @@ from ci_agent_eval.pytest_plugin.concurrency.assert_explanations import AssertEx
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
-from ci_agent_eval.pytest_plugin.concurrency.episode_thread import route_unraisable_errors
 from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
     FixtureScopeGuard,
     GuardedItem,
 )
 from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
 from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
-from ci_agent_eval.pytest_plugin.concurrency.loop_members import runs_coroutine
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
     route_captured_streams,
     route_logs,
+    route_unraisable_errors,
 )
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.concurrency.warning_routing import WarningRouting
-from ci_agent_eval.pytest_plugin.episodes.endings import LOST_THREAD_ATTRIBUTE
-from ci_agent_eval.recording.active_episode import (
-    is_episode_thread,
-    set_concurrent,
-    set_owner_thread,
-)
+from ci_agent_eval.recording.active_episode import set_concurrent, set_owner_thread
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -155,10 +149,6 @@ class EpisodeScheduler:
 
         Returns False if none is running, so the run may stop at once.
         """
-        if is_episode_thread():
-            self._stop = reason  # from now on; the rest changes what pytest's thread uses
-            self._loop.loop.call_soon_threadsafe(self.end_all, reason)
-            return True
         tasks = [task for task in (self._current_task, *self._ahead.values()) if task is not None]
         if not tasks:
             return False
@@ -173,24 +163,17 @@ class EpisodeScheduler:
         if task is not None and task.item is item and (times := task.times.get(call.when)):
             times.apply_to(call)
 
-    def runs_in_thread(self, item: pytest.Function) -> bool:
-        """Return whether the current item's plain test runs, or ran, in a thread."""
-        return self._current_task is not None and not runs_coroutine(item)
-
-    def run(self, item: pytest.Function) -> Any:
-        """Run the current item's test, and others concurrently; raise the test's exception.
-
-        Returns the value of a plain test.
-        """
+    def run(self, item: pytest.Function) -> None:
+        """Run the current item's test, and others concurrently; raise the test's exception."""
         task = self._get_started_task()
         if task is None:
             run_coroutine_test(item)
-            return None
+            return
         task.sink.replay("call")
         self._explanations.keep()
         with self._routing.enable():
             self._await_task(task)
-        return task.get_result()
+        task.raise_result()
 
     def _get_started_task(self) -> EpisodeTask | None:
         """Return the current task, started if necessary; None if the item runs alone."""
@@ -200,7 +183,7 @@ class EpisodeScheduler:
         return task
 
     def _run_task(self, task: EpisodeTask) -> None:
-        task.start(self._loop)
+        task.start(self._loop.loop)
         assert task.asyncio_task is not None  # noqa: S101 - just started
         self._running_count += 1
         task.asyncio_task.add_done_callback(self._on_task_end)
@@ -250,13 +233,10 @@ class EpisodeScheduler:
         finally:
             if isinstance(error, INTERRUPTIONS):
                 self._end_run()
-            if lost := task.abandon_thread():
-                error.add_note(lost)
-                setattr(error, LOST_THREAD_ATTRIBUTE, lost)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """End all episodes before pytest closes its captured streams, to which threads write."""
+        """End all episodes before pytest closes its captured streams, to which they write."""
         self._interruption = excinfo.value
         self._end_run()
 
@@ -276,8 +256,6 @@ class EpisodeScheduler:
             except BaseException:  # noqa: BLE001 - the run ends by the interruption
                 if not self._loop.clean_up_left_s:
                     break
-        for task in tasks:
-            task.abandon_thread()
 
     def _cancel(self, tasks: Iterable[EpisodeTask]) -> None:
         """Cancel the tasks that run, and let them clean up."""
@@ -392,8 +370,6 @@ class EpisodeScheduler:
         Raises the teardown errors of the current item.
         """
         if self._current_task is not None:
-            if self._current_task.thread is not None:  # a hook of the call may have raised
-                self._cancel([self._current_task])
             self._current_task.bind_teardown(self._stacks.stack)
         ended = [i for i in self._ahead if nextitem is None or i is self._current_item]
         if not ended:
@@ -403,12 +379,10 @@ class EpisodeScheduler:
         try:
             self._end_early(tasks, errors)
         finally:  # also after a second Ctrl-C
-            for item, task in zip(ended, tasks, strict=True):
+            for item in ended:
                 if item is not self._current_item:
-                    lost = task.abandon_thread()
                     teardown = [f"then in teardown: {_format_error(e)}" for e in errors[item]]
-                    parts = [self._describe_stop(), *([lost] if lost else []), *teardown]
-                    self._episodes.cut_off(item, "; ".join(parts))
+                    self._episodes.cut_off(item, "; ".join([self._describe_stop(), *teardown]))
         _raise_errors(errors.get(self._current_item, []) if self._current_item is not None else [])
 
     def _end_early(

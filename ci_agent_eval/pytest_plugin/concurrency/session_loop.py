@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context, copy_context
 from functools import partial
 from threading import get_ident
@@ -19,11 +19,6 @@ from typing import Any, TypeVar
 import pytest
 
 from ci_agent_eval.pytest_plugin.concurrency.alarm import guard_alarm
-from ci_agent_eval.recording.active_episode import (
-    EpisodeCancelledError,
-    get_active_episode,
-    is_episode_thread,
-)
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -38,8 +33,8 @@ WATCHED_CLEAN_UP_S = 5.0
 GitHub's runner sends a second signal after 7.5 s.
 """
 
-_MARGIN_S = 0.5
-"""By how much longer a task may take than its thread, whose own limit gives the reason."""
+_LAST_STEPS_S = 0.5
+"""Seconds that code may take to end which is interrupted again, as it took too long."""
 
 LOOP = pytest.StashKey["SessionLoop"]()
 
@@ -66,11 +61,7 @@ class SessionLoop:
         self.around: Callable[[], AbstractContextManager[None]] = nullcontext
         """Context manager around each run of the loop, as other episodes' tasks may run, too."""
         self.owner: int | None = None
-        """The only thread that runs the loop; None: any may, except threads of episodes."""
-        self._calls: dict[int, asyncio.Task[Any] | None] = {}
-        """The tasks that other threads wait for, by thread; None: it has not started."""
-        self.clean_up_s = CLEAN_UP_S
-        """Seconds that interrupted code may take to end."""
+        """The only thread that runs the loop; None: any may."""
         self._clean_up_end: float | None = None
         """When the clean-up of the whole run ends, by `time.monotonic`; None: it has not begun."""
 
@@ -88,8 +79,9 @@ class SessionLoop:
         An exception of a signal handler, such as pytest-timeout's, cancels it too: otherwise the
         coroutine could not clean up.
         """
-        if is_episode_thread() or self.owner not in (None, get_ident()):
-            return self.call(coroutine, context)
+        if self._is_other_thread:
+            given = copy_context() if context is None else context
+            return given.run(asyncio.run_coroutine_threadsafe, coroutine, self.loop).result()
         tasks = self.running = []
         self._interruption = None
         with self.around(), guard_alarm(self.loop, self._interrupt):
@@ -103,43 +95,6 @@ class SessionLoop:
                     raise self._interruption from None
                 raise
 
-    def call(self, coroutine: Coroutine[Any, Any, T], context: Context | None = None) -> T:
-        """Wait in another thread for a coroutine that the loop's own thread runs.
-
-        Raises EpisodeCancelledError if the run has cancelled the thread's episode.
-        """
-        thread, result = get_ident(), Future[T]()
-        self._calls[thread] = None
-
-        def start() -> None:
-            task = self._calls[thread] = self.loop.create_task(coroutine, context=context)
-            task.add_done_callback(lambda ended: _copy_result(ended, result))
-
-        try:
-            self.loop.call_soon_threadsafe(start)
-            return result.result()
-        except EpisodeCancelledError:
-            self.loop.call_soon_threadsafe(self.cancel_call, thread)
-            with suppress(BaseException):
-                result.result()  # the coroutine cleans up
-            raise
-        except asyncio.CancelledError:
-            if (episode := get_active_episode()) is not None:
-                episode.refuse_cancelled()
-            raise
-        finally:
-            if self._calls.pop(thread, None) is None:
-                coroutine.close()  # never started: the loop is closed, as the run has ended
-
-    def is_called_by(self, thread: int) -> bool:
-        """Return whether a thread waits in `call`."""
-        return thread in self._calls
-
-    def cancel_call(self, thread: int) -> bool:
-        """Cancel the task that a thread waits for; return whether there is one."""
-        task = self._calls.get(thread)
-        return task is not None and task.cancel()
-
     def _interrupt(self, error: BaseException) -> None:
         """Cancel the coroutine, and let `run` raise this exception of a signal handler."""
         self._interruption = error
@@ -149,9 +104,8 @@ class SessionLoop:
     def begin_clean_up(self, config: pytest.Config) -> None:
         """Let all interrupted code together clean up in one time, as the run ends."""
         if self._clean_up_end is None:
-            if config.option.episode_watched:
-                self.clean_up_s = min(self.clean_up_s, WATCHED_CLEAN_UP_S)
-            self._clean_up_end = time.monotonic() + self.clean_up_s
+            seconds = WATCHED_CLEAN_UP_S if config.option.episode_watched else CLEAN_UP_S
+            self._clean_up_end = time.monotonic() + seconds
 
     def end_clean_up(self) -> None:
         """Wait for interrupted code no longer."""
@@ -161,17 +115,17 @@ class SessionLoop:
     def clean_up_left_s(self) -> float:
         """The seconds that code interrupted now may take to end."""
         if self._clean_up_end is None:
-            return self.clean_up_s
+            return CLEAN_UP_S
         return max(self._clean_up_end - time.monotonic(), 0.0)
 
     async def wait_for_cancelled(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
         """Wait until cancelled tasks have cleaned up; cancel those again that take too long."""
         if tasks:
-            await asyncio.wait(tasks, timeout=self.clean_up_left_s + _MARGIN_S)
+            await asyncio.wait(tasks, timeout=self.clean_up_left_s)
         if late := [task for task in tasks if not task.done()]:
             for task in late:
                 task.cancel()
-            await asyncio.wait(late, timeout=_MARGIN_S)
+            await asyncio.wait(late, timeout=_LAST_STEPS_S)
         for task in tasks:
             if task.done() and not task.cancelled():
                 task.exception()  # retrieved, as no code awaits it any more
@@ -201,16 +155,16 @@ class SessionLoop:
 
     @property
     def is_occupied(self) -> bool:
-        """Whether `run` is impossible: a loop runs in this thread, or this loop for others.
-
-        The thread of an episode can always wait for what the loop's own thread runs.
-        """
+        """Whether `run` may block: a loop runs in this thread, or this loop for others."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            is_other = self.owner not in (None, get_ident())
-            return not is_episode_thread() and (is_other or self._runner.get_loop().is_running())
+            return self._is_other_thread or self._runner.get_loop().is_running()
         return True
+
+    @property
+    def _is_other_thread(self) -> bool:
+        return self.owner not in (None, get_ident())
 
     def close_with(self, closing: Callable[[], Awaitable[None]]) -> None:
         """Await `closing` on the loop before it is closed; the latest first."""
@@ -229,15 +183,6 @@ def _create_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.set_default_executor(ContextExecutor(thread_name_prefix="asyncio"))
     return loop
-
-
-def _copy_result(task: asyncio.Task[T], result: Future[T]) -> None:
-    if task.cancelled():
-        result.set_exception(asyncio.CancelledError())
-    elif (error := task.exception()) is not None:
-        result.set_exception(error)
-    else:
-        result.set_result(task.result())
 
 
 async def _run_registered(coroutine: Coroutine[Any, Any, T], tasks: list[asyncio.Task[Any]]) -> T:

@@ -19,7 +19,6 @@ from _pytest.warnings import catch_warnings_for_item
 
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     hold_output,
-    is_dropping,
     route_warnings,
     show_warning,
 )
@@ -99,7 +98,7 @@ class WarningRouting:
         recorder = getattr(warnings, "_showwarnmsg_impl", None)
         # In this order: a recorder of pytest becomes known before ours is in place.
         is_held = self._is_between or any(recorder is known for known in tuple(self._recorders))
-        is_held = is_held or getattr(recorder, "is_routed", False) or is_dropping()
+        is_held = is_held or getattr(recorder, "is_routed", False)
         if not (is_held and hold_output(partial(show_warning, message))):
             self._original(message)
 

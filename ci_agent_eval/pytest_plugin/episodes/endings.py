@@ -52,16 +52,6 @@ def build_stop_error(sentence: str) -> EpisodeStopped:
     return EpisodeStopped(f"stopped: {sentence}", pytrace=False)
 
 
-LOST_THREAD_ATTRIBUTE = "lost_thread"
-"""Attribute of an exception that ended an episode whose thread goes on: a text about it."""
-
-
-def describe_interruption(error: BaseException) -> str:
-    """Return the reason of an episode that Ctrl-C or `pytest.exit` ended."""
-    thread = getattr(error, LOST_THREAD_ATTRIBUTE, None)
-    return f"interrupted: {type(error).__name__}{f'; {thread}' if thread else ''}"
-
-
 @dataclass(frozen=True, slots=True)
 class Ending:
     """An outcome, its reason, and the assertion that failed, if one did."""

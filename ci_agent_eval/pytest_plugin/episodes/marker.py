@@ -34,7 +34,6 @@ ARGUMENTS = (
     "metadata",
     "was",
     "alone",
-    "thread_safe",
     "evidence",
     "depends_on",
 )
@@ -54,8 +53,7 @@ def build_episode_from_marker(
         needs = {"evidence": "required"} if identity.get("mode") == "strict" else {}
         values = {"scenario_id": scenario_id, **gate, **needs, **arguments}
         limits = _parse_iterations(values.pop(ARGUMENT, 1))
-        for name in ("alone", "thread_safe"):
-            _check_truth_value(name, values.pop(name, None))
+        _check_alone(values.pop("alone", None))
         _parse_declared_files(values.pop("depends_on", ()))
         _check_reach(item, arguments, limits)
         if isinstance(values.get("was"), str):
@@ -78,9 +76,9 @@ def _parse_iterations(given: object) -> IterationRange:
         raise InputError(f"{ARGUMENT}: {error}") from None
 
 
-def _check_truth_value(name: str, given: object) -> None:
+def _check_alone(given: object) -> None:
     if given is not None and not isinstance(given, bool):
-        raise InputError(f"{name}: must be True or False (got {given!r})")
+        raise InputError(f"alone: must be True or False (got {given!r})")
 
 
 def _parse_declared_files(given: object) -> tuple[str, ...]:

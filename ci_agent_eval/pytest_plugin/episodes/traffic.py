@@ -20,7 +20,7 @@ import pytest
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 from ci_agent_eval.pytest_plugin.episodes import agents
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import RunningEpisode, get_active_episode
+from ci_agent_eval.recording.active_episode import get_active_episode
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette import CassetteSession
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 WINDOWS = pytest.StashKey[Any]()
 """Returns the rate limits of a model API's address."""
-
-STOPPED = "refused by ci_agent_eval: the run has stopped this episode"
-"""Why a model call is refused in the thread of an episode that the run has cancelled."""
 
 CLIENTS = frozenset({"aiohttp", "httpx", "httpx2", "urllib3"})
 """The HTTP clients that the hooks watch; without one there is no traffic to watch."""
@@ -134,27 +131,9 @@ _client_imports = _ClientImports()
 def _find_active_recorder() -> TrafficRecorder | None:
     """Return the recorder of the active episode."""
     episode = get_active_episode()
-    if episode is not None and episode.refusing_recorder is not None:
-        return episode.refusing_recorder
     recorder = None if episode is None else episode.recorder
     traffic = None if recorder is None else recorder.recorded_turns.traffic
     return None if traffic is None else traffic.recorder
-
-
-def refuse_calls(recorder: EpisodeRecorder) -> None:
-    """Refuse the further model calls of a cancelled episode."""
-    if (traffic := recorder.recorded_turns.traffic) is not None:
-        traffic.recorder.refusal = traffic.recorder.refusal or STOPPED
-
-
-def refuse_late_calls(running: RunningEpisode) -> None:
-    """Refuse the model calls of an abandoned thread until the end of the process."""
-    from ci_agent_eval.model_traffic import attribution, hooks  # noqa: PLC0415 - most runs abandon none
-    from ci_agent_eval.model_traffic.recorder import TrafficRecorder  # noqa: PLC0415 - as above
-
-    running.refusing_recorder = TrafficRecorder(time.perf_counter, refusal=STOPPED)
-    attribution.add_lookup(_find_active_recorder)
-    hooks.install()
 
 
 @contextmanager

@@ -188,6 +188,34 @@ def test_unittest_and_hypothesis_run_alone(suite):
     ran.result.assert_outcomes(passed=3)
 
 
+def test_plain_ones_run_alone_and_the_note_says_what_to_do(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.parametrize("number", range(3))
+        def test_plain(episode, number): pass
+    """)
+    ran = suite.run("--episode-concurrency=3")
+    ran.result.assert_outcomes(passed=3)
+    reason = "it is a plain `def` test: make it `async def`, or use -n"
+    ran.result.stdout.fnmatch_lines([f"note: 3 of the episodes run alone (3: {reason})"])
+
+
+def test_a_patched_test_runs_alone(suite):
+    suite.write("""
+        import os
+        from unittest import mock
+
+        @mock.patch("os.getlogin", return_value="me")
+        async def test_patched(getlogin, episode):
+            assert os.getlogin() == "me"
+    """)
+    ran = suite.run("--episode-concurrency=2")
+    ran.result.assert_outcomes(passed=1)
+    reason = "`unittest.mock.patch` changes the whole process"
+    ran.result.stdout.fnmatch_lines([f"note: 1 of the episodes run alone (1: {reason})"])
+
+
 def test_a_conversation_that_runs_alone_may_send_in_a_thread_of_its_own(suite):
     suite.write("""
         import asyncio

@@ -41,49 +41,47 @@ async def test_quick(episode, number):
 
 
 @pytest.mark.parametrize("parties", [2, 3, 6])
-def test_as_many_are_at_work_as_was_asked_for_and_no_more(any_suite, parties):
-    any_suite.write(MEET.format(parties=parties))
-    ran = any_suite.run(f"--episode-concurrency={parties}")
+def test_as_many_are_at_work_as_was_asked_for_and_no_more(suite, parties):
+    suite.write(MEET.format(parties=parties))
+    ran = suite.run(f"--episode-concurrency={parties}")
     ran.result.assert_outcomes(passed=13)
 
 
-def test_the_ini_setting_says_it_too_and_the_option_overrides_it(any_suite):
-    any_suite.pytester.makeini("[pytest]\nepisode_thread_safe = true\nepisode_concurrency = 3")
-    any_suite.write(MEET.format(parties=3))
-    any_suite.run().result.assert_outcomes(passed=13)
-    any_suite.write(MEET.format(parties=2))
-    any_suite.run("--episode-concurrency=2").result.assert_outcomes(passed=13)
+def test_the_ini_setting_says_it_too_and_the_option_overrides_it(suite):
+    suite.pytester.makeini("[pytest]\nepisode_concurrency = 3")
+    suite.write(MEET.format(parties=3))
+    suite.run().result.assert_outcomes(passed=13)
+    suite.write(MEET.format(parties=2))
+    suite.run("--episode-concurrency=2").result.assert_outcomes(passed=13)
 
 
-def test_without_it_they_run_one_by_one(any_suite):
-    any_suite.write(MEET.format(parties=1))
-    any_suite.run().result.assert_outcomes(passed=13)
+def test_without_it_they_run_one_by_one(suite):
+    suite.write(MEET.format(parties=1))
+    suite.run().result.assert_outcomes(passed=13)
 
 
 @pytest.mark.parametrize(
     ("said", "arguments"),
     [("--episode-concurrency", ("--episode-concurrency=0",)), ("episode_concurrency", ())],
 )
-def test_a_number_that_means_nothing_is_refused_before_anything_runs(any_suite, said, arguments):
-    any_suite.pytester.makeini("[pytest]\nepisode_thread_safe = true\nepisode_concurrency = many")
-    any_suite.write("async def test_one(episode): pass")
-    ran = any_suite.run(*arguments)
+def test_a_number_that_means_nothing_is_refused_before_anything_runs(suite, said, arguments):
+    suite.pytester.makeini("[pytest]\nepisode_concurrency = many")
+    suite.write("async def test_one(episode): pass")
+    ran = suite.run(*arguments)
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     ran.result.stderr.fnmatch_lines([f"*{said}*"])
     assert not (ran.folder / "results.json").exists()
 
 
 @pytest.mark.parametrize(("concurrency", "others"), [(2, 8), (4, 16)])
-def test_a_slow_one_whose_turn_it_is_does_not_keep_the_others_waiting(
-    any_suite, concurrency, others
-):
-    any_suite.write(SLOW.format(others=others))
-    ran = any_suite.run(f"--episode-concurrency={concurrency}")
+def test_a_slow_one_whose_turn_it_is_does_not_keep_the_others_waiting(suite, concurrency, others):
+    suite.write(SLOW.format(others=others))
+    ran = suite.run(f"--episode-concurrency={concurrency}")
     ran.result.assert_outcomes(passed=1 + others)
 
 
-def test_those_that_wait_for_their_turn_do_not_pile_up(any_suite):
-    any_suite.write("""
+def test_those_that_wait_for_their_turn_do_not_pile_up(suite):
+    suite.write("""
         import asyncio
         import pytest
         from meeting import let_others_work
@@ -103,11 +101,11 @@ def test_those_that_wait_for_their_turn_do_not_pile_up(any_suite):
         def test_order():
             assert begun == list(range(30))
     """)
-    any_suite.run("--episode-concurrency=2").result.assert_outcomes(passed=32)
+    suite.run("--episode-concurrency=2").result.assert_outcomes(passed=32)
 
 
-def test_workers_have_as_many_each(any_suite):
-    any_suite.write("""
+def test_workers_have_as_many_each(suite):
+    suite.write("""
         import pytest
         from meeting import meet
 
@@ -116,28 +114,28 @@ def test_workers_have_as_many_each(any_suite):
             if number < 4:
                 await meet(2)
     """)
-    ran = any_suite.run("-n2", "--dist=load", "--episode-concurrency=4")
+    ran = suite.run("-n2", "--dist=load", "--episode-concurrency=4")
     ran.result.assert_outcomes(passed=80)
     assert len(ran.results.episodes) == 80
 
 
 @pytest.mark.parametrize("option", ["--setup-show", "--setup-only", "--setup-plan"])
-def test_what_shows_each_setup_sees_them_one_by_one(any_suite, option):
-    any_suite.write(MEET.format(parties=1).replace("== (0, 1)", "in [(0, 1), (0, 0)]"))
-    ran = any_suite.run(option, "--episode-concurrency=4", "-k", "test_meet")
+def test_what_shows_each_setup_sees_them_one_by_one(suite, option):
+    suite.write(MEET.format(parties=1).replace("== (0, 1)", "in [(0, 1), (0, 0)]"))
+    ran = suite.run(option, "--episode-concurrency=4", "-k", "test_meet")
     lines = [line.split()[0] for line in ran.result.outlines if line.lstrip().startswith("SETUP")]
     assert len(lines) > 12
     assert ran.result.ret == 0
 
 
-def test_iterations_run_beside_each_other(any_suite):
-    any_suite.write("""
+def test_iterations_run_beside_each_other(suite):
+    suite.write("""
         from meeting import meet
 
         async def test_meet(episode):
             await meet(4)
     """)
-    ran = any_suite.run("--episode-concurrency=4", "--aitest-iterations=4")
+    ran = suite.run("--episode-concurrency=4", "--aitest-iterations=4")
     ran.result.assert_outcomes(passed=4)
     assert [e.iteration for e in ran.results.episodes] == [1, 2, 3, 4]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.conftest import Ran
+from tests.processes import run_python
+
 HEAD = """
 import asyncio
 import contextvars
@@ -203,3 +206,69 @@ def test_the_current_loop_and_task_are_their_own(suite, number):
             assert asyncio.current_task() is task
     """)
     suite.run(f"--episode-concurrency={number}").result.assert_outcomes(passed=4)
+
+
+def test_pytest_may_run_in_a_thread_of_its_own(suite):
+    suite.write("""
+        import pytest
+        from ci_agent_eval import check
+        from meeting import meet
+
+        @pytest.mark.parametrize("number", range(3))
+        async def test_meet(episode, number):
+            await meet(3)
+            check(True, f"number {number}")
+
+        @pytest.fixture
+        def desk(episode):
+            check(True, "in setup")
+
+        async def test_fixture(desk): pass
+    """)
+    code = """
+import sys, threading, pytest
+status = []
+options = ["--episode-report-dir=report", "--episode-concurrency=3"]
+thread = threading.Thread(target=lambda: status.append(pytest.main(options)))
+thread.start()
+thread.join()
+sys.exit(status[0])
+"""
+    done = run_python("-c", code, cwd=suite.pytester.path)
+    assert done.returncode == 0, done.stdout
+    ran = Ran(pytest.RunResult(0, [], [], 0), suite.pytester.path / "report")
+    names = {name: [a.name for a in e.assertions] for name, e in ran.episodes.items()}
+    assert names.pop("test_fixture") == ["in setup"]
+    assert names == {f"test_meet[{n}]": [f"number {n}"] for n in range(3)}
+
+
+def test_a_check_of_a_bare_thread_during_the_setup_ahead_is_in_no_episode(suite):
+    suite.write("""
+        import threading
+        import pytest
+        from ci_agent_eval import check
+        from meeting import meet
+
+        errors = []
+
+        def judge():
+            try:
+                check(False, "in a thread")
+            except AssertionError as error:
+                errors.append(error)
+
+        @pytest.fixture
+        def desk():
+            thread = threading.Thread(target=judge)
+            thread.start()
+            thread.join()
+
+        async def test_first(episode):
+            await meet(2)
+
+        async def test_second(episode, desk):
+            await meet(2)
+    """)
+    ran = suite.run("--episode-concurrency=2")
+    ran.result.assert_outcomes(passed=2)
+    assert [e.assertions for e in ran.results.episodes] == [(), ()]

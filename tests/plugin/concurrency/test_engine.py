@@ -152,36 +152,18 @@ async def test_late(episode, request, number):
         assert turns[0].content == f"hello {number}"
 
 
-def test_plain_conversations_with_agents_of_the_engine(plain_suite):
-    with ModelServer({f"of {n}.": [f"answer {n}"] for n in range(8)}) as server:
-        write(
-            plain_suite,
-            server,
-            """
-from ci_agent_eval import conversation
-
-@pytest.mark.parametrize("number", range(8))
-@conversation("Asks", lambda: agent)
-def test_ask(agent, number):
-    meet(4)
-    assert agent.send(f"of {number}.") == f"answer {number}"
-""",
-        )
-        ran = plain_suite.run("--episode-concurrency=4")
-    ran.result.assert_outcomes(passed=8)
-    for number in range(8):
-        turns = ran.episodes[f"test_ask[{number}]"].trajectory.turns
-        assert [turn.content for turn in turns] == [f"of {number}.", f"answer {number}"]
-
-
 CALLS = """
+import asyncio
 import pytest
 from meeting import meet
 from parties import PARTIES
 
 @pytest.mark.parametrize("number", range(8))
-def test_ask(episode, number):
-    meet(PARTIES)
+async def test_ask(episode, number):
+    await meet(PARTIES)
+    await asyncio.to_thread(ask, number)
+
+def ask(number):
     import httpx
     body = {{"model": "gpt-5-mini", "messages": [{{"role": "user", "content": f"of {{number}}."}}]}}
     answer = httpx.post({url!r} + "/chat/completions", json=body).json()
@@ -189,16 +171,16 @@ def test_ask(episode, number):
 """
 
 
-def test_model_calls_of_threads_are_recorded_and_replayed(plain_suite):
-    """The client is imported by one of the threads, while others set up and run."""
+def test_model_calls_of_threads_are_recorded_and_replayed(suite):
+    """The client is imported by one of the threads, while others import it, too."""
     seen = []
-    plain_suite.pytester.makepyfile(parties="PARTIES = 4")
+    suite.pytester.makepyfile(parties="PARTIES = 4")
     with ModelServer({f"of {n}.": [f"answer {n}"] for n in range(8)}) as server:
-        plain_suite.write(CALLS.format(url=server.base_url))
-        ran = plain_suite.run_apart("--episode-concurrency=4", "--cassette=record")
+        suite.write(CALLS.format(url=server.base_url))
+        ran = suite.run_apart("--episode-concurrency=4", "--cassette=record")
         ran.result.assert_outcomes(passed=8)
         seen.append(ran.episodes)
-    ran = plain_suite.run_apart("--episode-concurrency=4", "--cassette=replay")
+    ran = suite.run_apart("--episode-concurrency=4", "--cassette=replay")
     ran.result.assert_outcomes(passed=8)
     seen.append(ran.episodes)
     for episodes in seen:

@@ -7,8 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.plugin.concurrency.conftest import make_plain
-from tests.plugin.conftest import SCRIPTED_CLOCK, Suite
+from tests.plugin.conftest import SCRIPTED_CLOCK
 
 MIXED = '''
 import asyncio
@@ -144,25 +143,15 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_the_same_bytes_and_the_same_terminal(any_suite, options):
-    any_suite.write(MIXED)
-    one_by_one = any_suite.run(*options)
+def test_the_same_bytes_and_the_same_terminal(suite, options):
+    suite.write(MIXED)
+    one_by_one = suite.run(*options)
     expected = left(one_by_one)
     assert len(one_by_one.results.episodes) == 16
     for concurrency in (2, 8):
-        found = left(any_suite.run(*options, f"--episode-concurrency={concurrency}"))
+        found = left(suite.run(*options, f"--episode-concurrency={concurrency}"))
         for part, other in zip(found, expected, strict=True):
             assert part == other
-
-
-def test_the_same_of_async_and_plain_ones_together(suite):
-    suite.pytester.makeini("[pytest]\nepisode_thread_safe = true")
-    suite.write(MIXED)
-    suite.pytester.makepyfile(test_plain=make_plain(MIXED))
-    expected = left(suite.run("-rA"))
-    found = left(suite.run("-rA", "--episode-concurrency=6"))
-    for part, other in zip(found, expected, strict=True):
-        assert part == other
 
 
 EVALUATION = r"""
@@ -183,28 +172,27 @@ async def test_meet(episode, number):
 """
 
 
-def test_the_same_of_evaluations(any_suite):
-    text = EVALUATION if type(any_suite) is Suite else make_plain(EVALUATION)
+def test_the_same_of_evaluations(suite):
     seen = []
-    any_suite.write("")
+    suite.write("")
     for parties in (1, 4):
-        any_suite.pytester.makepyfile(desk_eval=text, parties=f"PARTIES = {parties}")
-        ran = any_suite.run("--eval", "-rA", f"--episode-concurrency={parties}", "--color=yes")
+        suite.pytester.makepyfile(desk_eval=EVALUATION, parties=f"PARTIES = {parties}")
+        ran = suite.run("--eval", "-rA", f"--episode-concurrency={parties}", "--color=yes")
         assert len(ran.results.episodes) == 4
         seen.append(left(ran)[0])
     assert seen[0] == seen[1]
 
 
-def test_the_same_bytes_over_workers(any_suite):
-    any_suite.write(MIXED)
-    expected, junit, _ = left(any_suite.run_apart())
-    found, others, _ = left(any_suite.run_apart("-n2", "--episode-concurrency=4"))
+def test_the_same_bytes_over_workers(suite):
+    suite.write(MIXED)
+    expected, junit, _ = left(suite.run_apart())
+    found, others, _ = left(suite.run_apart("-n2", "--episode-concurrency=4"))
     assert found == expected
     # Workers report in the order in which they end; each case is told the same.
     assert cases(others) == cases(junit)
 
 
-def test_reports_come_in_the_order_of_the_run(any_suite):
+def test_reports_come_in_the_order_of_the_run(suite):
     conftest = """
     import pytest
 
@@ -216,18 +204,18 @@ def test_reports_come_in_the_order_of_the_run(any_suite):
     def pytest_sessionfinish(session):
         (session.config.rootpath / "told.txt").write_text("\\n".join(told))
     """
-    any_suite.write(MIXED, conftest=SCRIPTED_CLOCK + dedent(conftest))
+    suite.write(MIXED, conftest=SCRIPTED_CLOCK + dedent(conftest))
     told = []
     for concurrency in (1, 8):
-        any_suite.run(f"--episode-concurrency={concurrency}")
-        told.append((any_suite.pytester.path / "told.txt").read_text().splitlines())
+        suite.run(f"--episode-concurrency={concurrency}")
+        told.append((suite.pytester.path / "told.txt").read_text().splitlines())
     assert len(told[0]) == 46
     assert told[0] == told[1]
 
 
-def test_the_journal_says_which_had_begun_and_ends_the_same(any_suite):
-    any_suite.write(MIXED)
-    journals = [any_suite.run(f"--episode-concurrency={n}").journal for n in (1, 8)]
+def test_the_journal_says_which_had_begun_and_ends_the_same(suite):
+    suite.write(MIXED)
+    journals = [suite.run(f"--episode-concurrency={n}").journal for n in (1, 8)]
     ended = [[line.episode for line in j if line.event == "ended"] for j in journals]
     started = [[line.episode for line in j if line.event == "started"] for j in journals]
     assert [e.nodeid for e in started[0]] == [e.nodeid for e in started[1]]
@@ -236,8 +224,8 @@ def test_the_journal_says_which_had_begun_and_ends_the_same(any_suite):
     assert first > 1, "none was started ahead"
 
 
-def test_durations_are_those_of_the_episodes(any_suite):
-    any_suite.write("""
+def test_durations_are_those_of_the_episodes(suite):
+    suite.write("""
         import asyncio
         import time
         import pytest
@@ -252,7 +240,7 @@ def test_durations_are_those_of_the_episodes(any_suite):
         async def test_beside_it(slow, episode):
             await asyncio.sleep(0.3)
     """)
-    ran = any_suite.run("--episode-concurrency=2", "--durations=0", "-vv")
+    ran = suite.run("--episode-concurrency=2", "--durations=0", "-vv")
     lines = [line.split() for line in ran.result.outlines if "test_suite.py::" in line]
     took = {
         (line[1], line[2].partition("::")[2]): float(line[0].removesuffix("s"))

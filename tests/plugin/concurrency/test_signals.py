@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from ci_agent_eval.pytest_plugin.concurrency import session_loop
+from ci_agent_eval.runner.suite import GRACE_SECONDS
 from tests.plugin.conftest import Ran
 from tests.processes import started_python, wait_for
 
@@ -59,12 +61,13 @@ async def test_work(episode, desk, number):
 
 
 @contextmanager
-def working(suite, concurrency, body="await asyncio.Event().wait()"):
+def working(suite, concurrency, body="await asyncio.Event().wait()", options=()):
     """Run the suite in a process of its own, up to the moment when all are at work."""
     suite.write(WORKING.replace("PARTIES", str(concurrency)).replace("BODY", body))
     arguments = (
         *("-m", "pytest", "-s", "--episode-report-dir=report", "--junit-xml=report/junit.xml"),
         f"--episode-concurrency={concurrency}",
+        *options,
     )
     with started_python(*arguments, cwd=suite.pytester.path) as process:
         wait_for(process, "all are at work")
@@ -125,6 +128,28 @@ def test_ctrl_c_again_while_they_clean_up_loses_none_of_them(suite):
     assert all(e.trajectory.turns[-1].tool_calls for e in cut_off)
 
 
+def test_agent_eval_run_ends_their_clean_up_before_it_kills_pytest(suite):
+    body = """
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.Event().wait()
+"""
+    suite.pytester.makepyfile(
+        patient="""
+        from ci_agent_eval.pytest_plugin.concurrency import session_loop
+
+        session_loop.CLEAN_UP_S = 1_000_000
+        """
+    )
+    with working(suite, 4, body, ("-p", "patient", "--episode-watched")) as process:
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == pytest.ExitCode.INTERRUPTED
+    cut_off = [line.episode for line in left(suite).journal[-4:]]
+    assert {e.reason for e in cut_off} == {"interrupted: KeyboardInterrupt"}
+    assert session_loop.WATCHED_CLEAN_UP_S < GRACE_SECONDS
+
+
 CLEANING_UP = (
     """
 import asyncio
@@ -178,17 +203,17 @@ async def clean_up(number):
 
 
 @pytest.mark.parametrize("clean_up", [ALARM, SIGNALLED_CHILD], ids=["alarm", "child"])
-def test_the_clean_up_is_not_cut_short_by_others(any_suite, clean_up):
-    any_suite.write(CLEANING_UP + clean_up)
+def test_the_clean_up_is_not_cut_short_by_others(suite, clean_up):
+    suite.write(CLEANING_UP + clean_up)
     arguments = ("-m", "pytest", "-s", "--episode-report-dir=report", "--episode-concurrency=4")
-    with started_python(*arguments, "-p", "timeout", cwd=any_suite.pytester.path) as process:
+    with started_python(*arguments, "-p", "timeout", cwd=suite.pytester.path) as process:
         wait_for(process, "all are at work")
         process.send_signal(signal.SIGINT)
         assert ended(process) == pytest.ExitCode.INTERRUPTED
-    ran = left(any_suite)
+    ran = left(suite)
     assert set(ran.episodes) == {f"test_work[{number}]" for number in range(4)}
     assert {e.reason for e in ran.episodes.values()} == {"interrupted: KeyboardInterrupt"}
-    told = (any_suite.pytester.path / "told.txt").read_text().splitlines()
+    told = (suite.pytester.path / "told.txt").read_text().splitlines()
     # The alarm of the first may end its own clean-up.
     assert [told.count(f"cleaned {number}") for number in range(1, 4)] == [1] * 3
     assert "started late" not in told

@@ -17,31 +17,7 @@ def act_now():
     assert done.wait(600)
 """
 
-PLAIN = """
-import threading
-import warnings
-import pytest
-from meeting import meet
-from parties import PARTIES
-from turns import begin, done
-
-@pytest.mark.episode(thread_safe=True)
-def test_first(episode):
-    meet(PARTIES)
-    warnings.warn("first")
-
-@pytest.mark.episode(thread_safe=True)
-def test_second(episode):
-    meet(PARTIES)
-    if PARTIES > 1:
-        assert begin.wait(600)
-    try:
-        ACT
-    finally:
-        done.set()
-"""
-
-ASYNC = """
+SUITE = """
 import asyncio
 import warnings
 import pytest
@@ -68,33 +44,20 @@ async def test_second(episode):
     await thread
 """
 
-SUITES = pytest.mark.parametrize("text", [PLAIN, ASYNC], ids=["plain", "async"])
 
-
-def run(suite, text, act, conftest, *options):
+def run(suite, act, conftest, *options, head=""):
     """Run one by one, and two at once; return what both have printed."""
     told = []
     for parties in (1, 2):
         suite.pytester.makepyfile(turns=TURNS, parties=f"PARTIES = {parties}")
-        suite.write(text.replace("ACT", act), conftest if parties == 2 else "")
+        suite.write(head + SUITE.replace("ACT", act), conftest if parties == 2 else "")
         ran = suite.run_apart(f"--episode-concurrency={parties}", *options)
         lines = settled(ran.result.stdout.str()).splitlines()
         told.append([line for line in lines if "runpytest" not in line and "note:" not in line])
     return told
 
 
-@pytest.fixture
-def suites(request, suite):
-    """The suite of async episodes, and the one of plain ones with its own `meeting`."""
-
-    def choose(text):
-        return request.getfixturevalue("plain_suite") if text is PLAIN else suite
-
-    return choose
-
-
-@SUITES
-def test_a_warning_while_pytest_reports_those_of_another_item(suites, text):
+def test_a_warning_while_pytest_reports_those_of_another_item(suite):
     conftest = """
 from turns import act_now
 
@@ -102,8 +65,7 @@ def pytest_warning_recorded(warning_message, nodeid):
     if "first" in str(warning_message.message):
         act_now()
 """
-    target = suites(text)
-    told = run(target, text, 'warnings.warn("second")', conftest)
+    told = run(suite, 'warnings.warn("second")', conftest)
     assert told[0] == told[1]
     assert any("test_suite.py::test_second" in line for line in told[1])
 
@@ -129,8 +91,7 @@ class Late(UserWarning, metaclass=Watched): pass
 """
 
 
-@SUITES
-def test_a_warning_while_pytest_adds_the_filters_of_the_next_item(suites, text):
+def test_a_warning_while_pytest_adds_the_filters_of_the_next_item(suite):
     """Those of DeprecationWarning are added in two steps: shown always, then an error."""
     conftest = """
 import half
@@ -139,18 +100,16 @@ def pytest_runtest_logfinish(nodeid):
     if "test_first" in nodeid:
         half.armed.append(True)
 """
-    target = suites(text)
-    target.pytester.makepyfile(half=HALF)
+    suite.pytester.makepyfile(half=HALF)
     options = ("-W", "error::half.Late", "-W", "error::DeprecationWarning")
     act = 'warnings.warn("second", DeprecationWarning)'
-    told = run(target, text, act, conftest, *options, "-p", "half")
+    told = run(suite, act, conftest, *options, "-p", "half")
     assert told[0] == told[1]
     assert any("FAILED test_suite.py::test_second" in line for line in told[1])
 
 
-@SUITES
 @pytest.mark.parametrize("options", [(), ("-vv",)], ids=str)
-def test_a_failed_assert_between_two_items(suites, text, options):
+def test_a_failed_assert_between_two_items(suite, options):
     conftest = """
 import pytest
 from turns import act_now
@@ -163,8 +122,7 @@ def pytest_runtest_protocol(item):
     return result
 """
     act = "assert {1: 'a' * 300, 2: 3} == {1: 'b' * 300, 2: 3}"
-    target = suites(text)
-    told = run(target, text, act, conftest, *options)
+    told = run(suite, act, conftest, *options)
     assert told[0] == told[1]
     assert any("Differing items:" in line for line in told[1])
 
@@ -223,8 +181,7 @@ class Broken:
 """
 
 
-@SUITES
-def test_an_error_in_a_finalizer_is_that_of_the_episode_that_runs_it(suites, text):
+def test_an_error_in_a_finalizer_is_that_of_the_episode_that_runs_it(suite):
     conftest = """
 from turns import act_now
 
@@ -232,8 +189,7 @@ def pytest_runtest_teardown(item):
     if item.name == "test_first":
         act_now()
 """
-    target = suites(text)
     options = ("-W", "error::pytest.PytestUnraisableExceptionWarning")
-    told = run(target, UNRAISABLE + text, "Broken()", conftest, *options)
+    told = run(suite, "Broken()", conftest, *options, head=UNRAISABLE)
     assert any("FAILED test_suite.py::test_second" in line for line in told[1])
     assert not any("FAILED test_suite.py::test_first" in line for line in told[1])
