@@ -57,7 +57,7 @@ from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.load import ARTIFACT
 from ci_agent_eval.runner import RunProgress
-from ci_agent_eval.steering.suite_collection import find_suite_python
+from ci_agent_eval.runner.interpreter import find_suite_python
 
 Echo = Callable[[str], None]
 

@@ -176,10 +176,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
         RepeatedScenarios.register(config)
     if not options.is_worker(config):
-        if options.has_steering_file(config):
-            from ci_agent_eval.pytest_plugin import passed_runs  # noqa: PLC0415 - inert until used
-
-            passed_runs.watch_full_run(config)
         reports = EpisodeReports()
         EvaluationReports.start(config, reports)
         config.pluginmanager.register(reports, PLUGIN_NAME)

@@ -310,15 +310,6 @@ def _add_steering_options(group: pytest.OptionGroup) -> None:
     )
 
 
-STEERING_FILE = "agent-eval-steering.yaml"
-"""As `steering.locations.CONFIG_NAME`; a run without agents imports nothing of steering."""
-
-
-def has_steering_file(config: pytest.Config) -> bool:
-    """Return whether the project has settings of steering."""
-    return (config.rootpath / STEERING_FILE).is_file()
-
-
 def parse_whole_number(text: str) -> int:
     """Parse a whole number of at least 1; raises argparse's error, which pytest prints as usage."""
     if not (text.isascii() and text.isdigit() and int(text)):

@@ -37,6 +37,14 @@ print(json.dumps({{"python": list(sys.version_info[:2]), "packages": found}}))
 """
 
 
+def find_suite_python(environ: Mapping[str, str]) -> str:
+    """Return the suite's interpreter: the configured, the active environment's, or this one."""
+    if configured := environ.get("AGENT_EVAL_PYTHON"):
+        return configured
+    environment = environ.get("VIRTUAL_ENV")
+    return str(Path(environment) / "bin/python") if environment else sys.executable
+
+
 @dataclass(frozen=True, slots=True)
 class Interpreter:
     """A Python interpreter with its version and the versions of the packages we need."""

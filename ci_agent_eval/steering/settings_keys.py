@@ -20,8 +20,8 @@ NESTED = "tool_call_reactor"
 """A table in `session`; each key may be in either of the two."""
 
 
-def parse_settings(document: LocatedValue, default: SteeringSettings) -> SteeringSettings:
-    """Parse the file's content; `default` has the other settings. Raises LocatedProblem."""
+def parse_settings(document: LocatedValue) -> SteeringSettings:
+    """Parse the file's content. Raises LocatedProblem."""
     root = _read_mapping(document, "the file")
     if SECTION not in root:
         _refuse_misspelled_section(root)
@@ -29,7 +29,7 @@ def parse_settings(document: LocatedValue, default: SteeringSettings) -> Steerin
     _refuse_unknown(session, (*KEYS, NESTED), f"{SECTION}.")
     nested = _read_mapping(session[NESTED], f"{SECTION}.{NESTED}") if NESTED in session else {}
     _refuse_unknown(nested, tuple(KEYS), f"{SECTION}.{NESTED}.")
-    settings = default
+    settings = SteeringSettings()
     for name, located in _merge_tables(session, nested):
         settings = KEYS[name](settings, located, name)
     return settings
@@ -109,10 +109,11 @@ def _read_text(located: LocatedValue, name: str) -> str:
     return located.value.strip()
 
 
-def _read_integer(located: LocatedValue, name: str, minimum: int = -(10**6)) -> int:
+def _read_integer(located: LocatedValue, name: str) -> int:
     value = located.value
-    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= 10**6:
-        raise _build_error(located, name, f"a whole number from {minimum} to {10**6}")
+    limit = 10**6
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > limit:
+        raise _build_error(located, name, f"a whole number from {-limit} to {limit}")
     return value
 
 
@@ -252,9 +253,6 @@ KEYS: Mapping[str, KeyReader] = {
     "bare_directory": _set_rule_field("bare_directory", _read_bare_directory),
     "pytest_full_suite_aliases": _set_aliases,
     "runners": _set_rule_field("runners", _read_runners),
-    "pytest_full_suite_max_collected": _set_rule_field(
-        "max_collected", lambda located, name: _read_integer(located, name, minimum=0)
-    ),
     "shell_tools": _set_rule_field("shell_tools", _read_shell_tools),
     "dangerous_commands": _set_field("dangerous", _read_dangerous_sets),
     "dangerous_commands_enabled": _switch_dangerous,

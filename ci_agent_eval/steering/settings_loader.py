@@ -13,7 +13,6 @@ from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 ENABLED_VARIABLE = "PYTEST_FULL_SUITE_STEERING_ENABLED"
 MESSAGE_VARIABLE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"
-_DEFAULT = SteeringSettings()
 
 
 def load_steering_settings(
@@ -22,37 +21,34 @@ def load_steering_settings(
     environ: Mapping[str, str],
     enabled: bool | None = None,
     config: Path | None = None,
-    default: SteeringSettings = _DEFAULT,
 ) -> SteeringSettings:
     """Merge the settings: the flag `enabled` overrides `environ`, which overrides the file.
 
-    The file is `config`, or by default the optional `agent-eval-steering.yaml` in `root`. `default`
-    has the settings that none of them sets. Raises InputError with the file and line.
+    The file is `config`, or by default the optional `agent-eval-steering.yaml` in `root`. Raises
+    InputError with the file and line.
     """
-    settings = _load_file(root, config, default)
+    settings = _load_file(root, config)
     settings = _apply_environment(settings, environ)
     return settings if enabled is None else replace(settings, enabled=enabled)
 
 
-def _load_file(root: Path, config: Path | None, default: SteeringSettings) -> SteeringSettings:
+def _load_file(root: Path, config: Path | None) -> SteeringSettings:
     path = root / CONFIG_NAME if config is None else config
     name = CONFIG_NAME if config is None else str(config)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         if config is None:
-            return default
+            return SteeringSettings()
         raise InputError(f"{name}: there is no such file; check --config") from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror}); check --config") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    return parse_steering_settings(text, name, default)
+    return parse_steering_settings(text, name)
 
 
-def parse_steering_settings(
-    text: str, name: str, default: SteeringSettings = _DEFAULT
-) -> SteeringSettings:
+def parse_steering_settings(text: str, name: str) -> SteeringSettings:
     """Parse settings in YAML; `name` is the file's name in errors. Raises InputError."""
     # Both are slow to import, and a hook without a file does not need them.
     from ci_agent_eval.steering.settings_keys import parse_settings  # noqa: PLC0415 - as said
@@ -64,7 +60,7 @@ def parse_steering_settings(
         raise missing_package_error(user, "PyYAML", "steering") from error
 
     try:
-        return parse_settings(parse_located_yaml(text) or LocatedValue({}, 1), default)
+        return parse_settings(parse_located_yaml(text) or LocatedValue({}, 1))
     except LocatedProblem as error:
         raise InputError(f"{name}:{error.line}: {error}") from None
 

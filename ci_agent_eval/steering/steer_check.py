@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.steering.policy.command_extraction import detect_full_suite
-from ci_agent_eval.steering.policy.message import NO_ADVICE, Advice
 from ci_agent_eval.steering.policy.model import DetectionResult, Rules, ToolCallRequest
 
 
-def render_detection(result: DetectionResult, advice: Advice = NO_ADVICE) -> str:
-    """Return a readable explanation of a result, with the advice for a full run."""
+def render_detection(result: DetectionResult, advice: str | None = None) -> str:
+    """Return a readable explanation of a result, with the command to run instead."""
     if result.full_suite:
         effect = "full suite: it would be held back once in each session"
     else:
@@ -22,10 +21,8 @@ def render_detection(result: DetectionResult, advice: Advice = NO_ADVICE) -> str
     lines = [effect, f"reason:  {result.reason}"]
     if result.command is not None:
         lines.append(f"command: {result.command}")
-    if advice.passed is not None:
-        lines.append(f"passed:  {advice.passed}")
-    if advice.command is not None:
-        lines.append(f"instead: {advice.command}")
+    if advice is not None:
+        lines.append(f"instead: {advice}")
     # A command may contain control characters, which must not reach the terminal.
     return "".join(f"{_escape_unprintable(line)}\n" for line in lines)
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from ci_agent_eval.steering.doctor.agent_launch import LAUNCHES, LaunchPlace
-from ci_agent_eval.steering.doctor.scripted_model import FINAL_TEXT, ScriptedModel
-from ci_agent_eval.steering.doctor.throwaway import (
-    MESSAGE,
-    build_agent_environ,
-    build_command,
-    make_place,
-    run_limited,
-)
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
+from ci_agent_eval.steering.settings_loader import MESSAGE_VARIABLE
+from tests.steering_agents.launches import LAUNCHES, LaunchPlace
+from tests.steering_agents.scripted_model import FINAL_TEXT, ScriptedModel
 
 NODE = Path(__file__).with_name("node") / "node_modules"
 AGENT_EVAL = Path(sys.executable).with_name("agent-eval")
+TIME_LIMIT_S = 300.0
+"""Seconds until an agent that does not end is killed."""
+MESSAGE = "agent-eval holds this full run."
+"""The steering message of a run, which shows in a call's result that it was held."""
 
 PACKAGES = {
     "claude-code": "@anthropic-ai/claude-code",
@@ -76,47 +76,96 @@ class Seen:
 
 def run_with_hook(agent: str, folder: Path) -> Seen:
     """Run an agent in a project with the installed hook, and trust the project."""
-    root = folder / "project"
-    root.mkdir()
-    words = [str(AGENT_EVAL), "steer", "install", "--for", agent]
-    subprocess.run(words, cwd=root, check=True, stdout=subprocess.DEVNULL)
     with ScriptedModel(TURNS) as model:
-        return _run(agent, root, model, model.url)
+        place = _make_place(agent, folder, model.url)
+        words = [str(AGENT_EVAL), "steer", "install", "--for", agent]
+        subprocess.run(words, cwd=place.project, check=True, stdout=subprocess.DEVNULL)
+        return _run(agent, place, model)
 
 
 def run_with_proxy(agent: str, folder: Path) -> Seen:
     """Run an agent without a hook in front of the proxy."""
     with ScriptedModel(TURNS) as model, _serve_proxy(model.url) as url:
-        return _run(agent, folder, model, url)
+        return _run(agent, _make_place(agent, folder, url), model)
 
 
-def _run(agent: str, root: Path, model: ScriptedModel, url: str) -> Seen:
-    launch, settings = LAUNCHES[agent], AGENT_SETTINGS[agent]
-    bin_folder = AGENT_EVAL.parent
-    path = f"{bin_folder}:/usr/local/bin:/usr/bin:/bin"
-    with (
-        make_place(launch, settings, root, root / "no-user-settings") as made,
-        _serve_recorder() as (recorder, hosts),
-    ):
-        place = replace(made, url=url)
-        _add_project(place, bin_folder)
-        command = build_command(find_program(agent), launch, place, trusted=True)
-        environ = build_agent_environ(launch, place, path, trusted=True)
-        environ = {**environ, "HTTP_PROXY": recorder, "HTTPS_PROXY": recorder}
-        _, output = run_limited(command, place.project, environ)
+def _run(agent: str, place: LaunchPlace, model: ScriptedModel) -> Seen:
+    launch = LAUNCHES[agent]
+    command = [
+        str(find_program(agent)),
+        *launch.build_arguments(place),
+        *launch.build_trust(place),
+    ]
+    with _serve_recorder() as (recorder, hosts):
+        environ = {
+            **_build_environ(place.home, recorder),
+            **launch.build_environ(place),
+            **launch.trust_environ,
+        }
+        output = _run_limited(command, place.project, environ)
         return Seen(tuple(model.tool_results), output, tuple(sorted(hosts)))
 
 
-def _add_project(place: LaunchPlace, bin_folder: Path) -> None:
-    (place.project / "tests/test_two.py").write_text("def test_two():\n    pass\n")
+def _make_place(agent: str, folder: Path, url: str) -> LaunchPlace:
+    """Make a home with the settings of a launch, and a project with two tests."""
+    place = LaunchPlace(url, folder / "home", folder / "project")
+    (place.project / "tests").mkdir(parents=True)
+    for name in ("one", "two"):
+        text = f"def test_{name}():\n    pass\n"
+        (place.project / f"tests/test_{name}.py").write_text(text)
+    settings = place.home / AGENT_SETTINGS[agent].user_folder / "settings.json"
+    settings.parent.mkdir(parents=True)
+    if LAUNCHES[agent].user_settings:
+        settings.write_text(json.dumps(LAUNCHES[agent].user_settings))
     # Codex runs commands in a login shell, whose profile sets the PATH anew.
-    (place.home / ".bash_profile").write_text(f"export PATH={bin_folder}:$PATH\n")
+    (place.home / ".bash_profile").write_text(f"export PATH={AGENT_EVAL.parent}:$PATH\n")
+    return place
+
+
+def _build_environ(home: Path, proxy: str) -> dict[str, str]:
+    """Return an environment that leads to the home, and to no other host."""
+    return {
+        "PATH": f"{AGENT_EVAL.parent}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_STATE_HOME": str(home / ".local/state"),
+        "XDG_DATA_HOME": str(home / ".local/share"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "HTTP_PROXY": proxy,
+        "HTTPS_PROXY": proxy,
+        "NO_PROXY": "127.0.0.1,localhost",
+        MESSAGE_VARIABLE: MESSAGE,
+    }
+
+
+def _run_limited(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> str:
+    """Run a command with all processes that it starts; return its output."""
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=TIME_LIMIT_S)
+        except subprocess.TimeoutExpired as error:
+            output = error.output or b""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return output.decode("utf-8", "replace")
 
 
 @contextmanager
 def _serve_proxy(upstream: str) -> Iterator[str]:
     words = [str(AGENT_EVAL), "steer", "proxy", "--upstream", upstream, "--port", "0"]
-    environ = {"PYTEST_FULL_SUITE_STEERING_MESSAGE": MESSAGE, "PATH": "/usr/bin:/bin"}
+    environ = {MESSAGE_VARIABLE: MESSAGE, "PATH": "/usr/bin:/bin"}
     process = subprocess.Popen(
         [*words, "--enable-pytest-full-suite-steering"],
         env=environ,

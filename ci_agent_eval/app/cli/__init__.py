@@ -225,7 +225,7 @@ def run(
     from ci_agent_eval.app.suite_job import run_and_report
     from ci_agent_eval.config.inputs import split_commands
     from ci_agent_eval.errors import InputError
-    from ci_agent_eval.steering.suite_collection import find_suite_python
+    from ci_agent_eval.runner.interpreter import find_suite_python
     from ci_agent_eval.storage.sharding import normalize_shard
 
     if {"--pdb", "--trace"}.intersection(pytest_args):

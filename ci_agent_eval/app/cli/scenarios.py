@@ -120,7 +120,7 @@ def _collect_scenarios(
 ) -> FoundScenarios:
     from ci_agent_eval.app.scenario_update import find_listed_scenarios
     from ci_agent_eval.runner import SuiteCommand, list_scenarios
-    from ci_agent_eval.steering.suite_collection import find_suite_python
+    from ci_agent_eval.runner.interpreter import find_suite_python
 
     command = SuiteCommand(
         report_dir=Path(settings.report_dir),

@@ -52,12 +52,8 @@ def _load_rules(config: Path | None) -> Rules:
     from dataclasses import replace
 
     from ci_agent_eval.steering.pytest_project import build_project_finder
-    from ci_agent_eval.steering.suite_collection import build_suite_counter
 
-    rules = replace(_load_settings(config).rules, find_project=build_project_finder(Path.cwd()))
-    if rules.max_collected is None:
-        return rules
-    return replace(rules, count=build_suite_counter(Path.cwd(), os.environ))
+    return replace(_load_settings(config).rules, find_project=build_project_finder(Path.cwd()))
 
 
 @steer.command("check", epilog=CHECK_EXIT_CODES)
@@ -88,7 +84,7 @@ def check_command(command: str | None, shell: Any, config: Path | None, *, jsonl
     require_packages("steering", "steering", "tree_sitter", "tree_sitter_bash")
     if command is None:
         return _answer_lines(rules)
-    from ci_agent_eval.steering.affected.advice import find_advice
+    from ci_agent_eval.steering.advice import find_advice
     from ci_agent_eval.steering.policy.detection import detect_in_text
     from ci_agent_eval.steering.steer_check import render_detection
 
@@ -185,7 +181,6 @@ def install_into_settings(agent: str, config: Path | None, *, project: bool) -> 
 
     A project without agent-eval-steering.yaml gets one, unless --config names another file.
     """
-    from ci_agent_eval.steering.doctor.agent_launch import LAUNCHES
     from ci_agent_eval.steering.hook.install import (
         build_hook_command,
         create_settings,
@@ -202,8 +197,7 @@ def install_into_settings(agent: str, config: Path | None, *, project: bool) -> 
         click.echo(f"{created}: new settings of steering")
     if settings.next_step:
         click.echo(f"{settings.next_step}.")
-    if agent in LAUNCHES:
-        click.echo(f"To prove that a full run is held: agent-eval steer doctor --for {agent}")
+    click.echo(f"To check the hook: agent-eval steer doctor --for {agent}")
     return 0
 
 
@@ -221,9 +215,9 @@ def uninstall_from_settings(agent: str, *, project: bool) -> int:
 
 DOCTOR_EXIT_CODES = """\b
 Exit codes of the doctor:
-  0    each agent held the full run
+  0    each hook holds a full run
   1    an agent would run the whole suite
-  2    not proved, or a usage, configuration or input error
+  2    usage, configuration or input error
 """
 
 
@@ -232,30 +226,26 @@ Exit codes of the doctor:
     "--for",
     "agent",
     type=click.Choice(list(AGENT_SETTINGS)),
-    help="Agent to run; default: all with the hook in their settings.",
+    help="Agent to check; default: all with the hook in their settings.",
 )
-def prove_agents(agent: str | None) -> int:
-    """Prove with the installed coding agents that a full run is held back.
+def check_hooks(agent: str | None) -> int:
+    """Check that the hook in the settings of coding agents holds a full run.
 
-    Each agent runs once in a throwaway home and project with copies of your settings. Its model is
-    a script on the loopback that asks for `pytest -q`.
+    It looks for the hook, its program and switches of hooks, and sends the hook a call of
+    `pytest -q`. It starts no agent.
     """
-    from ci_agent_eval.steering.doctor.diagnosis import (
-        Machine,
-        diagnose_agent,
-        find_agents_with_hook,
-        get_exit_code,
-    )
+    from ci_agent_eval.steering.doctor import Machine, find_agents_with_hook, find_problem
 
     machine = Machine(Path.cwd(), Path.home(), os.environ)
     names = [agent] if agent else find_agents_with_hook(machine)
     if not names:
         raise InputError("no settings contain the hook; run `agent-eval steer install --for …`")
-    diagnoses = []
-    for name in names:
-        diagnoses.append(diagnose_agent(name, machine))
-        click.echo(diagnoses[-1].render())
-    return get_exit_code(diagnoses)
+    problems = {name: find_problem(name, machine) for name in names}
+    for name, problem in problems.items():
+        next_step = AGENT_SETTINGS[name].next_step
+        held = f"the hook holds a full run{f'. {next_step}' if next_step else ''}"
+        click.echo(f"{name}: {problem or held}")
+    return int(any(problems.values()))
 
 
 @steer.command("stats")

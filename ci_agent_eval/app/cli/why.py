@@ -61,7 +61,7 @@ def why(
     from ci_agent_eval.app.cli import build_job
     from ci_agent_eval.app.explanation import explain_selection
     from ci_agent_eval.errors import InputError
-    from ci_agent_eval.steering.suite_collection import find_suite_python
+    from ci_agent_eval.runner.interpreter import find_suite_python
 
     job = build_job(config, flags)
     if job.settings.compare.baseline is None:

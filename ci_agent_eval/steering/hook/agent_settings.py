@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TIMEOUT_S = 40
-"""Seconds that an agent waits for the hook: counting tests takes up to 20, starting some more."""
+"""Seconds that an agent waits for the hook, which a busy machine starts slowly."""
 
 BuildEntry = Callable[[str], Mapping[str, object]]
 

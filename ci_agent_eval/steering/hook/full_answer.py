@@ -20,8 +20,8 @@ from ci_agent_eval.steering.hook.settings_summary import (
     read_origin,
     store_summary,
 )
-from ci_agent_eval.steering.policy.message import Advice, Adviser
-from ci_agent_eval.steering.policy.model import Decision, DetectionResult, SuiteCounter
+from ci_agent_eval.steering.policy.message import Adviser
+from ci_agent_eval.steering.policy.model import Decision, DetectionResult
 
 
 def answer_fully(options: HookOptions, data: bytes, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -59,21 +59,13 @@ def _review_request(
             store_summary(files, origin, settings)
     if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
-    reviewer = build_reviewer(
-        settings, Path(files.store), time.time, _build_counter, _build_adviser
-    )
+    reviewer = build_reviewer(settings, Path(files.store), time.time, _build_adviser)
     return reviewer(request, agent, event)
 
 
-def _build_counter(folder: Path) -> SuiteCounter:
-    from ci_agent_eval.steering.suite_collection import build_suite_counter
-
-    return build_suite_counter(folder, os.environ)
-
-
 def _build_adviser(folder: Path) -> Adviser:
-    def advise(run: DetectionResult) -> Advice:
-        from ci_agent_eval.steering.affected.advice import find_advice
+    def advise(run: DetectionResult) -> str | None:
+        from ci_agent_eval.steering.advice import find_advice
 
         return find_advice(folder, os.environ, run)
 

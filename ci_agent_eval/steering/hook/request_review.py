@@ -8,7 +8,7 @@ from pathlib import Path
 from ci_agent_eval.steering.hook.answer_identity import find_answer_id
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
 from ci_agent_eval.steering.policy.message import Adviser
-from ci_agent_eval.steering.policy.model import Allow, Decision, SuiteCounter
+from ci_agent_eval.steering.policy.model import Allow, Decision
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.pytest_project import build_project_finder
@@ -20,10 +20,9 @@ def build_reviewer(
     settings: SteeringSettings,
     store: Path,
     clock: Callable[[], float],
-    build_counter: Callable[[Path], SuiteCounter],
     build_adviser: Callable[[Path], Adviser],
 ) -> Callable[[HookRequest, CodingAgent, HookEvent], Decision]:
-    """Return a function that decides on requests; both builders get the command's folder.
+    """Return a function that decides on requests; `build_adviser` gets the command's folder.
 
     `clock` returns seconds of a clock shared by all processes.
     """
@@ -38,13 +37,10 @@ def build_reviewer(
             if session is not None and request.seconds is not None:
                 ledger.record_duration(session, request.call, request.seconds)
             return Allow("the call has ended")
-        needs_count = settings.enabled and settings.rules.max_collected is not None
         folder = _get_folder(event)
-        count = build_counter(folder) if needs_count else None
         reactor = build_reactor(
             settings,
             memory,
-            count=count,
             find_project=build_project_finder(folder),
             advise=build_adviser(folder),
             ledger=ledger,

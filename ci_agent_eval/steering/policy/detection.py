@@ -106,7 +106,6 @@ def _build_result(run: PytestRun, runs: Iterable[PytestRun]) -> DetectionResult:
         reason=run.selection.reason,
         command=run.command,
         targeted=run.selection.reach == "targeted",
-        keeps_environment=run.keeps_environment,
         intents=tuple(
             dict.fromkeys(each.intent for each in runs if each.selection.reach == "full")
         ),

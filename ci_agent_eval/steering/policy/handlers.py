@@ -59,11 +59,11 @@ class FullSuiteHandler:
         if not any(is_new):
             self._record(session, call, "insisted", now)
             return None
-        advice = self.advise(result)
+        command = self.advise(result)
         self._record(session, call, "held", now)
         message = compose_message(
             self.message,
-            advice,
+            command,
             has_session=session is not None,
             example=self._find_example(result.intents[0]),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ci_agent_eval.steering.policy.model import DetectionResult
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
@@ -20,38 +19,24 @@ _DEFAULT_WITH_COMMAND = DEFAULT_MESSAGE.replace(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """What an agent may do instead of a full run."""
-
-    command: str | None = None
-    """A shell command that runs the tests of the changed files."""
-    passed: str | None = None
-    """A sentence that says that the same tests passed on the same files."""
+Adviser = Callable[[DetectionResult], str | None]
+"""Returns a command that runs the tests of the changed files; None if unknown. Must not raise."""
 
 
-NO_ADVICE = Advice()
-
-Adviser = Callable[[DetectionResult], Advice]
-"""Returns the advice for a full run; must not raise."""
-
-
-def give_no_advice(run: DetectionResult) -> Advice:  # noqa: ARG001 - an Adviser
-    """Return empty advice: nobody knows where the command would run."""
-    return NO_ADVICE
+def give_no_advice(run: DetectionResult) -> None:
+    """Return None: nobody knows where the command would run."""
 
 
 def compose_message(
-    message: str, advice: Advice, *, has_session: bool, example: str = EXAMPLE_COMMAND
+    message: str, command: str | None, *, has_session: bool, example: str = EXAMPLE_COMMAND
 ) -> str:
-    """Return the message of a held full run.
+    """Return the message of a held full run; `command` is the advice.
 
     Without a session a repeated call is held again, so the message does not offer it. `example`
     replaces the placeholder if no command is known.
     """
-    if advice.command and message == DEFAULT_MESSAGE:
+    if command and message == DEFAULT_MESSAGE:
         message = _DEFAULT_WITH_COMMAND
     if not has_session:
         message = message.replace(RESEND, "")
-    message = message.replace(PLACEHOLDER, advice.command or example)
-    return f"{advice.passed} {message}" if advice.passed else message
+    return message.replace(PLACEHOLDER, command or example)

@@ -10,9 +10,6 @@ from ci_agent_eval.steering.policy.runner_program import RunnerProgram
 
 Shell = Literal["bash", "powershell", "cmd"]
 
-SuiteCounter = Callable[[tuple[str, ...]], int | None]
-"""Returns the number of tests that pytest collects with these arguments; None if unknown."""
-
 
 @dataclass(frozen=True, slots=True)
 class PytestProject:
@@ -71,8 +68,7 @@ class DetectionResult:
 
     `full_suite` implies `pytest`; `targeted` means that a part of the tests runs. `command` is the
     deciding command as parsed (words joined by single blanks, quoted where needed); None if there
-    is none. `intents` are those of all full runs, in the order they start. `keeps_environment`: the
-    deciding command sets no variables, and no other user, container or host runs it.
+    is none. `intents` are those of all full runs, in the order they start.
     """
 
     pytest: bool
@@ -81,7 +77,6 @@ class DetectionResult:
     command: str | None = None
     intents: tuple[RunIntent, ...] = ()
     targeted: bool = False
-    keeps_environment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +86,14 @@ class Rules:
     `bare_directory`: how a run of directories alone counts; `covers_testpaths` has an effect only
     with `find_project`. `find_project` also makes runs in all folders of a project one intent.
     `aliases`: commands (words separated by blanks, such as `make test`) that count as full
-    runs. `max_collected`: a targeted run with more tests, as returned by `count`, is a full run.
-    `shell_tools`: further tools that run bash, with the names of the arguments that contain the
-    command; without names, the argument names of the known tools apply. `runners`: programs of
+    runs. `shell_tools`: further tools that run bash, with the names of the arguments that contain
+    the command; without names, the argument names of the known tools apply. `runners`: programs of
     other test runners whose full runs count. `alias_runners`: programs that know what narrows an
     alias, such as `cargo test`.
     """
 
     bare_directory: BareDirectory = "targeted"
     aliases: tuple[str, ...] = ()
-    max_collected: int | None = None
-    count: SuiteCounter | None = None
     find_project: ProjectFinder | None = None
     shell_tools: ShellTools = field(default_factory=dict, hash=False)
     runners: tuple[RunnerProgram, ...] = ()

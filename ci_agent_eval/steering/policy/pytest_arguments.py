@@ -15,13 +15,11 @@ from ci_agent_eval.steering.policy.pytest_options import (
     EXPRESSION_OPTIONS,
     INFO_OPTIONS,
     NARROWING_OPTIONS,
-    NEUTRAL_OPTIONS,
-    NEUTRAL_PLUGINS,
     SELECTING_INI_KEYS,
     SELECTING_OPTIONS,
     UNNARROWED_VALUES,
 )
-from ci_agent_eval.steering.policy.words import Word, make_words
+from ci_agent_eval.steering.policy.words import Word
 
 Reach = Literal["full", "targeted", "nothing"]
 
@@ -68,25 +66,8 @@ def classify_pytest_arguments(
     if info_option:
         return SuiteSelection("nothing", f"{info_option} runs no test")
     selection = _classify_selection(arguments, directory, rules)
-    if selection.reach == "targeted":
-        selection = _apply_collect_limit(selection, words, rules)
     selecting = {*_list_selecting_options(arguments), *selection.arguments}
     return replace(selection, arguments=tuple(sorted(selecting)))
-
-
-def may_change_outcome(words: Sequence[str]) -> bool:
-    """Return whether pytest's arguments may change which of the selected tests pass.
-
-    Options that select tests do not: they are in `RunIntent.selection`. Unknown options may.
-    """
-    return not all(map(_is_neutral, _parse_arguments(make_words(*words)).values))
-
-
-def _is_neutral(option: tuple[str, Word | None]) -> bool:
-    name, value = option
-    if name == "-p":
-        return value is not None and value.text in NEUTRAL_PLUGINS
-    return name in NEUTRAL_OPTIONS or name in SELECTING_OPTIONS
 
 
 def _classify_selection(
@@ -131,21 +112,6 @@ def _covers_testpaths(targets: Sequence[Word], directory: str | None, rules: Rul
     return all(
         any(f"{testpath}/".startswith(f"{path}/") for path in covered)
         for testpath in project.testpaths
-    )
-
-
-def _apply_collect_limit(
-    selection: SuiteSelection, words: Sequence[Word], rules: Rules
-) -> SuiteSelection:
-    if rules.max_collected is None or rules.count is None or not all(w.known for w in words):
-        return selection
-    collected = rules.count(tuple(word.text for word in words))
-    if collected is None or collected <= rules.max_collected:
-        return selection
-    return replace(
-        selection,
-        reach="full",
-        reason=f"it collects {collected} tests, more than {rules.max_collected}",
     )
 
 

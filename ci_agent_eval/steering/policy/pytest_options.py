@@ -227,42 +227,6 @@ SELECTING_INI_KEYS = frozenset(
 )
 """Keys of pytest's configuration that change which tests a run collects."""
 
-NEUTRAL_OPTIONS = frozenset(
-    {
-        "-q",
-        "--quiet",
-        "-v",
-        "--verbose",
-        "--verbosity",
-        "-x",
-        "--exitfirst",
-        "--maxfail",
-        "-s",
-        "--capture",
-        "-l",
-        "--showlocals",
-        "--no-showlocals",
-        "-r",
-        "--tb",
-        "--color",
-        "--no-header",
-        "--no-summary",
-        "--show-capture",
-        "--full-trace",
-        "--durations",
-        "--durations-min",
-        "--disable-warnings",
-        "--disable-pytest-warnings",
-        "-n",
-        "--numprocesses",
-        "--dist",
-    }
-)
-"""Options that do not change which tests run and pass."""
-
-NEUTRAL_PLUGINS = frozenset({"no:cacheprovider", "no:randomly", "no:sugar", "no:xdist"})
-"""Values of `-p` that do not change which tests run and pass."""
-
 CANCELLED_BY = {
     "--testmon-noselect": "--testmon",
     "--no-testmon": "--testmon",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ci_agent_eval.steering.policy.full_run_aliases import classify_alias
 from ci_agent_eval.steering.policy.model import Rules, RunIntent
@@ -30,15 +30,6 @@ _PYTEST_VARIABLE = re.compile(
     r"^(pytest|py\.test)$|^\$\{?(\w+_)?pytest(_(cmd|bin|exe|command|path))?\}?$"
 )
 """Unexpanded programs that are pytest by their name: `$VENV/bin/pytest`, `$PYTEST`."""
-_NEUTRAL_WRAPPERS = frozenset(
-    {"bash", "command", "exec", "ionice", "nice", "nohup", "sh", "stdbuf", "time", "timeout", "zsh"}
-)
-"""Programs that start another one in the same environment, whatever their options."""
-_NEUTRAL_STARTS = frozenset(
-    {("python", "-m"), ("python3", "-m")}
-    | {(name, "run") for name in ("hatch", "pdm", "pipenv", "poetry", "rye", "uv")}
-)
-"""Words that start a command in the project's environment; further options may change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +39,6 @@ class PytestRun:
     command: str
     selection: SuiteSelection
     intent: RunIntent
-    keeps_environment: bool
-    """Whether the text sets no variables for it, and no other user or host runs it."""
 
 
 def find_pytest_runs(
@@ -86,48 +75,20 @@ def _find_in_command(command: ShellCommand, scope: ShellScope, rules: Rules) -> 
         yield from alias_runs
         return
     outermost = command
-    keeps_environment = True
     for _ in range(_MAX_LAYERS):
         selection = _classify_command(command, scope, rules)
         if selection is not None:
             intent = _build_intent(selection, scope.directory, rules)
-            keeps_environment &= _is_unmodified(command, scope)
-            yield PytestRun(outermost.command_line, selection, intent, keeps_environment)
+            yield PytestRun(outermost.command_line, selection, intent)
             return
         layers = unwrap_command(command, scope)
         if layers is None:
             update_scope(command, scope)
             return
-        keeps_environment &= bool(layers) and _is_neutral_wrapper(command, layers)
         if len(layers) != 1 or not isinstance(layers[0], ShellCommand):
-            for run in find_pytest_runs(layers, scope, rules):
-                yield replace(run, keeps_environment=run.keeps_environment and keeps_environment)
-            _record_sourced_file(command, scope)
+            yield from find_pytest_runs(layers, scope, rules)
             return
         command = layers[0]
-
-
-def _is_unmodified(command: ShellCommand, scope: ShellScope) -> bool:
-    """Return whether a command has the variables of the initial shell."""
-    return scope.keeps_environment and not scope.variables and not command.environment
-
-
-def _is_neutral_wrapper(command: ShellCommand, layers: Sequence[Layer]) -> bool:
-    """Return whether a wrapper starts its command in the same environment."""
-    if command.environment or get_program_name(command.words[0]) in _NEUTRAL_WRAPPERS:
-        return not command.environment
-    names = tuple(get_program_name(word) for word in command.words[:2])
-    is_whole = any(
-        isinstance(layer, ShellCommand) and layer.words == command.words[2:] for layer in layers
-    )
-    return names in _NEUTRAL_STARTS and is_whole
-
-
-def _record_sourced_file(command: ShellCommand, scope: ShellScope) -> None:
-    """Record that a file may set variables, unless it activates a virtual environment."""
-    names = [get_program_name(word) for word in command.words[:2]]
-    if names[:1] in (["."], ["source"], ["eval"]) and names[1:] != ["activate"]:
-        scope.keeps_environment = False
 
 
 def _build_intent(selection: SuiteSelection, folder: str | None, rules: Rules) -> RunIntent:

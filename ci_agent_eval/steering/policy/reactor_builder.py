@@ -13,7 +13,7 @@ from ci_agent_eval.steering.policy.handlers import (
     RuleHandler,
 )
 from ci_agent_eval.steering.policy.message import Adviser, give_no_advice
-from ci_agent_eval.steering.policy.model import ProjectFinder, SuiteCounter
+from ci_agent_eval.steering.policy.model import ProjectFinder
 from ci_agent_eval.steering.policy.reactor import Handler, Reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import WarnedCommands
@@ -23,22 +23,16 @@ def build_reactor(
     settings: SteeringSettings,
     memory: WarnedCommands,
     *,
-    count: SuiteCounter | None = None,
     find_project: ProjectFinder | None = None,
     advise: Adviser = give_no_advice,
     ledger: CallLedger = NO_LEDGER,
 ) -> Reactor:
     """Build the chain of handlers that the settings enable.
 
-    `count` returns the number of tests of a targeted run; without it `max_collected` has no effect.
     `find_project` returns the project of a command's folder.
     `advise` returns what an agent may run instead of the whole suite; `ledger` records test runs.
     """
-    rules = replace(
-        settings.rules,
-        count=count or settings.rules.count,
-        find_project=find_project or settings.rules.find_project,
-    )
+    rules = replace(settings.rules, find_project=find_project or settings.rules.find_project)
     full_suite = FullSuiteHandler(
         settings.message, settings.priority, rules, memory, advise, ledger
     )

@@ -7,13 +7,11 @@ import posixpath
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, get_program_name
 
 _CD_COMMANDS = frozenset({"cd", "pushd", "chdir", "set-location", "sl", "push-location"})
-_ENVIRONMENT_COMMANDS = frozenset({"set-item", "ulimit"})
 
 
 def update_scope(command: ShellCommand, scope: ShellScope) -> None:
     """Apply a command that changes the scope of later commands."""
     name = get_program_name(command.words[0])
-    scope.keeps_environment &= name not in _ENVIRONMENT_COMMANDS
     if name in _CD_COMMANDS:
         _change_directory(command, scope)
     elif name == "popd":

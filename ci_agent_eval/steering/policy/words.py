@@ -110,8 +110,6 @@ class ShellScope:
     parameters: tuple[Word, ...] = ()
     directory: str | None = "."
     """The working directory relative to the initial one; None if unknown."""
-    keeps_environment: bool = True
-    """Whether later commands have the initial environment, apart from `variables`."""
     stdin: str | None = None
 
     def record_file(self, name: str, text: str) -> None:
@@ -138,7 +136,6 @@ class ShellScope:
             self.files,
             script.parameters,
             self.directory,
-            self.keeps_environment,
             script.stdin,
         )
 

@@ -111,8 +111,6 @@ class _BashWalker:
                 self._visit_pipeline(visit)
             case "variable_assignment":
                 self._visit_assignment(visit.node)
-            case "unset_command":
-                self.scope.keeps_environment = False
             case "function_definition":
                 self._visit_function(visit.node)
             case "for_statement":

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.runner.interpreter import Interpreter, inspect_interpreter, provide_plugin
+from ci_agent_eval.runner.interpreter import (
+    Interpreter,
+    find_suite_python,
+    inspect_interpreter,
+    provide_plugin,
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +28,12 @@ def bare_venv(tmp_path_factory) -> str:
         if "ci_agent_eval" not in entry.name and not entry.name.endswith(".pth"):
             (site / entry.name).symlink_to(entry)
     return str(folder / "bin" / "python")
+
+
+def test_the_configured_interpreter_comes_before_the_active_environments():
+    assert find_suite_python({"AGENT_EVAL_PYTHON": "/p", "VIRTUAL_ENV": "/v"}) == "/p"
+    assert find_suite_python({"VIRTUAL_ENV": "/v"}) == "/v/bin/python"
+    assert find_suite_python({}) == sys.executable
 
 
 def test_an_interpreter_without_the_plugin_is_lent_it_and_nothing_else(run, bare_venv, environ):

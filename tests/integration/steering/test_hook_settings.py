@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from ci_agent_eval.steering.hook.options import HookOptions
@@ -64,28 +62,6 @@ def test_the_settings_of_the_project_are_found_from_within_it(hook, tmp_path):
     assert is_denied(hook(CLAUDE, **named))
     assert b"steering is off" in hook(CLAUDE, "--config", "other.yaml", **named).stderr
     assert b"other.yaml: there is no such file" in hook(CLAUDE, "--config", "other.yaml").stderr
-
-
-def test_a_limit_on_the_tests_asks_the_pytest_of_the_project(hook, tmp_path):
-    project = tmp_path / "app"
-    (project / "tests").mkdir(parents=True)
-    (project / "tests/test_few.py").write_text("def test_a(): pass\n")
-    (project / "tests/test_many.py").write_text(
-        "import pytest\n@pytest.mark.parametrize('n', range(30))\ndef test_a(n): pass\n"
-    )
-    (tmp_path / "steer.yaml").write_text("session: {pytest_full_suite_max_collected: 20}\n")
-
-    def answer(command):
-        event = {**renamed(CLAUDE, command), "cwd": str(project)}
-        return is_denied(
-            hook(event, ENABLE, "--config", "steer.yaml", AGENT_EVAL_PYTHON=sys.executable,
-                 PYTEST_ADDOPTS="-p no:cacheprovider")
-        )  # fmt: skip
-
-    assert answer("pytest tests/test_many.py")
-    assert not answer("pytest tests/test_few.py")
-    assert not answer("pytest tests/test_many.py -k 'a and 7'")
-    assert not answer("pytest tests/there_is_no_such_test.py")
 
 
 def test_the_texts_of_the_settings_file_are_stored_nowhere_else(hook, tmp_path):

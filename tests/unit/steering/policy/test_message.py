@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.steering.policy.message import NO_ADVICE, Advice, compose_message
+from ci_agent_eval.steering.policy.message import compose_message
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
 
-TARGETED = Advice(command="uv run pytest tests/test_a.py")
+TARGETED = "uv run pytest tests/test_a.py"
 
 
 def test_without_advice_the_default_message_is_the_documented_one():
-    assert compose_message(DEFAULT_MESSAGE, NO_ADVICE, has_session=True) == DEFAULT_MESSAGE
+    assert compose_message(DEFAULT_MESSAGE, None, has_session=True) == DEFAULT_MESSAGE
 
 
 def test_the_command_is_named_before_the_offer_to_send_again():
@@ -31,19 +31,11 @@ def test_without_a_session_sending_again_is_not_offered():
 
 @pytest.mark.parametrize(
     ("advice", "expected"),
-    [(TARGETED, "Run uv run pytest tests/test_a.py."), (NO_ADVICE, "Run pytest path/to/test_file.py.")],
-)  # fmt: skip
+    [(TARGETED, "Run uv run pytest tests/test_a.py."), (None, "Run pytest path/to/test_file.py.")],
+)
 def test_a_message_of_the_users_own_has_a_placeholder(advice, expected):
     assert compose_message("Run {command}.", advice, has_session=True) == expected
 
 
 def test_a_message_of_the_users_own_without_placeholder_stays():
     assert compose_message("Not so fast.", TARGETED, has_session=True) == "Not so fast."
-
-
-def test_an_earlier_result_comes_first():
-    advice = Advice(passed="All 3 tests passed.")
-
-    assert compose_message("Not so fast.", advice, has_session=True) == (
-        "All 3 tests passed. Not so fast."
-    )

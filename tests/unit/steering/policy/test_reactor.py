@@ -154,23 +154,6 @@ def test_the_optional_rules_reach_the_detector():
     assert strict.steers("pytest tests/", "make test") == [True, True]
 
 
-def test_a_limit_on_the_tests_asks_whoever_counts():
-    asked = []
-
-    def count(arguments):
-        asked.append(arguments)
-        return 500 if "tests/big" in arguments else 3
-
-    settings = SteeringSettings(enabled=True, rules=Rules(max_collected=100))
-
-    assert Chat(settings, count=count).steers("pytest tests/big", "pytest tests/small") == [
-        True,
-        False,
-    ]
-    assert asked == [("tests/big",), ("tests/small",)]
-    assert Chat(settings).steers("pytest tests/big") == [False]
-
-
 @dataclass(frozen=True)
 class Says:
     name: str

@@ -142,31 +142,6 @@ def test_any_text_may_be_an_alias(alias):
 
 
 @pytest.mark.parametrize(
-    ("collected", "expected"),
-    [(99, "targeted"), (100, "targeted"), (101, "full"), (None, "targeted")],
-)
-def test_a_run_that_collects_more_than_the_limit_is_full(collected, expected):
-    asked = []
-
-    def count(arguments: tuple[str, ...]) -> int | None:
-        asked.append(arguments)
-        return collected
-
-    rules = Rules(max_collected=100, count=count)
-
-    assert of("uv run pytest tests/unit -q", rules) == expected
-    assert asked == [("tests/unit", "-q")]
-
-
-@pytest.mark.parametrize("command", ["pytest", "pytest --co", "pytest $FILES", "ls pytest"])
-def test_only_targeted_runs_whose_words_are_known_are_counted(command):
-    def count(arguments: tuple[str, ...]) -> int | None:
-        raise AssertionError(arguments)
-
-    assert of(command, Rules(max_collected=1, count=count)) == of(command, Rules())
-
-
-@pytest.mark.parametrize(
     ("text", "command", "reason"),
     [
         ("cd x;  timeout  60 'pytest' -q", "timeout 60 pytest -q", "no path, node id"),
@@ -194,7 +169,6 @@ def test_words_need_no_quotes():
         reason="-k 'a and b' selects tests",
         command="pytest -k 'a and b'",
         targeted=True,
-        keeps_environment=True,
     )
     assert not detect_in_argv(["echo", "x; pytest"]).pytest
     assert not detect_in_argv([]).pytest

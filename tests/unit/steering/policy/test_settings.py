@@ -77,7 +77,6 @@ session:
   pytest_full_suite_bare_directory: true
   pytest_full_suite_aliases: [make test, tox]
   runners: [cargo, cargo, go]
-  pytest_full_suite_max_collected: 200
   dangerous_commands_enabled: true
   steering_rules:
     - name: no-curl
@@ -91,7 +90,6 @@ session:
     assert settings.rules.aliases == ("make test", "tox")
     assert settings.rules.alias_runners == load_runners(["tox"])
     assert settings.rules.runners == load_runners(["cargo", "go"])
-    assert settings.rules.max_collected == 200
     assert settings.dangerous == tuple(DANGEROUS_SETS)
     assert settings.general == (
         GeneralRule("no-curl", r"\bcurl\b", "Use the client."),
@@ -201,8 +199,6 @@ BAD = {
     "session_state_ttl: differs from line 2; keep one",
     "session:\n  pytest_full_suite_aliases: tox\n": "steer.yaml:2: pytest_full_suite_aliases: "
     "must be a list of texts (given: 'tox')",
-    "session:\n  pytest_full_suite_max_collected: -1\n": "steer.yaml:2: "
-    "pytest_full_suite_max_collected: must be a whole number from 0 to 1000000 (given: -1)",
     "session:\n  runners: [go, crago]\n": "steer.yaml:2: runners: unknown 'crago'; did you mean "
     "'cargo'?",
     "session:\n  runners: [x]\n": "steer.yaml:2: runners: unknown 'x'; known: cargo, go, mvn, npm, tox",

@@ -1,7 +1,6 @@
 """A model on the loopback that asks a coding agent to run given shell commands, one per turn.
 
-It answers Anthropic Messages, OpenAI Chat Completions and Responses, and Gemini. Python's own
-server is enough for one agent, so that the doctor needs no extra package.
+It answers Anthropic Messages, OpenAI Chat Completions and Responses, and Gemini.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from ci_agent_eval.steering.doctor.model_answers import (
+from tests.steering_agents.model_answers import (
     Answer,
     ModelFormat,
     build_calls,

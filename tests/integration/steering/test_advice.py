@@ -10,15 +10,15 @@ import sys
 
 import pytest
 
-from ci_agent_eval.steering.affected import advice
-from ci_agent_eval.steering.affected.advice import find_advice
+from ci_agent_eval.steering import advice
+from ci_agent_eval.steering.advice import find_advice
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult
 
 # The limit of two seconds must not decide on a busy machine.
 PATIENT_MAIN = """
 from ci_agent_eval.app.cli import main
-from ci_agent_eval.steering.affected import advice
+from ci_agent_eval.steering import advice
 advice.TIME_LIMIT_S = 60.0
 raise SystemExit(main())
 """
@@ -27,7 +27,7 @@ PROGRAM = [sys.executable, "-c", PATIENT_MAIN, "steer"]
 
 def find_command(folder, environ, command="pytest"):
     run = DetectionResult(True, True, "it is full", command)
-    return find_advice(folder, environ, run).command
+    return find_advice(folder, environ, run)
 
 
 class GitProject:
@@ -165,7 +165,7 @@ def test_the_command_changes_to_the_project_if_it_has_to(changed, folder, start)
     (changed.folder / "../away").mkdir()
     run = detect_in_text(f"cd '{changed.folder}' && uv run pytest -q | tail")
 
-    found = find_advice(changed.folder / folder, changed.environ, run).command
+    found = find_advice(changed.folder / folder, changed.environ, run)
     tests = "../tests" if folder == "shop" else "tests"
     assert found == f"{start.format(project=changed.folder)}uv run pytest {tests}/test_prices.py"
 
@@ -175,6 +175,7 @@ def test_new_and_deleted_and_committed_files_count(project):
     project.write("tests/test_new.py", "")
     assert project.advise() == "pytest tests/test_new.py"
     (project.folder / "tests/test_new.py").unlink()
+    (project.folder / "tests/test_other.py").unlink()
     (project.folder / "shop/prices.py").unlink()
     assert project.advise() == "pytest tests/test_prices.py"
 
@@ -196,19 +197,64 @@ def test_ignored_files_and_other_kinds_of_files_do_not_count(project):
     assert project.advise() is None
 
 
-def test_an_incomplete_import_in_a_docstring_is_no_error(changed):
-    changed.write("tests/test_prices.py", '"""Text\n    from app import\n"""\nimport shop.prices\n')
+IMPORTS = {
+    "app/prices.py": [
+        "import app.prices",
+        "import os, app.prices as p",
+        "from app import prices",
+        "from app import cart, prices as p",
+        "from app import (cart,\n  prices)",
+        "from app import (  # all\n    cart,\n    prices,\n)",
+        "from app import cart, \\\n    prices",
+        "from app.prices import *",
+        "def test():\n    from app.prices import total",
+        "if True:\n\timport app.prices # why",
+        "from   app.prices   import(total)",
+        "from ..app import prices",
+        "from ..app.prices import total",
+    ],
+    "src/pack/sub/mod.py": ["import pack.sub.mod", "from pack.sub import mod"],
+    "libs/a/src/deep/mod2.py": ["import deep.mod2"],
+    "shop/__init__.py": ["import shop", "from shop import Cart"],
+    "tests/helpers.py": ["from helpers import build", "from .helpers import b", "import tests.helpers"],
+    "gone.py": ["import gone"],
+}  # fmt: skip
+NO_IMPORTS = [
+    "import json",
+    "import app.prices_of_others",
+    "import app.cart, app.prices2",
+    "from app import cart",
+    "from app.cart import prices_of",
+    "from shop.cart import Cart",
+    "prices = 'app.prices'",
+]
 
-    done = changed.run("check", "pytest -q")
-    assert (done.returncode, done.stderr) == (1, b"")
-    assert b"instead: pytest tests/test_prices.py\n" in done.stdout
+
+def test_the_tests_that_import_a_changed_file_directly_are_named(project, monkeypatch):
+    monkeypatch.setattr(advice, "MAX_TEST_FILES", 100)
+    sources = [source for sources in IMPORTS.values() for source in sources]
+    for number, source in enumerate([*sources, *NO_IMPORTS]):
+        project.write(f"tests/test_{number}.py", f"{source}\n")
+    project.write("tests/conftest.py", "import app.prices\n")
+    for path in IMPORTS:
+        project.write(path, "")
+    project.commit()
+    for path in IMPORTS:
+        project.write(path, "x = 1\n")
+    (project.folder / "gone.py").unlink()
+
+    named = (project.advise() or "").split()[1:]
+
+    expected = {f"tests/test_{number}.py": text for number, text in enumerate(sources)}
+    assert [text for path, text in expected.items() if path not in named] == []
+    assert [path for path in named if path not in expected] == []
 
 
 def test_an_unexpected_error_gives_no_advice(changed, monkeypatch):
     def fail(*_arguments):
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(advice, "find_affected_tests", fail)
+    monkeypatch.setattr(subprocess, "run", fail)
     assert changed.advise() is None
 
 

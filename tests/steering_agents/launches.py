@@ -27,8 +27,6 @@ class LaunchPlace:
     """The model's address without a path."""
     home: Path
     project: Path
-    problems: Sequence[str] = ()
-    """The settings that were not copied, with the reasons."""
 
 
 def _add_nothing(_place: LaunchPlace) -> Sequence[str]:
@@ -42,17 +40,11 @@ class AgentLaunch:
     program: str
     build_arguments: Callable[[LaunchPlace], Sequence[str]]
     build_environ: Callable[[LaunchPlace], Mapping[str, str]]
-    user_files: Sequence[str] = ()
-    """Settings below the user's folder that the launch gets a copy of."""
-    project_files: Sequence[str] = ()
     user_settings: Mapping[str, Any] = field(default_factory=dict)
-    """Members that the copy of the first user file gets, so that the agent starts at once."""
+    """The user's settings with which the agent starts at once."""
     build_trust: Callable[[LaunchPlace], Sequence[str]] = _add_nothing
     """Arguments that trust the project and its hooks, for this launch only."""
     trust_environ: Mapping[str, str] = field(default_factory=dict)
-    user_hooks_need_trust: bool = False
-    untrusted: str = ""
-    """What to say if the hook runs only with the trust."""
 
 
 def _build_claude_arguments(place: LaunchPlace) -> Sequence[str]:
@@ -119,19 +111,12 @@ LAUNCHES: Mapping[str, AgentLaunch] = {
         "claude",
         _build_claude_arguments,
         _build_claude_environ,
-        ("settings.json",),
-        (".claude/settings.json", ".claude/settings.local.json"),
     ),
     "codex": AgentLaunch(
         "codex",
         _build_codex_arguments,
         lambda _: {"SCRIPTED_KEY": _KEY},
-        ("hooks.json", "config.toml"),
-        (".codex/hooks.json", ".codex/config.toml"),
         build_trust=_build_codex_trust,
-        user_hooks_need_trust=True,
-        untrusted="the hook is not trusted: start `codex` in the project, enter /hooks and trust "
-        "it; without a terminal: `codex exec --dangerously-bypass-hook-trust`",
     ),
     "gemini": AgentLaunch(
         "gemini",
@@ -141,23 +126,17 @@ LAUNCHES: Mapping[str, AgentLaunch] = {
             "GOOGLE_GEMINI_BASE_URL": place.url,
             "GEMINI_TELEMETRY_ENABLED": "false",
         },
-        ("settings.json", "trustedFolders.json"),
-        (".gemini/settings.json",),
         {
             "general": {"enableAutoUpdate": False},
             "privacy": {"usageStatisticsEnabled": False},
             "security": {"auth": {"selectedType": "gemini-api-key"}},
         },
         trust_environ={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
-        untrusted="the folder is not trusted: answer the question of `gemini` in it, or set "
-        "GEMINI_CLI_TRUST_WORKSPACE=true",
     ),
     "qwen-code": AgentLaunch(
         "qwen",
         lambda _: ("-p", PROMPT, "--yolo", "--auth-type", "openai", "-m", "gpt-4.1"),
         _build_openai_environ,
-        ("settings.json",),
-        (".qwen/settings.json",),
         {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}},
     ),
     "copilot": AgentLaunch(
@@ -170,18 +149,12 @@ LAUNCHES: Mapping[str, AgentLaunch] = {
             "COPILOT_OFFLINE": "true",
             "COPILOT_AUTO_UPDATE": "false",
         },
-        ("settings.json", "config.json", "hooks/agent-eval.json"),
-        (".github/hooks/agent-eval.json", ".github/copilot/settings.json"),
         build_trust=lambda _: ("--trust-folder",),
-        untrusted="the folder is not trusted: answer the question of `copilot` in it, or run "
-        "`copilot -p … --trust-folder`",
     ),
     "opencode": AgentLaunch(
         "opencode",
         lambda _: ("run", PROMPT),
         _build_opencode_environ,
-        ("plugins/agent-eval.js",),
-        (".opencode/plugins/agent-eval.js",),
     ),
 }
 """The launches by the agents' names in `--for`."""

@@ -1,0 +1,208 @@
+"""Advice for a held full run: one command that runs the tests of the changed files.
+
+These are the changed test files and those that import a changed file directly, as `git grep` finds
+them. Nothing is executed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from ci_agent_eval.steering.policy.model import DetectionResult
+
+TIME_LIMIT_S = 2.0
+"""Seconds that the search may take; afterwards the message has no command."""
+
+MAX_TEST_FILES = 20
+"""Maximum number of test files in the command; more are no selection worth naming."""
+
+_TEST_PATTERNS = ("test_*.py", "*_test.py")
+"""pytest's default `python_files`."""
+_SOURCE_FOLDERS = frozenset({"src", "lib", "python"})
+"""Folders that are usually on `sys.path`, for packages without `__init__.py`."""
+_MAX_PATH_CHARACTERS = 160
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+")
+
+_RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
+"""Programs whose `run` starts pytest in the project's environment."""
+_PYTEST = frozenset({"pytest", "py.test"})
+_LOCATING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
+"""Variables that git sets for its hooks; the folder alone says which repository is meant."""
+
+
+def find_advice(folder: Path, environ: Mapping[str, str], run: DetectionResult) -> str | None:
+    """Return a command instead of a full run that starts in `folder`; None if in doubt.
+
+    Never raises, and takes at most about TIME_LIMIT_S.
+    """
+    try:
+        folder = folder.resolve()
+        start = run.intents[0].folder if run.intents else None
+        return _find_command(folder, (folder / (start or ".")).resolve(), environ, run.command)
+    except Exception:  # noqa: BLE001 - without advice, the full run is still held
+        return None
+
+
+def _find_command(
+    folder: Path, base: Path, environ: Mapping[str, str], held: str | None
+) -> str | None:
+    """Return the command; it changes to `base` unless `folder` is in there already."""
+    prefix = _get_pytest_prefix(held)
+    if prefix is None:
+        return None
+    git = _Git(base, environ)
+    start = folder if folder.is_relative_to(base) else base
+    paths = [Path(os.path.relpath(git.top / path, start)).as_posix() for path in _find_tests(git)]
+    command = _build_command(prefix, paths)
+    if command is None or start == folder:
+        return command
+    target = str(base.relative_to(folder) if base.is_relative_to(folder) else base)
+    return f"{shlex.join(['cd', target])} && {command}" if _is_plain_path(target) else None
+
+
+class _Git:
+    """The repository of a folder; all commands together take at most TIME_LIMIT_S.
+
+    Raises OSError or subprocess.SubprocessError if git fails or is too slow.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._environ = {k: value for k, value in environ.items() if k not in _LOCATING}
+        self._end = time.monotonic() + TIME_LIMIT_S
+        self.top = folder
+        self.top = Path(self.run("rev-parse", "--show-toplevel").removesuffix("\n"))
+
+    def run(self, *words: str) -> str:
+        """Return the output of a command."""
+        # No lock and no monitor: the agent may use the repository at the same time.
+        command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *words]
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the time limit is reached")
+        done = subprocess.run(
+            command,
+            cwd=self.top,
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            timeout=left,
+        )
+        if done.returncode not in {0, 1}:  # 1: nothing was found
+            raise subprocess.SubprocessError(f"git {words[0]} failed")
+        return os.fsdecode(done.stdout)
+
+    def list_paths(self, *words: str) -> list[str]:
+        """Return the paths that a command prints with `-z`."""
+        return [path for path in self.run(*words).split("\0") if path]
+
+
+def _find_tests(git: _Git) -> list[str]:
+    """Return the test files that changed, or import a changed file."""
+    changed = _list_changes(git)
+    patterns = [
+        word
+        for path in changed
+        for name in _list_module_names(path, git.top)
+        for pattern in _build_import_patterns(name)
+        for word in ("-e", pattern)
+    ]
+    tests = {path for path in changed if _is_test(path) and (git.top / path).is_file()}
+    if patterns:
+        files = [f":(glob)**/{pattern}" for pattern in _TEST_PATTERNS]
+        command = ("grep", "-lzE", "--no-color", "--untracked", *patterns, "--", *files)
+        tests.update(git.list_paths(*command))
+    return sorted(tests)
+
+
+def _list_changes(git: _Git) -> list[str]:
+    """Return the Python files that differ from HEAD, or, if none does, from the default branch."""
+    new = git.list_paths("ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
+    changed = [*_list_differences(git, "HEAD"), *new]
+    if changed:
+        return changed
+    return _list_differences(git, git.run("merge-base", "HEAD", "origin/HEAD").strip())
+
+
+def _list_differences(git: _Git, commit: str) -> list[str]:
+    words = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--", "*.py")
+    return git.list_paths(*words)
+
+
+def _is_test(path: str) -> bool:
+    name = PurePosixPath(path).name
+    return any(fnmatchcase(name, pattern) for pattern in _TEST_PATTERNS)
+
+
+def _list_module_names(path: str, top: Path) -> Iterator[str]:
+    """Yield the names by which a file may be imported, one for each likely root."""
+    parts = path.removesuffix(".py").split("/")
+    root = len(parts) - 1
+    while root and top.joinpath(*parts[:root], "__init__.py").is_file():
+        root -= 1
+    roots = {0, root, *(at + 1 for at, part in enumerate(parts[:-1]) if part in _SOURCE_FOLDERS)}
+    if parts[-1] == "__init__":
+        parts.pop()
+    for start in sorted(roots):
+        if parts[start:] and all(map(str.isidentifier, parts[start:])):
+            yield ".".join(parts[start:])
+
+
+def _build_import_patterns(name: str) -> Iterator[str]:
+    """Yield extended regular expressions of lines that import a module.
+
+    Relative imports are known by their last name, and an import of several lines from the module's
+    package counts: a test too many is better than one too few.
+    """
+    parent, _, last = name.rpartition(".")
+    module, package = name.replace(".", "[.]"), parent.replace(".", "[.]")
+    start = "^[[:space:]]*from[[:space:]]+"
+    named = f"[[:space:]]+import[[:space:](](.*[^[:alnum:]_.])?{last}([^[:alnum:]_.]|$)"
+    yield f"{start}({module}|[.]+([[:alnum:]_]+[.])*{last})[[:space:]]+import"
+    yield f"^[[:space:]]*import[[:space:]](.*[,[:space:]])?{module}([^[:alnum:]_.]|$)"
+    yield f"{start}[.]+[[:alnum:]_.]*{named}"
+    if package:
+        yield f"{start}{package}{named}"
+        yield rf"{start}{package}[[:space:]]+import[[:space:]]*([(][^)]*|.*[\\])$"
+
+
+def _get_pytest_prefix(command: str | None) -> list[str] | None:
+    """Return the words that start pytest in a command, such as `uv run pytest`.
+
+    Only `pytest` if anything else is before it; None if the command does not name pytest.
+    """
+    words = shlex.split(command or "")
+    names = [PurePosixPath(word).name for word in words]
+    at = next((at for at, name in enumerate(names) if name in _PYTEST), None)
+    if at is None:
+        return None
+    before = names[:at]
+    if before[:1] and before[0] in _RUNNERS and before[1:2] == ["run"]:
+        before = before[2:]
+    is_module = len(before) == 2 and before[0].startswith("python") and before[1] == "-m"
+    return words[: at + 1] if is_module or not before else ["pytest"]
+
+
+def _build_command(prefix: Sequence[str], paths: Sequence[str]) -> str | None:
+    """Return the command; None for no path, too many, or one that pytest would misread."""
+    if not 0 < len(paths) <= MAX_TEST_FILES or not all(map(_is_plain_path, paths)):
+        return None
+    words = [f"./{path}" if path.startswith("-") else path for path in paths]
+    return shlex.join([*prefix, *words])
+
+
+def _is_plain_path(path: str) -> bool:
+    """Return whether a path is short, without blanks, and no node id or pattern for pytest.
+
+    The names come from the working tree: nothing in them may read as an instruction to the agent.
+    Some letters outside of ASCII look like blanks.
+    """
+    return len(path) <= _MAX_PATH_CHARACTERS and _PLAIN_PATH.fullmatch(path) is not None
