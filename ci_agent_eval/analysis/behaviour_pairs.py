@@ -121,7 +121,7 @@ class EpisodeExchanges:
 def list_faults(faults: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the injected faults of an episode, as its JSON has them, in words."""
     return tuple(
-        f"injected fault: {fault['kind'].replace('_', ' ')} of {fault.get('tool') or 'the model'} "
+        f"injected fault: {fault['kind'].replace('_', ' ')} of {fault['tool']} "
         f"({pluralize(fault['injected'], 'call')})"
         for fault in faults
         if fault.get("injected")

@@ -1,4 +1,4 @@
-"""Faults on purpose in the tools and the model of an episode."""
+"""Faults on purpose in the tools of an episode."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ FaultKind = Literal[
     "garbage",  # the tool returns `value`, by default a JSON text that is cut off
     "injection",  # the tool's result has the instruction `value`, too
     "schema_change",  # the keys of the tool's result are renamed by the mapping `value`
-    "rate_limit",  # the model's API answers 429
-    "cut_off",  # the model's answer ends in the middle
 ]
 
-MODEL_FAULTS: tuple[FaultKind, ...] = ("rate_limit", "cut_off")
 MAX_TOOL_NAME = 200
 """Characters of a tool's name."""
 MAX_VALUE = 256_000
@@ -60,18 +57,15 @@ _VALUES: Mapping[FaultKind, tuple[Callable[[object], bool], str]] = {
         _is_renaming,
         "needs `value`: a table of old and new keys, which are texts",
     ),
-    **dict.fromkeys(MODEL_FAULTS, (lambda value: value is None, "takes no `value`; leave it out")),
 }
 """What the value of a kind must be, and the end of the sentence about another one."""
 
 
 class Fault(KnownKeysModel):
-    """A fault on purpose in a tool or model; by default of the first call only."""
+    """A fault on purpose in a tool; by default of the first call only."""
 
     kind: FaultKind
-    tool: Annotated[StrictStr, Field(min_length=1)] | None = Field(
-        default=None, description="the tool; unset: the model"
-    )
+    tool: Annotated[StrictStr, Field(min_length=1)]
     value: JsonValue = Field(default=None, description="what the kind needs, see the kinds")
     after: Annotated[StrictInt, Field(ge=0, le=2**31)] = Field(
         default=0, description="calls before the first one with the fault"
@@ -100,9 +94,6 @@ class Fault(KnownKeysModel):
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
-        if (self.kind in MODEL_FAULTS) != (self.tool is None):
-            of = "a model: leave `tool` out" if self.tool is not None else "a tool: name it"
-            raise ValueError(f"{self.kind} is of {of}")
         is_valid, problem = _VALUES.get(self.kind, (lambda _: True, ""))
         if not is_valid(self.value):
             raise ValueError(f"{self.kind} {problem}")
@@ -114,9 +105,8 @@ class Fault(KnownKeysModel):
 
     def check_size(self, *, factor: int = 1) -> None:
         """Raise ValueError for a tool's name or a value over the limits times a factor."""
-        name = self.tool or "-"
-        is_line = name.isprintable() and name.strip() == name
-        if not is_line or len(name) > factor * MAX_TOOL_NAME:
+        is_line = self.tool.isprintable() and self.tool.strip() == self.tool
+        if not is_line or len(self.tool) > factor * MAX_TOOL_NAME:
             raise ValueError(
                 "`tool` must be a tool's name: one line of up to "
                 f"{MAX_TOOL_NAME} printable characters"

@@ -35,7 +35,6 @@ from ci_agent_eval.engine.traffic import RunTraffic, TrafficRates
 from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.model_traffic.faults import add_faults
 from ci_agent_eval.recording.faults import EpisodeFaults
 
 COMPLETED = Stop("completed", "")
@@ -71,7 +70,6 @@ class DeclaredAgentRun:
         rates = TrafficRates(self.session.get_traffic_windows)
         self.traffic = RunTraffic(self.session.clock, self.prompt, self.limits, rates)
         self.traffic.recorder.player = None if cassette is None else cassette.player
-        add_faults(self.traffic.recorder, self.faults, is_run=True)
         self.record = RunRecord(
             clock=self.session.clock,
             tool_player=tool_player,

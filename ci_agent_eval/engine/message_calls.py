@@ -145,8 +145,7 @@ class EpisodeModel(WrapperModel):
             yield None
             return
         call = MessageCall.start(recorder, _read_request(self.model_name, messages, parameters))
-        below = TrafficRecorder(recorder.clock, find_own_fault=recorder.find_fault)
-        with attribution.suspend_recording(), suspend_players(), attribution.use_recorder(below):
+        with attribution.suspend_recording(), suspend_players():
             if (answer := call.decide().answer) is not None:
                 body = json.loads(b"".join(answer.chunks))["error"]
                 raise ModelHTTPError.for_category(

@@ -22,7 +22,6 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.cassette.model import CassetteModel
-from ci_agent_eval.engine.cassette.model_faults import is_passing_faults
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.message_calls import EpisodeModel
@@ -194,8 +193,6 @@ class _RequestPermission:
         scope = _get_scope() or next(iter(_replaying), None)
         cassette_session = None if scope is None else scope.cassette_session
         if cassette_session is not None and cassette_session.mode == "replay":
-            if is_passing_faults():
-                return True
             raise cassette_session.refuse(_LIVE_REQUEST)
         return self.default
 

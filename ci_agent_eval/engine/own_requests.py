@@ -22,10 +22,7 @@ async def observe_request(request: Awaitable[ModelResponse], clock: Clock) -> Mo
 
     The engine measures the request, so it is no model call of the running episode.
     """
-    run = attribution.get_bound_recorder()
     recorder = TrafficRecorder(clock)
-    if run is not None:
-        recorder.find_fault = run.find_own_fault
     with hooks.use(), attribution.suspend_recording(False), attribution.use_recorder(recorder):
         response = await request
     recorder.finish()

@@ -196,11 +196,8 @@ class EngineSession:
     def get_limiter(self, provider: Provider) -> Limiter:
         """Return the provider's limiter, with the tightest limits of all declarations."""
         key, limits = _build_provider_key(provider), (provider.rpm, provider.tpm)
-        windows = self.windows
-        if self.cassette_mode == "replay":  # a request has faults on purpose, and is not sent
-            windows, limits = None, (None, None)
         if key not in self._limiters:
-            shared = None if windows is None else windows(repr(key))
+            shared = None if self.windows is None else self.windows(repr(key))
             self._limiters[key] = Limiter.create(self.clock, self.sleep, windows=shared)
         if (key, *limits) not in self._limits:
             self._limits.add((key, *limits))

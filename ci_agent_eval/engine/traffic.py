@@ -302,10 +302,7 @@ class RunTraffic:
         failed = self._find_failed_call()
         if self._check.stop is None and failed is None:
             return _set_final_text(seen, replies[-1]), found.agents
-        is_fault = self._check.stop is None and failed is not None and failed.source == "scripted"
-        if not is_fault or (answers and replies[-1].content == answers[-1].content):
-            replies = []  # it is about the refusal or the error, or the answer before
-        return [*seen, *replies[-1:]], found.agents
+        return seen, found.agents  # the last reply is about the refusal or the error
 
     def find_stop(self, stop: Stop) -> Stop:
         """Return why the run ended, by the recorder's state before the agent's own report."""
@@ -319,8 +316,6 @@ class RunTraffic:
             failed, reports = _find_failed_last_call(calls), frozenset({"agent_error"})
         if failed is None or stop.reason not in reports:
             return stop
-        if stop.reason == "completed" and failed.source == "scripted":
-            return stop  # the agent has answered in spite of the fault on purpose
         return _describe_failed_call(failed)
 
     def classify_error(self, error: Exception) -> Stop | None:

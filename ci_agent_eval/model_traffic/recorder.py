@@ -206,10 +206,6 @@ class TrafficRecorder:
     player: ModelCallPlayer | None = None
     check_limits: Callable[[TrafficRecorder], str | None] = lambda _: None
     """Returns why no further call is allowed, if so; called before each request."""
-    find_fault: Callable[[], HTTPAnswer | None] | None = None
-    """Returns the answer of a fault on purpose, if the next call has one; None: no call has."""
-    find_own_fault: Callable[[], HTTPAnswer | None] | None = None
-    """The same for requests that the engine makes for the agent of the run."""
     get_wait_s: Callable[[ModelCall], float] = lambda _: 0.0
     """Returns the seconds that a request has to wait for the provider's rate limit."""
     on_call_started: Callable[[], None] = lambda: None
@@ -262,9 +258,6 @@ class TrafficRecorder:
             self.refusal = self.refusal or self.check_limits(self)
             if self.refusal is not None:
                 return self._refuse(call, self.refusal)
-            if (fault := self._take_fault(call)) is not None:
-                call.source = "scripted"
-                return Decision(fault)
             try:
                 answer = None if self.player is None else self.player.find_answer(call)
             except MissingRecordingError as error:
@@ -293,10 +286,6 @@ class TrafficRecorder:
             self.is_ended = True
             for call in self._calls:
                 call.end(reason)
-
-    def _take_fault(self, call: ModelCall) -> HTTPAnswer | None:
-        # A call without an address has its faults below PydanticAI, where it is sent.
-        return self.find_fault() if self.find_fault is not None and call.url else None
 
     def _refuse(self, call: ModelCall, reason: str) -> Decision:
         call.state, call.error, call.ended_s = "refused", reason, self.clock()

@@ -64,7 +64,7 @@ MARKER_HELP = (
     "metadata=None, was=None, alone=None, evidence='required', depends_on=None): an agent "
     "episode; scenario_id defaults to the node id, gate is 'required' or 'advisory', iterations to "
     "--aitest-iterations, allowed_stops names the ends without an answer that do not fail it, "
-    "faults lists faults of tools and models on purpose, "
+    "faults lists faults of tools on purpose, "
     "was names the scenario ids it had before, alone=True lets no other run beside it, False "
     "lets any, evidence='none' lets it pass without a turn, a tool call or an assertion, "
     "depends_on names files and hosts of its child processes (ci-agent-eval)"

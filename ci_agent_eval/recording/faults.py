@@ -30,7 +30,7 @@ class InjectedFaultError(RuntimeError):
 
 
 class EpisodeFaults:
-    """Counts the calls of tools and models, and chooses the faults of each. Thread-safe."""
+    """Counts the calls of tools, and chooses the faults of each. Thread-safe."""
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
         self._faults = tuple(fault.model_copy() for fault in faults)  # each is its own object
@@ -38,13 +38,8 @@ class EpisodeFaults:
         self._injected = [0] * len(self._faults)
         self._lock = threading.Lock()
 
-    @property
-    def has_model_faults(self) -> bool:
-        """Whether any is of the model."""
-        return any(fault.tool is None for fault in self._faults)
-
-    def take(self, tool: str | None) -> Fault | None:
-        """Count a call of a tool, or of the model (None); return its fault, if it has one."""
+    def take(self, tool: str) -> Fault | None:
+        """Count a call of a tool; return its fault, if it has one."""
         found = None
         with self._lock:
             for number, fault in enumerate(self._faults):
@@ -84,7 +79,7 @@ class EpisodeFaults:
         tools = {*(offered or ()), *(call.name for call in seen)}
         return [
             Assertion(
-                name=f"has its {fault.kind} of {fault.tool or 'the model'}",
+                name=f"has its {fault.kind} of {fault.tool}",
                 passed=False,
                 reason=_explain_missed(fault, calls, tools),
             )
@@ -143,7 +138,7 @@ def _change_result(fault: Fault, result: Any) -> Any:
 def _explain_missed(fault: Fault, calls: int, tools: Collection[str]) -> str:
     if calls <= fault.after:
         seen = f"{calls} calls were seen, so the fault was never injected"
-        if fault.tool is None or calls or not tools or fault.tool in tools:
+        if calls or not tools or fault.tool in tools:
             return seen
         return seen + _suggest_tool(fault.tool, tools)
     return f"{calls} calls were seen; it changed no result: the call failed, or has no such key"

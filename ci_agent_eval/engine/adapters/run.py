@@ -34,7 +34,6 @@ from ci_agent_eval.engine.traffic import (
 from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.attribution import suspend_recording
-from ci_agent_eval.model_traffic.faults import add_faults
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
 from ci_agent_eval.model_traffic.usage import TrafficUsage
 from ci_agent_eval.recording.faults import EpisodeFaults
@@ -109,7 +108,6 @@ async def run_adapter(
         TrafficRates(windows),
         trajectory_reader=trajectory_reader or TrajectoryReader(),
     )
-    add_faults(traffic.recorder, work.faults, is_run=True)
     if cassette_session is not None:
         traffic.recorder.player = cassette_session.player
     report_end = report_usage(traffic, on_usage)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,14 +22,8 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RequestUsage
 
-from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, Json
+from ci_agent_eval.engine.cassette.canonical import CanonicalRequest
 from ci_agent_eval.engine.cassette.misses import CassetteMissError
-from ci_agent_eval.engine.cassette.model_faults import (
-    CassetteExchange,
-    RequestEnd,
-    find_fault_source,
-    pass_faults,
-)
 from ci_agent_eval.engine.cassette.requests import canonicalize_request
 from ci_agent_eval.engine.cassette.responses import (
     record_overflow,
@@ -113,37 +107,24 @@ class CassetteModel(WrapperModel):
             session.live += 1
             return await super().request(messages, model_settings, model_request_parameters)
         request = self._canonicalize_request(messages, model_settings, model_request_parameters)
-        exchange = CassetteExchange(session, request)
-        find_fault = find_fault_source(self.wrapped)
-        if find_fault is None:
-            exchange.look_up()
-        if exchange.recording is None:
-            scope = nullcontext() if find_fault is None else pass_faults(find_fault, exchange)
+        recording = session.find_response(request)
+        if recording is not None:
             try:
-                with suspend_players(), scope:
-                    response = await super().request(
-                        messages, model_settings, model_request_parameters
-                    )
-                exchange.look_up()  # a fallback model may have answered without HTTP
-            except ModelContextWindowExceededError as error:
-                exchange.store(record_overflow(error, session.redact))
-                raise
-            except RequestEnd:
-                if exchange.miss is not None:
-                    raise exchange.miss from None
-        if exchange.recording is not None:
-            return self._replay(exchange.recording, request)
-        set_cost(response)
-        exchange.store(record_response(response, request, session.redact))
-        return response
-
-    def _replay(self, recording: Json, request: CanonicalRequest) -> ModelResponse:
+                return replay_response(recording, request)
+            except ValidationError as error:
+                raise InputError(
+                    f"{session.source}: a recorded response is none: {error}; record it anew"
+                ) from error
+        number = session.reserve_response(request)
         try:
-            return replay_response(recording, request)
-        except ValidationError as error:
-            raise InputError(
-                f"{self.session.source}: a recorded response is none: {error}; record it anew"
-            ) from error
+            with suspend_players():
+                response = await super().request(messages, model_settings, model_request_parameters)
+        except ModelContextWindowExceededError as error:
+            session.store_response(number, record_overflow(error, session.redact))
+            raise
+        set_cost(response)
+        session.store_response(number, record_response(response, request, session.redact))
+        return response
 
     @asynccontextmanager
     async def request_stream(

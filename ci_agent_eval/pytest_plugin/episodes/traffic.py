@@ -61,12 +61,10 @@ class _EpisodeWatch:
     def start(self) -> None:
         from ci_agent_eval.engine.traffic import TrafficRates, watch_episode  # noqa: PLC0415 - inert until used
         from ci_agent_eval.model_traffic import attribution, hooks  # noqa: PLC0415 - as above
-        from ci_agent_eval.model_traffic.faults import add_faults  # noqa: PLC0415 - as above
 
         rates = TrafficRates(_get_windows(self.config))
         self._calls = watch_episode(self.recorder, self.clock, rates).recorder
         self._calls.player = None if self.cassette is None else self.cassette.player
-        add_faults(self._calls, self.recorder.faults, is_run=False)
         hooks.install()
         attribution.add_lookup(_find_active_recorder)
         attribution.add_running(self._calls)

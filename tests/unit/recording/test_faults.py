@@ -158,8 +158,8 @@ class TestMissed:
         assert (episode.outcome, episode.failed_assertions) == (outcome, ())
 
     def test_a_replay_is_no_exception(self):
-        recorder = recorder_of({"kind": "rate_limit"})
+        recorder = recorder_of({"kind": "error", "tool": "pay"})
         turn = Turn(role="assistant", content="Hi", source="replayed")
         recorder.record_run([turn], stop_reason="completed")
         (missed,) = recorder.finish().failed_assertions
-        assert missed.name == "has its rate_limit of the model"
+        assert missed.name == "has its error of pay"
