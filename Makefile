@@ -1,5 +1,5 @@
 # Everything a contributor runs. `make demo` and `make test` are each enough on a machine that has
-# only Python >= 3.11 with venv, git and make: they make `.venv` from the lock and reuse it after.
+# only Python >= 3.11 with venv, git and make: they make an environment from a lock and reuse it after.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -12,6 +12,7 @@ PYTEST := $(BIN)/python -m pytest
 # back to an older commit installs the older lock.
 content = $(shell cat $(1) | cksum | tr -d ' ')
 STAMP := $(VENV)/.stamp-dev-$(call content,requirements/dev.txt pyproject.toml)
+DEMO_STAMP := $(VENV)-demo/.stamp-$(call content,requirements/demo.txt pyproject.toml)
 LINT_STAMP := $(VENV)/.stamp-lint-$(call content,requirements/dev.txt requirements/lint.txt)
 LOCK_STAMP := $(VENV)/.stamp-lock-$(call content,requirements/lock.txt)
 # $(call compat,NAME): the stamp of the environment that requirements/compat-NAME.txt describes.
@@ -41,8 +42,8 @@ help: ## Say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-26s %s\n", $$1, $$2 }'
 
 .PHONY: demo
-demo: $(STAMP) ## Run the main job on examples/refund_desk and leave agent-eval-report/
-	@$(BIN)/python scripts/demo.py
+demo: $(DEMO_STAMP) ## Run the main job on examples/refund_desk and leave agent-eval-report/
+	@$(VENV)-demo/bin/python scripts/demo.py
 
 .PHONY: test
 test: $(STAMP) ## Install what the tests need and pass them (ARGS="-k name" narrows)
@@ -185,6 +186,7 @@ mermaid:
 lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
 	$(call compile,dev,pyproject.toml --extra pytest --extra judges --extra compare --extra inspect --extra proxy --group dev)
 	$(call compile,action,pyproject.toml --extra compare --extra inspect -c requirements/dev.txt)
+	$(call compile,demo,pyproject.toml --extra pytest --group build -c requirements/dev.txt)
 	$(call compile,suite,--group suite -c requirements/dev.txt)
 	$(call compile,build,--group build -c requirements/dev.txt)
 	$(call compile,lint,--group lint -c requirements/dev.txt)
@@ -205,12 +207,17 @@ compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) $(VENV)-compat-* $(VENV)-bench-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
+	rm -rf $(VENV) $(VENV)-demo $(VENV)-compat-* $(VENV)-bench-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements/dev.txt
 	$(call venv,$(VENV),$<)
 	@rm -f $(VENV)/.stamp-dev-*
+	@touch $@
+
+$(DEMO_STAMP): requirements/demo.txt
+	$(call venv,$(VENV)-demo,$<)
+	@rm -f $(VENV)-demo/.stamp-*
 	@touch $@
 
 $(MUTATIONS_STAMP): PYTHON := $(MUTATIONS_PYTHON)
@@ -302,7 +309,7 @@ endef
 
 define bare_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python >= 3.11 is needed; say which with make PYTHON=/path/to/python3.x")'
-	@echo 'Installing the pinned dependencies into $(1)'
+	@echo 'Installing the $(words $(shell grep == $(2) | cut -d= -f1 | cut -d' ' -f1 | sort -u)) packages of $(2) into $(1)'
 	@$(PYTHON) -m venv $(1)
 	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --requirement $(2)
 endef
