@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.fork_server import use_fork_server
 from tests.garbage import collect_garbage, find_open_sockets
 from tests.installed_packages import Packages
 
@@ -58,18 +58,14 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count * 3 // 2
 
 
-@pytest.fixture(scope="session", autouse=True)
-def fork_server() -> None:
-    """Fork Python children instead of starting an interpreter for each."""
-    use_fork_server()
+def pytest_collection_finish() -> None:
+    """Spare the collector the items: they live to the end, and each collection would visit them."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_garbage() -> Iterator[None]:
-    """Free what a module's tests left, before another module's tests run in this process.
-
-    Not after each test, because a collection takes up to 0.2 s.
-    """
+    """Free what a module's tests left, before another module's tests run in this process."""
     yield
     collect_garbage()
 
@@ -92,12 +88,6 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
     folder = tmp_path / "site"
     folder.mkdir()
     return Packages(folder, monkeypatch)
-
-
-@pytest.fixture
-def cold_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start a new interpreter for each child of this test, which is about imports."""
-    monkeypatch.setenv("COLD_CHILDREN", "1")
 
 
 @pytest.fixture

@@ -71,7 +71,6 @@ class Workplace:
             "TZ": "UTC",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": python_path,
-            "WARM_FOLDERS": python_path,
             "SHOPDESK_REGION": "north",
             "SHOPDESK_STORE": "/store",
             "SHOPDESK_OPT_COLOUR": "green",

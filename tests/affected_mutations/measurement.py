@@ -18,7 +18,7 @@ from typing import Literal, Protocol, Self
 from tests.affected_mutations.behaviours import Behaviours, find_changed, load_behaviours
 from tests.affected_mutations.copies import PROJECT, Workplace
 from tests.affected_mutations.mutation import Mutation
-from tests.affected_mutations.processes import WarmProcess, allow_warm_commands, run_command
+from tests.affected_mutations.processes import WarmProcess, run_command
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,6 @@ class Harness:
         self._workplace.create_project()
         self._base = self._record_baseline()
         if not self._cold:
-            allow_warm_commands(self._workplace.build_environ())
             for _ in range(self._workers):
                 process = WarmProcess(self._workplace.build_environ())
                 self._warm.put(self._exit.enter_context(process))

@@ -25,16 +25,6 @@ TIMEOUT_S = 600
 PLUGINS = ("-p", "no:randomly", "-p", "no:hypothesispytest")
 
 
-def allow_warm_commands(environ: Mapping[str, str]) -> None:
-    """Let `run_command` fork commands with this environment from a server."""
-    from tests.fork_server import READ_AT_START, use_fork_server
-
-    for name in [name for name in os.environ if name.startswith(READ_AT_START)]:
-        del os.environ[name]
-    os.environ.update({k: v for k, v in environ.items() if k.startswith(READ_AT_START)})
-    use_fork_server()
-
-
 class WarmProcess:
     """A process that forks one run after the other; a context manager."""
 
@@ -79,7 +69,6 @@ def run_command(
     """Run a command of Python; return its exit code. By default its errors are in the log too."""
     with log.open("wb") as output, (errors or Path(os.devnull)).open("wb") as error_output:
         return subprocess.run(
-            # The fork server of the tests starts no command with this option.
             [sys.executable, *(["-B"] if cold else []), *command],
             cwd=cwd,
             env=dict(environ),

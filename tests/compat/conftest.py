@@ -19,8 +19,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.fork_server import COLD_CHILDREN, use_fork_server
-
 OURS = "ci_agent_eval"
 """Every plugin is loaded by the name of its entry point, as pytest itself would load it."""
 
@@ -161,13 +159,6 @@ class Suite:
 def clean_environ() -> dict[str, str]:
     """Return the environment without what the outer pytest and its workers put into it."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def fork_server() -> None:
-    """Fork the suites of a test, except for the first: that starts as users start it."""
-    os.environ.setdefault(COLD_CHILDREN, "first")
-    use_fork_server()
 
 
 @pytest.fixture(params=[1, 8], ids=["one-by-one", "concurrent"])

@@ -123,7 +123,7 @@ def desk(tmp_path):
 
 
 def run(desk, *words, **environ):
-    environ = {"PYTHONDONTWRITEBYTECODE": "", "COLD_CHILDREN": "1", **environ}
+    environ = {"PYTHONDONTWRITEBYTECODE": "", **environ}
     done = run_agent_eval("run", *words, cwd=desk.folder, **environ)
     assert done.returncode == 0, done.stdout + done.stderr
     content = (desk.folder / "agent-eval-report/dependencies.json").read_bytes()

@@ -53,7 +53,7 @@ def folder(tmp_path):
 
 
 def test_a_small_report_imports_only_its_own_part(folder):
-    done = run_python("-c", _REPORT, cwd=folder, COLD_CHILDREN="1")
+    done = run_python("-c", _REPORT, cwd=folder)
     status, modules = json.loads(done.stderr)
     assert status == 0, done.stdout
     assert sorted(set(UNUSED) & set(modules)) == []
@@ -67,7 +67,7 @@ def _list_templates(folder):
 
 def _write_page(folder, *, may_write=True):
     """Write the report's page in a new interpreter, with bytecode in a folder of the test."""
-    environ = {"PYTHONDONTWRITEBYTECODE": "" if may_write else "1", "COLD_CHILDREN": "1"}
+    environ = {"PYTHONDONTWRITEBYTECODE": "" if may_write else "1"}
     environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
     done = run_agent_eval("report", "--junit", "junit.xml", cwd=folder, **environ)
     assert (done.returncode, done.stderr) == (0, "")

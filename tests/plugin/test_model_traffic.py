@@ -382,7 +382,6 @@ async def test_late(episode, n):
     assert not any("is_shared" in one["traffic"] for one in episodes)
 
 
-@pytest.mark.usefixtures("cold_children")
 def test_a_suite_without_an_http_client_imports_no_hooks(pytester):
     pytester.makepyfile(
         """

@@ -103,7 +103,7 @@ def test_a_file_that_is_wrong_is_named_by_the_tests_that_need_it(suite):
     ran.result.stdout.fnmatch_lines(["*agent-eval-steering.yaml:2: unknown key*"])
 
 
-def test_a_run_without_agents_imports_nothing_of_it(pytester, cold_children):
+def test_a_run_without_agents_imports_nothing_of_it(pytester):
     pytester.makeconftest("""
         import sys
 

@@ -6,8 +6,6 @@ import re
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("cold_children")
-
 SUITE = """
 import sys
 import pytest

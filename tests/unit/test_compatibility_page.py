@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from pathlib import Path
-
-from tests.unit.test_locks import pins
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/compatibility.md").read_text("utf-8")
 GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
-OLDEST, NEWEST = (pins(ROOT / f"requirements/compat-{name}.txt") for name in ("oldest", "newest"))
+OLDEST, NEWEST = (
+    dict(
+        re.findall(
+            r"^([\w.-]+)==(\S+)",
+            (ROOT / f"requirements/compat-{name}.txt").read_text(),
+            re.MULTILINE,
+        )
+    )
+    for name in ("oldest", "newest")
+)
 
 
 def names(group):

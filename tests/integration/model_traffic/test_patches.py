@@ -48,7 +48,7 @@ assert not hasattr(httpx.Client._send_single_request, "__wrapped__")
 """
 
 
-def test_clients_imported_later_are_hooked(cold_children):
+def test_clients_imported_later_are_hooked():
     with ModelServer(["hi"]) as server:
         subprocess.run(
             [sys.executable, "-W", "error", "-c", LATER, server.chat_url],
