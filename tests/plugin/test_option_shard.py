@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.samples import run_sample
+
 
 @pytest.fixture
 def suite(suite):
@@ -31,7 +33,8 @@ def test_plain(): pass
 
 # With workers each of them plans its shard for itself; two shards show that they agree.
 @pytest.mark.parametrize(
-    ("workers", "count"), [("-n0", 1), ("-n0", 2), ("-n0", 7), ("-n0", 12), ("-n2", 2)]
+    ("workers", "count"),
+    run_sample([("-n0", 1), ("-n0", 2), ("-n0", 7), ("-n0", 12), ("-n2", 2)], {1, 2, 4}),
 )
 def test_every_test_runs_in_one_shard(suite, workers, count):
     suite.write(TESTS)

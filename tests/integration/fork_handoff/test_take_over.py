@@ -23,6 +23,7 @@ from tests.archive_builders import hostile_zips, report_files, report_zip, zippe
 from tests.builders import episode
 from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import BOT, MARKER, REPO, SHA, TOKEN, Rig, pull_event
+from tests.samples import run_sample
 
 NAME = "agent-eval-report"
 HOSTILE = hostile_zips(SHA)
@@ -246,8 +247,10 @@ def test_a_token_that_may_not_comment_is_told(rig: Rig):
     assert [run.conclusion for run in rig.check_runs] == ["failure"]
 
 
-@pytest.mark.parametrize("kind", PASSING_FAULTS)
-@pytest.mark.parametrize("nth", range(1, 9))
+FAULTS = [(kind, nth) for nth in range(1, 9) for kind in PASSING_FAULTS]
+
+
+@pytest.mark.parametrize(("kind", "nth"), run_sample(FAULTS, range(0, 64, 9)))
 def test_a_refusal_outlasts_what_goes_over_and_is_there_once(rig: Rig, kind: FaultKind, nth: int):
     event, green = fork_event(rig), of_fork(rig, 8)
     rig.fake.faults.add(kind, nth=nth)

@@ -10,6 +10,16 @@ import pytest
 
 from tests.integration.html.browser import Opened, chromium, missing_browser, watch
 
+SMOKE = "test_it_loads_and_shows_verdict_scenarios_and_episodes"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder as full, except for the one that shows that the page loads."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.name != SMOKE:
+            item.add_marker("full")
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:

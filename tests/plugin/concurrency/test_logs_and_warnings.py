@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.concurrency.test_same import settled
+from tests.samples import run_sample
 
 TALKS = """
 import asyncio
@@ -58,14 +59,17 @@ def said_by(ran, suite):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        ("--log-level=INFO",),
-        ("--log-level=DEBUG", "-rA"),
-        ("--log-cli-level=INFO",),
-        ("--log-cli-level=INFO", "-s"),
-        ("--log-level=INFO", "--show-capture=log"),
-        ("--log-file=run.log", "--log-file-level=DEBUG"),
-    ],
+    run_sample(
+        [
+            (("--log-level=INFO",),),
+            (("--log-level=DEBUG", "-rA"),),
+            (("--log-cli-level=INFO",),),
+            (("--log-cli-level=INFO", "-s"),),
+            (("--log-level=INFO", "--show-capture=log"),),
+            (("--log-file=run.log", "--log-file-level=DEBUG"),),
+        ],
+        {2, 5},
+    ),
     ids=" ".join,
 )
 def test_the_same_is_logged_at_every_concurrency(suite, options):

@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.plugin.conftest import SCRIPTED_CLOCK
+from tests.samples import run_sample
 
 MIXED = '''
 import asyncio
@@ -142,7 +143,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", run_sample([(one,) for one in OPTIONS], {0, 4}), ids=str)
 def test_the_same_bytes_and_the_same_terminal(suite, options):
     suite.write(MIXED)
     one_by_one = suite.run(*options)

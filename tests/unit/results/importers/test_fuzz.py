@@ -17,6 +17,7 @@ from ci_agent_eval.contract.result_mapping import ResultMapping
 from ci_agent_eval.results.episodes import ImportRules, ParsedEpisode, ReadProblem, read_episodes
 from ci_agent_eval.results.importers.mapped import read_mapped_file
 from ci_agent_eval.results.importers.registry import IMPORTERS
+from tests.samples import run_sample
 from tests.unit.results.importers.reading import loaded
 
 DOCUMENTS = {
@@ -157,8 +158,13 @@ def test_every_place_may_be_missing(name):
             read(changed)
 
 
-@pytest.mark.parametrize("value", [[], {}, None, True, -1, 1e308, 10**300, "x", [[]], [{"": []}]])
-@pytest.mark.parametrize("name", IMPORTERS)
+VALUES = [[], {}, None, True, -1, 1e308, 10**300, "x", [[]], [{"": []}]]
+REPLACED = [(name, value) for name in IMPORTERS for value in VALUES]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), run_sample(REPLACED, range(0, len(REPLACED), len(VALUES) + 1))
+)
 def test_every_place_may_hold_anything_else(name, value):
     for path in PLACES[name]:
         read(with_value(SMALL[name], path, value))

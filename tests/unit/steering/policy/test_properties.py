@@ -253,6 +253,7 @@ GROWING = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shell", ["bash", "powershell", "cmd"])
 @pytest.mark.parametrize("unit", GROWING)
 def test_the_work_grows_no_faster_than_the_text(unit, shell):

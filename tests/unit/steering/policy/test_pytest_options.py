@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ci_agent_eval.steering.policy import pytest_options
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.steering.policy.pytest_arguments import classify_pytest_arguments
@@ -217,6 +219,7 @@ def expected(words: tuple[str, ...], ran: int) -> str:
     return {0: "nothing", 3: "full"}.get(ran, "targeted")
 
 
+@pytest.mark.full
 def test_the_real_pytest_does_what_we_say(tmp_path):
     wrong = []
     for words, (code, ran) in outcomes(tmp_path).items():
