@@ -38,8 +38,6 @@ ANNOTATIONS_NAME = "annotations.json"
 PAGE_NAME = "report.html"
 CTRF_NAME = "ctrf.json"
 CTRF_BEGINNING = '{\n  "generatedBy": "agent-eval"'
-SARIF_NAME = "agent-eval.sarif"
-SARIF_BEGINNING = '{\n  "$schema": "https://docs.oasis-open.org/sarif/'
 
 _OURS = {
     RESULTS_NAME: ('{"schema_version":',),
@@ -50,7 +48,6 @@ _OURS = {
     ANNOTATIONS_NAME: ("[\n", "[]"),
     PAGE_NAME: (PAGE_BEGINNING,),
     CTRF_NAME: (CTRF_BEGINNING,),
-    SARIF_NAME: (SARIF_BEGINNING,),
     CONFIRMATION_NAME: ('{"base_commit":',),
 }
 """The beginning of each file that this program writes."""
@@ -66,15 +63,8 @@ def _render_ctrf(view: ReportView) -> str:
     return render_ctrf(view)
 
 
-def _render_sarif(view: ReportView) -> str:
-    from ci_agent_eval.render.formats.sarif import render_sarif  # noqa: PLC0415 - optional format
-
-    return render_sarif(view)
-
-
 _FORMATS: dict[str, tuple[str, Callable[[ReportView], str]]] = {
     "ctrf": (CTRF_NAME, _render_ctrf),
-    "sarif": (SARIF_NAME, _render_sarif),
 }
 """File name and renderer of each optional format."""
 

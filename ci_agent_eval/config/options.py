@@ -12,7 +12,7 @@ from typing import Literal
 DEFAULT_ARTIFACT = "agent-eval-report"
 """Artifact name of the report folder in the documented workflows."""
 
-OWN_FORMATS = ("ctrf", "sarif")
+OWN_FORMATS = ("ctrf",)
 """The built-in additional formats of reports."""
 
 OptionKind = Literal["text", "flag", "number", "count", "choice"]
@@ -60,7 +60,7 @@ OPTIONS: tuple[Option, ...] = (
         "formats",
         ("formats",),
         "text",
-        "Additional formats of the report: ctrf, sarif, or those of installed packages.",
+        "Additional formats of the report: ctrf, or those of installed packages.",
     ),
     Option(
         "min-pass-rate",

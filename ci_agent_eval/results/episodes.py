@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -33,7 +33,6 @@ LIST_END = b"]}"
 """The last line of `results.json`."""
 
 _Model = TypeVar("_Model", Episode, JournalLine, Results)
-_Item = TypeVar("_Item")
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _TABLE_SUFFIX = ".csv"
 BOM = b"\xef\xbb\xbf"
@@ -66,47 +65,10 @@ class ParsedEpisode(NamedTuple):
     """The suite in its file, if there is one."""
 
 
-class EpisodeIdentity(NamedTuple):
-    """The data that identify an episode."""
-
-    key: tuple[str, str, int, int]
-    """`Episode.key`."""
-    event: Literal["started", "ended"]
-    started_key: tuple[str, str, int, int] | None
-    suite: str | None
-
-
-def identify_episode(parsed: ParsedEpisode) -> EpisodeIdentity:
-    """Return the identity of an episode."""
-    return EpisodeIdentity(parsed.episode.key, parsed.event, parsed.started_key, parsed.suite)
-
-
 INCOMPLETE = ReadProblem(
     "it says that it is not complete: its run did not finish, or its files were not whole", 1
 )
 _TOO_LONG = ReadProblem("its episode is longer than 64 MiB")
-
-
-class LineBlock(NamedTuple, Generic[_Item]):
-    """Lines in the middle of a file, read in parallel."""
-
-    found: Sequence[_Item | ReadProblem]
-    lines: int
-
-
-def _read_no_block(suite: str | None, *, is_list: bool) -> LineBlock[Any]:  # noqa: ARG001 - the default
-    return LineBlock((), 0)
-
-
-class BlockReader(Protocol[_Item]):
-    """Reads complete lines, one episode each, from the file's position."""
-
-    def __call__(self, suite: str | None, *, is_list: bool) -> LineBlock[_Item]:
-        """Return a block of lines and move the file's position to its end.
-
-        With `is_list` lines may end with a comma.
-        """
-        ...
 
 
 @dataclass(slots=True)
@@ -128,9 +90,8 @@ class ImportRules:
 def read_episodes(
     file: LineFile,
     name: str,
-    read_block: BlockReader[_Item] = _read_no_block,
     rules: ImportRules | None = None,
-) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem | _Item]:
+) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     """Read every episode of a file; its first line and its name determine the layout."""
     first = file.readline(MAX_LINE_BYTES).removeprefix(BOM)
     if not first.strip():
@@ -140,16 +101,14 @@ def read_episodes(
             return
         first += rest
     if first.rstrip().endswith(HEADER_END.encode()):
-        yield from _read_canonical(first, file, read_block)
+        yield from _read_canonical(first, file)
     elif name.lower().endswith(_LINES_SUFFIXES) and not _is_foreign_line(first, name):
-        yield from _read_lines(first, file, read_block)
+        yield from _read_lines(first, file)
     else:
         yield from _read_whole(first, file, name, rules or ImportRules())
 
 
-def _read_canonical(
-    header: bytes, file: LineFile, read_block: BlockReader[_Item]
-) -> Iterator[ParsedEpisode | ReadProblem | _Item]:
+def _read_canonical(header: bytes, file: LineFile) -> Iterator[ParsedEpisode | ReadProblem]:
     try:
         results = _validate_model(Results, parse_json(header.rstrip() + b"]}"))
     except MalformedError as error:
@@ -157,22 +116,20 @@ def _read_canonical(
         return
     if not results.complete:
         yield INCOMPLETE
-    part = read_block(results.suite, is_list=True)
-    yield from part.found
-    number, closed = 1 + part.lines, False
-    for number, line in iterate_lines(file, 2 + part.lines):
+    number, closed = 1, False
+    for number, line in _iterate_lines(file, 2):
         if line is not None and line.strip() == LIST_END:
             closed = True
             break
         if line is None or line.endswith(b"\n"):  # else it is cut off, which is reported below
-            yield parse_list_line(line, number, results.suite)
+            yield _parse_list_line(line, number, results.suite)
     if not closed:
         yield ReadProblem("it is cut off before its list of episodes ends", number)
     elif file.read(MAX_LINE_BYTES).strip():
         yield ReadProblem("it goes on after its end", number + 1)
 
 
-def parse_list_line(
+def _parse_list_line(
     line: bytes | None, number: int, suite: str | None
 ) -> ParsedEpisode | ReadProblem:
     """Parse an entry of a list, optionally with a comma; None is a line that was too long."""
@@ -181,17 +138,13 @@ def parse_list_line(
     return _parse_line_text(line.strip().removesuffix(b","), number, suite)
 
 
-def _read_lines(
-    first: bytes, file: LineFile, read_block: BlockReader[_Item]
-) -> Iterator[ParsedEpisode | ReadProblem | _Item]:
-    yield from parse_line(first, 1)
-    part = read_block(None, is_list=False)
-    yield from part.found
-    for number, line in iterate_lines(file, 2 + part.lines):
-        yield from parse_line(line, number)
+def _read_lines(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | ReadProblem]:
+    yield from _parse_line(first, 1)
+    for number, line in _iterate_lines(file, 2):
+        yield from _parse_line(line, number)
 
 
-def parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | ReadProblem]:
+def _parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | ReadProblem]:
     """Parse a line that is an episode or blank; None is a line that was too long."""
     if line is None:
         yield _TOO_LONG._replace(line=number)
@@ -204,7 +157,7 @@ def parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | Read
     yield found
 
 
-def iterate_lines(file: LineFile, start: int) -> Iterator[tuple[int, bytes | None]]:
+def _iterate_lines(file: LineFile, start: int) -> Iterator[tuple[int, bytes | None]]:
     """Yield numbered lines; None for a line over the limit, which is dropped."""
     number = start
     while line := file.readline(MAX_LINE_BYTES):
@@ -337,7 +290,7 @@ def import_episodes(
 def _find_items(value: Any, name: str) -> list[tuple[str, Any]]:
     """Find the episodes in a document, each with its path for error messages."""
     if name.lower().endswith(_TABLE_SUFFIX):
-        raise MalformedError("it is a table of no known tool (ragas is read), or has no row")
+        raise MalformedError("it is a table; read it with --mapping")
     if isinstance(value, dict) and "episodes" in value:
         _validate_model(Results, {**value, "episodes": ()})
         value, prefix = value["episodes"], "episodes"

@@ -15,15 +15,12 @@ from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
-    EpisodeIdentity,
     ImportRules,
     ParsedEpisode,
-    identify_episode,
     read_episodes,
 )
 from ci_agent_eval.results.file_search import ResultFile, RunFolder
 from ci_agent_eval.results.json_text import ReadProblem, parse_json
-from ci_agent_eval.results.parallel_jsonl import ParallelLineReader, ParsedLine
 from ci_agent_eval.results.spool import EpisodeKey, EpisodeSink, SpoolPosition
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -236,11 +233,9 @@ def _read_file(
     merging = _EpisodeMerger(file, loaded, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
-            for found in _read_records(opened, file, spool, rules or ImportRules()):
+            for found in _read_records(opened, file, rules or ImportRules()):
                 if isinstance(found, ParsedEpisode):
                     merging.add(found)
-                elif isinstance(found, ParsedLine):
-                    merging.add_line(found)
                 elif isinstance(found, JUnitCase):
                     loaded.tests.setdefault(file.where, []).append(found)
                 elif not _is_reported_elsewhere(found, loaded.session, is_journal=is_journal):
@@ -251,8 +246,8 @@ def _read_file(
 
 
 def _read_records(
-    opened: BinaryIO, file: ResultFile, spool: EpisodeSink | None, rules: ImportRules
-) -> Iterator[ParsedEpisode | ParsedLine | JUnitCase | ReadProblem]:
+    opened: BinaryIO, file: ResultFile, rules: ImportRules
+) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     path, mapping = file.path, rules.find_mapping(file.where)
     if mapping is not None:
         from ci_agent_eval.results.importers.mapped import read_mapped_file  # noqa: PLC0415 - rarely needed
@@ -264,7 +259,7 @@ def _read_records(
         from ci_agent_eval.results.importers.eval_archive import read_eval_archive  # noqa: PLC0415 - rarely needed
 
         return read_eval_archive(path, rules)
-    return read_episodes(opened, path.name, ParallelLineReader(opened, spool), rules)
+    return read_episodes(opened, path.name, rules)
 
 
 def _is_reported_elsewhere(
@@ -287,17 +282,15 @@ class _EpisodeMerger:
     """Numbers of episodes without node id and iteration, by scenario."""
 
     def add(self, parsed: ParsedEpisode) -> None:
-        """Add an episode that this process has read."""
+        """Add an episode."""
         parsed = self._number_repeat(parsed)
-        head = identify_episode(parsed)
-        if self._is_counted(head):
-            position = None if self.spool is None else self.spool.put(parsed.episode)
-            self._add_entry(head, build_episode_record(parsed.episode), position)
-
-    def add_line(self, line: ParsedLine) -> None:
-        """Add an episode that another process has read."""
-        if self._is_counted(line.head):
-            self._add_entry(line.head, line.record, line.position)
+        if not self._is_counted(parsed):
+            return
+        episode = parsed.episode
+        position = None if self.spool is None else self.spool.put(episode)
+        self.loaded.entries[episode.key] = LoadedEpisode(
+            build_episode_record(episode), self.file, position, parsed.event == "ended"
+        )
 
     def _number_repeat(self, parsed: ParsedEpisode) -> ParsedEpisode:
         """Set the iteration of an episode without one to its position among its scenario's."""
@@ -308,28 +301,21 @@ class _EpisodeMerger:
         episode = parsed.episode.model_copy(update={"iteration": self._seen[scenario]})
         return parsed._replace(episode=episode)
 
-    def _is_counted(self, head: EpisodeIdentity) -> bool:
+    def _is_counted(self, parsed: ParsedEpisode) -> bool:
         """Return whether an episode counts: only the first that ended does."""
         loaded = self.loaded
-        if head.suite is not None:
-            loaded.suites.add(head.suite)
-        if head.started_key is not None:
-            loaded.entries.pop(head.started_key, None)
-        known = loaded.entries.get(head.key)
+        if parsed.suite is not None:
+            loaded.suites.add(parsed.suite)
+        if parsed.started_key is not None:
+            loaded.entries.pop(parsed.started_key, None)
+        known = loaded.entries.get(parsed.episode.key)
         if known is None or not known.is_over:
             return True
-        if head.event == "ended":
+        if parsed.event == "ended":
             loaded.findings.append(
-                build_duplicate_finding(head.key, known.source.where, self.file.where)
+                build_duplicate_finding(parsed.episode.key, known.source.where, self.file.where)
             )
         return False
-
-    def _add_entry(
-        self, head: EpisodeIdentity, record: EpisodeRecord, position: SpoolPosition | None
-    ) -> None:
-        self.loaded.entries[head.key] = LoadedEpisode(
-            record, self.file, position, head.event == "ended"
-        )
 
 
 def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding:

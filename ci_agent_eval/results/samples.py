@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.comparison.model import ConversationSample
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode, Outcome
 from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact, RedactedNames, redact_json
-from ci_agent_eval.results.spool import EpisodeWriter, SpoolPosition
+from ci_agent_eval.results.spool import SpoolPosition
 
 MAX_TOOL_PATHS = 3
 """Maximum number of conversations of a scenario and outcome, each with other tool calls."""
@@ -69,10 +69,6 @@ class SampleCollector:
             return None
         self._size += len(text)
         return text
-
-    def get_writers(self, count: int) -> Sequence[EpisodeWriter]:  # noqa: ARG002 - as in EpisodeSink
-        """Return no writers: one process has to find the first conversation by key."""
-        return ()
 
     def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
         """Mark an episode that counts."""

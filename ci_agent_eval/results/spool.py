@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
@@ -19,7 +19,6 @@ __all__ = [
     "EpisodeKey",
     "EpisodeSink",
     "EpisodeSpool",
-    "EpisodeWriter",
     "SpoolPosition",
     "write_results",
 ]
@@ -30,20 +29,6 @@ class SpoolPosition(NamedTuple):
 
     offset: int
     length: int
-    file: int = 0
-    """Number of the file, if several processes write."""
-
-
-class EpisodeWriter(Protocol):
-    """Stores the episodes of one process."""
-
-    def put(self, episode: Episode) -> SpoolPosition:
-        """Store an episode; return its position."""
-        ...
-
-    def flush(self) -> None:
-        """Make the stored episodes visible to other processes."""
-        ...
 
 
 class EpisodeSink(Protocol):
@@ -53,61 +38,19 @@ class EpisodeSink(Protocol):
         """Store an episode; return its position."""
         ...
 
-    def get_writers(self, count: int) -> Sequence[EpisodeWriter]:
-        """Return a writer for each of `count` processes; none if they cannot store episodes."""
-        ...
-
     def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
         """Mark the episode at the position as the one that counts for the key."""
         ...
-
-
-class _SpoolFile:
-    """A temporary file with the canonical lines of episodes."""
-
-    def __init__(self, number: int, redact: Redact | None) -> None:
-        self._number = number
-        self._redact = redact
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._end: int | None = None
-        """End of the file; None: unknown, because another process may have written."""
-
-    def put(self, episode: Episode) -> SpoolPosition:
-        line = self._build_line(episode).encode()
-        if self._end is None:
-            self._end = self._file.seek(0, os.SEEK_END)
-        position = SpoolPosition(self._end, len(line), self._number)
-        self._file.write(line)
-        self._end += len(line)
-        return position
-
-    def _build_line(self, episode: Episode) -> str:
-        line = canonical_json(episode)
-        # Most lines contain no secret, and checking the whole line at once is cheap.
-        if self._redact is None or self._redact(line) == line:
-            return line
-        clean = redact_json(json.loads(line), self._redact)
-        return canonical_json(Episode.model_validate(clean))
-
-    def flush(self) -> None:
-        self._file.flush()
-        self._end = None
-
-    def read(self, position: SpoolPosition) -> str:
-        """Return a line that a process has written and flushed."""
-        return os.pread(self._file.fileno(), position.length, position.offset).decode()
-
-    def close(self) -> None:
-        self._file.close()
 
 
 class EpisodeSpool:
     """Stores the canonical lines of episodes on disk, and yields the kept ones by key."""
 
     def __init__(self, redact: Redact | None = None) -> None:
-        """Spool to temporary files; `redact` removes secrets from every text."""
+        """Spool to a temporary file; `redact` removes secrets from every text."""
         self._redact = redact
-        self._files = [_SpoolFile(0, redact)]
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._end = 0
         self._kept: list[tuple[EpisodeKey, SpoolPosition]] = []
         self._ordered: list[tuple[EpisodeKey, SpoolPosition, EpisodeKey]] | None = None
         """Kept lines sorted by their redacted key; None: not sorted yet."""
@@ -125,20 +68,23 @@ class EpisodeSpool:
 
     def close(self) -> None:
         """Free the disk space."""
-        for file in self._files:
-            file.close()
+        self._file.close()
 
     def put(self, episode: Episode) -> SpoolPosition:
         """Append the episode's line; it is written only if its position is kept."""
-        return self._files[0].put(episode)
+        line = self._build_line(episode).encode()
+        position = SpoolPosition(self._end, len(line))
+        self._file.write(line)
+        self._end += len(line)
+        return position
 
-    def get_writers(self, count: int) -> Sequence[EpisodeWriter]:
-        """Return a writer for each of `count` processes, with a separate file each."""
-        while len(self._files) < count:
-            self._files.append(_SpoolFile(len(self._files), self._redact))
-        for file in self._files:
-            file.flush()  # else a forked process would write the buffered data again
-        return self._files[:count]
+    def _build_line(self, episode: Episode) -> str:
+        line = canonical_json(episode)
+        # Most lines contain no secret, and checking the whole line at once is cheap.
+        if self._redact is None or self._redact(line) == line:
+            return line
+        clean = redact_json(json.loads(line), self._redact)
+        return canonical_json(Episode.model_validate(clean))
 
     def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
         """Mark the line at the position as the one that counts for the key."""
@@ -147,15 +93,14 @@ class EpisodeSpool:
 
     def iterate_lines(self) -> Iterator[str]:
         """Yield the kept lines in the order of their redacted keys."""
-        for file in self._files:
-            file.flush()
+        self._file.flush()
         if self._ordered is None:
             names = RedactedNames.build((key for key, _ in self._kept), self._redact or str)
             self._ordered = sorted(
                 (names.rename_key(key), position, key) for key, position in self._kept
             )
         for key, position, full in self._ordered:
-            line = self._files[position.file].read(position)
+            line = os.pread(self._file.fileno(), position.length, position.offset).decode()
             yield line if key == full else _apply_names(line, key)
 
 

@@ -67,36 +67,33 @@ def test_an_archive_is_read(agent_eval, tmp_path):
 
 def test_formats_of_others_are_written_where_they_are_asked_for(agent_eval, tmp_path, folder):
     put(tmp_path, "pydantic_evals/once.json")
-    agent_eval("report", "--results", "out.json", "--formats", "ctrf,sarif")
+    agent_eval("report", "--results", "out.json", "--formats", "ctrf")
     ctrf = json.loads((folder / "ctrf.json").read_text())
-    sarif = json.loads((folder / "agent-eval.sarif").read_text())
     assert ctrf["results"]["summary"]["failed"] == 3
-    assert sarif["runs"][0]["properties"]["conclusion"] == "failure"
     # What nobody asks for any more does not stay behind as if it were of this run.
-    agent_eval("report", "--results", "out.json", AGENT_EVAL_FORMATS="sarif")
+    agent_eval("report", "--results", "out.json")
     assert not (folder / "ctrf.json").exists()
-    assert (folder / "agent-eval.sarif").exists()
 
 
 def test_an_unknown_format_is_an_error(agent_eval):
     ran = agent_eval("report", "--results", "x", "--formats", "html")
     assert ran.returncode == 2
-    assert "unknown format 'html'; known formats: ctrf, sarif" in ran.stderr
+    assert "unknown format 'html'; known formats: ctrf" in ran.stderr
 
 
-@pytest.mark.parametrize("name", ["ctrf.json", "agent-eval.sarif"])
-def test_a_file_of_others_is_not_overwritten(agent_eval, tmp_path, folder, name):
+def test_a_file_of_others_is_not_overwritten(agent_eval, tmp_path, folder):
+    name = "ctrf.json"
     put(tmp_path, "pydantic_evals/once.json")
     folder.mkdir()
     (folder / name).write_text('{"mine": 1}')
-    ran = agent_eval("report", "--results", "out.json", "--formats", "ctrf sarif")
+    ran = agent_eval("report", "--results", "out.json", "--formats", "ctrf")
     assert ran.returncode == 2
     assert f"{name}: was not written by this program" in ran.stderr
     assert (folder / name).read_text() == '{"mine": 1}'
 
 
 def test_the_action_reads_and_writes_them_too(agent_eval, tmp_path, folder):
-    put(tmp_path, "opik/experiment.json")
+    put(tmp_path, "promptfoo/once.json")
     (tmp_path / "event.json").write_text("{}")
     ran = agent_eval(
         "action",
@@ -118,7 +115,7 @@ def test_the_same_results_give_the_same_bytes(agent_eval, tmp_path, folder):
     written = []
     for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo")):
         agent_eval(
-            "report", "--results", "out.json", "--formats", "ctrf sarif",
+            "report", "--results", "out.json", "--formats", "ctrf",
             PYTHONHASHSEED=seed, TZ=zone,
         )  # fmt: skip
         written.append([p.read_bytes() for p in sorted(folder.iterdir()) if p.is_file()])

@@ -146,8 +146,22 @@ def test_a_mapping_that_is_missing_is_refused(tmp_path):
     assert "check the setting mapping" in done.stderr
 
 
+MAPPINGS = re.findall(r"```toml\n(\[\[mapping\]\].*?)```", PAGE, re.DOTALL)
+
+
+def test_the_mapping_of_the_page_reads_documents_of_lm_eval(judge):
+    records = [{"doc_id": n, "doc": {"question": "q"}, "exact_match": 1.0 - n} for n in (0, 1)]
+    code, found = judge(
+        "".join(json.dumps(record) + "\n" for record in records),
+        *("--score-thresholds", "exact_match>=1"),
+        mapping=MAPPINGS[1],
+        name="samples_gsm8k.jsonl",
+    )
+    assert (code, outcomes(found)) == (1, {("0", 1): "passed", ("1", 1): "failed"})
+
+
 def test_the_mapping_of_the_page_reads_its_records(judge, tmp_path):
-    (mapping,) = re.findall(r"```toml\n(\[\[mapping\]\].*?)```", PAGE, re.DOTALL)
+    mapping, _ = MAPPINGS
     (records,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     code, found = judge(records, "--score-thresholds", "tone>=0.5", mapping=mapping)
     assert (code, outcomes(found)) == (0, {("refund", 1): "passed"})

@@ -29,7 +29,6 @@ UNUSED = (
     "ci_agent_eval.gate.comparison_reasons",
     "ci_agent_eval.render.compared_figures",
     "ci_agent_eval.render.formats.ctrf",
-    "ci_agent_eval.render.formats.sarif",
     "ci_agent_eval.render.html.charts",
     "ci_agent_eval.render.html.comparison",
     "ci_agent_eval.results.baselines",

@@ -1,1 +1,1 @@
-"""The report in formats for other programs: annotations, CTRF, SARIF, JSON."""
+"""The report in formats for other programs: annotations, CTRF, JSON."""

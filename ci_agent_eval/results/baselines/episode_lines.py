@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import CarriedOver, Episode
 from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact
 from ci_agent_eval.results.samples import SampleCollector
-from ci_agent_eval.results.spool import EpisodeWriter, SpoolPosition
+from ci_agent_eval.results.spool import SpoolPosition
 
 _FAST = 1
 """zlib's level; conversations repeat themselves, so that even this one leaves about a tenth."""
@@ -37,10 +37,6 @@ class LineCollector:
             self._refused.add(episode.scenario_id)
         self._lines[position] = zlib.compress(line.encode(), _FAST)
         return position
-
-    def get_writers(self, count: int) -> Sequence[EpisodeWriter]:
-        """Return no writers: one process collects."""
-        return self.samples.get_writers(count)
 
     def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
         """Mark an episode that counts."""

@@ -79,7 +79,7 @@ def report(folder, *formats):
 
 
 def test_it_gets_the_content_of_the_verdict_and_writes_its_file(folder):
-    report(folder, "chat", "sarif")
+    report(folder, "chat", "ctrf")
     first = (folder / "chat.json").read_bytes()
     assert json.loads(first) == {
         "generator": "acme",
@@ -87,7 +87,7 @@ def test_it_gets_the_content_of_the_verdict_and_writes_its_file(folder):
     }
     report(folder, "chat")
     assert (folder / "chat.json").read_bytes() == first
-    assert not (folder / "agent-eval.sarif").exists()
+    assert not (folder / "ctrf.json").exists()
     clear_report_folder(folder, ["chat"])
     assert not (folder / "chat.json").exists()
 

@@ -144,7 +144,7 @@ def test_every_option_reaches_the_key_it_names(option, tmp_path):
     value = option.choices[-1] if option.kind == "choice" else given[option.kind]
     special = {
         "compare-across": "model",
-        "formats": "sarif",
+        "formats": "ctrf",
         "score-thresholds": "*>=0.25",
         "report-url": "https://e.example/1",
     }

@@ -10,7 +10,6 @@ from ci_agent_eval.render.formats.annotations import list_annotations
 from ci_agent_eval.render.formats.brief import render_brief_json, render_brief_markdown
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.formats.document import render_verdict
-from ci_agent_eval.render.formats.sarif import render_sarif
 from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.links import DetailsPage, Links
 from ci_agent_eval.render.markdown.report import (
@@ -81,7 +80,6 @@ OUTPUTS = {
         "known",
         lambda r: render_commands(list_annotations(build_report_view(r))),
     ),
-    "known.sarif": ("known", lambda r: render_sarif(build_report_view(r))),
     "junit_only.json": ("junit_only", render_verdict),
     "compared.json": ("compared", render_verdict),
     "compared.commands.txt": (
@@ -108,7 +106,6 @@ OUTPUTS = {
     "agreed.json": ("agreed", render_verdict),
     "below_thresholds.json": ("below_thresholds", render_verdict),
     "failing.ctrf.json": ("failing", lambda r: render_ctrf(build_report_view(r))),
-    "failing.sarif": ("failing", lambda r: render_sarif(build_report_view(r))),
     "carried_over.json": ("carried_over", render_verdict),
     "carried_over.commands.txt": (
         "carried_over",

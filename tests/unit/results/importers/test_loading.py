@@ -104,13 +104,6 @@ ALL = (
     "inspect_ai/repeated.eval",
     "deepeval/conversations.json",
     "pydantic_evals/repeated.json",
-    "opik/experiment.json",
-    "opik/artifact.json",
-    "pytest_skill_engineering/repeated.json",
-    "lm_eval/results.json",
-    "lm_eval/samples.jsonl",
-    "openai_evals/log.jsonl",
-    "ragas/table.csv",
     "ctrf/jest.json",
 )
 
