@@ -36,10 +36,6 @@ class OpikServer:
         self.calls.append(path)
         if path == "items/find":
             return list(self.items.values())
-        if path == "experiments/find":
-            return self.experiments.get(body["id"])
-        if path == "links/find":
-            return [e["trace_id"] for e in self.links if e["experiment"] == body["experiment"]]
         if path == "items":
             self.items |= {item["id"]: item for item in body["items"]}
         elif path == "experiments":

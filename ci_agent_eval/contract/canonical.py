@@ -14,8 +14,10 @@ from pydantic import BaseModel
 from ci_agent_eval.contract.base import SCHEMA_VERSION
 from ci_agent_eval.contract.confirmation import Confirmation
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.contract.results import JournalLine
 
+HEADER_START = '{"schema_version":'
 HEADER_END = '"episodes":['
 FOOTER = "]}\n"
 
@@ -39,22 +41,27 @@ def canonical_json(value: BaseModel) -> str:
     return json.dumps(data, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
-def render_results_header(suite: str, *, complete: bool) -> str:
+def render_results_header(suite: str, *, complete: bool, experiment: Experiment | None) -> str:
     """Return the first line of `results.json`, up to the opening bracket of its episodes."""
     name = json.dumps(suite)
     whole = "" if complete else '"complete":false,'
-    return f'{{"schema_version":"{SCHEMA_VERSION}",{whole}"suite":{name},{HEADER_END}\n'
+    tried = "" if experiment is None else f'"experiment":{canonical_json(experiment)},'
+    return f'{HEADER_START}"{SCHEMA_VERSION}",{whole}{tried}"suite":{name},{HEADER_END}\n'
 
 
 def render_results(
-    suite: str, episode_lines: Iterable[str], *, complete: bool = True
+    suite: str,
+    episode_lines: Iterable[str],
+    *,
+    complete: bool = True,
+    experiment: Experiment | None = None,
 ) -> Iterable[str]:
     """Yield `results.json` in pieces from the canonical lines of its episodes, in order.
 
     `complete` is False if the run did not finish or its files were incomplete; it is written to
     the file.
     """
-    yield render_results_header(suite, complete=complete)
+    yield render_results_header(suite, complete=complete, experiment=experiment)
     separator = ""
     for line in episode_lines:
         yield separator + line

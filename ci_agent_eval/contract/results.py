@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, FrozenModel, SchemaVersion
 from ci_agent_eval.contract.episode import Episode, Gating
+from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.contract.suite_stop import SuiteStop
 
 RESULTS_NAME = "results.json"
@@ -222,5 +223,8 @@ class Results(FrozenModel):
     suite: str = UNNAMED_SUITE
     complete: bool = Field(
         default=True, description="false: the run did not finish, or its files were not whole"
+    )
+    experiment: Experiment | None = Field(
+        default=None, description="unset: the run was not to be an experiment"
     )
     episodes: tuple[Episode, ...] = ()

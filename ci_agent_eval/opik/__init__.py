@@ -1,1 +1,1 @@
-"""Compatibility with Opik: its decorators, the experiment store, and sending experiments."""
+"""Compatibility with Opik: its decorators, and sending experiments."""

@@ -200,7 +200,7 @@ def pytest_configure_node(node: Any) -> None:
     """Send an xdist worker the report directory: its working directory may differ."""
     directory = options.get_report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
-    experiment_hooks.send_experiment_to_worker(node)
+    experiment_hooks.receive_worker_results(node)
     shared_ledger.send_ledger_to_worker(node)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.adaptive import AdaptiveStop
+from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.contract.results import Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
@@ -20,6 +21,7 @@ from ci_agent_eval.pytest_plugin.budgets.suite_budgets import get_budget_stop
 from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
 from ci_agent_eval.pytest_plugin.collection.shards import get_requested_shard, get_workflow_attempt
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import build_summary_record
+from ci_agent_eval.pytest_plugin.opik.experiment_options import EXPERIMENT_REPORT
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.storage.run_folder import ReportFolder
@@ -135,6 +137,7 @@ class RunReport:
         unreadable = self._folder.write_results(
             self._session.suite,
             complete=not (interrupted or stopped or self._errors),
+            experiment=_find_experiment(session.config),
         )
         self._errors.update(dict.fromkeys(unreadable, "this line of the journal is broken"))
         recording = session.config.pluginmanager.get_plugin(options.RECORDING)
@@ -182,6 +185,12 @@ class RunReport:
         if _get_suite_stop(session) is not None:
             found = {key: _blame_budget(stop) for key, stop in found.items()}
         return tuple(found[key] for key in sorted(found))
+
+
+def _find_experiment(config: pytest.Config) -> Experiment | None:
+    reports = config.pluginmanager.get_plugin(EXPERIMENT_REPORT)
+    experiment: Experiment | None = None if reports is None else reports.build_experiment(config)
+    return experiment
 
 
 def _blame_budget(stop: AdaptiveStop) -> AdaptiveStop:

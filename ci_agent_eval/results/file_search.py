@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_agent_eval.contract.canonical import HEADER_END
+from ci_agent_eval.contract.canonical import HEADER_START
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import (
@@ -30,7 +30,6 @@ _VERDICT_NAME = "verdict.json"
 _OWN_OUTPUT = (_VERDICT_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, DEPENDENCIES_NAME)
 _MAX_DEPTH = 20
 _MAX_FOREIGN_FILES = 1000
-_MAX_HEADER_BYTES = 4096
 _RESULT_SUFFIXES = frozenset({".csv", ".eval", ".json", ".jsonl", ".ndjson", ".xml"})
 """Suffixes of other tools' results; other files of a folder are not read."""
 
@@ -322,7 +321,7 @@ def _has_own_episodes(folder: Path) -> bool:
         return True
     try:
         with open_regular(folder / RESULTS_NAME, follow=True) as opened:
-            return opened.readline(_MAX_HEADER_BYTES).rstrip().endswith(HEADER_END.encode())
+            return opened.read(len(HEADER_START)) == HEADER_START.encode()
     except OSError:
         return False
 

@@ -25,6 +25,7 @@ from ci_agent_eval.contract.results import (
     RESULTS_NAME,
     SESSION_NAME,
     JournalLine,
+    Results,
     Session,
 )
 from ci_agent_eval.errors import InputError
@@ -33,6 +34,7 @@ from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.dependencies import Dependencies
+    from ci_agent_eval.contract.experiment import Experiment
 
 try:
     import fcntl
@@ -272,7 +274,9 @@ class ReportFolder:
                 session = Session.model_validate_json(file.read(_LARGEST_SESSION))
             self.write_session(session.model_copy(update={"process_status": status}))
 
-    def write_results(self, suite: str, *, complete: bool = True) -> tuple[str, ...]:
+    def write_results(
+        self, suite: str, *, complete: bool = True, experiment: Experiment | None = None
+    ) -> tuple[str, ...]:
         """Merge the journals into `results.json`; return the positions of unreadable lines.
 
         `complete` is False if the run did not finish.
@@ -280,7 +284,8 @@ class ReportFolder:
         merged = self.merge_journals()
         complete = complete and not merged.unreadable
         ordered = map(canonical_json, merged.episodes())
-        _replace_file(self.path / RESULTS_NAME, render_results(suite, ordered, complete=complete))
+        pieces = render_results(suite, ordered, complete=complete, experiment=experiment)
+        _replace_file(self.path / RESULTS_NAME, pieces)
         return merged.unreadable
 
     def append_episodes(self, added: Iterable[tuple[EpisodeKey, str]]) -> None:
@@ -292,13 +297,14 @@ class ReportFolder:
         if not path.exists():
             return
         with path.open(encoding="utf-8") as file:
-            header = json.loads(f"{file.readline()}]}}")
+            header = Results.model_validate_json(f"{file.readline()}]}}")
             own = (line.rstrip(",\n") for line in file if not line.startswith(_RESULTS_END))
             merged = heapq.merge(((_parse_key(line), line) for line in own), added)
             pieces = render_results(
-                header["suite"],
+                header.suite,
                 (line for _, line in merged),
-                complete=header.get("complete", True),
+                complete=header.complete,
+                experiment=header.experiment,
             )
             _replace_file(path, pieces)
 

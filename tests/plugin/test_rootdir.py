@@ -58,7 +58,7 @@ def test_it_may_be_named_in_the_environment(suite, project, monkeypatch):
 
 @pytest.mark.parametrize(
     "option",
-    ["--cassette-dir", "--shard-durations", "--experiment-store", "--episode-suite"],
+    ["--cassette-dir", "--shard-durations", "--experiment-prefix", "--episode-suite"],
 )
 def test_the_values_of_other_options_do_not_count_either(suite, project, option):
     there = project.parent / "outside/there"

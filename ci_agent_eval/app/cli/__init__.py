@@ -49,7 +49,6 @@ _MODULES = {
     "acknowledge": ("acknowledge", "acknowledge"),
     "brief": ("brief", "brief"),
     "doctor": ("setup", "doctor"),
-    "experiments": ("experiments", "experiments"),
     "init": ("setup", "init"),
     "judge": ("judge", "judge"),
     "power": ("power", "power"),

@@ -1,27 +1,23 @@
-"""The process that sends experiments to Opik.
+"""The process that sends an experiment to Opik; standard input holds it as JSON.
 
-`python -m ci_agent_eval.opik.experiments.opik_process STORE ID…`. A separate process, because
-the package takes seconds to import, runs threads, and waits at exit for a server that may
-hang. It writes a line to standard output for every step; its parent kills it if no line
-arrives in time.
+A separate process, because the package takes seconds to import, runs threads, and waits at exit
+for a server that may hang. It writes a line to standard output for every step; its parent kills it
+if no line arrives in time.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
+from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.opik.experiments.opik_sink import OpikSink
-from ci_agent_eval.opik.experiments.store import ExperimentStore
 
 STEP = "agent-eval-push step"
-SENT = "agent-eval-push sent "
+SENT = "agent-eval-push sent"
 PROBLEM = "agent-eval-push problem "
 
 REQUEST_S = 4.0
@@ -34,29 +30,18 @@ _QUIET = {
 }
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Send the experiments with these ids, each completely or not at all."""
-    path, *uids = arguments
+def main() -> int:
+    """Send the experiment, completely or not at all."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
-        sink = _open_sink()
-        with ExperimentStore.open(Path(path)) as store:
-            for uid in uids:
-                _send_experiment(sink, store, uid)
+        experiment = Experiment.model_validate_json(sys.stdin.buffer.read())
+        _open_sink().send(experiment, lambda: _write_line(STEP))
     except BaseException as error:  # noqa: BLE001 - the boundary: reported to the parent
         _write_line(PROBLEM + _format_error(error))
         return 1
+    _write_line(SENT)
     return 0
-
-
-def _send_experiment(sink: OpikSink, store: ExperimentStore, uid: str) -> None:
-    experiment = store.experiment(uid)
-    if experiment is None:
-        raise LookupError(f"experiment {uid} is not in the store")
-    sink.send(experiment, store.results(uid), lambda: _write_line(STEP))
-    store.mark_sent(uid, datetime.now(UTC).isoformat(timespec="milliseconds"))
-    _write_line(SENT + uid)
 
 
 def _open_sink() -> OpikSink:
@@ -86,6 +71,6 @@ def _write_line(line: str) -> None:
 
 
 if __name__ == "__main__":
-    status = main(sys.argv[1:])
+    status = main()
     # Opik's threads and exit handlers would wait for a server that hangs.
     os._exit(status)

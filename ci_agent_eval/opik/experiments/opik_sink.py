@@ -1,23 +1,18 @@
 """Sending experiments to Opik through its client: items, experiment, traces with scores.
 
-The protocols below list the used parts of the package `opik` (2.2). Ids are created when a
-result is stored locally, so that a repeated send after an interruption finds the traces that
-have arrived.
+The protocols below list the used parts of the package `opik` (2.2).
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
+from uuid import UUID
 
-from ci_agent_eval.opik.experiments.records import (
-    Experiment,
-    ExperimentResult,
-    build_content,
-    encode_canonical_json,
-)
+from ci_agent_eval.contract.experiment import Experiment, ExperimentResult, encode_item
 
 BATCH = 50
 """Traces per flush; each flush shows that the server is alive."""
@@ -43,9 +38,6 @@ class OpikDataset(Protocol):
 class OpikExperimentClient(Protocol):
     """`opik.api_objects.experiment.experiment.Experiment`."""
 
-    def get_items(self) -> list[Any]:
-        """Return the items, each with its `trace_id`."""
-
     def insert(self, experiment_items_references: list[Any]) -> None:
         """Link traces to items of the data set."""
 
@@ -57,17 +49,9 @@ class OpikClient(Protocol):
         """Return the data set with a name."""
 
     def create_experiment(
-        self,
-        dataset_name: str,
-        name: str,
-        experiment_config: dict[str, Any],
-        *,
-        experiment_id: str,
+        self, dataset_name: str, name: str, experiment_config: dict[str, Any]
     ) -> OpikExperimentClient:
         """Create an experiment."""
-
-    def get_experiment_by_id(self, id: str) -> OpikExperimentClient:  # noqa: A002 - its name there
-        """Return an experiment by its id; raises if it does not exist."""
 
     def trace(self, **fields: Any) -> Any:
         """Queue a trace."""
@@ -84,72 +68,65 @@ class OpikSink:
         self._client = client
         self._reference = reference
 
-    def send(
-        self,
-        experiment: Experiment,
-        results: Sequence[ExperimentResult],
-        on_step: Callable[[], None],
-    ) -> None:
+    def send(self, experiment: Experiment, on_step: Callable[[], None]) -> None:
         """Send a complete experiment. Raises SinkError if not all of it arrived."""
+        results = experiment.results
         items = self._ensure_items(experiment.dataset, results)
         on_step()
-        remote = self._get_or_create_experiment(experiment)
-        arrived = {item.trace_id for item in remote.get_items()}
+        remote = self._client.create_experiment(
+            experiment.dataset, experiment.name, _build_configuration(experiment)
+        )
         on_step()
-        missing = [result for result in results if result.trace_id not in arrived]
-        for batch in _split_batches(missing):
-            for result in batch:
-                self._client.trace(**build_trace_fields(result))
+        for start in range(0, len(results), BATCH):
+            batch = {make_uuid7(): result for result in results[start : start + BATCH]}
+            for trace_id, result in batch.items():
+                self._client.trace(**build_trace_fields(result, trace_id))
             self._flush()
             on_step()
-            ids = [(items[_build_content_key(result)], result.trace_id) for result in batch]
-            references = [self._reference(dataset_item_id=i, trace_id=t) for i, t in ids]
-            remote.insert(experiment_items_references=references)
+            remote.insert(
+                experiment_items_references=[
+                    self._reference(
+                        dataset_item_id=items[encode_item(result.item.fields)], trace_id=trace_id
+                    )
+                    for trace_id, result in batch.items()
+                ]
+            )
             self._flush()
             on_step()
 
-    def _ensure_items(self, name: str, results: Sequence[ExperimentResult]) -> dict[str, str]:
+    def _ensure_items(self, name: str, results: Sequence[ExperimentResult]) -> Mapping[str, str]:
         """Return the ids of the results' items by content; missing items are inserted."""
         dataset = self._client.get_or_create_dataset(name)
-        items = dataset.get_items()
-        known = {encode_canonical_json(_remove_id(item)): str(item["id"]) for item in items}
-        fresh: dict[str, dict[str, Any]] = {}
-        for result in results:
-            key = _build_content_key(result)
-            if key not in known:
-                fresh[key] = {"id": result.item_id or result.trace_id, **_get_content(result)}
-        if fresh:
-            dataset.insert(list(fresh.values()))
-        return known | {key: str(item["id"]) for key, item in fresh.items()}
-
-    def _get_or_create_experiment(self, experiment: Experiment) -> OpikExperimentClient:
-        with contextlib.suppress(Exception):  # any exception means: it does not exist
-            return self._client.get_experiment_by_id(experiment.uid)
-        config = {**experiment.settings, "commit": experiment.commit}
-        return self._client.create_experiment(
-            dataset_name=experiment.dataset,
-            name=experiment.name,
-            experiment_config={key: value for key, value in config.items() if value is not None},
-            experiment_id=experiment.uid,
-        )
+        ids = {encode_item(_remove_id(item)): str(item["id"]) for item in dataset.get_items()}
+        missing = {encode_item(result.item.fields): result.item.fields for result in results}
+        added = {
+            key: {"id": make_uuid7(), **fields} for key, fields in missing.items() if key not in ids
+        }
+        if added:
+            dataset.insert(list(added.values()))
+        return ids | {key: str(item["id"]) for key, item in added.items()}
 
     def _flush(self) -> None:
         if self._client.flush(timeout=FLUSH_S) is False:
             raise SinkError("not all of it arrived in time")
 
 
-def build_trace_fields(result: ExperimentResult) -> dict[str, Any]:
+def _build_configuration(experiment: Experiment) -> dict[str, Any]:
+    commit = {} if experiment.commit is None else {"commit": experiment.commit}
+    return {**experiment.configuration, **commit}
+
+
+def build_trace_fields(result: ExperimentResult, trace_id: str) -> dict[str, Any]:
     """Build the trace of a test: its input, outcome and scores."""
-    content = _get_content(result)
-    given = {key: value for key, value in content["input"].items() if key != "test_name"}
+    inputs = {key: value for key, value in result.item.input.items() if key != "test_name"}
     return {
-        "id": result.trace_id,
+        "id": trace_id,
         "name": result.nodeid,
         "start_time": datetime.fromisoformat(result.started),
         "end_time": None if result.ended is None else datetime.fromisoformat(result.ended),
-        "input": given,
+        "input": inputs,
         "output": {"outcome": result.outcome, "reason": result.reason},
-        "metadata": content.get("metadata"),
+        "metadata": result.item.metadata,
         "feedback_scores": [
             {"name": score.name, "value": score.value, "reason": score.reason}
             for score in result.scores
@@ -157,19 +134,12 @@ def build_trace_fields(result: ExperimentResult) -> dict[str, Any]:
     }
 
 
-def _get_content(result: ExperimentResult) -> dict[str, Any]:
-    """Return the content of a result's item; only the test's name if the test never ran."""
-    return (result.content or build_content(result.nodeid, given={})).fields()
-
-
-def _build_content_key(result: ExperimentResult) -> str:
-    return encode_canonical_json(_get_content(result))
-
-
-def _remove_id(item: dict[str, Any]) -> dict[str, Any]:
+def _remove_id(item: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in item.items() if key != "id"}
 
 
-def _split_batches(results: Sequence[ExperimentResult]) -> Iterator[Sequence[ExperimentResult]]:
-    for start in range(0, len(results), BATCH):
-        yield results[start : start + BATCH]
+def make_uuid7() -> str:
+    """Return a new UUID of version 7 (RFC 9562, 5.7), as Opik's ids are."""
+    number = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
+    number = number & ~(0xF << 76) | 0x7 << 76
+    return str(UUID(int=number & ~(0b11 << 62) | 0b10 << 62))

@@ -1,4 +1,4 @@
-"""Sending stored experiments to Opik within a bounded time, without losing any."""
+"""Sending an experiment to Opik within a bounded time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import IO
 
+from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.opik.experiments.opik_process import PROBLEM, SENT
 from ci_agent_eval.opik.experiments.opik_settings import (
     OpikServer,
@@ -22,20 +22,13 @@ from ci_agent_eval.opik.experiments.opik_settings import (
     is_installed,
 )
 
-SINK = "opik"
 IMPORT_S = 30.0
 """Seconds allowed for importing Opik on a slow machine."""
 
 STALL_S = 6.0
 """Seconds allowed for the server's next step."""
 
-
-@dataclass(frozen=True, slots=True)
-class PushResult:
-    """The ids that were sent, and the problem that stopped the rest."""
-
-    sent: tuple[str, ...] = ()
-    problem: str | None = None
+_COMMAND = [sys.executable, "-m", "ci_agent_eval.opik.experiments.opik_process"]
 
 
 def find_usable_server(environ: Mapping[str, str], file: Mapping[str, str]) -> OpikServer | None:
@@ -43,27 +36,18 @@ def find_usable_server(environ: Mapping[str, str], file: Mapping[str, str]) -> O
     return find_server(environ, file) if is_installed() else None
 
 
-def push_to_opik(
-    store: Path, uids: Sequence[str], server: OpikServer, environ: Mapping[str, str]
-) -> PushResult:
-    """Send experiments to Opik in a separate process, which is killed if the server hangs.
+def send_to_opik(
+    experiment: Experiment, server: OpikServer, environ: Mapping[str, str]
+) -> str | None:
+    """Send an experiment in a separate process; return the problem if not all of it arrived.
 
-    An unreachable server costs the time of one ping.
+    The process is killed if the server hangs. An unreachable server costs the time of one ping.
     """
-    if not uids:
-        return PushResult()
     if (problem := find_connection_problem(server)) is not None:
-        return PushResult(problem=f"Opik at {server.host} does not answer ({problem})")
-    command = [
-        sys.executable,
-        "-m",
-        "ci_agent_eval.opik.experiments.opik_process",
-        str(store),
-        *uids,
-    ]
+        return f"Opik at {server.host} does not answer ({problem})"
     process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
+        _COMMAND,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=dict(environ),
@@ -72,29 +56,33 @@ def push_to_opik(
         start_new_session=True,
     )
     try:
-        return _follow_process(process, server)
+        return _follow_process(process, server, canonical_json(experiment))
     finally:
         _kill_process(process)
 
 
-def _follow_process(process: subprocess.Popen[str], server: OpikServer) -> PushResult:
+def _follow_process(
+    process: subprocess.Popen[str], server: OpikServer, experiment: str
+) -> str | None:
     """Read the process's output until it ends, or no line arrives in time."""
     lines: queue.Queue[str | None] = queue.Queue()
-    assert process.stdout is not None  # noqa: S101 - it was asked for
+    assert process.stdin is not None  # noqa: S101 - it was asked for
+    assert process.stdout is not None  # noqa: S101 - as above
     threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
-    sent: list[str] = []
+    with contextlib.suppress(BrokenPipeError), process.stdin:  # the process says why it ended
+        process.stdin.write(experiment)
     wait_s = IMPORT_S
     while True:
         try:
             line = lines.get(timeout=wait_s)
         except queue.Empty:
-            return PushResult(tuple(sent), f"Opik at {server.host} stopped answering")
+            return f"Opik at {server.host} stopped answering"
         if line is None:
-            return PushResult(tuple(sent))
+            return f"Opik at {server.host}: the process that sends ended early"
         if line.startswith(PROBLEM):
-            return PushResult(tuple(sent), f"Opik at {server.host}: {line.removeprefix(PROBLEM)}")
-        if line.startswith(SENT):
-            sent.append(line.removeprefix(SENT))
+            return f"Opik at {server.host}: {line.removeprefix(PROBLEM)}"
+        if line == SENT:
+            return None
         wait_s = STALL_S
 
 

@@ -12,9 +12,7 @@ from ci_agent_eval.pytest_plugin.opik.experiment_options import (
     ARTIFACT,
     ENABLED,
     SERVER,
-    WORKER_EXPERIMENT,
     ExperimentSettings,
-    get_experiment_identity,
 )
 from ci_agent_eval.pytest_plugin.options import is_worker
 
@@ -33,19 +31,11 @@ def configure_experiments(config: pytest.Config) -> None:
         episode_artifact.register_artifact(config, path)
 
 
-def send_experiment_to_worker(node: Any) -> None:
-    """Tell an xdist worker its experiment, and finish that experiment at the end."""
-    from ci_agent_eval.pytest_plugin.opik import experiment_end  # noqa: PLC0415 - inert until used
+def receive_worker_results(node: Any) -> None:
+    """Collect the results that an xdist worker sends with its reports."""
+    from ci_agent_eval.pytest_plugin.opik.experiment_report import ExperimentReport  # noqa: PLC0415 - inert until used
 
-    config: pytest.Config = node.config
-    found = get_experiment_identity(config)
-    store = str(ExperimentSettings.from_config(config).store)
-    node.workerinput[WORKER_EXPERIMENT] = {
-        "uid": found.uid,
-        "started": found.started,
-        "store": store,
-    }
-    experiment_end.register_experiment_end(config)
+    ExperimentReport.start(node.config)
 
 
 def start_session_experiment(session: pytest.Session) -> None:
@@ -57,9 +47,9 @@ def start_session_experiment(session: pytest.Session) -> None:
     if enabled is None:
         enabled = any(detection.is_linked(i) and not detection.returns_episode(i) for i in items)
     if enabled:
-        from ci_agent_eval.pytest_plugin.opik import experiments  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.opik.experiments import ExperimentTests  # noqa: PLC0415 - inert until used
 
-        experiments.start_experiment(session.config, items)
+        ExperimentTests.start(session.config, items)
 
 
 def _belongs_to_experiment(item: pytest.Item) -> bool:

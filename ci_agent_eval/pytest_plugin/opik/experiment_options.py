@@ -9,16 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.options import is_worker
-
-WORKER_EXPERIMENT = "agent_eval_experiment"
-"""Key of an xdist worker's input that identifies its experiment."""
+EXPERIMENT_REPORT = "ci_agent_eval_experiment_report"
+"""Name of the plugin object that has the session's experiment."""
 
 OPIK_SECTION = "pytest_"
 """Prefix of these settings in Opik's own file, and after `OPIK_` in the environment."""
@@ -48,7 +45,7 @@ ENABLED = ExperimentSetting(
     "--experiment",
     "experiment_enabled",
     "",
-    "keep an experiment of the tests: true, false (default: where a test uses @llm_unit)",
+    "make an experiment of the tests: true, false (default: where a test uses @llm_unit)",
 )
 DATASET = ExperimentSetting(
     "--experiment-dataset", "experiment_dataset_name", "tests", "name of its data set"
@@ -62,17 +59,11 @@ PREFIX = ExperimentSetting(
 SCORE = ExperimentSetting(
     "--experiment-score", "passed_score_name", "Passed", "name of the score of a test that passed"
 )
-STORE = ExperimentSetting(
-    "--experiment-store",
-    None,
-    ".agent-eval/experiments.sqlite3",
-    "file that holds the experiments, below the rootdir",
-)
 SERVER = ExperimentSetting(
     "--experiment-server",
     None,
     "true",
-    "send experiments to Opik, too, where it is installed and configured: true, false",
+    "send the experiment to Opik where it is installed and configured: true, false",
 )
 ARTIFACT = ExperimentSetting(
     "--episode-artifact",
@@ -87,7 +78,7 @@ ARTIFACT_PATH = ExperimentSetting(
     ".opik/pytest_episode_report.json",
     "that file, relative to where pytest is started",
 )
-SETTINGS = (ENABLED, DATASET, PREFIX, SCORE, STORE, SERVER, ARTIFACT, ARTIFACT_PATH)
+SETTINGS = (ENABLED, DATASET, PREFIX, SCORE, SERVER, ARTIFACT, ARTIFACT_PATH)
 
 _TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "t": True, "y": True}
 _TRUTHS |= {"0": False, "false": False, "no": False, "off": False, "f": False, "n": False}
@@ -155,16 +146,6 @@ class ExperimentSettings:
         return setting.default, "default"
 
     @property
-    def store(self) -> Path:
-        """The store's path; an xdist worker receives it from the main process."""
-        if is_worker(self.config):
-            store: str = _get_worker_input(self.config)["store"]
-            return Path(store)
-        option = getattr(self.config.option, STORE.ini, None)
-        base = self.config.invocation_params.dir if option else self.config.rootpath
-        return base / self.get_text(STORE)
-
-    @property
     def artifact(self) -> Path | None:
         """The path of the episode artifact if requested; raises pytest.UsageError."""
         if not self.get_flag(ARTIFACT):
@@ -176,39 +157,3 @@ class ExperimentSettings:
         if not (base / path).resolve().is_relative_to(base.resolve()):
             raise pytest.UsageError(f"{source}: {text!r} leads out of {base}; name another path")
         return base / path
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentIdentity:
-    """The experiment that all processes of a run share."""
-
-    uid: str
-    started: str
-
-
-IDENTITY = pytest.StashKey[ExperimentIdentity]()
-
-
-def get_experiment_identity(config: pytest.Config) -> ExperimentIdentity:
-    """Return the run's experiment; the main process creates it on the first call."""
-    if IDENTITY not in config.stash:
-        if is_worker(config):
-            worker_input = _get_worker_input(config)
-            config.stash[IDENTITY] = ExperimentIdentity(
-                worker_input["uid"], worker_input["started"]
-            )
-        else:
-            config.stash[IDENTITY] = _create_identity(datetime.now(UTC))
-    return config.stash[IDENTITY]
-
-
-def _create_identity(now: datetime) -> ExperimentIdentity:
-    from ci_agent_eval.opik.experiments import make_uuid7  # noqa: PLC0415 - inert until used
-
-    uid = make_uuid7(int(now.timestamp() * 1000), os.urandom(10))
-    return ExperimentIdentity(uid, now.isoformat(timespec="milliseconds"))
-
-
-def _get_worker_input(config: pytest.Config) -> Mapping[str, Any]:
-    worker_input: Mapping[str, Any] = config.workerinput[WORKER_EXPERIMENT]  # type: ignore[attr-defined]
-    return worker_input

@@ -163,7 +163,7 @@ _TABLE = """
 --episode-plan= --episode-report-dir= --episode-resume= --episode-scenario=
 --episode-suite= --episode-watched
 --eval --eval-results= --eval-strict --experiment-dataset= --experiment-prefix=
---experiment-score= --experiment-server= --experiment-store= --experiment= --llm-model=
+--experiment-score= --experiment-server= --experiment= --llm-model=
 --shard-durations= --shard= --total-cost-usd= --total-tokens= --total-wall-time-s=
 # pytester, which is a part of pytest
 --lsof --runpytest=

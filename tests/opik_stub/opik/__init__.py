@@ -4,7 +4,7 @@ Names and parameters are those of its `api_objects/opik_client.py`, `dataset.py`
 `experiment.py`; what it queues it sends when it is flushed.
 """
 
-# ruff: noqa: A002, N818, PLR0917 - the names and parameters of the package it stands for
+# ruff: noqa: A002, PLR0917 - the names and parameters of the package it stands for
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import json
 import os
 import urllib.error
 import urllib.request
+import uuid
 from typing import Any
 
 from opik import hooks
@@ -24,10 +25,6 @@ class ExperimentItemReferences:
     trace_id: str
     project_name: str | None = None
     execution_policy: dict[str, Any] | None = None
-
-
-class ExperimentNotFound(Exception):
-    pass
 
 
 class Opik:
@@ -64,14 +61,10 @@ class Opik:
         project_name: str | None = None,
         experiment_id: str | None = None,
     ) -> Experiment:
-        fields = {"id": experiment_id, "name": name, "dataset": dataset_name}
+        made = experiment_id or str(uuid.uuid4())
+        fields = {"id": made, "name": name, "dataset": dataset_name}
         _call("experiments", {**fields, "config": experiment_config})
-        return Experiment(str(experiment_id), self)
-
-    def get_experiment_by_id(self, id: str) -> Experiment:
-        if _call("experiments/find", {"id": id}) is None:
-            raise ExperimentNotFound(f"Experiment with the id {id} not found.")
-        return Experiment(id, self)
+        return Experiment(made, self)
 
     def trace(self, **fields: Any) -> None:
         known = {"id", "name", "start_time", "end_time", "input", "output", "metadata"}
@@ -104,18 +97,10 @@ class Dataset:
         _call("items", {"dataset": self._name, "items": items})
 
 
-@dataclasses.dataclass
-class _Item:
-    trace_id: str
-
-
 class Experiment:
     def __init__(self, id: str, client: Opik) -> None:
         self._id = id
         self._client = client
-
-    def get_items(self, max_results: int | None = 10000, truncate: bool = False) -> list[_Item]:
-        return [_Item(found) for found in _call("links/find", {"experiment": self._id})]
 
     def insert(self, experiment_items_references: list[ExperimentItemReferences]) -> None:
         for found in experiment_items_references:

@@ -10,6 +10,7 @@ import pytest
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode, Outcome
 from ci_agent_eval.contract.evaluation import build_evaluation_report, render_evaluation
+from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.run_folder import ReportFolder
@@ -215,7 +216,8 @@ def test_a_file_in_the_way_is_a_sentence(tmp_path, place):
 def test_earlier_episodes_are_merged_by_key(folder, own, complete):
     for name in own:
         folder.journal("main").write(a_line("passed", scenario_id=name))
-    folder.write_results("desk", complete=complete)
+    experiment = Experiment(name="Test-Suite-1", dataset="tests") if own else None
+    folder.write_results("desk", complete=complete, experiment=experiment)
     added = [a_line("passed", scenario_id=name, iteration=i).episode for name, i in ADDED]
     folder.append_episodes((one.key, canonical_json(one)) for one in added)
     results = Results.model_validate_json((folder.path / "results.json").read_bytes())
@@ -224,9 +226,9 @@ def test_earlier_episodes_are_merged_by_key(folder, own, complete):
     assert len(keys) == len(own) + len(ADDED)
     assert (results.suite, results.complete) == ("desk", complete)
     once = (folder.path / "results.json").read_text()
-    assert once == "".join(
-        render_results("desk", map(canonical_json, results.episodes), complete=complete)
-    )
+    episodes = map(canonical_json, results.episodes)
+    pieces = render_results("desk", episodes, complete=complete, experiment=experiment)
+    assert once == "".join(pieces)
 
 
 ADDED = (("a", 1), ("c", 1), ("c", 2), ("e", 1))
