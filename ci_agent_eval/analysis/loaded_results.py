@@ -417,27 +417,6 @@ class CarriedTotals:
     """Their duration there, one after another, as far as it is known; None: of none."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptTotals:
-    """The episodes that a run kept of an earlier attempt; they count like its own."""
-
-    episodes: int
-    run: str | None
-    """Id of the earlier attempt's workflow run, if it was one."""
-    attempt: int
-    recorded_at: int
-    """When the earlier attempt began, in seconds since 1970 (UTC)."""
-
-
-def sum_kept_episodes(sessions: Iterable[Session]) -> KeptTotals | None:
-    """Add up the kept episodes of all runs; None: there are none."""
-    found = [one.kept for one in sessions if one.kept is not None and one.kept.episodes]
-    if not found:
-        return None
-    first, number = found[0], sum(one.episodes for one in found)
-    return KeptTotals(number, first.run, first.attempt, first.recorded_at)
-
-
 def sum_carried_results(
     carried: CarriedResults | None, episodes: Iterable[EpisodeRecord]
 ) -> CarriedTotals | None:

@@ -33,13 +33,11 @@ from ci_agent_eval.analysis.known_scenarios import KnownScenarios
 from ci_agent_eval.analysis.loaded_results import (
     CarriedTotals,
     EpisodeRecord,
-    KeptTotals,
     LoadedResults,
     ModelCallCounts,
     OutcomeTally,
     PlainTests,
     sum_carried_results,
-    sum_kept_episodes,
     tally_outcomes,
 )
 from ci_agent_eval.analysis.reliability import Reliability, estimate_reliability
@@ -226,8 +224,6 @@ class Summary:
     """The part of the scenarios that did not run, with results of an earlier run; None: none.
 
     They count in the tallies, and not in calls, totals and stops."""
-    kept: KeptTotals | None = None
-    """The episodes that the run kept of an earlier attempt; None: none."""
 
     @property
     def own(self) -> OutcomeTally:
@@ -287,7 +283,6 @@ def summarize_results(
         findings=tuple(sorted(set(loaded.findings))),
         shard=_find_shard(loaded),
         carried=sum_carried_results(loaded.carried, episodes),
-        kept=sum_kept_episodes(loaded.sessions),
     )
 
 

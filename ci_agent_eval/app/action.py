@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ci_agent_eval.app.earlier_attempt import download_earlier_attempt
 from ci_agent_eval.app.fork_handoff import (
     download_results,
     find_handoff_findings,
@@ -120,10 +119,7 @@ def _build_report(
     if inputs.mode == "publish":
         return _report_handoff(inputs, event, job, log)
     if inputs.mode == "run":
-        with (
-            download_earlier_attempt(inputs, event, job.environ, log) as earlier,
-            stop_workflow_commands(job.environ, echo),
-        ):
+        with stop_workflow_commands(job.environ, echo):
             _, report = run_and_report(
                 job,
                 paths=inputs.paths,
@@ -131,8 +127,6 @@ def _build_report(
                 shard=inputs.shard,
                 python=find_suite_python(job.environ),
                 install=inputs.install,
-                resume=earlier,
-                requires_resume=False,
                 echo=echo,
                 on_progress=progress,
             )

@@ -40,8 +40,6 @@ def run_and_report(
     install: Sequence[Sequence[str]] = (),
     color: bool = False,
     shows_activity: bool = False,
-    resume: Path | None = None,
-    requires_resume: bool = True,
     echo: Echo,
     on_progress: Callable[[RunProgress], None],
 ) -> tuple[SuiteRun, Report]:
@@ -49,8 +47,7 @@ def run_and_report(
 
     `install` are commands for the suite's environment; a failed one is reported like other
     failures. `color`: pytest writes in colour. `shows_activity`: the progress has the turn and the
-    tools of each running episode. `resume` is the report folder of an earlier attempt at the run,
-    whose finished episodes are kept; `requires_resume`: otherwise nothing runs.
+    tools of each running episode.
     """
     command = SuiteCommand(
         report_dir=job.folder,
@@ -65,8 +62,6 @@ def run_and_report(
         budgets=job.settings.budgets,
         color=color,
         shows_activity=shows_activity,
-        resume=resume,
-        requires_resume=requires_resume,
         cwd=job.root,
     )
     folder = ReportFolder(job.folder)
@@ -167,7 +162,7 @@ class _SuiteJob:
         if not scenarios:
             return run, report
         confirming = ConfirmationJob(
-            replace(self.command, resume=None),
+            self.command,
             checkout,
             self.install,
             self.job.environ,

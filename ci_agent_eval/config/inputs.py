@@ -52,12 +52,6 @@ ACTION_INPUTS = (
         'shards. Mode "run" only.',
     ),
     ActionInput(
-        "resume-artifact",
-        "Name of the artifact that this job uploads its report folder as. If the job is run again, "
-        'the finished episodes of its earlier attempt are kept, and the rest runs. Mode "run" '
-        "only; needs the permission `actions: read`.",
-    ),
-    ActionInput(
         "results",
         "Report folders, files or globs, in our JSON format or that of another supported runner. "
         'Mode "report" only.',
@@ -90,9 +84,7 @@ REPORT_MODE = ActionInput(
 )
 """The input of the action without Docker, which cannot run a suite."""
 
-RUN_INPUTS = frozenset(
-    {"install", "paths", "pytest-args", "shard", "resume-artifact", "confirm", "confirm-base"}
-)
+RUN_INPUTS = frozenset({"install", "paths", "pytest-args", "shard", "confirm", "confirm-base"})
 """Names of inputs that only mode "run" reads."""
 
 
@@ -115,8 +107,6 @@ class ActionInputs:
     """Name or glob of the artifacts for mode "publish"."""
     shard: str | None = None
     """Shard to run, such as `2/4`; None: the whole suite."""
-    resume_artifact: str | None = None
-    """Artifact of the job's report folder, to continue its earlier attempt; None: none is."""
     config: str | None = None
     token: str = field(default="", repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
@@ -140,7 +130,6 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
         jobs_result=_parse_jobs_result(environ, mode),
         artifact=_get_input(environ, "artifact") or DEFAULT_ARTIFACT,
         shard=_parse_shard(environ, mode),
-        resume_artifact=_get_input(environ, "resume-artifact"),
         config=_get_input(environ, "config"),
         token=_get_input(environ, "github-token") or "",
         options={o.name: value for o in OPTIONS if (value := _get_input(environ, o.name))},

@@ -26,7 +26,6 @@ FindingKind = Literal[
     "unused_entry",  # a waiver that matches no scenario
     "baseline",  # a requested baseline cannot be read completely
     "confirmation",  # the runs that should confirm a drop do not count
-    "resume",  # a run that was to continue an earlier attempt kept nothing of it
     "carried_over",  # earlier results that were carried over do not count
 ]
 

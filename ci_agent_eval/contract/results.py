@@ -19,16 +19,6 @@ JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
 DEPENDENCIES_NAME = "dependencies.json"
 
-FINISHED_SUFFIX: Final = ".finished"
-"""Ending of the files beside the journals that name the finished tests of each process."""
-KEPT_NAME: Final = "earlier.kept"
-"""File beside the journals with the episodes that a run keeps of earlier attempts."""
-
-Digests = dict[str, str | None]
-"""Hashes by name or path; None: unset or absent, and `set` for a secret variable."""
-UNKNOWN_DIGEST: Final = ""
-"""Hash of a file that cannot be read, or that had several contents: it counts as changed."""
-
 MAX_SHARDS: Final = 9999
 """Highest number of shards of a suite."""
 
@@ -109,41 +99,6 @@ class Shard(FrozenModel):
         return self
 
 
-class StartConditions(FrozenModel):
-    """What a run began under; another run under the same conditions can continue it."""
-
-    program: str = Field(description="version of this program")
-    command: str = Field(description="hash of suite, paths, pytest's arguments, and shard")
-    folder: str = Field(
-        default=".", description="folder that pytest started in, relative to the repository root"
-    )
-    commit: str = Field(description="the commit that is checked out")
-    changes: Digests = Field(
-        default_factory=dict, description="SHA-256 of each file that differs from the commit"
-    )
-    environment: str = Field(description="hash of Python, platform and distributions")
-    configuration: str | None = Field(
-        default=None, description="hash of pytest's configuration file"
-    )
-    variables: Digests = Field(
-        default_factory=dict, description="hash of each variable that the kept episodes depend on"
-    )
-    files: Digests = Field(
-        default_factory=dict, description="SHA-256 of each file that they read outside of git"
-    )
-    recorded_at: Count = Field(description="when the run began, in seconds since 1970 (UTC)")
-
-
-class KeptEpisodes(FrozenModel):
-    """The episodes that a run kept of an earlier attempt."""
-
-    episodes: Count = 0
-    run: str | None = Field(default=None, description="id of the earlier attempt's workflow run")
-    attempt: Count = Field(default=1, description="its 1-based attempt at the workflow run")
-    recorded_at: Count = Field(default=0, description="when it began, in seconds since 1970 (UTC)")
-    refusal: str | None = Field(default=None, description="why nothing was kept")
-
-
 class Session(FrozenModel):
     """`session.json`: the course of the whole run; all data that differs run by run is here."""
 
@@ -189,12 +144,6 @@ class Session(FrozenModel):
     run: str | None = Field(default=None, description="id of the workflow run")
     attempt: Count = Field(default=1, description="1-based attempt at the workflow run")
     shard: Shard | None = None
-    conditions: StartConditions | None = Field(
-        default=None, description="unset: no later attempt can continue the run"
-    )
-    kept: KeptEpisodes | None = Field(
-        default=None, description="unset: it was not to continue an earlier attempt"
-    )
 
 
 class ListedScenario(FrozenModel):

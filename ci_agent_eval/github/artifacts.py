@@ -15,10 +15,8 @@ from pathlib import Path, PurePosixPath
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.results import (
     DEPENDENCIES_NAME,
-    FINISHED_SUFFIX,
     JOURNAL_DIR,
     JUNIT_NAME,
-    KEPT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
 )
@@ -51,12 +49,6 @@ def is_run_data(path: PurePosixPath) -> bool:
     is_journal = path.parent.name == JOURNAL_DIR and path.suffix == ".jsonl"
     names = {JUNIT_NAME, CONFIRMATION_NAME}
     return is_results_file(path) or path.name in names or is_journal
-
-
-def is_attempt_data(path: PurePosixPath) -> bool:
-    """Say whether a file of a report folder is needed to continue the run."""
-    is_about_episodes = path.suffix == FINISHED_SUFFIX or path.name == KEPT_NAME
-    return is_run_data(path) or (path.parent.name == JOURNAL_DIR and is_about_episodes)
 
 
 def select_artifacts(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artifact, ...]:

@@ -36,9 +36,7 @@ from ci_agent_eval.dependencies.recording.recorder import DependencyRecorder
 from ci_agent_eval.dependencies.recording.resolution import FileStates, resolve_dependencies
 from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.resumable_run import ResumableRun
 from ci_agent_eval.recording.active_episode import RunningEpisode, get_attributed_episode
-from ci_agent_eval.storage.earlier_attempt import list_kept_scenarios
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 _REQUESTED = pytest.StashKey[tuple[str, ...]]()
@@ -59,8 +57,6 @@ class _Start:
     seconds: float
     commit: str | None
     is_clean: bool
-    in_shard: bool
-    """Whether the process runs a part of the suite, whose other parts run elsewhere."""
 
 
 class DependencyRecording:
@@ -84,11 +80,8 @@ class DependencyRecording:
         recorder = DependencyRecorder(
             Places(str(repository.top), folders, now), _find_accesses, environ
         )
-        in_shard = bool(config.known_args_namespace.shard)
-        start = _Start(repository, environ, now, repository.find_commit(), is_clean, in_shard)
+        start = _Start(repository, environ, now, repository.find_commit(), is_clean)
         config.pluginmanager.register(cls(start, recorder), options.RECORDING)
-        if file := config.known_args_namespace.episode_resume:
-            ResumableRun(file, repository, environ, recorder).register(config)
         config.add_cleanup(recorder.stop)
         recorder.start()
 
@@ -121,12 +114,7 @@ class DependencyRecording:
             folder.write_part(worker, dump_part(self._recorder.build_part()))
 
     def write_dependencies(self, folder: ReportFolder) -> None:
-        """Merge the parts of all processes and write the file.
-
-        Of a scenario with episodes of an earlier attempt, not all dependencies are known. In a
-        shard the record is incomplete then: another shard may have recorded a part of them.
-        """
-        kept = frozenset(list_kept_scenarios(folder.path))
+        """Merge the parts of all processes and write the file."""
         parts, is_complete = _read_parts(folder)
         start, top = self._start, self._start.repository.top
         tracked = start.repository.list_tracked()
@@ -146,9 +134,7 @@ class DependencyRecording:
             platform=get_platform(),
             commit=start.commit,
             is_clean=start.is_clean,
-            complete=is_complete
-            and all(part.complete for part in parts)
-            and not (kept and start.in_shard),
+            complete=is_complete and all(part.complete for part in parts),
             unit="function" if all(part.unit == "function" for part in parts) else "module",
             distributions=hash_distributions(),
             hashes=found.hashes,
@@ -161,7 +147,7 @@ class DependencyRecording:
                 (tool for one in found.scenarios.values() for tool in one.tools), ""
             ),
             shared=found.shared.with_variables(always),
-            scenarios={name: one for name, one in found.scenarios.items() if name not in kept},
+            scenarios=found.scenarios,
             requests=found.requests,
         )
         folder.write_dependencies(pack_dependencies(run))

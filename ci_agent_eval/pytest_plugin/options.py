@@ -22,7 +22,6 @@ WORKER_DIR = "episode_report_dir"
 
 RECORDING = "ci_agent_eval_dependencies"
 """Name of the plugin object that records dependencies; there is none without a recording."""
-RESUMABLE = "ci_agent_eval_resumable"
 """Name of the plugin object by which a later attempt can continue this run."""
 EPISODES = "ci_agent_eval_episodes"
 """pytest's name of the plugin object of the session's episodes."""
@@ -171,8 +170,6 @@ def _add_selection_options(group: pytest.OptionGroup) -> None:
     group.addoption("--episode-adaptive-plan", help=argparse.SUPPRESS)
     # Only for `agent-eval`: the file with what need not run, and what runs first.
     group.addoption("--episode-plan", metavar="FILE", help=argparse.SUPPRESS)
-    # Only for `agent-eval run`: the file with what an earlier attempt at the run has left.
-    group.addoption("--episode-resume", metavar="FILE", help=argparse.SUPPRESS)
 
 
 def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:

@@ -66,23 +66,14 @@ class RunReport:
             shard=get_requested_shard(config, os.environ) if config.option.shard else None,
         )
         session = collection.add_restrictions(session)
-        resumable = config.pluginmanager.get_plugin(options.RESUMABLE)
         try:
             folder.prepare()
-            if resumable is not None:
-                session = resumable.begin(config, folder, session, int(time.time()))
-            elif config.option.episode_resume:
-                from ci_agent_eval.pytest_plugin.resumable_run import refuse_outside_git  # noqa: PLC0415 - rarely needed
-
-                session = refuse_outside_git(config.option.episode_resume, session)
-            is_kept = session.kept is not None and session.kept.refusal is None
             if not config.option.episode_watched:  # otherwise `agent-eval run` holds the lock
                 lock = ExitStack()
                 lock.enter_context(folder.hold_lock())
                 config.add_cleanup(lock.close)
-            folder.clear(with_junit=is_kept, keep_earlier=is_kept)
+            folder.clear()
             folder.write_session(session)
-            folder.remove_finished()  # of an earlier attempt, whose accesses the session has
         except (InputError, OSError) as error:
             raise pytest.UsageError(f"--episode-report-dir: {error}") from None
         run = cls(folder, session, redactor, collection)
@@ -143,9 +134,6 @@ class RunReport:
         recording = session.config.pluginmanager.get_plugin(options.RECORDING)
         if recording is not None:
             recording.write_dependencies(self._folder)
-        if (resumable := session.config.pluginmanager.get_plugin(options.RESUMABLE)) is not None:
-            is_whole = not (interrupted or stopped or self._errors)
-            self._session = resumable.end(self._folder, self._session, is_whole=is_whole)
         noted = self._folder.session()
         self._folder.write_session(
             self._session.model_copy(

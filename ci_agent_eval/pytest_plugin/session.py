@@ -442,15 +442,6 @@ class EpisodeSession:
         if state is not None:
             record_subtest(state, format_subtest_name(report))
 
-    def keep(
-        self, item: pytest.Item, report: pytest.TestReport, attempts: Sequence[Episode]
-    ) -> None:
-        """Write the episodes that an earlier run left of an item, and annotate its report."""
-        for episode in attempts:
-            self._write("ended", episode)
-        item.stash[EPISODE].final_episode = attempts[-1]  # adaptive iterations count it
-        self._annotate_report(item, report, self._redact_episode(attempts[-1]))
-
     def _annotate_report(
         self, item: pytest.Item, report: pytest.TestReport, episode: Episode
     ) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterator
 
-from ci_agent_eval.analysis.loaded_results import CarriedTotals, KeptTotals
+from ci_agent_eval.analysis.loaded_results import CarriedTotals
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import count_noun, format_count
 
 _SHORT_SHA = 7
-_LATEST = 253_402_300_799
-"""The last second of the year 9999."""
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
@@ -29,17 +26,6 @@ def list_carried_parts(summary: Summary, carried: CarriedTotals) -> Iterator[str
         f"from {origin}"
     )
     yield f"saved {', '.join(_list_savings(carried))}"
-
-
-def describe_kept(kept: KeptTotals) -> str:
-    """Return how many episodes are of which earlier attempt, and when it began."""
-    run = kept.run
-    of_run = f" at run {run}" if run is not None and run.isascii() and run.isdecimal() else ""
-    began = dt.datetime.fromtimestamp(min(kept.recorded_at, _LATEST), dt.UTC)
-    return (
-        f"{count_noun(kept.episodes, 'episode')} kept from attempt {kept.attempt}{of_run}, "
-        f"which began {began:%Y-%m-%d %H:%M} UTC"
-    )
 
 
 def _list_origin(carried: CarriedTotals) -> Iterator[str]:

@@ -30,7 +30,6 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "duplicate": ("1 duplicate episode", "{} duplicate episodes"),
     "baseline": ("the baseline cannot be read", "the baseline cannot be read"),
     "carried_over": ("earlier results do not count", "earlier results do not count"),
-    "resume": ("nothing of an earlier attempt was kept", "nothing of earlier attempts was kept"),
     "repaired_file": ("1 result file was repaired", "{} result files were repaired"),
 }
 """In the order of the sentence, the most important kind first."""

@@ -185,19 +185,11 @@ def _list_carried_parts(summary: Summary) -> Iterator[str]:
         yield from list_carried_parts(summary, summary.carried)
 
 
-def _list_kept_parts(summary: Summary) -> Iterator[str]:
-    if summary.kept is not None:
-        from ci_agent_eval.render.carried_results import describe_kept  # noqa: PLC0415 - rarely needed
-
-        yield describe_kept(summary.kept)
-
-
 def list_evidence(report: Report) -> tuple[str, ...]:
     """Return the parts of the evidence line: episodes, tests, calls, stops."""
     summary = report.summary
     calls = summary.calls
     parts = [*_list_carried_parts(summary), _describe_episodes(summary.own)]
-    parts += _list_kept_parts(summary)
     if saving := describe_saving(summary):
         parts.append(saving)
     if summary.deselected:
@@ -236,7 +228,6 @@ def list_ending(report: Report) -> Iterator[str]:
         files = sum(1 for source in summary.sources if source.kind == "junit")
         tests = count_noun(summary.tests.tally.total, "test")
         yield f"{tests} in {count_noun(files, 'file')}" if files else tests
-    yield from _list_kept_parts(summary)
     if totals.cost_usd is not None and (tally.ran or totals.cost_usd):
         yield numbers.format_money(totals.cost_usd)
     elif totals.priced_usd is not None:

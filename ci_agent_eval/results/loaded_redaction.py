@@ -196,11 +196,6 @@ def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> S
             "stopped": _redact_text(session.stopped, redact),
             "commit": _redact_text(session.commit, redact),
             "run": _redact_text(session.run, redact),
-            "conditions": None,  # only a later attempt reads them
-            "kept": session.kept
-            and session.kept.model_copy(
-                update={"run": _redact_text(session.kept.run, redact), "refusal": None}
-            ),
             "unafforded": tuple(map(redact_scenario, session.unafforded)),
             "adaptive_stops": tuple(
                 stop.model_copy(

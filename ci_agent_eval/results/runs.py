@@ -142,7 +142,6 @@ def read_run(
         loaded.environment = read_environment(run.session.path.parent)
     if loaded.session is not None:
         loaded.findings += check_exit_status(loaded.session)
-        loaded.findings += _find_refused_attempt(loaded.session, loaded.where)
     if run.lacks_junit and loaded.session is not None and loaded.session.state == "finished":
         loaded.findings.append(_build_missing_junit(loaded.where))
     _count_sources(files, loaded)
@@ -170,13 +169,6 @@ def check_exit_status(session: Session) -> tuple[Finding, ...]:
         return ()
     message = f"pytest ended with status {exit_status}; its output says why, then run it again"
     return (Finding("interrupted", "pytest", message),)
-
-
-def _find_refused_attempt(session: Session, where: str) -> Iterator[Finding]:
-    """Yield a finding if a run was to continue an earlier attempt and kept nothing of it."""
-    if session.kept is not None and session.kept.refusal is not None:
-        message = f"nothing of the earlier attempt is kept, because {session.kept.refusal}"
-        yield Finding("resume", where, message, blocking=False)
 
 
 def _build_missing_junit(where: str) -> Finding:

@@ -17,7 +17,6 @@ from ci_agent_eval.contract.results import (
     JUNIT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
-    KeptEpisodes,
     Session,
     Shard,
 )
@@ -176,19 +175,9 @@ def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
             "selected": sum(session.selected or 0 for session in shards),
             "deselected": max(session.deselected for session in shards),
             "wall_time_s": _find_max_wall_time(shards),
-            "kept": _merge_kept(shards),
         }
     )
     return (merged, *(session for session in sessions if session.shard is None))
-
-
-def _merge_kept(sessions: Iterable[Session]) -> KeptEpisodes | None:
-    """Return the kept episodes of all shards, with the origin of the shard that kept most."""
-    found = [session.kept for session in sessions if session.kept is not None]
-    if not found:
-        return None
-    most = max(found, key=lambda one: one.episodes)
-    return most.model_copy(update={"episodes": sum(one.episodes for one in found)})
 
 
 def _find_max_wall_time(sessions: Iterable[Session]) -> float | None:

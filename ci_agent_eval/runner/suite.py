@@ -119,8 +119,7 @@ def run_suite(
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
     suite = _Suite.of(command, environ)
-    if command.resume is None or command.resume.resolve() != command.report_dir.resolve():
-        _clear_report_folder(command.report_dir)
+    _clear_report_folder(command.report_dir)
     last: deque[str] = deque(maxlen=_LAST_LINES)
 
     def remember(line: str) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.resume import ResumeRequest
 from ci_agent_eval.contract.run_plan import RunPlan
 
-_Plan = RunPlan | AdaptivePlan | ResumeRequest
+_Plan = RunPlan | AdaptivePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +42,6 @@ class SuiteCommand:
     """The rates by which adaptive iterations are decided."""
     plan: RunPlan = RunPlan()  # noqa: RUF009 - frozen
     """The scenarios that the run leaves out, and those that it runs first."""
-    resume: Path | None = None
-    """Report folder of an earlier attempt, whose finished episodes are kept; None: all run."""
-    requires_resume: bool = True
-    """Whether nothing runs if nothing of the earlier attempt may be kept."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     color: bool = False
@@ -58,12 +51,6 @@ class SuiteCommand:
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite in addition to the inherited ones."""
-
-    @property
-    def digest(self) -> str:
-        """Hash of what defines the episodes of the run; an attempt with another is another run."""
-        found = [self.suite, *self.suite_paths, "", *self.paths, "", *self.all_args, self.shard]
-        return sha256(json.dumps(found).encode()).hexdigest()
 
     @property
     def all_args(self) -> Sequence[str]:
@@ -84,15 +71,9 @@ class SuiteFiles:
 @contextmanager
 def provide_suite_files(command: SuiteCommand) -> Iterator[SuiteFiles]:
     """Write the plans that are not the default to files, and remove all files at the end."""
-    request = ResumeRequest(
-        command=command.digest,
-        folder=None if command.resume is None else str(command.resume.absolute()),
-        strict=command.requires_resume,
-    )
     plans: Sequence[tuple[str, _Plan]] = (
         ("--episode-adaptive-plan", command.adaptive_plan),
         ("--episode-plan", command.plan),
-        ("--episode-resume", request),
     )
     with TemporaryDirectory(prefix="agent-eval-") as folder:
         options = [

@@ -18,10 +18,8 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import (
     DEPENDENCIES_NAME,
     EVAL_RESULTS_NAME,
-    FINISHED_SUFFIX,
     JOURNAL_DIR,
     JUNIT_NAME,
-    KEPT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
     JournalLine,
@@ -146,33 +144,17 @@ class ReportFolder:
         finally:
             os.close(descriptor)
 
-    def clear(self, *, with_junit: bool = False, keep_earlier: bool = False) -> None:
+    def clear(self, *, with_junit: bool = False) -> None:
         """Prepare the folder and remove the files of a former run of this program.
 
-        `keep_earlier` keeps the episodes that a run takes over from an earlier attempt, and until
-        it has written its session what a third attempt needs. Raises InputError as `prepare` does,
-        and OSError if a file cannot be removed.
+        Raises InputError as `prepare` does, and OSError if a file cannot be removed.
         """
         self.prepare(with_junit=with_junit)
         files = [*self._list_journals(), *self._list_parts()]
         files += self._list_documents(with_junit=with_junit)
-        if keep_earlier:
-            files.remove(self.path / SESSION_NAME)
-        else:
-            self.remove_earlier()
-            self.remove_finished()
         for file in files:
             file.unlink(missing_ok=True)
         (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
-
-    def remove_finished(self) -> None:
-        """Remove the notes of finished tests."""
-        for file in self._list_finished():
-            file.unlink(missing_ok=True)
-
-    def remove_earlier(self) -> None:
-        """Remove the episodes that were taken over from an earlier attempt."""
-        (self.path / JOURNAL_DIR / KEPT_NAME).unlink(missing_ok=True)
 
     def _check_ownership(self, *, with_junit: bool) -> None:
         """Raise InputError if a file with one of our names is not ours."""
@@ -214,9 +196,6 @@ class ReportFolder:
         if not os.path.lexists(folder):
             return []
         return [file for file in sorted(folder.iterdir()) if _JOURNAL_NAME.fullmatch(file.name)]
-
-    def _list_finished(self) -> list[Path]:
-        return sorted((self.path / JOURNAL_DIR).glob(f"*{FINISHED_SUFFIX}"))
 
     def _list_parts(self) -> list[Path]:
         return sorted((self.path / JOURNAL_DIR).glob(f"*{_PART_SUFFIX}"))

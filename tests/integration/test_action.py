@@ -15,7 +15,6 @@ from tests.builders import episode, write_run
 from tests.github_fake import FakeGitHub
 from tests.integration.refund_desk import mend
 from tests.processes import run_agent_eval
-from tests.repositories import TestRepository
 
 ROOT = Path(__file__).parents[2]
 HEAD = "a" * 40
@@ -307,29 +306,6 @@ def test_base_runs_are_the_baseline_of_a_pull_request(workspace, github):
     (comment,) = github.comments("octo/shop", 7)
     assert "main@1111111" in comment.body
     assert "newly fail" in comment.body.lower()
-
-
-def test_a_job_that_is_run_again_keeps_what_its_earlier_attempt_finished(workspace, github):
-    TestRepository(workspace.folder).commit()
-    own = github.add_workflow_run("octo/shop", event="pull_request", head_sha=HEAD)
-    workspace.event("pull_request", pull_request={**pull(), "base": {"ref": "main"}})
-    inputs = {"paths": "examples/refund_desk", "resume_artifact": "agent-eval-report"}
-    run = {"GITHUB_RUN_ID": str(own.id)}
-    workspace.action(**inputs, environ=run)
-    folder = workspace.folder / workspace.outputs["report-dir"]
-    files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    github.add_artifact("octo/shop", own.id, "agent-eval-report", data=zipped(files))
-
-    done = workspace.action(**inputs, environ={**run, "GITHUB_RUN_ATTEMPT": "2"})
-    session = Session.model_validate_json((folder / "session.json").read_bytes())
-    assert session.kept.episodes == session.selected, done.stdout
-    assert f"kept from attempt 1 at run {own.id}, which began " in workspace.summary
-
-    (workspace.folder / "conftest.py").write_text("")
-    done = workspace.action(**inputs, environ={**run, "GITHUB_RUN_ATTEMPT": "2"})
-    session = Session.model_validate_json((folder / "session.json").read_bytes())
-    assert session.kept.refusal == "the uncommitted file conftest.py has changed since it began"
-    assert session.kept.refusal in workspace.summary
 
 
 @pytest.mark.parametrize(

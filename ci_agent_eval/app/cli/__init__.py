@@ -170,16 +170,6 @@ def _build_links(settings: Settings) -> Links:
     help="Run only the scenarios that the change can have affected: --select affected.",
 )
 @click.option(
-    "--resume",
-    is_flag=True,
-    help="Keep the finished episodes of a run that was killed, and run the rest.",
-)
-@click.option(
-    "--resume-from",
-    type=click.Path(path_type=Path),
-    help="Report folder of the earlier attempt, if it is another one than the report's own.",
-)
-@click.option(
     "--iterations",
     type=click.IntRange(1, 1_000),
     help="Run each episode this often, whatever it says itself.",
@@ -201,8 +191,6 @@ def run(
     shard: str | None,
     scenarios: tuple[str, ...],
     affected: bool,
-    resume: bool,
-    resume_from: Path | None,
     iterations: int | None,
     install: tuple[str, ...],
     **flags: object,
@@ -213,7 +201,6 @@ def run(
     agent-eval run tests/episodes
     agent-eval run tests/episodes --scenario refund --iterations 5
     agent-eval run tests/episodes --affected --baseline git:main:evals
-    agent-eval run tests/episodes --resume
     agent-eval run tests/episodes -- -k refund -n 4
 
     Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
@@ -233,11 +220,6 @@ def run(
         )
     job = build_job(config, {**flags, "select": "affected"} if affected else flags)
     require_baseline(job)
-    if resume_from is not None and not resume_from.is_dir():
-        raise InputError(
-            f"--resume-from: {resume_from} is no folder; name an earlier report folder"
-        )
-    earlier = resume_from or (job.folder if resume else None)
     color = _wants_color(pytest_args)
     max_cost = job.settings.budgets.total_cost_usd
     progress = _build_progress(
@@ -253,15 +235,13 @@ def run(
             install=split_commands("option --install", "\n".join(install)),
             color=color,
             shows_activity=progress.is_live,
-            resume=earlier,
             echo=progress.echo,
             on_progress=progress.show,
         )
     progress.end()
     if suite.usage_error is not None:
         remedy = "correct the paths or the arguments after --"
-        anew = "" if earlier is None else ", or run everything, without --resume"
-        raise InputError(f"pytest: {suite.usage_error}; {remedy}{anew}")
+        raise InputError(f"pytest: {suite.usage_error}; {remedy}")
     _print_report(built, "text", job.links, color=color, paths=paths)
     _print_page_path(job.folder / PAGE_NAME)
     if suite.interrupted_by is not None:

@@ -35,12 +35,9 @@ class ProcessAccesses:
     """The accesses of each function, and whether an installed package made one for it."""
     outside_code: set[str] = field(default_factory=set)
     """Files from outside of the repository whose code ran."""
-    all: set[Access] = field(default_factory=set)
-    """The accesses of the whole process."""
 
     def add(self, owner: Accesses, access: Access, accessor: Accessor) -> None:
         """Add an access of an episode, or of the shared ones."""
-        self.all.add(access)
         if accessor.module is not None:
             self.get_import(accessor.module).accesses.add(access)
             return

@@ -42,8 +42,6 @@ class DependencyRecorder:
         self._variables = VariableWatch(places, self._process, self._find_owner, environ)
         self._has_functions = False
         self._is_complete = True
-        self._module_count = 0
-        self._listed: set[Access] = set()
 
     def start(self) -> None:
         """Start to watch."""
@@ -119,18 +117,6 @@ class DependencyRecorder:
             written=frozenset(self._files.written),
             scenarios={name: self._add_fixtures(name) for name in self._scenarios},
         )
-
-    def list_new_accesses(self) -> set[Access]:
-        """Return the process's accesses since the last call; a new module's file counts as read."""
-        if len(sys.modules) != self._module_count:
-            self._module_count = len(sys.modules)
-            self._process.all |= {("file", path) for _, _, path in self._list_modules()}
-            self._process.all |= {
-                ("outside_file", path) for _, path in self._list_outside_modules()
-            }
-        found = self._process.all - self._listed
-        self._listed |= found
-        return {one for one in found if one[1] not in self._files.written}
 
     def _add_fixtures(self, scenario_id: str) -> ScenarioPart:
         """Return a scenario's part with all setups of its shared fixtures."""

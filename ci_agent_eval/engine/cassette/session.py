@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -51,6 +51,8 @@ class CassetteSession:
     """Replacements in requests, before their keys are made."""
     has_tools: bool = False
     """Whether tool calls are recorded and replayed, too."""
+    save: Callable[[], None] = lambda: None
+    """Called after each new response in `auto`, so that a killed run has paid for it once."""
     hits: int = 0
     misses: int = 0
     live: int = 0
@@ -160,6 +162,8 @@ class CassetteSession:
         """Store a live response at its reserved place."""
         with self._lock:
             self._new[number - len(self.recorded_take) - 1] = (self._get_new(number)[0], response)
+            if self.mode == "auto":
+                self.save()
 
     def _get_new(self, number: int) -> tuple[RecordedRequest, Json | None]:
         return self._new[number - len(self.recorded_take) - 1]

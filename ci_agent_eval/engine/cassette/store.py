@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,16 @@ class _OpenCassette:
     path: Path
     scenario: str
     session: CassetteSession
+
+    def save(self) -> None:
+        """Write the take, if there is one. Raises InputError."""
+        if (take := self.session.take) is not None:
+            store_take(self.path, self.scenario, self.session.iteration, take)
+
+    def save_if_possible(self) -> None:
+        """Write the take so far; a failure is raised again at the episode's end."""
+        with suppress(InputError):
+            self.save()
 
 
 MAX_CACHED = 128
@@ -90,7 +100,8 @@ class CassetteStore:
             rules=self.rules,
             has_tools=self.has_tools,
         )
-        self._open[episode_id] = _OpenCassette(path, scenario, session)
+        opened = self._open[episode_id] = _OpenCassette(path, scenario, session)
+        session.save = opened.save_if_possible
         return session
 
     def _name_cassette(self, folder: Path, scenario: str, case: str) -> tuple[str, Path]:
@@ -106,9 +117,7 @@ class CassetteStore:
     def close(self, episode_id: str) -> CassetteCounts:
         """Write the recordings of an episode and remove it. Raises InputError."""
         opened = self._open.pop(episode_id)
-        take = opened.session.take
-        if take is not None:
-            store_take(opened.path, opened.scenario, opened.session.iteration, take)
+        opened.save()
         return opened.session.counts
 
     def discard(self, episode_id: str) -> None:

@@ -160,7 +160,7 @@ _TABLE = """
 --episode-activity= --episode-again= --episode-dependencies
 --episode-artifact --episode-artifact-path= --episode-asked= --episode-commit=
 --episode-concurrency= --episode-iterations= --episode-list=
---episode-plan= --episode-report-dir= --episode-resume= --episode-scenario=
+--episode-plan= --episode-report-dir= --episode-scenario=
 --episode-suite= --episode-watched
 --eval --eval-results= --eval-strict --experiment-dataset= --experiment-prefix=
 --experiment-score= --experiment-server= --experiment= --llm-model=

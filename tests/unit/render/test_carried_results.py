@@ -7,10 +7,10 @@ from typing import get_args
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import CarriedTotals, KeptTotals, OutcomeTally
+from ci_agent_eval.analysis.loaded_results import CarriedTotals, OutcomeTally
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.findings import CarryProblem, RefusedResults
-from ci_agent_eval.render.carried_results import describe_kept, list_carried_parts
+from ci_agent_eval.render.carried_results import list_carried_parts
 from ci_agent_eval.render.sentences import describe_finding
 from tests.builders import HOSTILE, finding
 from tests.carried_runs import BASE_COMMIT
@@ -62,13 +62,3 @@ def test_a_refusal_names_its_cause_and_no_more_than_twenty_scenarios():
     sentence = describe_finding(finding("carried_over", message=data))
     assert "s19 and 5 more do not count" in sentence
     assert "did not (no commit); " in sentence
-
-
-@pytest.mark.parametrize(
-    ("run", "origin"),
-    [("123", "attempt 2 at run 123"), (None, "attempt 2"), (HOSTILE, "attempt 2")],
-)
-def test_kept_episodes_name_their_attempt(run, origin):
-    kept = KeptTotals(episodes=7, run=run, attempt=2, recorded_at=1_780_000_000)
-    assert describe_kept(kept) == f"7 episodes kept from {origin}, which began 2026-05-28 20:26 UTC"
-    assert describe_kept(replace(kept, recorded_at=2**53))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.analysis.loaded_results import LoadedResults
-from ci_agent_eval.contract.results import CollectionError, KeptEpisodes, Session, Shard
+from ci_agent_eval.contract.results import CollectionError, Session, Shard
 from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.load import load_results
 from tests.builders import (
@@ -222,14 +222,6 @@ def test_the_required_scenarios_that_a_stopped_run_left_out_are_named(tmp_path: 
     assert "it could not afford the required scenarios cancel 1, cancel 2, refund; raise" in (
         describe_finding(found[0])
     )
-
-
-def test_a_run_that_kept_nothing_of_an_earlier_attempt_says_why(tmp_path: Path) -> None:
-    session = ended(exit_status=0, kept=KeptEpisodes(refusal="it is about another commit"))
-    write_run(tmp_path / "run", episode(), session=session)
-    (finding,) = loaded_from(tmp_path).findings
-    assert (finding.kind, finding.blocking) == ("resume", False)
-    assert finding.message.endswith("because it is about another commit")
 
 
 def test_what_fails_in_an_evaluation_explains_no_failing_run(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Conditions, SideUsage
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.contract.results import CollectionError, KeptEpisodes, Results, Session
+from ci_agent_eval.contract.results import CollectionError, Results, Session
 from ci_agent_eval.redaction import REDACTED, Redactor
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.loaded_redaction import redact_results
@@ -72,7 +72,6 @@ LOADED = LoadedResults(
             stopped=SECRET,
             commit=SECRET,
             run=SECRET,
-            kept=KeptEpisodes(run=SECRET, refusal=SECRET),
             unafforded=(SECRET,),
             adaptive_stops=(
                 AdaptiveStop(scenario_id=SECRET, agent=SECRET, cause="maximum", required=0.5),
@@ -128,7 +127,6 @@ def nones_in(value: Any, path: str = "") -> Iterator[str]:
 
 def test_the_value_above_leaves_no_text_unset():
     figures = {
-        "conditions",  # redacting drops them
         "carried",  # of a run without earlier results: ids and figures
         "carried_over",  # an episode with it is replaced by the baseline's, redacted one
         "content_hash",

@@ -126,19 +126,6 @@ def test_the_junit_file_is_left_to_pytest_unless_asked_for(tmp_path):
     assert sorted(tree(folder.path)) == [".gitignore", "junit.xml"]
 
 
-def test_what_a_third_attempt_needs_is_kept_until_the_session_is_written(tmp_path):
-    folder = a_run_in(tmp_path / "report")
-    for name in ("main.finished", "earlier.kept"):
-        (folder.path / "episodes" / name).touch()
-    folder.clear(with_junit=True, keep_earlier=True)
-    kept = [".gitignore", "episodes/earlier.kept", "episodes/main.finished", "session.json"]
-    assert sorted(tree(folder.path)) == kept
-    folder.remove_finished()
-    assert not (folder.path / "episodes/main.finished").exists()
-    folder.clear(with_junit=True)
-    assert sorted(tree(folder.path)) == [".gitignore"]
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
