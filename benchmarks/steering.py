@@ -34,7 +34,7 @@ Command = tuple[str, Shell]
 
 def commands() -> list[Command]:
     """Return the commands of the cases, with their shells."""
-    return [(case.values[1], case.values[2]) for case in cases()]
+    return [(case.command, case.shell) for case in cases()]
 
 
 def rate(texts: list[Command]) -> float:

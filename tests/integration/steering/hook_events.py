@@ -5,9 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.integration.steering.in_process import run_steer
+
 FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
 ENABLE = "--enable-pytest-full-suite-steering"
 CLAUDE = json.loads((Path(__file__).with_name("fixtures") / "claude-code-pre-tool-use.json").read_text())["event"]  # fmt: skip
+
+
+def run_hook(folder, event, *options, **environ):
+    """Run the hook in a folder, which also has the memory of sessions."""
+    given = event if isinstance(event, bytes) else json.dumps(event).encode()
+    environ = {"XDG_STATE_HOME": str(folder / "state"), **environ}
+    return run_steer(folder, "hook", *options, given=given, **environ)
 
 
 def decided(done):

@@ -14,15 +14,8 @@ from ci_agent_eval.steering import advice
 from ci_agent_eval.steering.advice import find_advice
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult
-
-# The limit of two seconds must not decide on a busy machine.
-PATIENT_MAIN = """
-from ci_agent_eval.app.cli import main
-from ci_agent_eval.steering import advice
-advice.TIME_LIMIT_S = 60.0
-raise SystemExit(main())
-"""
-PROGRAM = [sys.executable, "-c", PATIENT_MAIN, "steer"]
+from tests.integration.steering.in_process import run_steer
+from tests.tables import each_row
 
 
 def find_command(folder, environ, command="pytest"):
@@ -65,19 +58,12 @@ class GitProject:
         return find_command(self.folder / folder, self.environ, command)
 
     def run(self, *words, given=b""):
-        return subprocess.run(
-            [*PROGRAM, *words],
-            input=given,
-            cwd=self.folder,
-            env=self.environ,
-            capture_output=True,
-            check=False,
-            timeout=600,
-        )
+        return run_steer(self.folder, *words, given=given, **self.environ)
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
+    # The limit of two seconds must not decide on a busy machine.
     monkeypatch.setattr(advice, "TIME_LIMIT_S", 60.0)
     return GitProject(tmp_path / "project")
 
@@ -132,7 +118,7 @@ def test_the_named_command_runs_as_it_is(changed):
     assert b"no tests collected" in done.stdout
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "start"),
     [
         ("pytest -x", "pytest"),
@@ -149,7 +135,7 @@ def test_the_command_starts_as_the_agents_own(changed, command, start):
     assert changed.advise(command) == f"{start} tests/test_prices.py"
 
 
-@pytest.mark.parametrize("command", ["make test", None, "pytest 'unclosed", ""])
+@each_row("command", ["make test", None, "pytest 'unclosed", ""])
 def test_another_program_gets_no_advice(changed, command):
     assert changed.advise(command) is None
 
@@ -158,11 +144,11 @@ def test_paths_are_relative_to_the_folder_of_the_command(changed):
     assert changed.advise(folder="shop") == "pytest ../tests/test_prices.py"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("folder", "start"), [("..", "cd project && "), ("../away", "cd {project} && "), ("shop", "")]
 )
 def test_the_command_changes_to_the_project_if_it_has_to(changed, folder, start):
-    (changed.folder / "../away").mkdir()
+    (changed.folder / "../away").mkdir(exist_ok=True)
     run = detect_in_text(f"cd '{changed.folder}' && uv run pytest -q | tail")
 
     found = find_advice(changed.folder / folder, changed.environ, run)
@@ -258,7 +244,7 @@ def test_an_unexpected_error_gives_no_advice(changed, monkeypatch):
     assert changed.advise() is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "test_`id`.py",
@@ -274,7 +260,10 @@ def test_an_unexpected_error_gives_no_advice(changed, monkeypatch):
 def test_a_name_that_could_be_misread_gets_no_advice(changed, name):
     changed.write(name, "")
 
-    assert changed.advise() is None
+    advised = changed.advise()
+    (changed.folder / name).unlink()
+    assert advised is None
+    assert changed.advise() == "pytest tests/test_prices.py"
 
 
 def test_a_name_like_an_option_is_a_path(project):

@@ -11,22 +11,16 @@ from itertools import islice
 
 import pytest
 
+from tests.integration.steering.in_process import run_steer
+from tests.tables import each_row
+
 CHECK = [sys.executable, "-m", "ci_agent_eval", "steer", "check"]
 
 
 @pytest.fixture
 def check(tmp_path):
     def run(*arguments, given=b"", **environ):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_FULL_SUITE")}
-        return subprocess.run(
-            [*CHECK, *map(str, arguments)],
-            input=given,
-            cwd=tmp_path,
-            env={**kept, **environ},
-            capture_output=True,
-            check=False,
-            timeout=600,
-        )
+        return run_steer(tmp_path, "check", *map(str, arguments), given=given, **environ)
 
     return run
 
@@ -83,7 +77,7 @@ def test_what_is_asked_about_stays_text_on_a_terminal(check):
     assert not any(line.startswith("::") for line in done.stdout.decode().splitlines())
 
 
-@pytest.mark.parametrize("arguments", [[], ["pytest", "--jsonl"], ["pytest", "--shell", "fish"]])
+@each_row("arguments", [[], ["pytest", "--jsonl"], ["pytest", "--shell", "fish"]])
 def test_wrong_usage_ends_with_2(check, arguments):
     done = check(*arguments)
 

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
+from tests.integration.steering.test_install import run_text
+from tests.tables import each_row
 
 
 @pytest.fixture
 def steer(tmp_path):
     (tmp_path / "app").mkdir()
-
-    def run(*arguments, **environ):
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", "steer", *arguments],
-            cwd=tmp_path / "app",
-            env={
-                "HOME": str(tmp_path),
-                "PATH": "/usr/bin:/bin",
-                "LANG": "C.UTF-8",
-                "COVERAGE_PROCESS_START": os.environ.get("COVERAGE_PROCESS_START", ""),
-                **environ,
-            },
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-
-    return run
+    return functools.partial(run_text, tmp_path)
 
 
 @pytest.fixture
@@ -105,15 +87,15 @@ SWITCHES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("switch", SWITCHES, ids=[each[0] for each in SWITCHES])
-def test_settings_that_switch_hooks_off_are_found(steer, tmp_path, switch):
+@each_row("switch", SWITCHES, ids=[each[0] for each in SWITCHES])
+def test_settings_that_switch_hooks_off_are_found(tmp_path, switch):
     agent, file, text, setting = switch
-    steer("install", "--for", agent)
+    run_text(tmp_path, "install", "--for", agent)
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
-    done = steer("doctor", "--for", agent)
+    done = run_text(tmp_path, "doctor", "--for", agent)
 
     reason = f"{agent}: {path}: {setting} switches the hooks off\n"
     assert (done.returncode, done.stdout) == (1, reason)

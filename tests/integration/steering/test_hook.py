@@ -21,13 +21,13 @@ from tests.integration.steering.hook_events import (
     FIXTURES,
     decided,
     renamed,
+    run_hook,
     sent_again,
 )
+from tests.tables import each_row
 
-
-@pytest.fixture(params=FIXTURES, ids=lambda path: path.stem)
-def fixture(request):
-    return json.loads(request.param.read_text())
+DOCUMENTED = {path.stem: json.loads(path.read_text()) for path in FIXTURES}
+each_event = each_row("fixture", DOCUMENTED.values(), ids=DOCUMENTED)
 
 
 def filled(expected, answer, *, names_session):
@@ -40,23 +40,22 @@ def filled(expected, answer, *, names_session):
     return json.loads(text)
 
 
-def test_each_file_names_its_source(fixture):
+@each_event
+def test_each_file_names_its_source_and_is_recognised(fixture):
     assert any(source.startswith("https://") for source in fixture["source"])
-
-
-def test_each_agent_is_recognised_by_its_events(fixture):
     assert recognize_agent(fixture["event"]).name == fixture["agent"]
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["named", "recognised"])
-def test_a_full_run_is_denied_once_in_the_agents_format(hook, fixture, named):
+@each_event
+@each_row("named", [True, False], ids=["named", "recognised"])
+def test_a_full_run_is_denied_once_in_the_agents_format(tmp_path, fixture, named):
     options = [ENABLE, *(["--for", fixture["agent"]] if named else [])]
     names_session = any(
         key in fixture["event"] for key in ("session_id", "sessionId", "conversation_id")
     )
 
-    first = hook(fixture["event"], *options)
-    second = hook(sent_again(fixture["event"]), *options)
+    first = run_hook(tmp_path, fixture["event"], *options)
+    second = run_hook(tmp_path, sent_again(fixture["event"]), *options)
 
     assert decided(first) == filled(fixture["denied"], decided(first), names_session=names_session)
     if names_session:
@@ -65,6 +64,7 @@ def test_a_full_run_is_denied_once_in_the_agents_format(hook, fixture, named):
         assert second.stdout == first.stdout
 
 
+@each_event
 def test_all_else_goes_through_in_the_agents_format(hook, fixture):
     done = hook(renamed(fixture["event"], "ls -l"), ENABLE)
 
@@ -75,22 +75,21 @@ def test_all_else_goes_through_in_the_agents_format(hook, fixture):
 FAULTS = ("settings", "variable", "store", "usage", "event", "off")
 
 
-def needs_no_store(path, fault):
+def needs_no_store(name, fault):
     """Without a session nothing is remembered, so a broken store does no harm."""
-    return fault == "store" and path.stem == "copilot-pre-tool-use-text"
+    return fault == "store" and name == "copilot-pre-tool-use-text"
 
 
-@pytest.mark.parametrize(
-    ("fixture", "broken"),
+@each_row(
+    "fixture,broken",
     [
-        pytest.param(path, fault, id=f"{path.stem}-{fault}")
-        for path in FIXTURES
+        pytest.param(fixture, fault, id=f"{name}-{fault}")
+        for name, fixture in DOCUMENTED.items()
         for fault in FAULTS
-        if not needs_no_store(path, fault)
+        if not needs_no_store(name, fault)
     ],
-    indirect=["fixture"],
 )
-def test_what_goes_wrong_inside_lets_the_call_through_and_says_so(hook, fixture, broken, tmp_path):
+def test_what_goes_wrong_inside_lets_the_call_through_and_says_so(fixture, broken, tmp_path):
     options, environ, event = [ENABLE, "--for", fixture["agent"]], {}, fixture["event"]
     if broken == "settings":
         (tmp_path / "agent-eval-steering.yaml").write_text("session: 7")
@@ -106,7 +105,7 @@ def test_what_goes_wrong_inside_lets_the_call_through_and_says_so(hook, fixture,
     else:
         options.remove(ENABLE)
 
-    done = hook(event, *options, **environ)
+    done = run_hook(tmp_path, event, *options, **environ)
 
     assert done.returncode == 0
     assert done.stdout.decode() == fixture["allowed"]
@@ -114,7 +113,7 @@ def test_what_goes_wrong_inside_lets_the_call_through_and_says_so(hook, fixture,
     assert done.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "said"),
     [
         (b"", "JSONDecodeError"),
@@ -141,6 +140,7 @@ def test_an_event_that_is_none_lets_the_call_through(hook, event, said):
     assert said in done.stderr.decode()
 
 
+@each_event
 def test_an_agent_that_is_unknown_lets_the_call_through(hook, fixture):
     done = hook(fixture["event"], ENABLE, "--for", "emacs")
 
@@ -148,7 +148,7 @@ def test_an_agent_that_is_unknown_lets_the_call_through(hook, fixture):
     assert "unknown agent 'emacs'; known: claude-code, codex, gemini" in done.stderr.decode()
 
 
-@pytest.mark.parametrize(("closed", "out"), [("<&-", b"{}\n"), (">&-", b""), ("2>&-", b"{}\n")])
+@each_row(("closed", "out"), [("<&-", b"{}\n"), (">&-", b""), ("2>&-", b"{}\n")])
 def test_closed_streams_do_no_harm(closed, out, tmp_path):
     words = shlex.join([sys.executable, "-m", "ci_agent_eval", "steer", "hook", "--for", "gemini"])
     done = subprocess.run(
@@ -163,7 +163,7 @@ def test_closed_streams_do_no_harm(closed, out, tmp_path):
     assert (done.returncode, done.stdout) == (0, out)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "start", [["-m", "ci_agent_eval"], ["-c", "from ci_agent_eval.app.cli import main; main()"]]
 )
 def test_the_hook_is_the_same_past_the_library_of_the_other_commands(start, tmp_path):
@@ -188,7 +188,7 @@ def test_the_help_names_all_options(hook):
     assert all(name in page for name in AGENTS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "expected"),
     [
         ([], HookOptions()),

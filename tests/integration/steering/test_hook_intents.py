@@ -6,26 +6,26 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from tests.integration.steering.hook_events import (
     CLAUDE,
     ENABLE,
     decided,
     is_denied,
     renamed,
+    run_hook,
     sent_again,
 )
+from tests.tables import each_row
 
 
-def test_sessions_are_told_apart_and_intents_remembered_across_processes(hook):
+def test_sessions_are_told_apart_and_intents_remembered_across_processes(hook_process):
     other = {**CLAUDE, "session_id": "other"}
 
-    assert is_denied(hook(CLAUDE, ENABLE))
-    assert is_denied(hook(renamed(CLAUDE, "cd web && pytest -q"), ENABLE))
-    assert is_denied(hook(other, ENABLE))
-    assert not is_denied(hook(renamed(CLAUDE, "cd web/;  python -m pytest | tail"), ENABLE))
-    assert not is_denied(hook(CLAUDE, ENABLE))
+    assert is_denied(hook_process(CLAUDE, ENABLE))
+    assert is_denied(hook_process(renamed(CLAUDE, "cd web && pytest -q"), ENABLE))
+    assert is_denied(hook_process(other, ENABLE))
+    assert not is_denied(hook_process(renamed(CLAUDE, "cd web/;  python -m pytest | tail"), ENABLE))
+    assert not is_denied(hook_process(CLAUDE, ENABLE))
 
 
 RESULT = '{"type": "user", "content": [{"type": "tool_result", "tool_use_id": "call_0"}]}'
@@ -51,16 +51,14 @@ CONVERSATIONS = {
 }
 
 
-@pytest.mark.parametrize("agent", CONVERSATIONS)
-def test_of_equal_calls_in_one_answer_all_are_denied_and_those_of_the_next_are_not(
-    hook, agent, tmp_path
-):
+@each_row("agent", CONVERSATIONS)
+def test_of_equal_calls_in_one_answer_all_are_denied_and_those_of_the_next_are_not(agent, tmp_path):
     conversation = tmp_path / "conversation.jsonl"
     conversation.write_text("\n".join(CONVERSATIONS[agent]) + "\n")
     event = {**CLAUDE, "transcript_path": str(conversation)}
 
     def is_held(call):
-        return is_denied(hook({**event, "tool_use_id": call}, ENABLE, "--for", agent))
+        return is_denied(run_hook(tmp_path, {**event, "tool_use_id": call}, ENABLE, "--for", agent))
 
     assert [is_held(f"call_{number}") for number in range(3)] == [True, True, False]
 
@@ -109,7 +107,7 @@ def test_an_insisted_call_runs_if_the_conversations_results_are_out_of_reach(hoo
     assert [decided(hook(event, ENABLE)) != {} for _ in range(2)] == [True, False]
 
 
-@pytest.mark.parametrize("agent", ["copilot", "opencode"])
+@each_row("agent", ["copilot", "opencode"])
 def test_of_equal_calls_in_one_answer_of_others_all_are_denied(hook, agent):
     name = {"copilot": "copilot-pre-tool-use", "opencode": "opencode-tool-execute-before"}[agent]
     path = Path(__file__).with_name("fixtures") / f"{name}.json"
@@ -128,9 +126,9 @@ def test_an_event_without_a_session_is_denied_each_time_and_leaves_no_file(hook,
     assert not (tmp_path / "state").exists()
 
 
-def test_of_many_processes_that_ask_at_once_one_is_denied(hook):
+def test_of_many_processes_that_ask_at_once_one_is_denied(hook_process):
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: is_denied(hook(CLAUDE, ENABLE)), range(8)))
+        answers = list(pool.map(lambda _: is_denied(hook_process(CLAUDE, ENABLE)), range(8)))
 
     assert answers.count(True) == 1
 

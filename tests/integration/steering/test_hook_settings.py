@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.steering.hook.options import HookOptions
 from ci_agent_eval.steering.hook.settings_summary import HookFiles
 from tests.integration.steering.hook_events import (
@@ -12,7 +10,9 @@ from tests.integration.steering.hook_events import (
     decided,
     is_denied,
     renamed,
+    run_hook,
 )
+from tests.tables import each_row
 
 
 def test_other_sections_of_the_settings_file_belong_to_other_programs(hook, tmp_path):
@@ -76,14 +76,14 @@ def test_the_texts_of_the_settings_file_are_stored_nowhere_else(hook, tmp_path):
     assert not [path for path in stored if b"hunter2" in path.read_bytes()]
 
 
-@pytest.mark.parametrize("broken", [False, True])
-def test_a_summary_is_stored_in_the_current_folder_or_not_at_all(hook, tmp_path, broken):
+@each_row("broken", [False, True])
+def test_a_summary_is_stored_in_the_current_folder_or_not_at_all(tmp_path, broken):
     (tmp_path / "agent-eval-steering.yaml").write_text("session: {}")
     files = HookFiles(HookOptions(store="s.sqlite3"), {"CLAUDE_PROJECT_DIR": str(tmp_path)})
     if broken:
         (tmp_path / files.summary).mkdir()
 
-    assert is_denied(hook(CLAUDE, ENABLE, "--store", "s.sqlite3"))
+    assert is_denied(run_hook(tmp_path, CLAUDE, ENABLE, "--store", "s.sqlite3"))
     assert (tmp_path / files.summary).is_file() is not broken
 
 

@@ -61,13 +61,13 @@ def test_a_command_without_a_runner_loads_next_to_nothing(tmp_path):
     assert not loaded.intersection({"typing", "dataclasses", "pathlib", "hashlib"})
 
 
-def test_a_command_without_a_runner_is_answered_without_reading_yaml_again(hook, tmp_path):
+def test_a_command_without_a_runner_is_answered_without_reading_yaml_again(hook_process, tmp_path):
     (tmp_path / "agent-eval-steering.yaml").write_text(
         "session: {pytest_full_suite_aliases: [make test], pytest_full_suite_steering_enabled: true}"
     )
     environ = {"PYTHONPROFILEIMPORTTIME": "1"}
     lint = renamed(CLAUDE, "make lint")
 
-    assert b" yaml" in hook(lint, **environ).stderr
-    assert b" yaml" not in hook(lint, **environ).stderr
-    assert is_denied(hook(renamed(CLAUDE, "make test")))
+    assert b" yaml" in hook_process(lint, **environ).stderr
+    assert b" yaml" not in hook_process(lint, **environ).stderr
+    assert is_denied(hook_process(renamed(CLAUDE, "make test")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shlex
@@ -15,27 +16,23 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
 from ci_agent_eval.steering.hook.install import find_program, read_hook_commands
 from ci_agent_eval.steering.settings_loader import parse_steering_settings
+from tests.integration.steering.in_process import run_steer
+from tests.tables import each_row
 
 SETTINGS = '{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n'
 
 
+def run_text(folder, *words, **environ):
+    """Run a command in the folder `app` of a home; return it with its output as texts."""
+    (folder / "app").mkdir(exist_ok=True)
+    done = run_steer(folder / "app", *words, HOME=str(folder), **environ)
+    texts = (done.stdout.decode(), done.stderr.decode())
+    return subprocess.CompletedProcess(done.args, done.returncode, *texts)
+
+
 @pytest.fixture
 def steer(tmp_path):
-    def run(*arguments, **environ):
-        kept = {k: v for k, v in os.environ.items() if k != "CLAUDE_CONFIG_DIR"}
-        (tmp_path / "app").mkdir(exist_ok=True)
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", "steer", *arguments],
-            cwd=tmp_path / "app",
-            env={**kept, "HOME": str(tmp_path), **environ},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-
-    return run
+    return functools.partial(run_text, tmp_path)
 
 
 def commands(path: Path):
@@ -81,9 +78,9 @@ def test_no_settings_of_steering_are_written_for_a_user_or_beside_named_ones(ste
     assert list(tmp_path.rglob("agent-eval-steering.yaml")) == []
 
 
-@pytest.mark.parametrize("scope", ["--user", "--project"])
-def test_settings_name_the_program_by_its_path(steer, tmp_path, scope):
-    done = steer("install", "--for", "claude-code", scope)
+@each_row("scope", ["--user", "--project"])
+def test_settings_name_the_program_by_its_path(tmp_path, scope):
+    done = run_text(tmp_path, "install", "--for", "claude-code", scope)
 
     assert done.returncode == 0
     folder = tmp_path if scope == "--user" else tmp_path / "app"
@@ -150,14 +147,14 @@ def test_a_configuration_is_passed_on(steer, tmp_path):
     assert shlex.split(own)[-2:] == ["--config", str(tmp_path / "app/my steer.yaml")]
 
 
-@pytest.mark.parametrize("command", ["install", "uninstall"])
-@pytest.mark.parametrize("content", [b"{", b"// mine\n{}", b"\xff{}", b'{"hooks": 7}'])
-def test_settings_that_cannot_be_read_stay_as_they_are(steer, tmp_path, command, content):
+@each_row("command", ["install", "uninstall"])
+@each_row("content", [b"{", b"// mine\n{}", b"\xff{}", b'{"hooks": 7}'])
+def test_settings_that_cannot_be_read_stay_as_they_are(tmp_path, command, content):
     path = tmp_path / "app/.claude/settings.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
 
-    done = steer(command, "--for", "claude-code")
+    done = run_text(tmp_path, command, "--for", "claude-code")
 
     assert done.returncode == 2
     assert done.stderr.startswith(f"agent-eval: {path}: ")
@@ -202,20 +199,20 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("scope", ["--project", "--user"])
-@pytest.mark.parametrize("agent", FILES)
-def test_each_agents_hook_is_installed_works_and_is_removed(steer, tmp_path, agent, scope):
+@each_row("scope", ["--project", "--user"])
+@each_row("agent", FILES)
+def test_each_agents_hook_is_installed_works_and_is_removed(tmp_path, agent, scope):
     """Run the very command that the agent would run, as it runs it: through a shell."""
     path = (
         tmp_path / "app" / FILES[agent][0] if scope == "--project" else tmp_path / FILES[agent][1]
     )
 
-    done = steer("install", "--for", agent, scope)
+    done = run_text(tmp_path, "install", "--for", agent, scope)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{path}: hook added\n" in done.stdout
     assert f"agent-eval steer doctor --for {agent}\n" in done.stdout
-    assert "already installed" in steer("install", "--for", agent, scope).stdout
+    assert "already installed" in run_text(tmp_path, "install", "--for", agent, scope).stdout
     command, *others = read_hook_commands(AGENT_SETTINGS[agent], path)
     assert set(others) <= {command}
     ran = subprocess.run(
@@ -228,18 +225,18 @@ def test_each_agents_hook_is_installed_works_and_is_removed(steer, tmp_path, age
         timeout=600,
     )
     assert json.loads(ran.stdout).keys() == EVENTS[agent]["denied"].keys()
-    assert steer("uninstall", "--for", agent, scope).returncode == 0
+    assert run_text(tmp_path, "uninstall", "--for", agent, scope).returncode == 0
     assert not path.exists() or read_hook_commands(AGENT_SETTINGS[agent], path) == []
     assert path.exists() == (agent not in {"copilot", "opencode"})
 
 
-@pytest.mark.parametrize("command", ["install", "uninstall"])
-def test_a_plugin_of_somebody_else_stays(steer, tmp_path, command):
+@each_row("command", ["install", "uninstall"])
+def test_a_plugin_of_somebody_else_stays(tmp_path, command):
     path = tmp_path / "app" / FILES["opencode"][0]
     path.parent.mkdir(parents=True)
     path.write_text("export const Mine = async () => ({})\n")
 
-    done = steer(command, "--for", "opencode")
+    done = run_text(tmp_path, command, "--for", "opencode")
 
     assert done.returncode == 2
     assert "was not written by agent-eval; move it first" in done.stderr
@@ -252,23 +249,23 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("agent", OTHERS)
-def test_a_file_with_our_name_stays_if_others_wrote_into_it(steer, tmp_path, agent):
+@each_row("agent", OTHERS)
+def test_a_file_with_our_name_stays_if_others_wrote_into_it(tmp_path, agent):
     path = tmp_path / "app" / FILES[agent][0]
     if agent == "copilot":
         path.parent.mkdir(parents=True)
         path.write_text(OTHERS[agent])
-    steer("install", "--for", agent)
+    run_text(tmp_path, "install", "--for", agent)
     if agent == "opencode":
         path.write_text(path.read_text() + OTHERS[agent])
-    steer("install", "--for", agent, "--config", "agent-eval-steering.yaml")
+    run_text(tmp_path, "install", "--for", agent, "--config", "agent-eval-steering.yaml")
 
     assert OTHERS[agent] in path.read_text() or agent == "copilot"
     assert "agent-eval-steering.yaml" in path.read_text()
-    assert steer("uninstall", "--for", agent).returncode == 0
+    assert run_text(tmp_path, "uninstall", "--for", agent).returncode == 0
     assert path.read_text() == OTHERS[agent]
 
 
-@pytest.mark.parametrize("options", [[], ["--for", "emacs"]])
+@each_row("options", [[], ["--for", "emacs"]])
 def test_other_agents_are_refused(steer, options):
     assert steer("install", *options).returncode == 2

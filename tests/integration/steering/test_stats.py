@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.integration.steering.in_process import run_steer
 
 ENABLE = "--enable-pytest-full-suite-steering"
 
@@ -15,15 +14,8 @@ ENABLE = "--enable-pytest-full-suite-steering"
 @pytest.fixture
 def steer(tmp_path):
     def run(*words, event=None):
-        done = subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", "steer", *words],
-            input=json.dumps(event).encode(),
-            cwd=tmp_path,
-            env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
-            capture_output=True,
-            check=False,
-            timeout=600,
-        )
+        given, state = json.dumps(event).encode(), str(tmp_path / "state")
+        done = run_steer(tmp_path, *words, given=given, XDG_STATE_HOME=state)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
     return run

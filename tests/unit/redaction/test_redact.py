@@ -8,13 +8,13 @@ import json
 import xml.etree.ElementTree as ET
 from urllib.parse import quote, urlencode
 
-import pytest
 from _pytest._io.saferepr import saferepr
 from _pytest.junitxml import bin_xml_escape
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_name, make_distinct_names
+from tests.tables import each_row
 
 NONE = Redactor()
 FILL = "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
@@ -39,13 +39,13 @@ TOKENS = {
 }
 
 
-@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
-@pytest.mark.parametrize("text", ["{}", "key={}, more", '{{"key": "{}"}}', "({})"])
+@each_row("token", TOKENS.values(), ids=TOKENS)
+@each_row("text", ["{}", "key={}, more", '{{"key": "{}"}}', "({})"])
 def test_tokens_are_known_by_their_shape(token, text):
     assert NONE.text(text.format(token)) == text.format(REDACTED)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "clean"),
     [
         ("Authorization: Bearer abc.def", "Authorization: Bearer [redacted]"),
@@ -59,7 +59,7 @@ def test_only_the_secret_part_goes(text, clean):
     assert NONE.text(text) == clean
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "a task-force-of-people-who-like-long-names",
@@ -78,7 +78,7 @@ def test_ordinary_text_stays(text):
 SECRET = 'p"ä<w&rd/+ 7'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "form",
     [
         SECRET,
@@ -94,7 +94,7 @@ def test_a_variables_secret_goes_in_every_form(form):
     assert redactor.text(f"before {form} after") == f"before {REDACTED} after"
 
 
-@pytest.mark.parametrize("secret", ["correct horse battery", "a b+c/d=é 12345"])
+@each_row("secret", ["correct horse battery", "a b+c/d=é 12345"])
 def test_a_secret_sent_as_a_form_goes(secret):
     """A form writes blanks as `+`, which no other way of writing an address does."""
     form = urlencode({"password": secret, "user": "bob"})
@@ -112,7 +112,7 @@ def test_base64_hides_no_secret_at_any_offset(before, after):
     assert len(left) <= len(base64.b64encode(before + after)) + 8
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "GITHUB_TOKEN",
@@ -142,7 +142,7 @@ def test_names_that_say_secret(name):
     assert redactor.text("a Zx9-plain-value b") == "a [redacted] b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "PATH",
@@ -166,7 +166,7 @@ def test_names_that_only_sound_so(name):
     assert Redactor.from_environ({name: "Zx9-plain-value"}).secrets == ()
 
 
-@pytest.mark.parametrize("value", ["short", "true", "required", "12345678"])
+@each_row("value", ["short", "true", "required", "12345678"])
 def test_values_too_common_to_be_secret(value):
     assert Redactor.from_environ({"DESK_TOKEN": value}).secrets == ()
 
@@ -176,7 +176,7 @@ def test_the_password_of_a_url_is_secret_by_itself():
     assert redactor.text("login failed for Zx9plain") == "login failed for [redacted]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "password"),
     [
         ("postgres://desk:Zx9plain@host/db", "Zx9plain"),
@@ -198,7 +198,7 @@ def test_common_passwords_of_test_databases_blot_nothing_out():
     assert redactor.text("postgres is up") == "postgres is up"
 
 
-@pytest.mark.parametrize("name", ["AWS_SECRET_ACCESS_KEY", "DESK_TOKEN", "DB_PASSWORD"])
+@each_row("name", ["AWS_SECRET_ACCESS_KEY", "DESK_TOKEN", "DB_PASSWORD"])
 def test_a_secret_may_look_like_a_path(name):
     redactor = Redactor.from_environ({name: "/wJalrXUtnFEMI/K7MDENG"})
     assert redactor.text("/wJalrXUtnFEMI/K7MDENG") == REDACTED
@@ -262,8 +262,8 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-@pytest.mark.parametrize("secret", ODD.values(), ids=ODD)
+@each_row("write", WRITERS.values(), ids=WRITERS)
+@each_row("secret", ODD.values(), ids=ODD)
 def test_odd_secrets_go_whatever_wrote_them(secret, write):
     redactor = Redactor.from_environ({"DESK_PASSWORD": secret})
     written = write(secret)
@@ -303,7 +303,7 @@ def test_a_secret_that_looks_like_markup_leaves_the_markup():
 LONG = "".join(f"{number:03}+/aZ" for number in range(65))[:450]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "shown",
     [
         LONG[:118] + "..." + LONG[-118:],
@@ -318,10 +318,10 @@ def test_parts_of_a_long_secret_go_too(shown):
     assert len(clean.replace(REDACTED, "")) <= 6
 
 
-@pytest.mark.parametrize("secret", [*ODD.values(), LONG, "Zx9-plain-value-of-29-letters"])
-@pytest.mark.parametrize("maxsize", [30, 240])
-@pytest.mark.parametrize("shape", [lambda s: s, lambda s: {"k": s, "l": [s] * 20}])
-@pytest.mark.parametrize("write", [str, in_xml, json.dumps, lambda text: f"{text[:-1]}\u2026"])
+@each_row("secret", [*ODD.values(), LONG, "Zx9-plain-value-of-29-letters"])
+@each_row("maxsize", [30, 240])
+@each_row("shape", [lambda s: s, lambda s: {"k": s, "l": [s] * 20}])
+@each_row("write", [str, in_xml, json.dumps, lambda text: f"{text[:-1]}\u2026"])
 def test_what_pytest_shows_of_a_secret_goes(secret, maxsize, shape, write):
     redactor = Redactor.from_environ({"DESK_TOKEN": secret})
     clean = redactor.text(write(f"assert {saferepr(shape(secret), maxsize)} == 'x'"))
@@ -342,7 +342,7 @@ def test_a_long_secret_is_one_mark():
     assert redactor.text(f"a {LONG} b {LONG}") == "a [redacted] b [redacted]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         "https://hooks.example.com/services/T01234567/B01234567/abcdefghijKLMNOP",
@@ -393,8 +393,8 @@ def test_a_key_that_never_ends_does_not_swallow_the_rest():
 KEY_LINE = "MIIEpAIBAAKCAQEA7bq2Zx9+/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM"
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n", "\\n", "\\\\n", "&#10;", "\nE       ", "\n  "])
-@pytest.mark.parametrize("rest", [" == 'x'", "' == 'x'", "...'", "{0}and the rest", "</failure>"])
+@each_row("newline", ["\n", "\r\n", "\\n", "\\\\n", "&#10;", "\nE       ", "\n  "])
+@each_row("rest", [" == 'x'", "' == 'x'", "...'", "{0}and the rest", "</failure>"])
 def test_a_key_cut_off_ends_where_its_lines_end(newline, rest):
     key = newline.join(["-----BEGIN RSA PRIVATE KEY-----", KEY_LINE, KEY_LINE[:20]])
     after = rest.format(newline)
@@ -445,7 +445,7 @@ def test_keys_that_differ_only_in_a_secret_are_all_kept():
     assert NONE.value({a: 1, b: 2}) == {REDACTED: 1, f"{REDACTED}#2": 2}
 
 
-@pytest.mark.parametrize("text", [f"x\n{TOKENS['openai']}", f"x\n{TOKENS['aws']}", f"x\n{TOKENS['jwt']}",
+@each_row("text", [f"x\n{TOKENS['openai']}", f"x\n{TOKENS['aws']}", f"x\n{TOKENS['jwt']}",
     "x\nBearer abcdefghijklmnop", '{"authorization": "Basic dXNlcjpwdw=="}'])  # fmt: skip
 def test_shapes_are_found_in_json_in_json_too(text):
     assert REDACTED in NONE.text(json.dumps(json.dumps(text)))
@@ -463,10 +463,8 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("piece", HOSTILE, ids=lambda piece: piece[:30])
-@pytest.mark.parametrize(
-    "redactor", [NONE, Redactor.from_environ({"A_TOKEN": LONG})], ids=["", "known"]
-)
+@each_row("piece", HOSTILE, ids=lambda piece: piece[:30])
+@each_row("redactor", [NONE, Redactor.from_environ({"A_TOKEN": LONG})], ids=["", "known"])
 def test_a_megabyte_of_hostile_text_takes_a_moment(piece, redactor):
     text = piece * (1_000_000 // len(piece))
     # Hundredths of a second; a pattern that tries again from every place takes minutes, and

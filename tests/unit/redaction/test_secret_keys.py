@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +12,10 @@ from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_key, remove_secret_pairs
 from ci_agent_eval.results.loaded_redaction import redact_json
 from tests.builders import episode, tool_call, turn
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "key",
     ["password", "Password", "userPassword", "new-password", "DB_PASSWD", "passwords", "password2",
      "passphrase", "passcode", "secret", "client_secret", "clientSecret", "credentials", "api_key",
@@ -26,7 +26,7 @@ def test_keys_of_secrets(key):
     assert is_secret_key(key)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "key",
     ["tokens", "max_tokens", "maxTokens", "total_tokens", "token_count", "tokenizer", "next_token",
      "nextPageToken", "page_token", "continuation_token", "eos_token", "key", "primary_key",
@@ -97,7 +97,7 @@ def test_what_holds_no_secret_is_the_very_same():
     assert redact_model(item, Redactor()) is item
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "clean"),
     [
         ('{"password": "hunter2"}', '{"password": "[redacted]"}'),
@@ -130,6 +130,6 @@ def test_no_secret_is_left_in_json_however_often_it_is_quoted(secret, depth):
     assert "end" in clean
 
 
-@pytest.mark.parametrize("piece", ['"token":', '"token": "', '"', '\\"token\\":\\"', "'a': '"])
+@each_row("piece", ['"token":', '"token": "', '"', '\\"token\\":\\"', "'a': '"])
 def test_a_megabyte_of_hostile_text_takes_a_moment(piece):
     assert remove_secret_pairs("password" + piece * (1_000_000 // len(piece))) is not None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
-import pytest
-
 from ci_agent_eval.steering.pytest_project import build_project_finder, find_pytest_project
+from tests.tables import each_row
 
 CONFIGURATIONS = {
     "pytest.ini": "[pytest]\ntestpaths = tests docs\n",
@@ -18,7 +18,7 @@ CONFIGURATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@each_row("name", CONFIGURATIONS)
 def test_testpaths_are_read_from_each_configuration_file(name, tmp_path):
     (tmp_path / name).write_text(CONFIGURATIONS[name])
 
@@ -28,23 +28,40 @@ def test_testpaths_are_read_from_each_configuration_file(name, tmp_path):
     assert project.testpaths == (f"{tmp_path}/tests", f"{tmp_path}/docs")
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_pytest_finds_the_same_root(name, tmp_path):
-    inner = tmp_path / "src/deep"
-    inner.mkdir(parents=True)
-    (tmp_path / "setup.cfg").write_text("[metadata]\n")
-    (tmp_path / name).write_text(CONFIGURATIONS[name].replace("addopts = -q %(x)s", ""))
+ROOTS = """
+import os, sys, pytest
+
+class Root:
+    def pytest_configure(self, config): print(f"root={config.rootpath}")
+
+for folder in sys.argv[1:]:
+    os.chdir(folder)
+    pytest.main(["-p", "no:cacheprovider", "--co", "-qq"], [Root()])
+"""
+
+
+def test_pytest_finds_the_same_root(tmp_path):
+    folders = [tmp_path / name / "src/deep" for name in CONFIGURATIONS]
+    for name, inner in zip(CONFIGURATIONS, folders, strict=True):
+        inner.mkdir(parents=True)
+        (tmp_path / name / "setup.cfg").write_text("[metadata]\n")
+        text = CONFIGURATIONS[name].replace("addopts = -q %(x)s", "")
+        (tmp_path / name / name).write_text(text)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--co"],
-        cwd=inner, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", ROOTS, *folders],
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
 
-    project = find_pytest_project(inner)
+    projects = [find_pytest_project(inner) for inner in folders]
 
-    assert f"rootdir: {project.root}\n" in done.stdout
-    assert project.root == str(tmp_path)
+    assert [project.root for project in projects] == [
+        str(tmp_path / name) for name in CONFIGURATIONS
+    ]
+    roots = [line.removeprefix("root=") for line in done.stdout.splitlines() if "root=" in line]
+    assert roots == [project.root for project in projects], done.stderr
     # pytest ignores testpaths outside of its root.
-    assert project.testpaths == ()
+    assert all(project.testpaths == () for project in projects)
 
 
 def test_tables_of_newer_pytest_are_read(tmp_path):
@@ -54,7 +71,7 @@ def test_tables_of_newer_pytest_are_read(tmp_path):
     assert find_pytest_project(tmp_path).testpaths == (f"{tmp_path}/docs",)
 
 
-@pytest.mark.parametrize("marker", ["setup.py", "pyproject.toml", ".git"])
+@each_row("marker", ["setup.py", "pyproject.toml", ".git"])
 def test_without_a_configuration_the_root_has_a_marker(marker, tmp_path):
     inner = tmp_path / "a/b"
     inner.mkdir(parents=True)
@@ -63,7 +80,7 @@ def test_without_a_configuration_the_root_has_a_marker(marker, tmp_path):
     assert find_pytest_project(inner).root == str(tmp_path / "a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["[pytest", "[pytest]\ntestpaths = 'tests\n", "[pytest]\n", "", "\0", "[pytest]\ntestpaths\n"],
 )

@@ -6,9 +6,9 @@ import json
 import socket
 
 import httpx2
-import pytest
 
 from tests import llm_wire as wire
+from tests.tables import each_row
 
 FULL, LS = wire.bash("pytest"), wire.bash("ls")
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
@@ -19,7 +19,7 @@ STREAM = {
     "messages": wire.message_events,
 }
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-every_api = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+every_api = each_row("api", ["chat", "responses", "messages"])
 
 
 def post(rig, path=PATHS["chat"], body=ASK, **more):

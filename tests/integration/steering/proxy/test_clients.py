@@ -11,6 +11,7 @@ import pytest
 
 from tests import llm_wire as wire
 from tests.integration.steering.proxy.rig import JSON, MESSAGE, Rig, answer, answering, events
+from tests.tables import each_row
 
 FULL, ONE, LS = wire.bash("pytest"), wire.bash("pytest tests/test_a.py"), wire.bash("ls")
 READ = ("read_file", {"path": "a.py"})
@@ -83,8 +84,8 @@ STREAM = {
 CALLED = {"chat": "tool_calls", "responses": "completed", "messages": "tool_use"}
 ENDED = {"chat": "stop", "responses": "completed", "messages": "end_turn"}
 
-every_api = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+every_api = each_row("api", ["chat", "responses", "messages"])
+both_ways = each_row("stream", [False, True], ids=["whole", "streamed"])
 
 
 def said(api, stream, *calls, **more):
@@ -150,7 +151,7 @@ def test_other_calls_of_the_answer_are_untouched(api, stream):
         assert len(rig.asked) == 1
 
 
-@pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
+@each_row("status", [400, 401, 429, 500, 529])
 def test_the_providers_errors_are_the_clients(status):
     body = {"error": {"message": "no", "type": "t", "code": "c"}}
     headers = [("retry-after", "7"), ("x-request-id", "req_1")]

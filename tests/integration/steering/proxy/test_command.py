@@ -11,10 +11,10 @@ import sys
 from contextlib import contextmanager
 
 import httpx2
-import pytest
 
 from tests import llm_wire as wire
 from tests.integration.steering.proxy.rig import Rig, answer
+from tests.tables import each_row
 
 ON = "--enable-pytest-full-suite-steering"
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -75,7 +75,7 @@ def refused(folder, *options):
     return done.stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@each_row(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_it_steers_until_a_signal(tmp_path, number, code):
     with (
         Rig(answer(FULL)) as rig,
@@ -177,7 +177,7 @@ def test_a_port_that_is_taken_is_an_input_error(tmp_path):
     assert f"cannot listen on 127.0.0.1:{port}" in err
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("upstream", "said"),
     [
         ("api.openai.com", "begin with http"),

@@ -28,10 +28,11 @@ from tests.integration.steering.proxy.rig import (
     answering,
     events,
 )
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("path", [*PATHS.values(), "/v1/files"])
-@pytest.mark.parametrize("begun", [False, True], ids=["before the answer", "in the stream"])
+@each_row("path", [*PATHS.values(), "/v1/files"])
+@each_row("begun", [False, True], ids=["before the answer", "in the stream"])
 def test_a_client_that_hangs_up_ends_the_providers_work(path, begun):
     gone, asked_for = threading.Event(), threading.Event()
 
@@ -55,8 +56,9 @@ def test_a_client_that_hangs_up_ends_the_providers_work(path, begun):
         assert gone.wait(600)
 
 
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/files"])
+@each_row("path", ["/v1/messages", "/v1/files"])
 def test_a_client_that_hangs_up_in_its_request_gets_no_answer(path, caplog):
+    caplog.clear()
     with Rig(answer({})) as rig:
         host, port = rig.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as client:
@@ -75,8 +77,9 @@ def read_into(got, url):
 
 
 @every_api
-@pytest.mark.parametrize("length", [None, 100_000])
+@each_row("length", [None, 100_000])
 def test_a_stream_that_breaks_off_has_no_end(api, length, caplog):
+    caplog.clear()
     parts = STREAM[api](FULL, text="Now.")
     parts = parts[: len(parts) // 2 + 1]
     headers = [("content-type", EVENTS)]

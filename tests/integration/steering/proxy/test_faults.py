@@ -22,6 +22,7 @@ from tests.integration.steering.proxy.asking import (
     post,
 )
 from tests.integration.steering.proxy.rig import JSON, Rig, answer, answering, events
+from tests.tables import each_row
 
 
 class Faulty:
@@ -31,6 +32,7 @@ class Faulty:
 
 @every_api
 def test_a_fault_in_steering_lets_the_call_through(api, caplog):
+    caplog.clear()
     with Rig(answer(BODY[api](FULL)), reviewer=Faulty()) as rig:
         assert post(rig, PATHS[api]).json() == BODY[api](FULL)
     assert "a call goes through unreviewed: unexpected ZeroDivisionError" in caplog.text
@@ -75,7 +77,7 @@ def levels_restored():
         logger.setLevel(level)
 
 
-@pytest.mark.parametrize("target", ["http://example.org/v1/models", "example.org:443"])
+@each_row("target", ["http://example.org/v1/models", "example.org:443"])
 def test_it_is_no_forward_proxy(target):
     method = "GET" if "/" in target else "CONNECT"
     with Rig(answer({})) as rig:

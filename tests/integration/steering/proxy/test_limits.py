@@ -7,16 +7,16 @@ import json
 import socket
 
 import httpx2
-import pytest
 
 from ci_agent_eval.steering.proxy.answer_reviewer import SizeLimits
 from tests import llm_wire as wire
 from tests.integration.steering.proxy.asking import BODY, FULL, PATHS, STREAM, every_api, post
 from tests.integration.steering.proxy.rig import Rig, answer, events
+from tests.tables import each_row
 
 
 @every_api
-@pytest.mark.parametrize("announced", [True, False])
+@each_row("announced", [True, False])
 def test_a_request_above_the_limit_is_refused(api, announced):
     body = b"x" * 2001
     content = body if announced else iter([body])
@@ -60,8 +60,9 @@ def test_a_client_may_send_all_of_a_request_that_is_refused():
 
 
 @every_api
-@pytest.mark.parametrize("coding", ["identity", "gzip"])
+@each_row("coding", ["identity", "gzip"])
 def test_an_answer_above_the_limit_passes_without_review(api, coding, caplog):
+    caplog.clear()
     body = json.dumps(BODY[api](FULL, text="x" * 5000)).encode()
     packed = gzip.compress(body) if coding == "gzip" else body
     headers = [("content-encoding", coding)]
@@ -72,6 +73,7 @@ def test_an_answer_above_the_limit_passes_without_review(api, coding, caplog):
 
 @every_api
 def test_a_stream_above_the_limit_passes_without_review(api, caplog):
+    caplog.clear()
     parts = STREAM[api](wire.bash("pytest #" + "x" * 5000))
     with Rig(events(parts), limits=SizeLimits(response=2000)) as rig:
         assert post(rig, PATHS[api]).content == b"".join(parts)

@@ -7,7 +7,6 @@ import json
 import zlib
 
 import httpx2
-import pytest
 
 from tests import llm_wire as wire
 from tests.integration.steering.proxy.asking import (
@@ -23,9 +22,10 @@ from tests.integration.steering.proxy.asking import (
     raw,
 )
 from tests.integration.steering.proxy.rig import EVENTS, MESSAGE, Rig, answer, answering, events
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"])
+@each_row("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"])
 def test_any_method_path_and_body_pass(method):
     body = bytes(range(256)) * 40
     target = "/v1//files/%7Ea%2fb%20c;d=1/../x?q=%ff&empty=&a=1&a=2&key=%2B"
@@ -104,7 +104,7 @@ def test_an_upload_is_streamed():
     assert rig.asked[0].values("transfer-encoding") == ["chunked"]
 
 
-@pytest.mark.parametrize("status", [204, 304])
+@each_row("status", [204, 304])
 def test_answers_without_a_body_pass(status):
     with Rig(answer(b"", status=status)) as rig:
         got = httpx2.get(f"{rig.url}/v1/x", trust_env=False, timeout=120)
@@ -128,7 +128,7 @@ def test_a_stream_without_a_steered_call_passes_byte_for_byte(api):
 
 
 @every_api
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         b"",
@@ -162,8 +162,9 @@ def test_errors_are_not_reviewed(api):
 
 
 @every_api
-@pytest.mark.parametrize("body", [b"", b"no json", b"[1]", zlib.compress(b"{}")])
+@each_row("body", [b"", b"no json", b"[1]", zlib.compress(b"{}")])
 def test_requests_that_are_no_json_pass_and_their_answers_too(api, body, caplog):
+    caplog.clear()
     with Rig(answer(BODY[api](FULL))) as rig:
         assert post(rig, PATHS[api], body).json() == BODY[api](FULL)
         named = post(rig, PATHS[api], body, headers={"x-session-id": "s"})
@@ -189,7 +190,7 @@ def test_a_reviewed_answer_is_asked_for_without_compression(api):
 
 
 @every_api
-@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+@each_row("coding", ["gzip", "deflate"])
 def test_a_compressed_answer_is_reviewed_all_the_same(api, coding):
     pack = gzip.compress if coding == "gzip" else zlib.compress
     headers = [("content-encoding", coding), ("etag", "e"), ("content-md5", "m")]

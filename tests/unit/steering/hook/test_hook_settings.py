@@ -12,6 +12,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook import hook_settings
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
 from ci_agent_eval.steering.hook.hook_settings import find_hook_commands, is_own_hook
+from tests.tables import each_row
 
 COMMAND = "agent-eval steer hook --for claude-code --enable-pytest-full-suite-steering"
 OURS = {
@@ -55,7 +56,7 @@ EXISTING = {
 }
 
 
-@pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING)
+@each_row("text", EXISTING.values(), ids=EXISTING)
 def test_what_was_put_in_comes_out_to_the_byte(text):
     installed = add_hook(text, COMMAND)
 
@@ -63,7 +64,7 @@ def test_what_was_put_in_comes_out_to_the_byte(text):
     assert remove_hook(installed) == text
 
 
-@pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING)
+@each_row("text", EXISTING.values(), ids=EXISTING)
 def test_all_else_stays_as_it_was(text):
     installed = json.loads(add_hook(text, COMMAND))
     before = json.loads(text)
@@ -74,7 +75,7 @@ def test_all_else_stays_as_it_was(text):
     assert remove_hook(text) == text
 
 
-@pytest.mark.parametrize("text", ["", *EXISTING.values()], ids=["none", *EXISTING])
+@each_row("text", ["", *EXISTING.values()], ids=["none", *EXISTING])
 def test_twice_is_once(text):
     once = add_hook(text, COMMAND)
 
@@ -141,7 +142,7 @@ def test_several_of_ours_all_come_out():
     assert json.loads(remove_hook(text)) == {"hooks": {"Stop": []}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "expected"),
     [
         (COMMAND, True),
@@ -160,7 +161,7 @@ def test_ours_is_known_by_what_it_runs(command, expected):
     assert is_own_hook(command) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "sentence"),
     [
         ('{"a": }', "is not JSON"),
@@ -206,8 +207,8 @@ def test_in_and_out_is_nothing_for_any_settings(settings, groups, indent, ascii_
     assert remove_hook(installed) == text
 
 
-@pytest.mark.parametrize("agent", IN_JSON, ids=lambda agent: agent.name)
-@pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING)
+@each_row("agent", IN_JSON, ids=lambda agent: agent.name)
+@each_row("text", EXISTING.values(), ids=EXISTING)
 def test_each_agents_hook_goes_in_once_and_comes_out_to_the_byte(text, agent):
     installed = add_hook(text, COMMAND, agent)
 
@@ -218,7 +219,7 @@ def test_each_agents_hook_goes_in_once_and_comes_out_to_the_byte(text, agent):
     assert all(hooks[event][-1] == agent.build_entry(COMMAND) for event in agent.events)
 
 
-@pytest.mark.parametrize("agent", IN_JSON, ids=lambda agent: agent.name)
+@each_row("agent", IN_JSON, ids=lambda agent: agent.name)
 def test_a_new_file_is_complete(agent):
     installed = json.loads(add_hook("", COMMAND, agent))
 
@@ -226,7 +227,7 @@ def test_a_new_file_is_complete(agent):
     assert {key: installed[key] for key in agent.initial} == dict(agent.initial)
 
 
-@pytest.mark.parametrize("agent", IN_JSON, ids=lambda agent: agent.name)
+@each_row("agent", IN_JSON, ids=lambda agent: agent.name)
 def test_the_agent_waits_longer_than_the_tests_are_counted(agent):
     entry = agent.build_entry(COMMAND)
     (hook,) = entry.get("hooks", [entry])
@@ -246,7 +247,7 @@ COMMENTED = {
 }
 
 
-@pytest.mark.parametrize("text", COMMENTED.values(), ids=COMMENTED)
+@each_row("text", COMMENTED.values(), ids=COMMENTED)
 def test_comments_and_trailing_commas_stay(text):
     agent = AGENT_SETTINGS["gemini"]
 

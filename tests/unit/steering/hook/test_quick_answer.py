@@ -30,6 +30,7 @@ from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, make_words
+from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import cases
 from tests.unit.steering.policy.test_properties import COMMANDS, WRAPPERS, quoted
 
@@ -80,12 +81,17 @@ def configure(folder: Path, settings: SteeringSettings) -> dict[str, str]:
     return environ
 
 
-@pytest.mark.parametrize(("_", "command", "shell", "__"), list(cases()))
-def test_each_case_that_runs_pytest_gets_the_full_answer(plain, _, command, shell, __):
-    tool = {"powershell": "pwsh", "cmd": "cmd"}.get(shell, "bash")
-    for arguments in ({"command": command}, json.dumps({"command": command}), [command, "-v"]):
-        if is_quick(plain, event_of(arguments, tool)):
-            assert not names_pytest(ToolCallRequest(tool, arguments), Rules())
+def test_each_case_that_runs_pytest_gets_the_full_answer(plain):
+    missed = []
+    for case in cases():
+        tool = {"powershell": "pwsh", "cmd": "cmd"}.get(case.shell, "bash")
+        command = case.command
+        forms = ({"command": command}, json.dumps({"command": command}), [command, "-v"])
+        quick = [form for form in forms if is_quick(plain, event_of(form, tool))]
+        calls = [ToolCallRequest(tool, form) for form in quick]
+        missed += [(case, call) for call in calls if names_pytest(call, Rules())]
+
+    assert missed == []
 
 
 @given(st.data(), st.sampled_from(COMMANDS), st.lists(st.sampled_from(WRAPPERS), max_size=3))
@@ -130,7 +136,7 @@ QUICK = (
 )
 
 
-@pytest.mark.parametrize("command", QUICK)
+@each_row("command", QUICK)
 def test_parts_that_can_be_joined_to_no_name_get_the_quick_answer(plain, command):
     assert is_quick(plain, event_of({"command": command, "description": "Shows {it}"}))
 
@@ -164,7 +170,7 @@ JOINED = (
 )
 
 
-@pytest.mark.parametrize("command", JOINED)
+@each_row("command", JOINED)
 def test_a_name_that_is_joined_of_parts_gets_the_full_answer(plain, command):
     call = ToolCallRequest("bash", {"command": command})
 
@@ -205,7 +211,7 @@ def test_a_joined_program_gets_the_full_answer(plain, command):
         assert not names_pytest(ToolCallRequest("bash", {"command": command}), Rules())
 
 
-@pytest.mark.parametrize("alias", ALIASES)
+@each_row("alias", ALIASES)
 def test_a_command_of_the_settings_gets_the_full_answer(tmp_path, alias):
     environ = configure(tmp_path, SteeringSettings(rules=Rules(aliases=ALIASES)))
 
@@ -219,7 +225,7 @@ def test_a_command_of_the_settings_gets_the_full_answer(tmp_path, alias):
         assert find_quick_answer(HookOptions(), event_of({"command": free}), environ) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "rm -rf /",
@@ -257,7 +263,7 @@ CALLS: tuple[tuple[str, object], ...] = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern",
     [
         r"\bkubectl (apply|delete)\b",
@@ -268,7 +274,7 @@ CALLS: tuple[tuple[str, object], ...] = (
         "^kube",
     ],
 )
-@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+@each_row(("tool", "arguments"), CALLS)
 def test_a_call_that_a_rule_of_the_user_matches_gets_the_full_answer(
     tmp_path, tool, arguments, pattern
 ):
@@ -303,7 +309,7 @@ def test_a_summary_is_used_for_the_settings_it_was_made_from(tmp_path):
     assert Path(files.summary).stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+@each_row("path", FIXTURES, ids=lambda path: path.stem)
 def test_each_agents_events_are_read(plain, path):
     fixture = json.loads(path.read_text())
     text = json.dumps(fixture["event"])
@@ -322,7 +328,7 @@ def test_each_agent_has_an_answer():
     assert set(AGENTS) == set(ALLOW_OUTPUTS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "data"),
     [
         (HookOptions(problem="unknown option"), event_of({"command": "ls"})),

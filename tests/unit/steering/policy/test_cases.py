@@ -1,4 +1,4 @@
-"""Each line of `cases/` is a test: the answer, the command, and behind `##` the reason.
+"""Each line of `cases/` is a case: the answer, the command, and behind `##` the reason.
 
 `⏎` in a command is a new line. A file named `*.powershell.txt` or `*.cmd.txt` is of that shell.
 The answers: `full`, `targeted`, `nothing` (pytest starts and runs no test), `no` (it does not).
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
+from typing import NamedTuple
 
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult
@@ -25,33 +24,44 @@ def answer(finding: DetectionResult) -> str:
     return "nothing" if finding.reason.endswith("runs no test") else "targeted"
 
 
-def cases() -> Iterator[object]:
-    for path in sorted(CASES.glob("*.txt")):
+class Case(NamedTuple):
+    """One line of a file."""
+
+    place: str
+    expected: str
+    command: str
+    reason: str
+    shell: str = "bash"
+
+
+def read_cases(folder: Path) -> Iterator[Case]:
+    """Yield the cases of all files in a folder."""
+    for path in sorted(folder.glob("*.txt")):
         shell = {"powershell": "powershell", "cmd": "cmd"}.get(path.stem.rpartition(".")[2], "bash")
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if line and not line.startswith("#"):
                 expected, rest = line.split(" ", 1)
                 command, _, reason = rest.rpartition(" ## ")
-                yield pytest.param(
-                    expected,
-                    command.strip(" ").replace("⏎", "\n"),
-                    shell,
-                    reason,
-                    id=f"{path.stem}:{number}",
-                )
+                text = command.strip(" ").replace("⏎", "\n")
+                yield Case(f"{path.name}:{number}", expected, text, reason, shell)
 
 
-@pytest.mark.parametrize(("expected", "command", "shell", "reason"), list(cases()))
-def test_a_command_gets_the_answer_of_its_case(expected, command, shell, reason):
-    finding = detect_in_text(command, shell=shell)
+def cases() -> list[Case]:
+    return list(read_cases(CASES))
 
-    assert answer(finding) == expected, f"{reason}; but: {finding.reason}"
-    assert (finding.command is not None) == finding.pytest
+
+def test_each_command_gets_the_answer_of_its_case():
+    found = {case: detect_in_text(case.command, shell=case.shell) for case in cases()}
+
+    wrong = [
+        (case, finding.reason)
+        for case, finding in found.items()
+        if answer(finding) != case.expected or (finding.command is not None) != finding.pytest
+    ]
+    assert wrong == []
 
 
 def test_there_are_at_least_400_cases_each_with_a_reason():
-    found = list(cases())
-
-    assert len(found) >= 400
-    assert all(case.values[3] for case in found)
-    assert {case.values[0] for case in found} == {"full", "targeted", "nothing", "no"}
+    assert len(cases()) >= 400
+    assert all(case.reason for case in cases())
+    assert {case.expected for case in cases()} == {"full", "targeted", "nothing", "no"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from ci_agent_eval.steering.policy.command_extraction import (
     extract_commands,
 )
 from ci_agent_eval.steering.policy.model import Rules, RunIntent, ToolCallRequest
+from tests.tables import each_row
 
 # The list of the document, as it stands there.
 DOCUMENTED_TOOLS = [
@@ -31,13 +31,13 @@ def is_full(tool: str, arguments: object) -> bool:
     return detect_full_suite(ToolCallRequest(tool, arguments), Rules()).full_suite
 
 
-@pytest.mark.parametrize("tool", DOCUMENTED_TOOLS)
+@each_row("tool", DOCUMENTED_TOOLS)
 def test_each_tool_of_the_document_is_looked_at_in_any_case(tool):
     for name in (tool, tool.upper(), tool.title(), f" {tool} ", f"mcp__desk__{tool}"):
         assert is_full(name, {"command": "python -m pytest"}), name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "tool",
     [
         "bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command",
@@ -49,19 +49,17 @@ def test_each_tool_of_other_agents_is_looked_at(tool):
     assert is_full(tool, {"command": "pytest"})
 
 
-@pytest.mark.parametrize(
-    "commands", [["git status", "pytest -q"], [{"command": "pytest", "args": ["-q"]}]]
-)
+@each_row("commands", [["git status", "pytest -q"], [{"command": "pytest", "args": ["-q"]}]])
 def test_each_command_of_a_list_is_read(commands):
     assert is_full("run_commands", {"commands": commands})
 
 
-@pytest.mark.parametrize("tool", ["functions.bash", "Functions.Exec_Command", "srv.pytest"])
+@each_row("tool", ["functions.bash", "Functions.Exec_Command", "srv.pytest"])
 def test_what_a_tool_belongs_to_may_stand_before_it(tool):
     assert is_full(tool, {"args": "-q"} if "pytest" in tool else {"command": "pytest"})
 
 
-@pytest.mark.parametrize("arguments", [{"code": "CODE"}, '{"code": "CODE"}', {"Code": "CODE"}])
+@each_row("arguments", [{"code": "CODE"}, '{"code": "CODE"}', {"Code": "CODE"}])
 def test_source_for_the_tool_python_is_read(arguments):
     code = "import subprocess; subprocess.run(['pytest'])"
     given = json.loads(json.dumps(arguments).replace("CODE", code))
@@ -69,7 +67,7 @@ def test_source_for_the_tool_python_is_read(arguments):
     assert not is_full("python", {"code": "print('pytest')"})
 
 
-@pytest.mark.parametrize("tool", ["write_file", "grep", "bash_history", "", "edit", "x.edit"])
+@each_row("tool", ["write_file", "grep", "bash_history", "", "edit", "x.edit"])
 def test_other_tools_are_left_alone(tool):
     found = detect_full_suite(ToolCallRequest(tool, {"command": "pytest"}), Rules())
 
@@ -77,7 +75,7 @@ def test_other_tools_are_left_alone(tool):
     assert found.reason == "the tool runs no commands"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
         "pytest",
@@ -121,7 +119,7 @@ def test_a_full_run_is_found_in_each_form(arguments):
     assert is_full("bash", arguments)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
         {"command": "pytest", "args": ["tests/test_a.py"]},
@@ -148,7 +146,7 @@ def test_what_is_no_full_run_is_none_in_any_form(arguments):
     assert not is_full("bash", arguments)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "expected"),
     [
         ({"args": ["-m", "pytest"]}, True),
@@ -165,7 +163,7 @@ def test_the_tool_python_gets_only_the_arguments_of_one(arguments, expected):
     assert is_full("python", arguments) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "expected"),
     [
         ({}, True),
@@ -278,7 +276,7 @@ def test_no_arguments_raise(tool, arguments):
         assert sent.full_suite == found.full_suite or not isinstance(arguments, dict | list)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments"),
     [
         ("own_exec", {"command": "pytest"}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,17 +24,18 @@ def test_ascii_stays_as_it_is():
     assert encode_for_grammar(text) == text.encode()
 
 
-@pytest.mark.parametrize("before", ["{", "${", "$", "<<", "", "a="])
-def test_no_character_ends_the_process(before, tmp_path):
-    """In a process of its own: the fault is one that kills it."""
+def test_no_character_ends_the_process(tmp_path):
+    """In a process of its own: the fault is one that kills it. Its output ends with the cause."""
     every = [*range(0x80, 0x3000, 64), *range(0x3000, sys.maxunicode + 1, 4096), sys.maxunicode]
     program = (
         "from ci_agent_eval.steering.policy.detection import detect_in_text\n"
-        f"for number in {every}:\n"
-        f"    if not 0xD800 <= number < 0xE000: detect_in_text({before!r} + chr(number) + '}} pytest')\n"
+        "for before in ['{', '${', '$', '<<', '', 'a=']:\n"
+        f"    for number in {every}:\n"
+        "        print(repr(before), number, flush=True)\n"
+        "        if not 0xD800 <= number < 0xE000: detect_in_text(before + chr(number) + '} pytest')\n"
     )
     done = run_python("-c", program, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-100:] + done.stderr
 
 
 def test_a_word_beyond_ascii_is_read_as_written():

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import posixpath
 
-import pytest
-
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import PytestProject, Rules, RunIntent
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
+from tests.tables import each_row
 from tests.unit.steering.policy.test_reactor import Chat
 
 WHOLE_SUITE = RunIntent("pytest", ".")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "pytest",
@@ -44,7 +43,7 @@ def test_spellings_of_the_whole_suite_are_one_intent(command):
     assert detect_in_text(command).intents == (WHOLE_SUITE,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "expected"),
     [
         ("cd backend && pytest", RunIntent("pytest", "backend")),
@@ -67,9 +66,7 @@ def test_another_folder_and_other_tests_are_another_intent(command, expected):
     assert detect_in_text(command).intents == (expected,)
 
 
-@pytest.mark.parametrize(
-    "command", ["pytest tests/test_a.py", "pytest -k a", "pytest --lf", "pytest --co", "ls"]
-)
+@each_row("command", ["pytest tests/test_a.py", "pytest -k a", "pytest --lf", "pytest --co", "ls"])
 def test_only_full_runs_have_an_intent(command):
     assert detect_in_text(command).intents == ()
 
@@ -95,7 +92,7 @@ def test_an_alias_is_a_runner_of_its_own():
     )
 
 
-@pytest.mark.parametrize("store", ["memory", "file"])
+@each_row("store", ["memory", "file"])
 def test_five_spellings_of_one_intent_are_held_back_once(store, tmp_path):
     commands = ["pytest -q", "pytest", "python -m pytest", "uv run pytest -x", "pytest | tail -5"]
     memory = SqliteWarnedCommands(tmp_path / "x") if store == "file" else InMemoryWarnedCommands()
@@ -119,7 +116,7 @@ def find_project(folder):
 PROJECT = Rules(bare_directory="covers_testpaths", find_project=find_project)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     ["pytest", "cd /repo && pytest", "cd src && pytest", "pytest tests/", "pytest /repo/tests -x"],
 )
@@ -127,7 +124,7 @@ def test_all_folders_of_a_project_are_one_intent(command):
     assert detect_in_text(command, rules=PROJECT).intents == (RunIntent("pytest", "/repo"),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "folder"),
     [
         ("cd web && pytest", "/repo/web"),

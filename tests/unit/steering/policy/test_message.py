@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.steering.policy.message import compose_message
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
+from tests.tables import each_row
 
 TARGETED = "uv run pytest tests/test_a.py"
 
@@ -29,7 +28,7 @@ def test_without_a_session_sending_again_is_not_offered():
     assert message.endswith("use `uv run pytest tests/test_a.py`.")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("advice", "expected"),
     [(TARGETED, "Run uv run pytest tests/test_a.py."), (None, "Run pytest path/to/test_file.py.")],
 )

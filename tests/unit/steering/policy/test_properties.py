@@ -18,6 +18,7 @@ from ci_agent_eval.steering.policy.detection import (
 )
 from ci_agent_eval.steering.policy.model import Rules
 from tests.call_count import count_calls
+from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import answer, cases
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-_=./:,@%+[] ")
@@ -27,14 +28,13 @@ def simple_commands() -> list[tuple[str, list[str]]]:
     """The cases of bash that are one plain command: the answer and the words."""
     found = []
     for case in cases():
-        expected, command, shell, _ = case.values
         try:
-            words = shlex.split(command)
+            words = shlex.split(case.command)
         except ValueError:
             continue
-        plain = set(command.replace('"', "").replace("'", "")) <= _PLAIN
-        if words and shell == "bash" and plain and "=" not in words[0]:
-            found.append((expected, words))
+        plain = set(case.command.replace('"', "").replace("'", "")) <= _PLAIN
+        if words and case.shell == "bash" and plain and "=" not in words[0]:
+            found.append((case.expected, words))
     return found
 
 
@@ -192,7 +192,7 @@ def test_the_same_text_gets_the_same_finding(text, shell):
     assert detect_in_text(text, shell=shell) == detect_in_text(text, shell=shell)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         "(" * 3000 + ")" * 3000,
@@ -207,7 +207,7 @@ def test_the_same_text_gets_the_same_finding(text, shell):
         "f'{'",
     ],
 )
-@pytest.mark.parametrize("call", ["pytest.main({})", "a = {}\npytest.main(a)", "{}"])
+@each_row("call", ["pytest.main({})", "a = {}\npytest.main(a)", "{}"])
 def test_no_python_source_raises(source, call):
     code = "import pytest, subprocess\n" + call.format(source)
 
@@ -224,7 +224,7 @@ def test_no_python_text_raises(text):
     detect_in_argv(["python", "-c", f"import pytest; pytest.main({text!r})"])
 
 
-@pytest.mark.parametrize("size", [MAX_TEXT_CHARACTERS + 1, 1_000_000])
+@each_row("size", [MAX_TEXT_CHARACTERS + 1, 1_000_000])
 def test_a_very_long_command_is_let_through_unread(size):
     command = "pytest " * (size // 7 + 1)
     finding = detect_in_text(command)
@@ -254,8 +254,8 @@ GROWING = [
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("shell", ["bash", "powershell", "cmd"])
-@pytest.mark.parametrize("unit", GROWING)
+@each_row("shell", ["bash", "powershell", "cmd"])
+@each_row("unit", GROWING)
 def test_the_work_grows_no_faster_than_the_text(unit, shell):
     text = "X=ab;A=(a b);pytest;" + unit * (MAX_TEXT_CHARACTERS // len(unit) - 20)
 

@@ -134,6 +134,8 @@ RUN = """
 import json, shutil, sys, pytest
 from pathlib import Path
 
+import pytest
+
 class Count:
     def __init__(self): self.calls = 0
     def pytest_runtest_call(self, item): self.calls += 1

@@ -17,6 +17,7 @@ from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule,
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.runners import load_runners
 from tests.call_count import count_calls
+from tests.tables import each_row
 
 ON = SteeringSettings(enabled=True)
 
@@ -45,7 +46,7 @@ def test_the_first_attempt_is_held_back_with_the_message():
     assert "the same call again in this session goes through" in decision.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "example"),
     [
         ("pytest", "pytest path/to/test_file.py"),
@@ -236,7 +237,7 @@ def test_a_rule_may_be_about_all_tools():
     assert isinstance(reactor.review(ToolCallRequest("x", {1: float("nan")}), "s", 0), Allow)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "name"),
     [
         ("rm -rf /", "delete-root"),
@@ -288,7 +289,7 @@ def test_dangerous_commands_are_held_back_however_often_they_come(command, name)
     assert Chat(SteeringSettings(dangerous=others)).steers(command) == [False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "rm -rf build",
@@ -340,11 +341,11 @@ def test_what_only_looks_dangerous_goes_through(command):
     assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS_SETS))).steers(command) == [False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     ["cd / && rm -rf *", "cd /; rm -rf .", "cd /usr && sudo rm -r ./*", "(cd ~ && rm -rf *)"],
 )
-@pytest.mark.parametrize("name", ["delete-root", "discard-work"])
+@each_row("name", ["delete-root", "discard-work"])
 def test_deleting_a_root_that_was_entered_before_is_both_dangers(command, name):
     assert Chat(SteeringSettings(dangerous=(name,))).steers(command, command) == [True, True]
 
@@ -371,7 +372,7 @@ def test_no_command_raises(command, tool, as_list):
     assert decision.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
         "rm -rf x; " * 100_000,
@@ -391,7 +392,7 @@ def test_the_work_for_a_call_of_a_megabyte_is_bounded(arguments):
     assert calls < 2_000_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "Remove-Item -Recurse -Force C:\\",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import posixpath
 
-import pytest
-
 from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult, PytestProject, Rules
+from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import answer
 
 ALIASES = Rules(aliases=("make test", "tox", "nox", "npm test", "just check"))
@@ -17,7 +16,7 @@ def of(command: str, rules: Rules) -> str:
     return answer(detect_in_text(command, rules=rules))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "expected"),
     [
         ("pytest tests", "full"),
@@ -43,7 +42,7 @@ def test_a_bare_directory_is_full_where_the_rule_is_on(command, expected):
     assert of(command, Rules()) == ("nothing" if expected == "nothing" else "targeted")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "testpaths", "expected"),
     [
         ("pytest tests/", ["tests"], "full"),
@@ -85,7 +84,7 @@ def test_a_directory_that_covers_testpaths_is_full_where_the_rule_is_on(
     assert of(command, Rules(bare_directory="covers_testpaths")) == without
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "expected"),
     [
         ("make test", "full"),
@@ -129,19 +128,19 @@ def test_a_command_that_the_user_named_is_full(command, expected):
     assert of(command, ALIASES) == expected
 
 
-@pytest.mark.parametrize("command", ["make test", "tox", "nox", "npm test", "just check"])
+@each_row("command", ["make test", "tox", "nox", "npm test", "just check"])
 def test_no_other_command_is_full_where_the_user_named_none(command):
     assert of(command, Rules()) == "no"
 
 
-@pytest.mark.parametrize("alias", ["", "  ", "'", "$(", "pytest tests"])
+@each_row("alias", ["", "  ", "'", "$(", "pytest tests"])
 def test_any_text_may_be_an_alias(alias):
     assert of("pytest tests", Rules(aliases=(alias,))) == (
         "full" if alias == "pytest tests" else "targeted"
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "command", "reason"),
     [
         ("cd x;  timeout  60 'pytest' -q", "timeout 60 pytest -q", "no path, node id"),

@@ -1,4 +1,4 @@
-"""Each line of `runner_cases/` is a test, with the runner of the file's name switched on.
+"""Each line of `runner_cases/` is a case, with the runner of the file's name switched on.
 
 The lines were written from each tool's documentation before its rules. The answers are those of
 `test_cases.py`.
@@ -6,67 +6,56 @@ The lines were written from each tool's documentation before its rules. The answ
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from ci_agent_eval.steering import runners
 from ci_agent_eval.steering.policy.detection import _detect_in_layers, detect_in_text
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.steering.policy.words import ShellScript
 from ci_agent_eval.steering.runners import RUNNER_NAMES, find_runners, load_runners
-from tests.unit.steering.policy.test_cases import answer
+from tests.tables import each_row
+from tests.unit.steering.policy.test_cases import Case, answer, read_cases
 
 CASES = Path(__file__).parent / "runner_cases"
 
 
-def runner_cases() -> Iterator[object]:
-    for path in sorted(CASES.glob("*.txt")):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if line and not line.startswith("#"):
-                expected, rest = line.split(" ", 1)
-                command, _, reason = rest.rpartition(" ## ")
-                yield pytest.param(
-                    path.stem, expected, command.strip(), reason, id=f"{path.stem}:{number}"
-                )
-
-
-ALL_CASES = list(runner_cases())
 ALL_RUNNERS = Rules(runners=load_runners(RUNNER_NAMES))
 
 
-@pytest.mark.parametrize(("runner", "expected", "command", "reason"), ALL_CASES)
-def test_a_command_gets_the_answer_of_its_case(runner, expected, command, reason):
-    found = detect_in_text(command, rules=Rules(runners=load_runners([runner])))
-
-    assert answer(found) == expected, f"{reason}; but: {found.reason}"
-    assert all(intent.runner == runner for intent in found.intents)
-    assert answer(detect_in_text(command, rules=ALL_RUNNERS)) == expected
+def cases() -> list[tuple[str, Case]]:
+    """Return the cases with their runners."""
+    return [(case.place.partition(".")[0], case) for case in read_cases(CASES)]
 
 
-@pytest.mark.parametrize(("_", "__", "command", "___"), ALL_CASES)
-def test_without_settings_only_pytest_is_judged(_, __, command, ___):
-    assert not detect_in_text(command).pytest
+def judge(runner: str, case: Case) -> str | None:
+    """Return what is wrong with the answers to a case."""
+    own = detect_in_text(case.command, rules=Rules(runners=load_runners([runner])))
+    of_all = detect_in_text(case.command, rules=ALL_RUNNERS)
+    unfiltered = _detect_in_layers([ShellScript(case.command)], "", ALL_RUNNERS, ".")
+    if answer(own) != case.expected or any(intent.runner != runner for intent in own.intents):
+        return f"{case}: {own}"
+    if answer(of_all) != case.expected:
+        return f"{case}: with all runners: {of_all}"
+    if unfiltered.full_suite != of_all.full_suite:
+        return f"{case}: the fast filter misses the run"
+    return f"{case}: a run without settings" if detect_in_text(case.command).pytest else None
 
 
-@pytest.mark.parametrize(("_", "__", "command", "___"), ALL_CASES)
-def test_the_fast_filter_misses_no_run(_, __, command, ___):
-    unfiltered = _detect_in_layers([ShellScript(command)], "", ALL_RUNNERS, ".")
-
-    assert detect_in_text(command, rules=ALL_RUNNERS).full_suite == unfiltered.full_suite
+def test_each_command_gets_the_answer_of_its_case():
+    assert [problem for problem in itertools.starmap(judge, cases()) if problem] == []
 
 
 def test_each_runner_has_a_file_and_cases_of_both_kinds():
-    counts = Counter((case.values[0], case.values[1] == "full") for case in ALL_CASES)
+    counts = Counter((runner, case.expected == "full") for runner, case in cases())
     folder = Path(runners.__file__).parent
 
     assert {path.stem for path in folder.glob("*.toml")} == set(RUNNER_NAMES)
     assert all(counts[name, kind] >= 10 for name in RUNNER_NAMES for kind in (True, False))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("cargo test -q", "cargo test --workspace 2>&1 | tail -5"),
@@ -83,7 +72,7 @@ def test_spelling_changes_no_intent(one, other):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("cargo test", "cargo test --exclude slow --workspace"),
@@ -100,7 +89,7 @@ def test_other_tests_are_another_intent(one, other):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "expected"),
     [
         ("cargo test", "full"),

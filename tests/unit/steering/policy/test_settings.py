@@ -18,6 +18,7 @@ from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
 from ci_agent_eval.steering.runners import load_runners
 from ci_agent_eval.steering.settings_loader import load_steering_settings, parse_steering_settings
+from tests.tables import each_row
 
 ENABLED = "PYTEST_FULL_SUITE_STEERING_ENABLED"
 MESSAGE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"
@@ -97,7 +98,7 @@ session:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("dangerous_commands: [force-push]", ("force-push",)),
@@ -110,19 +111,19 @@ def test_dangerous_commands_are_chosen_or_all_or_none(text, expected):
     assert parse(f"session:\n  {text}\n").dangerous == expected
 
 
-@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "session:\n", "---\nsession: {}\n"])
+@each_row("text", ["", "\n", "# nothing\n", "session:\n", "---\nsession: {}\n"])
 def test_a_file_may_say_nothing(text):
     assert parse(text) == SteeringSettings()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["version: 1\n", "sessions: [a]\n", "sessions: {a: 1}\n", "permission: {runners: []}\n"]
 )
 def test_sections_of_other_programs_with_similar_names_are_ignored(text):
     assert parse(text) == SteeringSettings()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flag", "variable", "file", "expected"),
     [
         (None, None, None, False),
@@ -148,7 +149,7 @@ def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file(
     assert load_steering_settings(root=tmp_path, environ=environ, enabled=flag).enabled is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [("true", True), ("TRUE", True), ("1", True), ("yes", True), ("on", True), (" True ", True),
      ("false", False), ("0", False), ("no", False), ("Off", False)],
@@ -222,7 +223,7 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "sentence"), BAD.items(), ids=range(len(BAD)))
+@each_row(("text", "sentence"), BAD.items(), ids=range(len(BAD)))
 def test_what_is_wrong_is_said_with_its_line(text, sentence):
     with pytest.raises(InputError) as raised:
         parse(text)
@@ -241,7 +242,7 @@ def test_a_file_that_was_named_must_be_there(tmp_path):
         load_steering_settings(root=tmp_path, environ={}, config=tmp_path / "gone.yaml")
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", None])
+@each_row("content", [b"\xff\xfe\x00", None])
 def test_a_file_that_cannot_be_read_is_said(tmp_path, content):
     path = tmp_path / "x.yaml"
     path.mkdir() if content is None else path.write_bytes(content)
@@ -266,13 +267,13 @@ def test_shell_tools_are_read_with_their_arguments():
     assert tools == {"devbox_sh": ("command",), "act": ("line", "script"), "run": ()}
 
 
-@pytest.mark.parametrize("given", ["[bash]", "{act: 3}", "{act: ['']}", "{act: {line: 1}}"])
+@each_row("given", ["[bash]", "{act: 3}", "{act: ['']}", "{act: {line: 1}}"])
 def test_shell_tools_that_name_no_tools_are_refused(given):
     with pytest.raises(InputError, match=r"^file:2: shell_tools.*: must be a "):
         parse_steering_settings(f"session:\n  shell_tools: {given}\n", "file")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "settings",
     [
         SteeringSettings(enabled=True, rules=Rules(shell_tools={"devbox_sh": ("command",)})),
@@ -297,7 +298,7 @@ def test_shell_tools_count_for_every_handler_and_for_the_proxy(settings):
     assert not build_tool_filter(unnamed)("devbox_sh")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("bare_directory: covers_testpaths", "covers_testpaths"),
@@ -313,7 +314,7 @@ def test_bare_directories_have_three_settings_and_the_older_switch(text, expecte
     assert parse(f"session:\n  {text}\n").rules.bare_directory == expected
 
 
-@pytest.mark.parametrize("value", ["true", "all", "[full]", "''"])
+@each_row("value", ["true", "all", "[full]", "''"])
 def test_another_value_for_bare_directories_is_an_error(value):
     with pytest.raises(InputError, match="targeted or covers_testpaths or full"):
         parse(f"session:\n  bare_directory: {value}\n")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from ci_agent_eval.steering.policy.command_extraction import (
     detect_full_suite,
     extract_commands,
@@ -18,6 +16,7 @@ from ci_agent_eval.steering.policy.command_extraction import (
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS, find_danger
 from ci_agent_eval.steering.policy.model import Rules, RunIntent, ToolCallRequest
 from ci_agent_eval.steering.policy.shell_inference import infer_shell
+from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import cases
 
 FULL: list[tuple[str, object]] = [
@@ -136,7 +135,7 @@ def detect(tool: str, arguments: object, rules: Rules | None = None):
     return detect_full_suite(ToolCallRequest(tool, arguments), rules or Rules())
 
 
-@pytest.mark.parametrize(("tool", "arguments"), FULL, ids=repr)
+@each_row(("tool", "arguments"), FULL, ids=repr)
 def test_a_full_run_is_recognised(tool, arguments):
     found = detect(tool, arguments)
 
@@ -146,7 +145,7 @@ def test_a_full_run_is_recognised(tool, arguments):
         assert detect(tool, json.dumps(arguments)).full_suite
 
 
-@pytest.mark.parametrize(("tool", "arguments"), NOT_FULL, ids=repr)
+@each_row(("tool", "arguments"), NOT_FULL, ids=repr)
 def test_another_call_is_let_through(tool, arguments):
     found = detect(tool, arguments)
 
@@ -161,7 +160,7 @@ README = "On Windows:\n\n    .venv\\Scripts\\activate\n    pytest\n"
 SCRIPT = "$env:FOO = 1\ngit reset --hard\npytest\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "elsewhere", "on_windows"),
     [
         ("pytest -q", "bash", "bash"),
@@ -189,8 +188,8 @@ def test_the_shell_is_inferred_from_the_command_and_the_platform(text, elsewhere
     assert infer_shell(text, windows=True) == on_windows
 
 
-@pytest.mark.parametrize("tool", ["run_shell_command", "run_in_terminal", "shell"])
-@pytest.mark.parametrize("body", [README, SCRIPT])
+@each_row("tool", ["run_shell_command", "run_in_terminal", "shell"])
+@each_row("body", [README, SCRIPT])
 def test_the_text_of_a_here_document_for_a_file_is_not_run(tool, body):
     arguments = {"command": f"cat > a.md <<'EOF'\n{body}EOF"}
 
@@ -200,20 +199,20 @@ def test_the_text_of_a_here_document_for_a_file_is_not_run(tool, body):
 
 
 def test_bash_is_not_taken_for_another_shell():
-    bash = [case.values[1] for case in cases() if case.values[2] == "bash"]
+    bash = [case.command for case in cases() if case.shell == "bash"]
     others = [text for text in bash if infer_shell(text, windows=False) != "bash"]
 
     # Nobody starts pytest with a backslash in its name.
     assert others == ["py\\test"]
 
 
-@pytest.mark.parametrize("text", ["\n" * 10**6, ";if(" * 10**5, "a\\" * 10**5, "& " * 10**5])
+@each_row("text", ["\n" * 10**6, ";if(" * 10**5, "a\\" * 10**5, "& " * 10**5])
 def test_the_work_to_infer_a_shell_is_bounded(text):
     # Backtracking of a regular expression is no Python call, so the length it sees is checked.
     assert infer_shell(text + "; $env:X='1'") == infer_shell(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "folder"),
     [
         ({"command": "pytest", "workdir": "/repo/web"}, "/repo/web"),

@@ -14,6 +14,7 @@ from ci_agent_eval.steering.locations import get_default_store_path
 from ci_agent_eval.steering.policy import warned_commands
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
+from tests.tables import each_row
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -177,7 +178,7 @@ def test_of_many_processes_that_ask_at_once_one_is_the_first(tmp_path):
     assert sorted(found) == [False] * 7 + [True]
 
 
-@pytest.mark.parametrize("content", [b"no database at all, but long enough to be read" * 9, None])
+@each_row("content", [b"no database at all, but long enough to be read" * 9, None])
 def test_a_file_that_is_something_else_stays_as_it_is(tmp_path, content):
     path = tmp_path / "x"
     if content is None:

@@ -8,6 +8,7 @@ import json
 import httpx2
 import pytest
 
+from tests.tables import each_row
 from tests.unit.steering.proxy.conversation_rig import (
     APIS,
     FULL,
@@ -28,8 +29,8 @@ from tests.unit.steering.proxy.conversation_rig import (
     respond,
 )
 
-every_api = pytest.mark.parametrize("api", APIS)
-both_ways = pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+every_api = each_row("api", APIS)
+both_ways = each_row("is_streamed", [False, True], ids=["whole", "streamed"])
 ONE = "pytest tests/test_a.py"
 
 
@@ -141,6 +142,7 @@ def test_held_calls_stay_in_the_history_for_the_whole_session(api, is_streamed):
 @both_ways
 def test_the_clients_usage_is_that_of_the_last_answer(api, is_streamed, caplog):
     """It is the size of the context; the log has what the held answer used."""
+    caplog.clear()
     caplog.set_level("INFO")
     rig = Rig(api, Said((FULL,)), Said(text="ok"), is_streamed=is_streamed)
     options = {"stream_options": {"include_usage": True}} if api == "chat" else {}
@@ -184,10 +186,9 @@ def test_reasoning_that_is_not_stored_is_sent_only_encrypted():
 
 @every_api
 @both_ways
-@pytest.mark.parametrize(
-    "failure", [Failed(500), Failed(429), Failed(error=httpx2.ConnectError("no"))]
-)
+@each_row("failure", [Failed(500), Failed(429), Failed(error=httpx2.ConnectError("no"))])
 def test_after_a_failed_second_request_the_call_goes_through(api, is_streamed, failure, caplog):
+    caplog.clear()
     rig = Rig(api, Said((FULL,), "Now."), failure, is_streamed=is_streamed)
     response = rig.send_raw([USER])
     body = build_body(api, Said((FULL,), "Now."), 1)
@@ -207,6 +208,7 @@ def test_after_a_later_failure_the_second_answers_call_goes_through(api, is_stre
 @every_api
 @both_ways
 def test_an_answer_in_another_form_lets_the_call_through(api, is_streamed, caplog):
+    caplog.clear()
     other = respond(b"{}", kind="application/json" if is_streamed else "text/event-stream")
     rig = Rig(api, Said((FULL,)), other, is_streamed=is_streamed)
     assert read(api, rig.send([USER]))[1] == [FULL]
@@ -214,7 +216,7 @@ def test_an_answer_in_another_form_lets_the_call_through(api, is_streamed, caplo
 
 
 @both_ways
-@pytest.mark.parametrize(
+@each_row(
     ("api", "more", "reason"),
     [
         ("chat", {"n": 2}, "several choices"),
@@ -222,16 +224,18 @@ def test_an_answer_in_another_form_lets_the_call_through(api, is_streamed, caplo
     ],
 )
 def test_some_requests_cannot_be_continued(api, is_streamed, more, reason, caplog):
+    caplog.clear()
     rig = Rig(api, Said((FULL,)), is_streamed=is_streamed)
     assert read(api, rig.send([USER], **more))[1] == [FULL]
     assert reason in caplog.text
 
 
 @both_ways
-@pytest.mark.parametrize(
+@each_row(
     ("api", "stop"), [("chat", "length"), ("messages", "max_tokens"), ("responses", "incomplete")]
 )
 def test_a_call_of_an_answer_that_was_cut_off_goes_through(api, stop, is_streamed, caplog):
+    caplog.clear()
     rig = Rig(api, Said((FULL,), stop=stop), is_streamed=is_streamed)
     assert read(api, rig.send([USER])) == ("", [FULL], stop)
     assert "the answer is incomplete" in caplog.text
@@ -240,6 +244,7 @@ def test_a_call_of_an_answer_that_was_cut_off_goes_through(api, stop, is_streame
 @every_api
 @both_ways
 def test_a_request_without_a_session_is_not_steered(api, is_streamed, caplog):
+    caplog.clear()
     rig = Rig(api, Said((FULL,)), is_streamed=is_streamed)
     assert read(api, rig.send([]))[1] == [FULL]
     assert "nothing in the request identifies its session" in caplog.text
@@ -248,6 +253,7 @@ def test_a_request_without_a_session_is_not_steered(api, is_streamed, caplog):
 @every_api
 @both_ways
 def test_a_request_that_takes_too_long_is_not_continued(api, is_streamed, caplog):
+    caplog.clear()
     times = iter(range(0, 10_000, 700))
     rig = Rig(api, Said((FULL,)), is_streamed=is_streamed, clock=lambda: next(times))
     assert read(api, rig.send([USER]))[1] == [FULL]
@@ -352,7 +358,7 @@ def test_a_conversation_whose_second_request_failed_gets_the_results_later():
     assert rig.provider.requests[-1]["input"][0] == result_of("responses", "call_1_0")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "output"),
     [
         (

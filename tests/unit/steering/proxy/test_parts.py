@@ -30,6 +30,7 @@ from ci_agent_eval.steering.proxy.server import get_host_warning
 from ci_agent_eval.steering.proxy.session_review import ProxyReview
 from ci_agent_eval.steering.proxy.stored_responses import StoredResponses
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
+from tests.tables import each_row
 
 # Headers
 
@@ -111,7 +112,7 @@ def stored(request=None, response_id="resp_1"):
     return responses
 
 
-@pytest.mark.parametrize("entered", [None, "Go on.", [RESULT], [1, None, {}]])
+@each_row("entered", [None, "Go on.", [RESULT], [1, None, {}]])
 def test_any_input_is_answered_once(entered):
     request = {"previous_response_id": "resp_1", "input": entered}
     stored().continue_request(request)
@@ -140,7 +141,7 @@ def rule(*tools):
     return GeneralRule("r", "x", "m", tools)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "names", "others"),
     [
         (SteeringSettings(), [], ["bash", "read"]),
@@ -186,7 +187,7 @@ def test_spellings_of_one_intent_in_one_answer_are_all_held_and_run_in_the_next(
 # Addresses, warnings, complaints
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "origin", "target"),
     [
         ("https://api.openai.com", "https://api.openai.com", b"/v1/x?a=1"),
@@ -202,18 +203,18 @@ def test_an_upstream_is_an_origin_and_a_prefix(given, origin, target):
     assert upstream.build_target(b"/v1/x", b"") == target.removesuffix(b"?a=1")
 
 
-@pytest.mark.parametrize("given", ["", "x", "//h", "http:/h", "https://u@h", "https://h#x"])
+@each_row("given", ["", "x", "//h", "http:/h", "https://u@h", "https://h#x"])
 def test_what_is_no_upstream_is_refused(given):
     with pytest.raises(InputError, match="--upstream"):
         parse_upstream(given, "--upstream")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])
+@each_row("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])
 def test_the_loopback_needs_no_warning(host):
     assert get_host_warning(host) is None
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.3", "example.org", ""])
+@each_row("host", ["0.0.0.0", "::", "192.168.0.3", "example.org", ""])
 def test_other_hosts_do(host):
     assert "other machines reach it" in get_host_warning(host)
 

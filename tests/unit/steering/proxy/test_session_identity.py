@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.steering.proxy.session_identity import identify_session
+from tests.tables import each_row
 
 # Other tests keep the processors busy.
 calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -36,7 +36,7 @@ BODIES = {
         "messages": [USER],
     },
 }
-every_body = pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+every_body = each_row("body", BODIES.values(), ids=BODIES)
 
 
 @every_body
@@ -58,7 +58,7 @@ def test_marks_for_caches_and_forms_of_text_do_not_matter(body):
 
 
 @every_body
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"model": "other"},
@@ -73,7 +73,7 @@ def test_other_requests_are_other_sessions(body, change):
 
 
 @every_body
-@pytest.mark.parametrize("name", ["authorization", "x-api-key", "api-key"])
+@each_row("name", ["authorization", "x-api-key", "api-key"])
 def test_other_keys_are_other_sessions_and_do_not_show(body, name):
     found = {session(body), session(body, {name: "a"}), session(body, {name: "b"})}
     assert len(found) == 3
@@ -120,14 +120,14 @@ def test_a_response_goes_on_in_the_session_of_the_one_before():
     assert session(body) != session({**body, "previous_response_id": "resp_2"})
 
 
-@pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])
+@each_row("conversation", ["conv_1", {"id": "conv_1"}])
 def test_a_conversation_at_the_provider_is_a_session(conversation):
     body = {"input": "Go on.", "conversation": conversation}
     assert session(body) == session({"input": "Else.", "conversation": "conv_1"})
     assert session(body) != session({"input": "Go on.", "conversation": "conv_2"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "user_id",
     [
         "user_0a1b_account_9c_session_12345678-aaaa-bbbb-cccc-1234567890ab",
@@ -144,7 +144,7 @@ def test_a_session_in_the_users_id_outlives_a_compaction(user_id):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         {},

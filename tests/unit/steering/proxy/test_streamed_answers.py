@@ -17,11 +17,13 @@ from ci_agent_eval.steering.proxy.held_exchange import HeldExchange
 from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
 from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
 from tests import llm_wire as wire
+from tests.tables import each_row
 from tests.unit.steering.proxy.conversation_rig import APIS, Once, assemble
 
 # Other tests keep the processors busy.
 calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 every_api = pytest.mark.parametrize("api", APIS)
+each_api = each_row("api", APIS)
 FULL, ONE, LS = wire.bash("pytest"), wire.bash("pytest tests/test_a.py"), wire.bash("ls")
 READ = ("read_file", {"path": "a.py"})
 BODIES = {
@@ -63,28 +65,28 @@ def stream(answer, chunks):
     return [*parts, last]
 
 
-@every_api
-@pytest.mark.parametrize("calls", [(), (ONE,), (READ, LS), (LS, READ, ONE)])
-@pytest.mark.parametrize("text", [None, "Let me see."])
+@each_api
+@each_row("calls", [(), (ONE,), (READ, LS), (LS, READ, ONE)])
+@each_row("text", [None, "Let me see."])
 def test_what_is_not_held_stays_byte_for_byte(api, calls, text):
     events = EVENTS[api](*calls, text=text)
     assert b"".join(stream(answer_of(api), events)) == b"".join(events)
 
 
-@every_api
+@each_api
 def test_texts_and_calls_of_other_tools_are_not_held_for_an_event(api):
     events = EVENTS[api](READ, text="Let me see.")
     assert stream(answer_of(api), events)[:-1] == events
 
 
-@every_api
+@each_api
 def test_text_before_a_held_call_passes_at_once(api):
     events = EVENTS[api](FULL, text="Let me see.")
     first = next(at for at, event in enumerate(events) if b"bash" in event)
     assert stream(answer_of(api), events)[:first] == events[:first]
 
 
-@pytest.mark.parametrize("api", ["responses", "messages"])
+@each_row("api", ["responses", "messages"])
 def test_a_call_that_goes_through_is_held_until_it_is_complete(api):
     events = EVENTS[api](LS, READ)
     parts = stream(answer_of(api), events)
@@ -94,7 +96,7 @@ def test_a_call_that_goes_through_is_held_until_it_is_complete(api):
     assert b"read_file" not in b"".join(parts[: max(held) + 2])
 
 
-@every_api
+@each_api
 def test_pings_do_not_wait_for_a_call(api):
     events = EVENTS[api](FULL)
     first = next(at for at, event in enumerate(events) if b"bash" in event)
@@ -103,7 +105,7 @@ def test_pings_do_not_wait_for_a_call(api):
     assert parts[first + 1 : first + 3] == pings
 
 
-@every_api
+@each_api
 def test_a_stream_that_ends_without_its_last_line(api):
     events = EVENTS[api](LS)
     whole = b"".join(events).rstrip(b"\n")
@@ -112,7 +114,7 @@ def test_a_stream_that_ends_without_its_last_line(api):
     assert b"bash" not in b"".join(stream(answer_of(api), [whole]))
 
 
-@every_api
+@each_api
 def test_a_stream_that_ends_within_a_call_is_released(api):
     events = EVENTS[api](FULL)
     first = next(at for at, event in enumerate(events) if b"bash" in event)
@@ -130,9 +132,9 @@ def test_any_chunking_gives_the_same_bytes(api, cuts):
     assert b"".join(stream(answer_of(api), chunks)) == b"".join(stream(answer_of(api), [whole]))
 
 
-@every_api
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@each_api
+@each_row("size", [1, 2, 3, 7])
+@each_row("end", [b"\n", b"\r\n", b"\r"])
 def test_small_chunks_give_the_same_bytes(api, size, end):
     whole = b"".join(EVENTS[api](LS, FULL, READ, text="Now.")).replace(b"\n", end)
     chunks = [whole[at : at + size] for at in range(0, len(whole), size)]
@@ -142,7 +144,7 @@ def test_small_chunks_give_the_same_bytes(api, size, end):
     assert b"toolu_1" not in got
 
 
-@every_api
+@each_api
 def test_a_call_above_the_limit_passes_as_it_is(api):
     big = wire.bash("pytest " + "x" * 5000)
     events = EVENTS[api](big, text="Now:")
@@ -151,7 +153,7 @@ def test_a_call_above_the_limit_passes_as_it_is(api):
     assert "2000 bytes" in answer.bypass_reason
 
 
-@every_api
+@each_api
 def test_an_event_above_the_limit_passes_as_it_is(api):
     answer = answer_of(api, most=100)
     chunk = b"data: " + b"x" * 200
@@ -159,7 +161,7 @@ def test_an_event_above_the_limit_passes_as_it_is(api):
     assert answer.feed(b"y\n\n") + answer.finish() == b"y\n\n"
 
 
-@every_api
+@each_api
 def test_a_fault_in_the_review_loses_nothing(api):
     def review(_call):
         raise ZeroDivisionError
@@ -225,8 +227,8 @@ def test_no_shape_of_an_event_breaks_the_review(api, data):
     assert answer.bypass_reason is None
 
 
-@every_api
-@pytest.mark.parametrize("depth", [100, 500, 900, 990, 1500, 5000, 50_000])
+@each_api
+@each_row("depth", [100, 500, 900, 990, 1500, 5000, 50_000])
 def test_no_depth_of_arguments_breaks_an_answer(api, depth):
     deep = json.loads("[" * 400 + "]" * 400)
     whole = b"".join(EVENTS[api](("bash", {"a": deep, "command": "ls"}), text="t")).decode()
@@ -298,7 +300,7 @@ def test_numbers_rise_after_a_removed_item():
     assert kinds == ["message", "function_call", "function_call"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "api"),
     [
         ("POST", "/v1/chat/completions", "chat"),
