@@ -121,7 +121,6 @@ Patterns = Annotated[
     WRAP_SINGLE,
     "one or more regular expressions",
 ]
-SomePatterns = Annotated[Patterns, Field(min_length=1)]
 
 
 def field_error(owner: str, field: str, requirement: str) -> InputError:

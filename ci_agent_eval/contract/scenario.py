@@ -121,9 +121,6 @@ class ScenarioChecks(KnownKeysModel):
     required_tools: Texts = Field(default=(), description="tools that must be called")
     forbidden_tools: Texts = Field(default=(), description="tools that must not be called")
     ordered_tools: Texts = Field(default=(), description="tools called in this order")
-    confirmed_tools: Texts = Field(
-        default=(), description="tools called only after the user confirmed"
-    )
     required_text: Texts = Field(default=(), description="texts that a reply must contain")
     forbidden_text: Texts = Field(default=(), description="texts that no reply may contain")
     required_patterns: Patterns = Field(

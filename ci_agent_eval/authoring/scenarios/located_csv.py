@@ -25,7 +25,7 @@ LISTS = frozenset(
         for kind in ("required", "forbidden")
         for noun in ("tools", "text", "patterns")
     }
-    | {"checks.ordered_tools", "checks.confirmed_tools", "judge.success", "judge.must_hold"}
+    | {"checks.ordered_tools", "judge.success", "judge.must_hold"}
 )
 NUMBERS = frozenset(
     {"max_turns", "max_history_messages", "min_pass_rate", "min_passes", "iterations"}

@@ -20,7 +20,6 @@ from ci_agent_eval.authoring.simulation.user import SimulatedUser
 from ci_agent_eval.checks import (
     ArgumentsHold,
     Check,
-    ConfirmedTools,
     ForbiddenText,
     ForbiddenTools,
     OrderedTools,
@@ -217,7 +216,6 @@ _TOOL_CHECKS: dict[str, Callable[[tuple[str, ...]], Check]] = {
     "required_tools": RequiredTools,
     "forbidden_tools": ForbiddenTools,
     "ordered_tools": OrderedTools,
-    "confirmed_tools": ConfirmedTools,
 }
 
 
