@@ -49,8 +49,13 @@ demo: $(DEMO_STAMP) ## Run the main job on examples/refund_desk and leave agent-
 test: $(STAMP) ## Install what the tests need and pass them (ARGS="-k name" narrows)
 	@$(PYTEST) -n auto $(ARGS)
 
-.PHONY: test-full
-test-full: $(STAMP) ## Pass what `make test` leaves out: tests marked full, and all examples of Hypothesis
+.PHONY: test-full test-sample full
+test-full: full container compat frameworks steering-agents newest ## Pass the whole matrix that `make test` samples, for hours (make -k goes on)
+
+test-sample: $(STAMP) ## Pass of test-full what the last change can touch, and a part of the rest in turn
+	@$(BIN)/python scripts/matrix_sample.py
+
+full: $(STAMP) ## Pass the tests marked full, and those of Hypothesis with all examples
 	@HYPOTHESIS_PROFILE=full $(PYTEST) -n auto -m "full or hypothesis" $(ARGS)
 
 .PHONY: newest
@@ -69,9 +74,6 @@ compat-newest: $(call compat,newest)
 compat-oldest compat-newest:
 	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-$@/bin/python -m pytest -c tests/compat/pytest.ini \
 		-p xdist -n auto $(ARGS) tests/compat
-
-.PHONY: environments
-environments: $(LINT_STAMP) $(LOCK_STAMP) $(call compat,oldest) $(call compat,newest) $(STEERING_NODE)/node_modules/.package-lock.json $(foreach name,$(SELECTED),$(call framework,$(name))) ## Install all that CI's steps need (NAME="agno strands" narrows the frameworks)
 
 .PHONY: frameworks
 frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name))) ## Run real frameworks and SDKs (NAME="agno strands" narrows, UPDATE_GOLDEN=1 writes the table)
@@ -145,8 +147,8 @@ fix: $(STAMP) ## Format, and repair what ruff can repair
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-.PHONY: lint ruff format types typed-suite imports workflows schemas dockerfile actionlint mermaid
-lint: ruff format types typed-suite imports workflows schemas dockerfile actionlint mermaid ## All lints (make -k lint goes on after one fails)
+.PHONY: lint ruff format types typed-suite imports line-budgets workflows schemas dockerfile actionlint mermaid
+lint: ruff format types typed-suite imports line-budgets workflows schemas dockerfile actionlint mermaid ## All lints (make -k lint goes on after one fails)
 
 ruff: $(STAMP)
 	$(BIN)/ruff check .
@@ -165,6 +167,9 @@ typed-suite: $(STAMP)
 
 imports: $(STAMP)
 	$(BIN)/lint-imports --no-cache
+
+line-budgets: $(STAMP)
+	$(BIN)/python scripts/line_budgets.py
 
 workflows: $(LINT_STAMP)
 	$(BIN)/zizmor --offline --no-progress --persona pedantic action.yml report/action.yml $(WORKFLOWS)
