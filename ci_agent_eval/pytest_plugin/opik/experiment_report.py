@@ -1,4 +1,8 @@
-"""The experiment of a session, on the main process: its results, its end, and sending it."""
+"""The experiment of a session, on the main process: its results, its end, and sending it.
+
+Every run with xdist imports this module, so it imports the contract and the sender only if the
+session has results.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,12 @@ import platform
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ci_agent_eval import __version__
-from ci_agent_eval.contract.experiment import Experiment, ExperimentResult
-from ci_agent_eval.contract.results import RESULTS_NAME
 from ci_agent_eval.contract.wording import make_printable
-from ci_agent_eval.opik.experiments.opik_settings import OpikServer, load_opik_file
-from ci_agent_eval.opik.experiments.push import find_usable_server, send_to_opik
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.opik.experiment_options import (
     DATASET,
@@ -25,7 +26,10 @@ from ci_agent_eval.pytest_plugin.opik.experiment_options import (
     SERVER,
     ExperimentSettings,
 )
-from ci_agent_eval.redaction import Redactor
+
+if TYPE_CHECKING:
+    from ci_agent_eval.contract.experiment import Experiment
+    from ci_agent_eval.opik.experiments.opik_settings import OpikServer
 
 ATTRIBUTE = "agent_eval_experiment"
 """Attribute of a report that carries its test's result, as JSON, to the main process."""
@@ -38,7 +42,8 @@ class ExperimentReport:
 
     def __init__(self) -> None:
         self._started = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._results: dict[str, ExperimentResult] = {}
+        self._results: dict[str, str] = {}
+        """The latest result of each test, as JSON."""
         self._lines: list[str] = []
 
     @classmethod
@@ -50,15 +55,18 @@ class ExperimentReport:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the latest result of each test; a later phase or attempt replaces it."""
         if (text := getattr(report, ATTRIBUTE, None)) is not None:
-            result = ExperimentResult.model_validate_json(text)
-            self._results[result.nodeid] = result
+            self._results[report.nodeid] = text
 
     def build_experiment(self, config: pytest.Config) -> Experiment | None:
         """Return the experiment of the results so far; None without any."""
         if not self._results:
             return None
+        from ci_agent_eval.contract.experiment import Experiment, ExperimentResult  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.redaction import Redactor  # noqa: PLC0415 - as above
+
         redactor = Redactor.from_environ(os.environ)
-        settings = ExperimentSettings.from_config(config, load_opik_file(os.environ, Path.home()))
+        settings = _load_settings(config)
+        results = map(ExperimentResult.model_validate_json, self._results.values())
         commit = config.option.episode_commit or os.environ.get("GITHUB_SHA") or None
         configuration = {
             "agent_eval": __version__,
@@ -72,7 +80,7 @@ class ExperimentReport:
             dataset=redactor.text(settings.get_text(DATASET)),
             commit=None if commit is None else redactor.text(commit),
             configuration=redactor.value(configuration),
-            results=tuple(self._results[nodeid] for nodeid in sorted(self._results)),
+            results=tuple(sorted(results, key=lambda result: result.nodeid)),
         )
 
     @pytest.hookimpl(trylast=True)
@@ -82,13 +90,16 @@ class ExperimentReport:
         experiment = self.build_experiment(config)
         if experiment is None:
             return
+        from ci_agent_eval.contract.results import RESULTS_NAME  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.opik.experiments.push import find_usable_server  # noqa: PLC0415 - as above
+
         outcomes = Counter(result.outcome for result in experiment.results)
         counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in sorted(outcomes))
         self._lines.append(f"{experiment.name}: {counts}")
         directory = options.get_report_dir(config)
         if directory is not None:
             self._lines.append(f"kept in {_shorten_path(directory / RESULTS_NAME, config)}")
-        settings = ExperimentSettings.from_config(config, load_opik_file(os.environ, Path.home()))
+        settings = _load_settings(config)
         server = None
         if settings.get_flag(SERVER) is not False:
             server = find_usable_server(os.environ, settings.opik_file)
@@ -103,6 +114,8 @@ class ExperimentReport:
         if not is_complete:
             self._lines.append(f"note: not sent to Opik at {server.host}: pytest did not finish")
             return
+        from ci_agent_eval.opik.experiments.push import send_to_opik  # noqa: PLC0415 - inert until used
+
         problem = send_to_opik(experiment, server, os.environ)
         sent = f"sent to Opik at {server.host}"
         self._lines.append(sent if problem is None else f"note: not sent: {problem}")
@@ -113,6 +126,12 @@ class ExperimentReport:
             terminalreporter.write_sep("=", "experiment")
             for line in self._lines:
                 terminalreporter.write_line(make_printable(line))
+
+
+def _load_settings(config: pytest.Config) -> ExperimentSettings:
+    from ci_agent_eval.opik.experiments.opik_settings import load_opik_file  # noqa: PLC0415 - inert until used
+
+    return ExperimentSettings.from_config(config, load_opik_file(os.environ, Path.home()))
 
 
 def _shorten_path(path: Path, config: pytest.Config) -> Path:
