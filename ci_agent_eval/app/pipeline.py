@@ -341,29 +341,8 @@ def report_loaded(
     return report
 
 
-def render_run_page(job: Job) -> Iterator[str]:
-    """Yield the page of the episodes in the report folder's journals; writes nothing.
-
-    The run may not have ended. Raises InputError.
-    """
-    redactor = Redactor.from_environ(job.environ)
-    with EpisodeSpool(redactor.text) as spool:
-        loaded = load_results(
-            (),
-            (),
-            root=job.root,
-            runs=(job.folder,),
-            spool=spool,
-            redact=redactor.text,
-            passed_on_retry=job.settings.gate.passed_on_retry,
-        )
-        report = _build_report(job, loaded, spool.iterate_lines())
-        view = build_report_view(report, job.links)
-        yield from _render_page(job, view, loaded, spool.iterate_lines())
-
-
 def _build_report(
-    job: Job, loaded: LoadedResults, lines: Iterable[str], base: FoundBaseline | None = None
+    job: Job, loaded: LoadedResults, lines: Iterable[str], base: FoundBaseline | None
 ) -> Report:
     report = _judge_results(job, loaded, base)
     runs = _get_runs(base)
@@ -403,7 +382,7 @@ def _render_page(
     view: ReportView,
     loaded: LoadedResults,
     lines: Iterable[str],
-    runs: Sequence[BaselineRun] = (),
+    runs: Sequence[BaselineRun],
 ) -> Iterator[str]:
     # Jinja2 is not worth its start-up time to a command that writes no page.
     from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - see above

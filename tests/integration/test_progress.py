@@ -61,7 +61,7 @@ def test_on_a_terminal_the_running_episode_stands_below_the_counts(folder):
             (folder / "wait").unlink()
         rest = program.read_rest()
     assert program.process.returncode == 1
-    assert rest.endswith("Report: agent-eval-report/report.html    (agent-eval view)\n")
+    assert rest.endswith("Report: agent-eval-report/report.html\n")
     assert "new failure" not in program.output
     assert "\x1b[31m" not in program.output, "NO_COLOR is set"
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 import io
 import os
-import shlex
 import shutil
 import sys
 import time
@@ -55,7 +54,6 @@ _MODULES = {
     "publish": ("publish", "publish"),
     "scenarios": ("scenarios", "update_scenarios"),
     "steer": ("steer", "steer"),
-    "view": ("view", "view"),
     "why": ("why", "why"),
 }
 """The module of each command that is not in this one, and its function there."""
@@ -243,18 +241,10 @@ def run(
         remedy = "correct the paths or the arguments after --"
         raise InputError(f"pytest: {suite.usage_error}; {remedy}")
     _print_report(built, "text", job.links, color=color, paths=paths)
-    _print_page_path(job.folder / PAGE_NAME)
+    click.echo(f"Report: {os.path.relpath(job.folder / PAGE_NAME)}")
     if suite.interrupted_by is not None:
         return 128 + suite.interrupted_by
     return 0 if built.passed else 1
-
-
-def _print_page_path(page: Path) -> None:
-    """Print the page's path; on a terminal also the command that shows it."""
-    folder = os.path.relpath(page.parent)
-    words = ("agent-eval", "view", *(() if folder == "agent-eval-report" else (folder,)))
-    hint = f"    ({shlex.join(words)})" if sys.stdout.isatty() else ""
-    click.echo(f"Report: {os.path.relpath(page)}{hint}")
 
 
 def _build_progress(*, color: bool, max_cost_usd: float | None = None) -> ProgressLine:
