@@ -20,6 +20,7 @@ from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
 from tests.model_server import ModelServer
 from tests.model_server.script import call
+from tests.tables import each_row
 
 SECRET = "hunter2-hunter2-hunter2"
 REDACTOR = Redactor.from_environ({"BANK_TOKEN": SECRET})
@@ -346,7 +347,7 @@ def test_a_request_that_does_not_fit_the_model_is_replayed(tmp_path):
     assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
 
 
-@pytest.mark.parametrize("status", [400, None])
+@each_row("status", [400, None])
 def test_an_overflow_has_the_type_and_text_of_the_recorded_one(status):
     raised = (
         ModelContextWindowExceededError("gpt", "too long")

@@ -23,6 +23,7 @@ from tests.integration.engine.rig import agent, go, session
 from tests.model_server import ModelServer, Step
 from tests.model_server.script import call as tool
 from tests.servers.rig import CONTEXT, HERE, call, is_there
+from tests.tables import each_row
 
 TOOL = shlex.join([sys.executable, "-S", str(HERE / "tool.py")])
 
@@ -171,7 +172,7 @@ def test_fifty_commands_at_once_keep_their_output_apart() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("command", ["no-such-program", "./no-such-program"])
+@each_row("command", ["no-such-program", "./no-such-program"])
 def test_a_program_that_is_not_there_is_the_worlds_error(command: str) -> None:
     with pytest.raises(ServerError, match="there is no program"):
         execute(a_tool(command=command), "show")

@@ -7,11 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
-
 from ci_agent_eval.engine.adapters.command import CommandAgent
 from ci_agent_eval.engine.limits import RunLimits
 from tests.integration.engine.rig import run_agent
+from tests.tables import each_row
 
 
 def python(code, **options):
@@ -60,7 +59,7 @@ def test_a_program_gets_the_environment_it_is_given(monkeypatch):
     assert run_agent(python(code, env={"GIVEN": "1"})).final_response == "GIVEN"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "said"),
     [
         (
@@ -82,7 +81,7 @@ USAGE = 'print(\'{"type": "usage", "finish_reason": "max_tokens"}\')'
 SAYS = 'print(\'{"type": "text", "text": "Well,"}\')'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "stop", "said"),
     [
         ("pass", "empty_answer", "prog gave no answer; its stderr is empty"),

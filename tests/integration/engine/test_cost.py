@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import httpx2
-import pytest
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -14,6 +13,7 @@ from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine.rig import run_agent
 from tests.model_server.script import Step, call, completion
+from tests.tables import each_row
 
 UNKNOWN = "http://models.invalid/v1"
 OPENROUTER = "https://openrouter.ai/api/v1"
@@ -59,7 +59,7 @@ def run_in_each_mode(agent, folder):
             yield run_agent(agent, "main", cassette_session=session)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "asked", "answered", "vendor_priced"),
     [
         (UNKNOWN, "gpt-5-mini", "gpt-5-mini", ("gpt-5-mini",)),

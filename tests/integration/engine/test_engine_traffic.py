@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -17,6 +16,7 @@ from tests.integration.engine import rig
 from tests.integration.engine.rig import run_agent
 from tests.model_server import ModelServer
 from tests.model_server.script import call
+from tests.tables import each_row
 
 SCRIPT = [{"tool_calls": [call("balance", account="checking")]}, '{"usd": 1500}']
 
@@ -56,7 +56,7 @@ def assert_traffic_is_in(turn, model, setting):
     assert 0 <= turn.first_byte_ms <= turn.latency_ms
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 def test_turns_of_a_pydantic_agent_have_the_data_of_its_traffic(name):
     build, setting = MODELS[name]
     with ModelServer(SCRIPT) as server:

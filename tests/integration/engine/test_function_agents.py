@@ -22,6 +22,7 @@ from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
 from tests.integration.engine import rig
 from tests.integration.engine.rig import run_agent
+from tests.tables import each_row
 
 
 async def echoes(message):
@@ -67,7 +68,7 @@ def test_a_function_of_two_sees_what_went_before():
     assert len(second.messages) == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("respond", "said"),
     [
         (lambda message: 1 / 0, "the agent failed: ZeroDivisionError: division by zero"),
@@ -86,7 +87,7 @@ def test_a_function_that_gives_no_answer_ends_the_run_and_no_other(respond, said
     assert said in result.error
 
 
-@pytest.mark.parametrize("kind", ["async", "plain"])
+@each_row("kind", ["async", "plain"])
 def test_a_function_that_hangs_is_left_at_its_deadline(kind):
     release = threading.Event()
 
@@ -111,7 +112,7 @@ def test_an_agent_says_itself_that_it_refused_or_went_too_far():
     assert result.stop_reason == "tool_call_limit"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "stop"),
     [
         ("", "empty_answer"),
@@ -133,7 +134,7 @@ class BadRequestError(Exception):
     code = "context_length_exceeded"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "stop"),
     [
         (BadRequestError("too long"), "context_window"),

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from ci_agent_eval.engine.adapters.http import HTTPAgent
 from ci_agent_eval.errors import InputError
 from tests.integration.engine.rig import run_agent
+from tests.tables import each_row
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def test_an_endpoints_own_forms_are_mapped():
         assert run_agent(agent, "hi").final_response == "HI"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "said"),
     [
         (Response("<html>", 200), "answered no JSON: '<html>'"),
@@ -90,7 +91,7 @@ def choice(content, finish_reason):
     return {"choices": [{"message": {"content": content}, "finish_reason": finish_reason}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "stop"),
     [
         (JSONResponse(choice("You have", "length")), "truncated"),
@@ -117,9 +118,7 @@ def test_an_endpoint_nobody_listens_at():
     assert "could not be asked: ConnectError" in result.error
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"url": "ftp://x"}, {"url": ""}, {"url": "http://x", "text": "text"}]
-)
+@each_row("wrong", [{"url": "ftp://x"}, {"url": ""}, {"url": "http://x", "text": "text"}])
 def test_an_endpoint_declared_wrongly_names_the_field(wrong):
     with pytest.raises(InputError, match=r"HTTPAgent\.(url|text)"):
         HTTPAgent(**wrong)

@@ -13,6 +13,7 @@ from ci_agent_eval.engine.declarations import CLIServer, MCPServer
 from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
 from tests.servers.rig import a_bank, a_web_bank
+from tests.tables import each_row
 
 
 def a_model_that_calls(tool: str, arguments: dict[str, Any]) -> FunctionModel:
@@ -40,12 +41,12 @@ def run(server: MCPServer | CLIServer, tool: str, **arguments: Any) -> str:
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("server", [a_bank(), a_web_bank()], ids=["stdio", "http"])
+@each_row("server", [a_bank(), a_web_bank()], ids=["stdio", "http"])
 def test_an_agent_learns_the_balance(server: MCPServer) -> None:
     assert run(server, "get_balance", account="checking") == "$1,500.00"
 
 
-@pytest.mark.parametrize("server", [a_bank(), a_web_bank()], ids=["stdio", "http"])
+@each_row("server", [a_bank(), a_web_bank()], ids=["stdio", "http"])
 def test_a_crash_ends_the_run_with_a_server_error(server: MCPServer) -> None:
     with pytest.raises(ServerError, match="was lost during the call of crash"):
         run(server, "crash")

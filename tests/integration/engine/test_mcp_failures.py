@@ -24,6 +24,7 @@ from tests.servers.rig import (
     is_there,
     parent_of,
 )
+from tests.tables import each_row
 
 BANKS = pytest.mark.parametrize("bank", [a_bank(), a_web_bank()], ids=["stdio", "http"])
 
@@ -51,7 +52,7 @@ def test_a_server_that_never_answers_misses_its_deadline() -> None:
     assert "  rogue: silent" in said
 
 
-@pytest.mark.parametrize("mode", ["dies", "refuses"])
+@each_row("mode", ["dies", "refuses"])
 def test_a_server_that_ends_at_once_is_quoted(mode: str) -> None:
     # Waiting for this deadline would exceed the test's own time limit.
     said = start_failure(a_rogue(mode, startup_timeout_s=3600))
@@ -68,7 +69,7 @@ def test_a_program_that_is_not_there_is_named() -> None:
     assert "cannot start no-such-program" in start_failure(MCPServer(command=["no-such-program"]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wait", [Wait.for_tools(["fly"], timeout_s=0.5), Wait.for_log("ready to fly", timeout_s=0.5)]
 )
 def test_a_wait_that_is_not_met_misses_its_own_deadline(wait: Wait) -> None:
@@ -312,7 +313,7 @@ def test_a_server_that_went_deaf_is_replaced() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "said"),
     [
         ("garbage", r"did not answer.*2 line\(s\) to stdout that are no messages"),

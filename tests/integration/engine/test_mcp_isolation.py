@@ -10,6 +10,7 @@ from ci_agent_eval.engine.declarations import MCPServer
 from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
 from tests.servers.rig import CONTEXT, a_bank, a_rogue, a_web_bank, call, gone, is_there, parent_of
+from tests.tables import each_row
 
 
 async def spend(pool: ServerPool, server: MCPServer, episode: int) -> tuple[str, int]:
@@ -54,7 +55,7 @@ def test_a_reset_tool_is_not_the_agents() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@each_row("is_async", [False, True])
 def test_a_reset_function_is_called_between_episodes_and_only_there(is_async: bool) -> None:
     events: list[str] = []
 
@@ -123,7 +124,7 @@ def test_two_servers_that_take_turns_do_not_lock_each_other_out() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("declare", [a_bank, a_web_bank])
+@each_row("declare", [a_bank, a_web_bank])
 def test_a_server_for_each_episode_lives_as_long_as_it(declare: Any) -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as pool:

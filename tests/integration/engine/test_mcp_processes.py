@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.processes import wait_for
 from tests.servers.rig import HERE, is_there, wait_until_gone
+from tests.tables import each_row
 
 PYTEST = ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-p", "no:randomly", "-c"]
 
@@ -40,7 +39,7 @@ def check_all_gone(folder: Path) -> None:
     assert not any(map(is_there, pids))
 
 
-@pytest.mark.parametrize(("how", "code"), [("pass", 0), ("fail", 1)])
+@each_row(("how", "code"), [("pass", 0), ("fail", 1)])
 def test_after_a_suite_that_ends_by_itself(tmp_path: Path, how: str, code: int) -> None:
     with suite(tmp_path, how) as process:
         wait_for(process, "ready")
@@ -49,7 +48,7 @@ def test_after_a_suite_that_ends_by_itself(tmp_path: Path, how: str, code: int) 
         assert not any(map(is_there, pids)), "gone before the suite was, not some time later"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "code"),
     [(signal.SIGINT, 2), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
 )

@@ -9,14 +9,13 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
-import pytest
-
 from ci_agent_eval.engine.declarations import Agent, MCPServer, Provider
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
 from tests.model_server import ModelServer
 from tests.servers.rig import ENOUGH_S, a_bank, a_rogue
+from tests.tables import each_row
 
 ONE, THREE = (
     a_rogue("works", isolation="reset", reset=lambda: None, name=name) for name in ("one", "three")
@@ -100,7 +99,7 @@ def test_who_asks_for_all_at_once_is_never_refused():
     assert set(ends.values()) == {"done"}
 
 
-@pytest.mark.parametrize("servers", [[ONE], [ONE, TWO]])
+@each_row("servers", [[ONE], [ONE, TWO]])
 def test_two_runs_at_once_of_one_episode_share_its_servers(servers: list[MCPServer]):
     async def main() -> None:
         async with (

@@ -12,6 +12,7 @@ from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
 from ci_agent_eval.errors import InputError
 from tests.servers.rig import a_bank, a_rogue, a_web_bank, an_sse_bank, call, is_there
+from tests.tables import each_row
 
 BANKS = pytest.mark.parametrize("declare", [a_bank, a_web_bank])
 WEB_BANKS = pytest.mark.parametrize("declare", [a_web_bank, an_sse_bank])
@@ -154,7 +155,7 @@ def test_headers_reach_a_server_and_its_errors_do_not_hold_them() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "server",
     [
         a_bank(wait=Wait.for_log("the bank opens")),

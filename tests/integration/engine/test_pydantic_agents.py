@@ -24,6 +24,7 @@ from tests.integration.engine import rig
 from tests.integration.engine.rig import run_agent
 from tests.model_server import ModelServer
 from tests.model_server.script import call
+from tests.tables import each_row
 
 SCRIPT = [{"tool_calls": [call("balance", account="checking")]}, "You have {tool}"]
 
@@ -55,7 +56,7 @@ def test_a_pydantic_agent_is_an_agent():
     assert all(turn.latency_ms is not None for turn in result.trajectory.agent_turns)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("script", "options", "reason"),
     [
         ([SCRIPT[0], {"hang": True}], {"timeout_s": 0.5}, "timeout"),
@@ -179,14 +180,14 @@ UNFINISHED = {
 }
 
 
-@pytest.mark.parametrize("stop", UNFINISHED)
+@each_row("stop", UNFINISHED)
 def test_a_pydantic_agent_that_does_not_finish(stop):
     with ModelServer(UNFINISHED[stop]) as server:
         result = run_agent(loop_agent(server))
     assert (result.stop_reason, result.outcome) == (stop, "failed")
 
 
-@pytest.mark.parametrize("stop", ["refusal", "truncated", "empty_answer"])
+@each_row("stop", ["refusal", "truncated", "empty_answer"])
 def test_a_replayed_run_ends_as_it_was_recorded(stop, tmp_path):
     def ask(agent, mode):
         async def once():

@@ -17,6 +17,7 @@ from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally
 from ci_agent_eval.engine.run import aitest_run
 from tests.integration.engine.rig import Clock, agent, go, run, session
 from tests.model_server import ModelServer
+from tests.tables import each_row
 
 ONE_TURN = {"text": "hi", "usage": {"input": 400, "output": 100}}
 
@@ -77,7 +78,7 @@ def test_an_empty_account_is_not_asked_again():
     assert "insufficient_quota" in result.error
 
 
-@pytest.mark.parametrize("status", [500, 502, 503])
+@each_row("status", [500, 502, 503])
 def test_a_passing_failure_is_tried_again_by_nobody_but_us(status):
     (result,), server = runs([status] * MAX_TRANSIENT_RETRIES + ["hi"], 1, Clock())
     assert (result.success, result.rate_limited) == (True, 0)

@@ -24,6 +24,7 @@ from tests.model_server import ModelServer
 from tests.model_server.script import call
 from tests.servers.gallery import PIXEL
 from tests.servers.rig import GALLERY, a_bank
+from tests.tables import each_row
 
 IMAGE = ImageContent(PIXEL, "image/png")
 SHOW = [{"tool_calls": [call("show_picture", title="Dawn")]}, "Here it is."]
@@ -123,7 +124,7 @@ def test_the_prompt_and_the_skill_are_those_of_the_declaration(tmp_path):
     assert (plain.effective_system_prompt, plain.skill_info) == ("", None)
 
 
-@pytest.mark.parametrize("kind", ["declared", "of PydanticAI"])
+@each_row("kind", ["declared", "of PydanticAI"])
 def test_a_prompt_with_an_image_reaches_the_model_and_its_turn_has_a_note(kind):
     with ModelServer(["A pixel."]) as server:
         if kind == "declared":
@@ -164,7 +165,7 @@ def test_a_file_in_an_address_counts_by_its_bytes():
         go(aitest_run(Agent(Provider("openai:m")), ["What is it?", image]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("agent", "prompt", "said"),
     [
         (Agent(Provider("openai:m")), [], "must have at least one part"),

@@ -14,6 +14,7 @@ from ci_agent_eval.errors import InputError
 from tests.integration.engine.rig import Clock, agent, go, run, session
 from tests.model_server import ModelServer, Step
 from tests.model_server.script import call
+from tests.tables import each_row
 
 BALANCE = {"tool_calls": [call("balance", account="checking")]}
 HANG = {"hang": True}
@@ -267,7 +268,7 @@ def test_a_tool_that_never_answers_is_stopped_by_the_time():
     assert stopped.error == "it was stopped before it answered"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "said"),
     [
         ({"refusal": "I will not."}, "the model refused: I will not."),
@@ -281,7 +282,7 @@ def test_a_refusal(answer, said):
     assert len(result.turns) == 2
 
 
-@pytest.mark.parametrize("error", [ServerError("server 'bank' died"), OSError("broken pipe")])
+@each_row("error", [ServerError("server 'bank' died"), OSError("broken pipe")])
 def test_a_tool_server_that_breaks(error):
     def breaks() -> None:
         raise error
@@ -317,7 +318,7 @@ def test_a_server_that_cannot_be_had():
     assert [turn.content for turn in result.turns] == ["hello"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fault", "said"),
     [
         (500, "status_code: 500"),
@@ -403,7 +404,7 @@ def test_one_episode_that_ends_badly_leaves_the_others_alone():
     assert [r.stop_reason for r in results] == ["timeout", "model_error", "completed"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "named"),
     [
         ({"timeout_s": 0}, "aitest_run.timeout_s"),

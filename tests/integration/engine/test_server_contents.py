@@ -19,6 +19,7 @@ from ci_agent_eval.errors import InputError
 from tests.integration.engine.rig import go
 from tests.servers.gallery import PIXEL
 from tests.servers.rig import GALLERY, a_bank
+from tests.tables import each_row
 
 SERVER = MCPServer([sys.executable, GALLERY], name="gallery")
 
@@ -44,7 +45,7 @@ def test_a_server_without_any_has_none():
     assert (go(list_prompts(a_bank())), go(list_resources(a_bank()))) == ((), ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ask", "said"),
     [
         (lambda: get_prompt(SERVER, "nope"), "server 'gallery' refused the prompt 'nope': Unknown"),

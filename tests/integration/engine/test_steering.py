@@ -16,6 +16,7 @@ from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule
 from tests.integration.engine.rig import agent, go, run, session
 from tests.model_server import ModelServer, Step
 from tests.model_server.script import call
+from tests.tables import each_row
 
 ON = SteeringSettings(enabled=True)
 
@@ -195,7 +196,7 @@ def test_agents_of_pydantic_ai_are_steered_as_they_are():
     assert shell.ran == ["pytest -k one"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "settings", "says"),
     [
         (lambda message: message, ON, "cannot hold back calls of function"),

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import date
 from enum import Enum
 
-import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.mcp import MCPToolset
@@ -25,6 +24,7 @@ from ci_agent_eval.redaction import Redactor
 from tests.integration.engine.rig import Clock
 from tests.model_server import ModelServer
 from tests.model_server.script import call
+from tests.tables import each_row
 
 
 class Kind(Enum):
@@ -88,7 +88,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize(("output", "said", "value"), FORMS.values(), ids=FORMS)
+@each_row(("output", "said", "value"), FORMS.values(), ids=FORMS)
 def test_a_typed_output_is_the_final_response_and_no_tool_call(output, said, value):
     script = [{"tool_calls": [call("balance", account="a")]}, {"text": None, **said}]
     result = go(script, output_type=output, tools=[balance], limits=RunLimits(tool_calls=1))
@@ -201,7 +201,7 @@ class Lost(MCPToolset):
         raise ConnectionResetError("the server is gone")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("toolset", "said"),
     [
         (MCPToolset("http://127.0.0.1:9/mcp"), "a tool server could not be used: "),

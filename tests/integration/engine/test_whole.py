@@ -6,13 +6,12 @@ import asyncio
 import os
 from typing import Any
 
-import pytest
-
 from ci_agent_eval.engine import Agent, AgentResult, EngineSession, Provider, aitest_run
 from tests.integration.engine.rig import Clock, go
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 from tests.servers.rig import a_bank, a_rogue, a_web_bank
+from tests.tables import each_row
 
 QUESTION = "What's my checking balance?"
 BALANCE = {"tool_calls": [call("get_balance", account="checking")]}
@@ -35,7 +34,7 @@ def ask(
         return go(once(server))
 
 
-@pytest.mark.parametrize("declare", [a_bank, a_web_bank])
+@each_row("declare", [a_bank, a_web_bank])
 def test_the_bank_answers_the_question_of_the_document(declare):
     (result,) = ask([BALANCE, "Your checking account: {tool}"], declare())
     assert result.success

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.processes import run_python
+from tests.tables import each_row
 
 BLOCKED = ("pydantic_ai", "mcp", "fastmcp", "openai", "opentelemetry", "pydantic_evals")
 
@@ -111,9 +110,7 @@ def test_a_suite_runs_every_agent_but_declared_ones(tmp_path):
     assert NEEDED in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "package"), [("LoopAgent", "pydantic_ai"), ("CassetteModel", "pydantic_ai")]
-)
+@each_row(("name", "package"), [("LoopAgent", "pydantic_ai"), ("CassetteModel", "pydantic_ai")])
 def test_names_of_pydantic_ai_s_agents_say_what_to_install(name, package, tmp_path):
     (tmp_path / "asks.py").write_text(f"{BLOCK}\nfrom ci_agent_eval.engine import {name}\n")
 

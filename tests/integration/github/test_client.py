@@ -22,6 +22,7 @@ from urllib3.exceptions import (
 from ci_agent_eval.github.client import Connection, _is_unfinished, _Retry
 from ci_agent_eval.github.retries import WaitBudget
 from tests.integration.github.rig import BOT, MARKER, REPO, START, TOKEN, Rig
+from tests.tables import each_row
 
 
 class _Stranger(BaseHTTPRequestHandler):
@@ -105,29 +106,25 @@ def retry() -> _Retry:
     return _Retry(patience=patience, clock=lambda: START)
 
 
-@pytest.mark.parametrize(
-    "error", [ProtocolError("cut"), SSLError("cut in the middle"), TimeoutError("late")]
-)
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
+@each_row("error", [ProtocolError("cut"), SSLError("cut in the middle"), TimeoutError("late")])
+@each_row("method", ["POST", "PATCH"])
 def test_a_write_that_may_have_arrived_is_not_repeated(method: str, error: Exception):
     with pytest.raises(type(error)):
         retry().increment(method, "/x", error=error)
 
 
-@pytest.mark.parametrize(
-    "error", [NewConnectionError(None, "refused"), ConnectTimeoutError("no route")]
-)
-@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+@each_row("error", [NewConnectionError(None, "refused"), ConnectTimeoutError("no route")])
+@each_row("method", ["GET", "POST", "PATCH"])
 def test_a_request_that_was_never_sent_is_repeated(method: str, error: Exception):
     assert retry().increment(method, "/x", error=error).total == 3
 
 
-@pytest.mark.parametrize("error", [ProtocolError("cut"), SSLError("cut in the middle")])
+@each_row("error", [ProtocolError("cut"), SSLError("cut in the middle")])
 def test_a_read_is_repeated(error: Exception):
     assert retry().increment("GET", "/x", error=error).total == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "is_repeated"),
     [
         (requests.exceptions.ChunkedEncodingError("cut"), True),

@@ -18,6 +18,7 @@ from ci_agent_eval.github.retries import WaitBudget
 from ci_agent_eval.github.workflow_runs import RunsApi
 from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig
+from tests.tables import each_row
 
 ARCHIVE = b"PK" + bytes(range(256)) * 9000
 
@@ -175,7 +176,7 @@ def test_a_download_is_timed_as_a_whole(rig: Rig):
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "api", "fit"),
     [
         ("https://storage.example/x?sig=1", "https://api.github.com", True),

@@ -16,6 +16,7 @@ from ci_agent_eval.model_traffic import network_guard
 from ci_agent_eval.model_traffic.network_guard import RefusedConnectionError, is_local
 from tests.integration.model_traffic.clients import CLIENTS
 from tests.model_server import ModelServer
+from tests.tables import each_row
 
 CONNECTION_ERRORS = (
     httpx.ConnectError,
@@ -27,8 +28,8 @@ CONNECTION_ERRORS = (
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
 
-@pytest.mark.parametrize("address", ["http://192.0.2.1/", "http://model.example/v1"])
-@pytest.mark.parametrize("name", CLIENTS)
+@each_row("address", ["http://192.0.2.1/", "http://model.example/v1"])
+@each_row("name", CLIENTS)
 def test_no_client_reaches_another_machine(name, address):
     client = CLIENTS[name]()
     with network_guard.refuse_connections(), pytest.raises(CONNECTION_ERRORS) as refused:
@@ -44,7 +45,7 @@ def test_no_client_reaches_another_machine(name, address):
     )
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@each_row("name", CLIENTS)
 def test_the_loopback_is_reached(name):
     with ModelServer(["hi"]) as server, network_guard.refuse_connections():
         client = CLIENTS[name]()
@@ -109,7 +110,7 @@ def test_the_guard_ends_with_its_last_user():
     network_guard._audit("socket.gethostbyname", ("model.example",))  # as outside: not refused
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "expected"),
     [
         ("127.0.0.1", True),

@@ -18,6 +18,7 @@ from ci_agent_eval.model_traffic import hooks
 from ci_agent_eval.model_traffic.hooks.patches import LibraryPatches, Patch
 from tests.integration.model_traffic.conftest import run_episode
 from tests.model_server import ModelServer
+from tests.tables import each_row
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
@@ -131,7 +132,7 @@ def test_a_body_from_an_iterator_is_sent_and_recorded():
     assert [call.body for call in recorder.calls] == [b'{"messages": []}'] * 3
 
 
-@pytest.mark.parametrize("convert", [bytes, bytearray, memoryview, io.BytesIO, bytes.decode])
+@each_row("convert", [bytes, bytearray, memoryview, io.BytesIO, bytes.decode])
 def test_aiohttp_records_each_kind_of_body(convert):
     async def post():
         content = convert(b'{"messages": []}')

@@ -18,6 +18,7 @@ from ci_agent_eval.model_traffic import hooks
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
 from tests.integration.model_traffic.conftest import run_episode
 from tests.model_server import ModelServer, Step
+from tests.tables import each_row
 
 PROMPT = [{"role": "user", "content": "hello"}]
 
@@ -183,7 +184,7 @@ def test_a_replayed_answer_is_the_same_to_the_sdk(sdk):
     assert call.answer == recorder.calls[0].answer
 
 
-@pytest.mark.parametrize("ask", [ask_openai, ask_openai_async, ask_anthropic, stream_openai])
+@each_row("ask", [ask_openai, ask_openai_async, ask_anthropic, stream_openai])
 def test_each_retry_of_an_sdk_is_a_call(ask):
     busy = Step(status=429, headers={"retry-after-ms": "1"})
     with ModelServer([busy, STEP]) as server, hooks.use(), run_episode() as recorder:

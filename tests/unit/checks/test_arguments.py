@@ -9,6 +9,7 @@ from ci_agent_eval.checks.arguments import arguments_match
 from ci_agent_eval.contract.base import is_equal_json
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, tool_call
+from tests.tables import each_row
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text(max_size=2),
@@ -27,7 +28,7 @@ def of(check, *calls):
     return found.passed, found.score, found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given_", "reference", "rule", "fit"),
     [
         ({"a": 1}, {"a": 1.0}, "exact", True),
@@ -71,7 +72,7 @@ def test_sameness_is_symmetric_and_of_itself(one, other):
     assert is_equal_json(one, other) == is_equal_json(other, one)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "calls", "said"),
     [
         (
@@ -118,7 +119,7 @@ def test_names():
     assert name(lambda a: True) == "calls refund with the arguments asked for"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "sentence"),
     [
         (

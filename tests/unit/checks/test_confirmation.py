@@ -9,6 +9,7 @@ from ci_agent_eval.checks import ConfirmedTools
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.errors import InputError
 from tests.builders import talk, tool_call, turn
+from tests.tables import each_row
 
 ASKED = turn("Refund order 1001?")
 REFUND = turn("Refunded.", tool_calls=[tool_call("refund")])
@@ -21,7 +22,7 @@ def of(episode, **options):
     return found.passed, found.score, found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("turns", "passed"),
     [
         (["Refund 1001", ASKED, "yes", REFUND], True),
@@ -129,7 +130,7 @@ def test_a_judge_is_not_asked_where_the_words_confirm():
     assert not judged(talk("Refund 1001", ASKED, "no", REFUND), False)[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "sentence"),
     [
         ({"said": "("}, r"ConfirmedTools\.said: '\(' is no regular expression"),

@@ -31,6 +31,7 @@ from ci_agent_eval.checks import Check, as_check, from_evaluator
 from ci_agent_eval.checks.evaluators import EvaluatorError
 from ci_agent_eval.errors import InputError
 from tests.builders import talk, tool_call, turn
+from tests.tables import each_row
 
 FAILED = tool_call("refund", arguments={"usd": 5}, result=None, error="down")
 DONE = talk(
@@ -74,7 +75,7 @@ def one(evaluator, episode=DONE, **options):
     return assertion.passed, assertion.score, assertion.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "passed"),
     [
         (ToolCorrectness(["find", "refund"]), True),
@@ -113,7 +114,7 @@ def test_trajectories_score_in_part():
     assert reason.startswith("0.8, passes from 1: LCS=2")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("what", "said"),
     [
         (True, (True, 1, 'true of "Refunded."')),
@@ -152,7 +153,7 @@ def test_one_result_goes_by_the_evaluator_s_name():
     assert found(Says(True), name="says so")[0].name == "says so"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "options", "said"),
     [
         (4, {"scale": (1, 5)}, (False, 0.75, "4, passes from 5")),
@@ -165,13 +166,13 @@ def test_numbers_on_another_scale(value, options, said):
     assert one(Says(value), **options) == said
 
 
-@pytest.mark.parametrize("options", [{"threshold": 0}, {"scale": (1, 5), "threshold": 1}])
+@each_row("options", [{"threshold": 0}, {"scale": (1, 5), "threshold": 1}])
 def test_a_threshold_that_everything_reaches_is_refused(options):
     with pytest.raises(InputError, match="is the bottom of the scale, which everything reaches"):
         one(Says(0.5), **options)
 
 
-@pytest.mark.parametrize("value", [4, -0.1])
+@each_row("value", [4, -0.1])
 def test_a_number_off_its_scale_asks_for_one(value):
     with pytest.raises(InputError, match=r"is not from 0 to 1; give its scale"):
         one(Says(value))
@@ -228,7 +229,7 @@ def test_a_time_that_was_not_measured_keeps_no_limit():
         one(MaxDuration(9), talk("a", turn("b")))
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), AssertionError("no"), ValueError("odd")])
+@each_row("error", [KeyError("x"), AssertionError("no"), ValueError("odd")])
 def test_an_evaluator_that_raises_is_an_error_and_no_failure(error):
     @dataclass
     class Raises(Evaluator):
@@ -241,7 +242,7 @@ def test_an_evaluator_that_raises_is_an_error_and_no_failure(error):
         asyncio.run(awaited(SaysLater(error)))
 
 
-@pytest.mark.parametrize("what", [None, [], object(), float("nan"), {"x": None}])
+@each_row("what", [None, [], object(), float("nan"), {"x": None}])
 def test_what_is_no_result_is_an_error(what):
     with pytest.raises((EvaluatorError, InputError), match="evaluator Says: "):
         one(Says(what))
@@ -265,7 +266,7 @@ def test_an_evaluator_is_a_check_by_itself():
     assert check.assertions(DONE)[0].passed
 
 
-@pytest.mark.parametrize("value", [True, 0.5, None, DONE, Equals, "x", [Equals("x")]])
+@each_row("value", [True, 0.5, None, DONE, Equals, "x", [Equals("x")]])
 def test_anything_else_is_none(value):
     assert as_check(value) is None
 

@@ -10,6 +10,7 @@ from ci_agent_eval.checks import NoFullSuiteRun
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.model import Rules
 from tests.builders import calling, talk, turn
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[3]
 
@@ -39,7 +40,7 @@ def test_the_turn_is_the_agent_s():
     assert found.reason.startswith("turn 2: `pytest`")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "calls",
     [
         [bash("pytest tests/test_a.py"), bash("grep pytest setup.cfg")],
@@ -50,7 +51,7 @@ def test_anything_else_passes(calls):
     assert of(NoFullSuiteRun(), *calls) == (True, "no call ran it")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "named"),
     [
         ([], "none"),
@@ -106,7 +107,7 @@ def test_of_many_runs_five_are_named_and_long_commands_are_cut():
     assert len(of(NoFullSuiteRun(), bash("pytest " + "-v " * 5000))[1]) < 400
 
 
-@pytest.mark.parametrize(("field", "value"), [("rules", {}), ("tools", ["bash"])])
+@each_row(("field", "value"), [("rules", {}), ("tools", ["bash"])])
 def test_what_means_nothing_is_refused(field, value):
     with pytest.raises(InputError, match=f"NoFullSuiteRun.{field}"):
         NoFullSuiteRun(**{field: value})

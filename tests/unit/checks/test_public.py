@@ -9,6 +9,7 @@ from ci_agent_eval import checks
 from ci_agent_eval.checks import Check, RequiredTools, as_check
 from ci_agent_eval.errors import InputError
 from tests.builders import episode
+from tests.tables import each_row
 
 HEAVY = (
     "jsonschema",
@@ -28,7 +29,7 @@ def loaded_after(code):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "code",
     [
         "import ci_agent_eval.checks",
@@ -71,7 +72,7 @@ def test_what_is_a_check_already_stays_what_it_is():
     assert as_check(episode()) is None  # it has assertions, and looks at nothing
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("missing", "ask", "extra"),
     [
         ("jsonschema", lambda: checks.ReplyShape({}), "checks"),

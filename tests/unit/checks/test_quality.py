@@ -10,6 +10,7 @@ from ci_agent_eval.checks import CallsAfterAnswer, ErrorRecovery, Loops, Repeate
 from ci_agent_eval.checks.recovery import SAYS_SO
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, talk, turn
+from tests.tables import each_row
 
 
 def of(check, episode):
@@ -31,7 +32,7 @@ HELD = {"name": "find", "arguments": {}, "result": "found 39", "steered_by": "a-
 # Steps
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "calls", "said"),
     [
         (StepRatio(2), "ab", (True, 1, "it took 2 tool calls, 1 times as many")),
@@ -62,7 +63,7 @@ def test_names_of_steps():
 # Repeats
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "calls", "said"),
     [
         (RepeatedCalls(), [find(q=1), find(q=2)], (True, 1, "2 calls, none again")),
@@ -88,7 +89,7 @@ def test_names_of_repeats():
     assert named(RepeatedCalls(2), calling()) == "repeats calls at most twice"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "calls", "said"),
     [
         (Loops(), "aab", (True, 1, "3 calls, no loop")),
@@ -125,7 +126,7 @@ def test_what_goes_round_too_often_is_always_found(before, cycle, rounds):
 # The answer
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "calls", "said"),
     [
         (
@@ -181,7 +182,7 @@ def test_names_of_the_answer():
 # Recovery
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "reply", "said"),
     [
         (["find"], "Done.", (True, 1, "no tool reported an error")),
@@ -216,7 +217,7 @@ def test_recovery_of_some_tools_and_in_other_words():
     assert named(ErrorRecovery(), failed) == "recovers from errors of tools"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["I can't do that", "I can’t", "that failed", "an error came up", "Unfortunately", "not found"],
 )
@@ -228,7 +229,7 @@ def test_words_that_do_not():
     assert not SAYS_SO.search("Your failsafe canteen is ready; terrors await.")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "sentence"),
     [
         (lambda: StepRatio(0), r"StepRatio\.reference: must be a whole number of at least 1"),

@@ -5,6 +5,7 @@ import pytest
 from ci_agent_eval.checks import ResultShape, ResultsHold
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, tool_call
+from tests.tables import each_row
 
 
 def look_up(result, **fields):
@@ -19,7 +20,7 @@ def of(check, *calls):
 PAID = {"status": "paid", "usd": 39}
 
 
-@pytest.mark.parametrize("result", [PAID, '{"status": "paid", "usd": 39}'])
+@each_row("result", [PAID, '{"status": "paid", "usd": 39}'])
 def test_a_result_must_contain_what_is_expected(result):
     assert of(ResultsHold("look_up", {"status": "paid"}), look_up(result))[0]
     assert of(ResultsHold("look_up", lambda given: given["usd"] < 40), look_up(result))[0]
@@ -30,7 +31,7 @@ def test_a_result_must_contain_what_is_expected(result):
     assert reason == ('not in look_up(order_id=1001), which returned {"status": "paid", "usd": 39}')
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "reason"),
     [
         (look_up(None, error="timeout"), 'failed: "timeout"'),

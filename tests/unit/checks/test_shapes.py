@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from ci_agent_eval.checks import ArgumentShape, ReplyShape
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, talk, tool_call, turn
+from tests.tables import each_row
 
 ORDER = {
     "title": "Order",
@@ -52,7 +53,7 @@ def of(check, episode):
     return found.passed, found.score, found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shape", "reply", "said"),
     [
         (ORDER, '{"id": 1}', (True, 1, "it conforms")),
@@ -85,7 +86,7 @@ def test_replies(shape, reply, said):
     assert of(ReplyShape(shape), replying(reply)) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "why"),
     [
         ("Sure, here it is: {}", "no JSON (Expecting value"),
@@ -104,9 +105,7 @@ def test_what_is_no_json_is_said(reply, why):
     assert len(reason) < 300
 
 
-@pytest.mark.parametrize(
-    "reply", ['```json\n{"id": 1}\n```', ' ```\n{"id":\n1}\n``` ', '{"id": 1}']
-)
+@each_row("reply", ['```json\n{"id": 1}\n```', ' ```\n{"id":\n1}\n``` ', '{"id": 1}'])
 def test_a_code_block_is_taken_where_it_is_allowed(reply):
     assert of(ReplyShape(ORDER, fenced=True), replying(reply))[0]
 
@@ -142,7 +141,7 @@ def test_names():
     assert name(ArgumentShape("find", Order)) == "arguments of find are JSON of the type Order"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "calls", "said"),
     [
         (
@@ -222,7 +221,7 @@ def test_nothing_is_fetched():
     assert asked == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "sentence"),
     [
         (lambda: ReplyShape({"type": "objekt"}), r"ReplyShape: the schema is none: \$\.type: "),

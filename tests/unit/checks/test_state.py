@@ -9,6 +9,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.state import WatchedState, compare_states
 from ci_agent_eval.errors import InputError
 from tests.builders import episode
+from tests.tables import each_row
 
 BEFORE = {
     "orders/1": {"item": "kettle", "status": "paid"},
@@ -37,7 +38,7 @@ def test_the_expected_changes_and_no_others_pass():
     assert judge(FinalState(EXPECTED), shop()) == (True, "2 changes, as expected")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "reason"),
     [
         ({"orders/1": BEFORE["orders/1"]}, 'orders/1.status is "paid", expected "refunded"'),
@@ -131,7 +132,7 @@ def test_changes_that_were_not_recorded_never_pass(monkeypatch):
     assert not judge(FinalState({}), shop())[0]
 
 
-@pytest.mark.parametrize("check", [FinalState({}), StateUnchanged()])
+@each_row("check", [FinalState({}), StateUnchanged()])
 def test_an_episode_without_a_state_is_an_error(check):
     with pytest.raises(InputError, match=r"^the episode watches nothing; call episode.watch"):
         judge(check)

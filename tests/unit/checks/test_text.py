@@ -7,6 +7,7 @@ import pytest
 from ci_agent_eval.checks import ForbiddenText, RequiredText
 from ci_agent_eval.errors import InputError
 from tests.builders import talk, turn
+from tests.tables import each_row
 
 SAID = talk("Where is my order?", turn("Let me look."), turn("Order ORD-1001 is on its way."))
 
@@ -16,7 +17,7 @@ def of(check, episode):
     return found.passed, found.score, found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "passed", "score", "reason"),
     [
         (RequiredText("on its way"), True, 1, "the agent wrote it"),
@@ -78,7 +79,7 @@ def test_more_finds_than_one_reads_are_counted():
     assert found[2].endswith("; and 2 more")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "sentence"),
     [
         (RequiredText, "RequiredText: it is given nothing to check"),

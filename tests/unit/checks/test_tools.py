@@ -5,6 +5,7 @@ import pytest
 from ci_agent_eval.checks import ForbiddenTools, OrderedTools, RequiredTools, ToolCallLimits
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, talk
+from tests.tables import each_row
 
 SILENT = talk("hello")
 
@@ -15,7 +16,7 @@ def of(check, episode):
     return found.passed, found.score, found.name, found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "episode", "said"),
     [
         (
@@ -101,7 +102,7 @@ def test_a_bare_text_is_one_tool_and_not_its_letters():
     assert RequiredTools("find").tools == ("find",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "sentence"),
     [
         (lambda: RequiredTools([]), r"RequiredTools\.tools: must be one or more texts"),

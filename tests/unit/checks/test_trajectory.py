@@ -10,6 +10,7 @@ from ci_agent_eval.checks import TrajectoryMatch
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, talk, tool_call
+from tests.tables import each_row
 
 MODES = ("strict", "unordered", "subset", "superset", "in_order")
 CALL = st.builds(
@@ -31,7 +32,7 @@ def score(reference, calls, mode, **options):
     return of(reference, *calls, mode=mode, **options).score
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "calls", "passed", "points"),
     [
         ("strict", "abc", True, 1),
@@ -58,7 +59,7 @@ def test_modes(mode, calls, passed, points):
     assert (found.passed, found.score) == (passed, pytest.approx(points))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "says"),
     [
         ("strict", "makes exactly the reference's tool calls"),
@@ -72,7 +73,7 @@ def test_names(mode, says):
     assert of(["a"], mode=mode).name == says
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "reason"),
     [
         (
@@ -191,7 +192,7 @@ def test_ignored_arguments_never_cost(reference, calls, mode):
     assert ignored >= score(reference, calls, mode)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "sentence"),
     [
         (lambda: TrajectoryMatch("find"), "must be a list of calls"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.engine.adapters.http import fill_template, resolve_pointer
 from ci_agent_eval.engine.adapters.transcript import Transcript
+from tests.tables import each_row
 
 
 def transcript(*events, every_ms=10.0):
@@ -58,7 +59,7 @@ def test_the_end_may_say_why():
     assert (stop.reason, stop.error) == ("refusal", "no")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "hello",
@@ -120,7 +121,7 @@ def test_a_template_is_filled_and_data_in_it_is_not_a_template_again():
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pointer", "found"),
     [
         ("/a/0/b~1c", 7),

@@ -6,9 +6,8 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from ci_agent_eval.engine.adapters.transcript import TYPES, Transcript
+from tests.tables import each_row
 
 PAGE = (Path(__file__).parents[3] / "docs" / "agents.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -20,12 +19,12 @@ def test_the_page_has_its_blocks():
     assert (len(PYTHON), len(OWN)) == (6, 5)
 
 
-@pytest.mark.parametrize("code", PYTHON)
+@each_row("code", PYTHON)
 def test_every_block_compiles(code):
     compile(code, "agents.md", "exec")
 
 
-@pytest.mark.parametrize("code", OWN)
+@each_row("code", OWN)
 def test_what_needs_no_other_library_runs(code, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     exec(compile(code, "agents.md", "exec"), {})

@@ -29,6 +29,7 @@ from ci_agent_eval.engine.cassette.requests import canonicalize_request
 from ci_agent_eval.engine.cassette.responses import record_response, replay_response
 from ci_agent_eval.engine.cassette.yaml_text import parse_cassette_yaml, render_cassette_yaml
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 TOOL = ToolDefinition(name="balance", description="What an account holds.")
 
@@ -74,7 +75,7 @@ def test_the_same_question_has_the_same_key_whatever_ids_and_times_it_carries():
     assert a.key == b.key
 
 
-@pytest.mark.parametrize("written", ["{}", " {} ", {}, None])
+@each_row("written", ["{}", " {} ", {}, None])
 def test_a_call_without_arguments_asks_the_same_however_it_is_written(written):
     live = request(prompt(), asked("a", "{}"), told("a"))
     assert request(prompt(), asked("a", written), told("a")).key == live.key
@@ -82,7 +83,7 @@ def test_a_call_without_arguments_asks_the_same_however_it_is_written(written):
     assert part["args"] == {}
 
 
-@pytest.mark.parametrize("text", ['{"n": 1180591620717411303424}', '{"a": 1, "a": 2}', "[1]", "{"])
+@each_row("text", ['{"n": 1180591620717411303424}', '{"a": 1, "a": 2}', "[1]", "{"])
 def test_arguments_that_a_cassette_cannot_hold_exactly_stay_as_they_were_written(text):
     (part,) = record_response(asked("a", text), request(), same)["parts"]
     assert part["args"] == text
@@ -98,7 +99,7 @@ def test_an_older_cassette_with_empty_arguments_answers():
     assert read.request.key == new.key
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("other", "label"),
     [
         (request(model="openai:gpt-5"), "the model"),
@@ -122,7 +123,7 @@ def test_a_changed_part_changes_the_key_and_is_named(other, label):
     assert said.splitlines()[0] == f"changed: {label}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("messages", "label", "lines"),
     [
         (
@@ -228,7 +229,7 @@ def test_replayed_ids_do_not_meet_those_of_the_conversation():
     assert list(again.ids.values()) == ["call-1", "call-2"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.engine.servers.arguments import split_arguments
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("", []),
@@ -30,7 +31,7 @@ def test_words(text: str, words: list[str]) -> None:
     assert split_arguments(text) == words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("status; rm -rf x", "';'"),
@@ -56,7 +57,7 @@ def test_shell_syntax_is_refused(text: str, found: str) -> None:
         split_arguments(text)
 
 
-@pytest.mark.parametrize("text", ["commit -m 'it", 'log "', "log \\"])
+@each_row("text", ["commit -m 'it", 'log "', "log \\"])
 def test_unbalanced_quotes_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="cannot be split into arguments"):
         split_arguments(text)

@@ -10,6 +10,7 @@ from ci_agent_eval.engine.servers.cli import (
 )
 from ci_agent_eval.engine.servers.commands import CommandResult, StreamOutput
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 
 def output(text: str, size: int | None = None) -> StreamOutput:
@@ -43,13 +44,13 @@ def test_a_timeout_is_said_in_place_of_the_exit_code() -> None:
     assert text == "so far\n[killed: it had not ended after 2.5 s]"
 
 
-@pytest.mark.parametrize("words", [["status"], ["status", "-s"], ["remote", "show", "origin"]])
+@each_row("words", [["status"], ["status", "-s"], ["remote", "show", "origin"]])
 def test_allowed_subcommands(words: list[str]) -> None:
     check_subcommand(words, ["status", "remote show"])
     check_subcommand(words, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words", [[], ["push"], ["remote"], ["remote", "add"], ["-C", "/", "status"], ["statuses"]]
 )
 def test_anything_else_is_refused_with_what_is_allowed(words: list[str]) -> None:

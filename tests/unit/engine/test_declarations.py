@@ -9,11 +9,12 @@ import pytest
 from ci_agent_eval.checks.rubric import Rubric
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 PROVIDER = Provider("openai:gpt-5-mini")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spelt", "system", "name"),
     [
         ("openai:gpt-5-mini", "openai", "gpt-5-mini"),
@@ -42,7 +43,7 @@ def agent(**overrides):
     return Agent(**{"provider": PROVIDER, **overrides})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("declare", "field"),
     [
         (lambda: Provider(""), "Provider.model"),
@@ -141,7 +142,7 @@ class Taught:
     content: str = "Know money."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "said"),
     [
         ({}, None),
@@ -154,7 +155,7 @@ def test_a_skill_goes_before_the_system_prompt(options, said):
     assert agent(**options).instructions == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "field"),
     [
         (lambda: Wait.ready(30_000), "Wait.timeout_s"),

@@ -17,6 +17,7 @@ from ci_agent_eval.engine.run_record import RunRecord
 from ci_agent_eval.engine.stops import STOPS_BY_ERROR
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 
 def result_of(stop_reason, *turns, **options):
@@ -26,7 +27,7 @@ def result_of(stop_reason, *turns, **options):
 ANSWER = Turn(role="assistant", content="Well,")
 
 
-@pytest.mark.parametrize("stop_reason", get_args(StopReason))
+@each_row("stop_reason", get_args(StopReason))
 def test_only_a_completed_run_can_pass(stop_reason):
     result = result_of(stop_reason, ANSWER)
     assert (result.outcome == "passed") is result.success is (stop_reason == "completed")
@@ -34,7 +35,7 @@ def test_only_a_completed_run_can_pass(stop_reason):
     assert (result.outcome == "error") is (stop_reason in infrastructure)
 
 
-@pytest.mark.parametrize("stop_reason", get_args(AgentStop))
+@each_row("stop_reason", get_args(AgentStop))
 def test_an_end_that_is_allowed_passes_and_is_no_success(stop_reason):
     result = result_of(stop_reason, ANSWER, allowed_stops=frozenset({stop_reason}))
     assert (result.outcome, result.success) == ("passed", False)
@@ -45,7 +46,7 @@ def test_a_timeout_before_any_answer_is_an_infrastructure_error():
     assert result_of("timeout", ANSWER).outcome == "failed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "reason"),
     [
         (RunLimits(), None),
@@ -60,9 +61,7 @@ def test_a_limit_is_reached_by_what_goes_beyond_it(limits, reason):
     assert (stop.reason if stop else None) == reason
 
 
-@pytest.mark.parametrize(
-    ("is_requesting", "reason"), [(True, "model_error"), (False, "empty_answer")]
-)
+@each_row(("is_requesting", "reason"), [(True, "model_error"), (False, "empty_answer")])
 def test_an_unusable_answer_is_not_the_one_before_an_open_request(is_requesting, reason):
     record = RunRecord(clock=float, traffic=RunTraffic(float, "", RunLimits()))
     record.add_response(ModelResponse(parts=[], finish_reason="stop"))
@@ -83,7 +82,7 @@ def test_hard_budgets_are_limits_and_soft_ones_are_not():
     assert RunLimits.from_budgets(budgets) == RunLimits(max_turns=4, tokens=2000, cost_usd=0.05)
 
 
-@pytest.mark.parametrize("field", ["max_turns", "tool_calls", "tokens", "cost_usd"])
+@each_row("field", ["max_turns", "tool_calls", "tokens", "cost_usd"])
 def test_a_wrong_limit_is_named(field):
     with pytest.raises(InputError, match=rf"^RunLimits\.{field}: "):
         RunLimits(**{field: -1})

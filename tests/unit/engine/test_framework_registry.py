@@ -13,13 +13,14 @@ from ci_agent_eval.engine.adapters.frameworks.registry import FRAMEWORKS, find_f
 from ci_agent_eval.engine.adapters.loop import LoopAgent
 from ci_agent_eval.engine.adapters.run import build_adapter
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 
 def make_agent(module, name, base=object):
     return type(name, (base,), {"__module__": module, "name": "teller"})()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("module", "name", "label"),
     [
         ("langgraph.pregel.main", "Pregel", "LangGraph"),

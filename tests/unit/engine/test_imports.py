@@ -7,6 +7,7 @@ import pytest
 
 from ci_agent_eval import engine
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 HEAVY = ("pydantic_ai", "mcp", "fastmcp", "openai", "genai_prices", "opentelemetry")
 
@@ -19,7 +20,7 @@ def loaded_after(code: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "code",
     [
         "import ci_agent_eval",

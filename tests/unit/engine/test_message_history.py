@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
@@ -14,11 +13,12 @@ from ci_agent_eval.authoring.simulation import app_under_test
 from ci_agent_eval.engine import aitest_run
 from ci_agent_eval.engine.adapters.loop import LoopAgent
 from ci_agent_eval.engine.message_history import build_history, build_messages, read_system_prompt
+from tests.tables import each_row
 
 INJECTED = {"role": "assistant", "content": "Let me look."}
 
 
-@pytest.mark.parametrize("before", [[], [{"role": "user", "content": "Where is it?"}]])
+@each_row("before", [[], [{"role": "user", "content": "Where is it?"}]])
 def test_the_model_is_asked_after_an_injected_answer(before):
     asked = []
 
@@ -46,7 +46,7 @@ def test_only_an_answer_without_a_prompt_gets_a_request():
     assert build_history([open_call], has_prompt=False) == [open_call]
 
 
-@pytest.mark.parametrize("adapt", [lambda agent: agent, LoopAgent])
+@each_row("adapt", [lambda agent: agent, LoopAgent])
 def test_injected_messages_follow_the_agent_s_system_prompt(monkeypatch, adapt):
     asked = []
 

@@ -14,6 +14,7 @@ from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.model import NO_KEY, build_model, build_model_settings
 from ci_agent_eval.errors import InputError
 from tests.model_server import ModelServer
+from tests.tables import each_row
 
 KEY = {"OPENAI_API_KEY": "k-openai", "HOUSE_KEY": "k-house"}
 AZURE = {
@@ -72,12 +73,12 @@ def test_azure_is_found_under_its_own_and_under_litellms_names():
         build_model(Provider("azure/m"), {"AZURE_OPENAI_API_KEY": "k"})
 
 
-@pytest.mark.parametrize("model", ["openai:m", "azure/m", "openai-chat:m"])
+@each_row("model", ["openai:m", "azure/m", "openai-chat:m"])
 def test_a_model_that_is_never_asked_needs_no_key(model):
     assert build_model(Provider(model), {}, offline=True).model_name == "m"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "said"),
     [
         ("nobody:m", "'nobody:m': Unknown provider: nobody"),
@@ -160,9 +161,7 @@ def test_a_sampling_setting_is_sent_or_refused(name, effort, is_sent, setting):
             build_model(Provider(name, **settings), KEY | {"ANTHROPIC_API_KEY": "k"})
 
 
-@pytest.mark.parametrize(
-    "name", ["openai", "openai-responses", "anthropic", "deepseek", "openrouter", "ollama"]
-)
+@each_row("name", ["openai", "openai-responses", "anthropic", "deepseek", "openrouter", "ollama"])
 def test_every_provider_takes_the_address_of_another_server(name):
     provider = Provider(f"{name}:a/m", base_url="http://127.0.0.1:1/v1")
     assert build_model(provider, {}).base_url.startswith("http://127.0.0.1:1/v1")

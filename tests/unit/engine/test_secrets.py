@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 
-import pytest
-
 from ci_agent_eval.engine.adapters.command import CommandAgent
 from ci_agent_eval.engine.adapters.http import HTTPAgent
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.secrets import find_declared_secrets
+from tests.tables import each_row
 
 SECRET = "k4Wq-9Zt/Lx2="
 BASIC = base64.b64encode(f"clerk:{SECRET}".encode()).decode()
@@ -23,7 +22,7 @@ def an_agent(*mcp, cli=(), **provider):
     return Agent(Provider("openai:gpt-5-mini", **provider), mcp_servers=mcp, cli_servers=cli)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "agent",
     [
         an_agent(MCPServer("bank", env={"BANK_TOKEN": SECRET})),
@@ -49,7 +48,7 @@ def test_is_found(agent):
     assert any(SECRET[:8] in found for found in find_declared_secrets(agent, {"DESK": SECRET}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "agent",
     [
         an_agent(MCPServer(["python", "-m", "bank"], env={"LOG_LEVEL": "everything-there-is"})),

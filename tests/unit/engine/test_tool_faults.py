@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from pydantic_ai import Agent, ModelRetry, ToolReturn
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
@@ -12,6 +11,7 @@ from pydantic_ai.models.function import FunctionModel
 from ci_agent_eval.contract.faults import Fault
 from ci_agent_eval.engine import aitest_run
 from ci_agent_eval.recording.faults import EpisodeFaults
+from tests.tables import each_row
 
 
 def run(find_order, *faults):
@@ -37,7 +37,7 @@ def test_a_fault_changes_the_value_of_a_structured_result():
     assert found.injected == 1
 
 
-@pytest.mark.parametrize("kind", ["garbage", "injection"])
+@each_row("kind", ["garbage", "injection"])
 def test_a_tool_that_fails_has_no_fault_of_its_result(kind):
     def find_order():
         raise ModelRetry("no such order")

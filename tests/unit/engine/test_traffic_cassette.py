@@ -20,6 +20,7 @@ from ci_agent_eval.engine.cassette.traffic_answer import build_answer, dump_answ
 from ci_agent_eval.engine.cassette.traffic_request import TrafficRequest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
+from tests.tables import each_row
 
 JSON_TYPE = {"content-type": "application/json"}
 STREAM_TYPE = {"content-type": "text/event-stream; charset=utf-8"}
@@ -83,7 +84,7 @@ def test_a_field_that_a_later_request_lacks_is_gone_when_read():
     assert parse_cassette(render_cassette(Cassette("s", {1: take})), "x").takes[1] == take
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content_type", "body"),
     [
         ("application/json", b'{"a":[1,2.5,null,"\\u00e4"]}'),
@@ -137,7 +138,7 @@ def test_a_secret_in_a_binary_answer_is_refused():
         dump_answer(200, {}, b"\xff sesame-open-the-door", redact)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "problem"),
     [
         ({"status": "fine"}, "'fine', which is no HTTP status"),
@@ -153,7 +154,7 @@ def test_a_wrong_answer_is_one_sentence(changes, problem):
         parse_cassette(render_cassette(Cassette("s", {1: take})), "some.yaml")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "problem"),
     [
         ("format: openai-chat", "format: smoke", "'smoke' is no format; use openai-chat"),
@@ -178,7 +179,7 @@ def test_an_edited_answer_is_replayed():
     assert b'"content":"bye"' in build_answer(first.response).chunks[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("other", "label", "lines"),
     [
         (request(user("a"), model="gpt-5"), "model", ["-gpt-5-mini", "+gpt-5"]),
@@ -241,7 +242,7 @@ VARYING = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "rule"), VARYING)
+@each_row(("old", "new", "rule"), VARYING)
 def test_a_miss_names_the_rule_that_helps_and_it_does(old, new, rule):
     recorded = exchange(request(user(old)))
     with pytest.raises(CassetteMissError, match="add to the ini setting cassette_replace") as miss:
@@ -264,7 +265,7 @@ def test_a_change_of_an_unknown_kind_suggests_no_rule():
     assert "cassette_replace" not in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "problem"),
     [
         ("2026", "give a pattern, `=>` and a replacement"),

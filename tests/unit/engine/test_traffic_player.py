@@ -15,6 +15,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall, TrafficRecorder
 from ci_agent_eval.redaction import Redactor
 from tests import llm_wire
+from tests.tables import each_row
 from tests.traffic_wire import EVENTS, JSON, WIRES
 
 CHAT = WIRES["openai-chat"]
@@ -80,8 +81,8 @@ def is_replayed(folder, hold):
     return recorded == replayed
 
 
-@pytest.mark.parametrize("wire", WIRES.values(), ids=lambda wire: wire.name)
-@pytest.mark.parametrize("is_streamed", [False, True])
+@each_row("wire", WIRES.values(), ids=lambda wire: wire.name)
+@each_row("is_streamed", [False, True])
 def test_an_answer_of_each_format_is_replayed(tmp_path, wire, is_streamed):
     body = wire.build_request("hello", ("lookup", {"order": 7}), "call_1", "shipped")
     answer = wire.build_events(("lookup", {"order": 8}), text="Let me see.")
@@ -132,7 +133,7 @@ def test_a_key_of_unreadable_requests_is_their_hash(tmp_path):
         assert episode.call(CHAT, ["another"]).state == "refused"
 
 
-@pytest.mark.parametrize("status", [401, 408, 429, 500, 529])
+@each_row("status", [401, 408, 429, 500, 529])
 def test_an_error_that_may_pass_is_not_recorded_but_its_next_attempt_is(tmp_path, status):
     with Episode(tmp_path, "record") as episode:
         episode.ask("first", "one")
@@ -161,7 +162,7 @@ def test_an_error_event_in_a_stream_is_not_recorded(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "is_recorded"),
     [(READER_STOPPED, True), (None, True), ("the connection broke", False)],
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases, NoBaseline
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from tests.builders import agreement, baseline, episode, failing, report
+from tests.tables import each_row
 
 GOOD = [episode(iteration=i, min_pass_rate=0.0) for i in range(1, 21)]
 BAD = [failing(iteration=i, min_pass_rate=0.0) for i in range(1, 21)]
@@ -23,7 +22,7 @@ def told(found):
     return [(reason.kind, reason.scenario_id) for reason in found]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "kind"),
     [(BAD, "regression"), (OTHER, "vanished"), (LESS, "downgraded")],
     ids=["regression", "vanished", "downgraded"],
@@ -59,7 +58,7 @@ def test_one_about_another_scenario_changes_nothing_and_is_said():
     assert warning.message.startswith("acknowledgement of 'other': comparing found nothing of it")
 
 
-@pytest.mark.parametrize("base", [None, NoBaseline("no artifact")])
+@each_row("base", [None, NoBaseline("no artifact")])
 def test_without_a_comparison_none_is_called_needless(base):
     built = report(*GOOD, baseline=base, acknowledged=(HELD,))
     assert [w for w in built.verdict.warnings if w.kind == "acknowledged"] == []
@@ -71,7 +70,7 @@ def test_the_suite_s_own_figures_cannot_be_acknowledged():
     assert [reason.kind for reason in built.verdict.reasons] == ["increase"]
 
 
-@pytest.mark.parametrize("agreed", [HELD, OVER])
+@each_row("agreed", [HELD, OVER])
 def test_a_verdict_with_it_is_read_back(agreed):
     built = report(*BAD, baseline=baseline(GOOD), acknowledged=(agreed,))
     assert parse_verdict(render_verdict(built)) == built

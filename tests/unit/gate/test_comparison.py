@@ -13,6 +13,7 @@ from ci_agent_eval.gate import GatePolicy, is_passing
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.sentences import describe_reason
 from tests.builders import baseline, episode, failing, in_quarantine, report, turn
+from tests.tables import each_row
 
 UNMEASURED = (
     "is not measured on both sides in 2 of 2 scenarios, so that its increase cannot be told"
@@ -78,14 +79,14 @@ def test_what_fails_by_itself_needs_no_doubt_beside_it():
     assert [reason.kind for reason in built.verdict.reasons] == ["scenario"]
 
 
-@pytest.mark.parametrize("now", [run(10, 10, **LAX), run(4, 1, **LAX)])
+@each_row("now", [run(10, 10, **LAX), run(4, 1, **LAX)])
 def test_both_may_only_warn(now):
     built = report(*now, baseline=baseline(run(50, **LAX)), policy=GatePolicy(regressions="warn"))
     assert built.passed
     assert len(built.verdict.warnings) == 1
 
 
-@pytest.mark.parametrize("now", [run(10, 10, **LAX), run(4, 1, **LAX)])
+@each_row("now", [run(10, 10, **LAX), run(4, 1, **LAX)])
 def test_advisory_scenarios_only_warn(now):
     advisory = [one.model_copy(update={"gate": "advisory"}) for one in now]
     built = report(*advisory, baseline=baseline(run(50, gate="advisory")))
@@ -109,7 +110,7 @@ def test_a_vanished_advisory_scenario_warns():
     assert [w.kind for w in built.verdict.warnings] == ["vanished"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "before", "message"),
     [
         (run(10, gate="advisory"), run(10),
@@ -136,7 +137,7 @@ def test_what_gated_must_not_stop_gating_unsaid(now, before, message):
     assert parse_verdict(render_verdict(built)) == built
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "before"),
     [
         (run(10), run(10, min_pass_rate=0.9)),
@@ -237,7 +238,7 @@ def test_far_fewer_iterations_than_before_are_said():
     assert parse_verdict(render_verdict(built)) == built
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "before"),
     [
         (run(20), [run(20)]),
@@ -251,7 +252,7 @@ def test_about_as_many_iterations_as_before_are_not(now, before):
     assert told(report(*now, baseline=baseline(*before)).verdict.warnings) == []
 
 
-@pytest.mark.parametrize(("now", "kinds"), [(5, ["fewer_iterations"]), (6, [])])
+@each_row(("now", "kinds"), [(5, ["fewer_iterations"]), (6, [])])
 def test_half_as_many_iterations_as_before_are_too_few(now, kinds):
     built = report(*run(now), baseline=baseline(run(10)))
     assert [kind for kind, _ in told(built.verdict.warnings)] == kinds
@@ -293,7 +294,7 @@ def test_a_budget_that_was_kept_before_is_a_warning():
     assert built.passed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "before", "allowed", "reason"),
     [
         (costing(1.1), costing(1.0), {}, None),
@@ -331,7 +332,7 @@ def test_a_rise_that_chance_may_explain_warns():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "least", "expected"),
     [(1.0, 0.11, True), (1.0, 0.1, False), (1.0, None, False), (0.0, None, True)],
 )
@@ -392,7 +393,7 @@ def test_what_is_not_comparable_has_no_increase():
     assert built.passed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("runs", "rate", "expected"),
     [
         (run(1), 1.0, True),

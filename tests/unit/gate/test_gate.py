@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from ci_agent_eval.contract.results import RemovedScenario, Session
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.sentences import describe_reason
 from tests.builders import episode, evaluated, failing, finding, report
+from tests.tables import each_row
 
 
 def kinds(built):
@@ -44,7 +44,7 @@ def test_plain_tests_do_not_stand_in_for_missing_episodes():
     assert kinds(built) == ["no_evidence"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind",
     [
         "no_results",
@@ -110,7 +110,7 @@ def test_a_hard_budget_of_an_advisory_scenario_does_not_gate():
     assert [w.scenario_id for w in built.verdict.warnings] == ["b"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("budgets", "reason"),
     [
         ({"total_wall_time_s": 2}, "total_wall_time_s: 2.5 over limit 2"),
@@ -278,7 +278,7 @@ def test_an_evaluation_whose_marker_says_gate_gates():
     assert kinds(built) == ["scenario"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("runs", "policy", "message"),
     [
         (measured(4, 1), {"eval_min_pass_rate": 0.8}, None),
@@ -303,8 +303,8 @@ def test_evaluations_are_held_against_the_suite_s_thresholds(runs, policy, messa
     assert found == ([] if message is None else [("evaluation", message)])
 
 
-@pytest.mark.parametrize("policy", [{"eval_min_pass_rate": 0.0}, {"eval_min_score": 0.0}])
-@pytest.mark.parametrize("runs", [[], measured(0, 0, errored=1, skipped=1)])
+@each_row("policy", [{"eval_min_pass_rate": 0.0}, {"eval_min_score": 0.0}])
+@each_row("runs", [[], measured(0, 0, errored=1, skipped=1)])
 def test_a_threshold_without_a_measurement_is_not_reached(runs, policy):
     built = report(*runs, episode("strict"), policy=GatePolicy(**policy))
     (reason,) = built.verdict.reasons
@@ -377,7 +377,7 @@ def test_a_failing_scenario_stays_failing_whatever_it_skipped():
     assert [reason.kind for reason in built.verdict.reasons] == ["scenario"]
 
 
-@pytest.mark.parametrize("kind", ["interrupted", "stopped", "shards", "unreadable_file"])
+@each_row("kind", ["interrupted", "stopped", "shards", "unreadable_file"])
 def test_a_run_that_was_cut_short_says_so_once(kind):
     built = report(*five("passed", "passed"), findings=(finding(kind),))
     assert kinds(built) == ["finding"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import random
 
-import pytest
-
 from ci_agent_eval.analysis.judges.agreement import calibrate_judge
 from ci_agent_eval.analysis.judges.judged_checks import (
     RepeatedAssertion,
@@ -24,6 +22,7 @@ from ci_agent_eval.gate.judge_gate import (
     UnprovenScore,
     decide_judge_gate,
 )
+from tests.tables import each_row
 from tests.unit.analysis.judges.synthetic import judge_suite, label_suite
 
 COMPLETE = MissingVerdicts(0, 0)
@@ -47,7 +46,7 @@ def judged_suite(rng, mean, *, judge_sd, name="kind", **shape):
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "shape",
     [
         {"scenarios": 10, "iterations": 3, "repeats": 1},
@@ -55,7 +54,7 @@ def judged_suite(rng, mean, *, judge_sd, name="kind", **shape):
         {"scenarios": 20, "iterations": 1, "repeats": 2},
     ],
 )
-@pytest.mark.parametrize("judge_sd", [0.02, 0.15])
+@each_row("judge_sd", [0.02, 0.15])
 def test_an_unchanged_suite_is_red_at_most_at_the_accepted_rate(shape, judge_sd):
     """The true score of both checks is the required one, which is the worst case."""
     rng, runs, red = random.Random(21), 150, 0
@@ -122,7 +121,7 @@ GOOD = calibrate_judge(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calibration", "low", "missing"),
     [(None, None, "all"), (ALIKE, None, "fail"), (GOOD, GOOD.kappa.low, None)],
 )
@@ -138,7 +137,7 @@ def test_a_proven_judge_passes():
     assert decide([repeated([1.0])], policy, {"kind": GOOD}).passed
 
 
-@pytest.mark.parametrize("missing", [MissingVerdicts(1, 0), MissingVerdicts(0, 1)])
+@each_row("missing", [MissingVerdicts(1, 0), MissingVerdicts(0, 1)])
 def test_a_missing_verdict_fails_also_without_requirements(missing):
     assert decide([repeated([1.0])], JudgePolicy(), missing=missing).reasons == (missing,)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
@@ -17,11 +15,12 @@ from tests.builders import (
     report,
     turn,
 )
+from tests.tables import each_row
 
 OVER = {"tool_calls": {"used": 6, "limit": 4}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "bad",
     [
         failing("refund"),
@@ -116,7 +115,7 @@ def test_an_entry_about_nothing_is_a_finding_that_does_not_gate():
     assert built.passed
 
 
-@pytest.mark.parametrize("part", [True, False])
+@each_row("part", [True, False])
 def test_a_shard_does_not_call_an_entry_about_nothing_what_another_shard_has(part):
     shard = Shard(index=1, count=2) if part else None
     sessions = (Session(state="finished", selected=1, shard=shard),)
@@ -124,7 +123,7 @@ def test_a_shard_does_not_call_an_entry_about_nothing_what_another_shard_has(par
     assert len(built.summary.findings) == (0 if part else 1)
 
 
-@pytest.mark.parametrize("expired", [False, True])
+@each_row("expired", [False, True])
 def test_a_verdict_with_it_is_read_back(expired):
     built = report(
         failing("refund"), episode("other"), quarantine=(in_quarantine(expired=expired),)

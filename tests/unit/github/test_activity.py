@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.github.activity import (
     Activity,
     decide_activity,
@@ -9,6 +7,7 @@ from ci_agent_eval.github.activity import (
     should_emit_commands,
 )
 from ci_agent_eval.github.event import Event
+from tests.tables import each_row
 
 
 def event(
@@ -17,7 +16,7 @@ def event(
     return Event(name, "octo/shop", "a" * 40, pulls, **rest)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "activity"),
     [
         ({"comment": True, "check_run": True}, Activity((7,), check_run=True)),
@@ -51,7 +50,7 @@ def test_a_merge_group_is_not_commented_on():
     assert activity == Activity(check_run=True)
 
 
-@pytest.mark.parametrize("asked", [True, False])
+@each_row("asked", [True, False])
 def test_without_a_token_the_reason_is_given_where_something_was_asked_for(asked: bool):
     activity = decide_activity(event(), comment=asked, check_run=False, has_token=False)
 
@@ -59,7 +58,7 @@ def test_without_a_token_the_reason_is_given_where_something_was_asked_for(asked
     assert bool(activity.notices) == asked
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("published", "in_workflow", "wanted"),
     [(True, True, False), (False, True, True), (False, False, False), (True, False, False)],
 )
@@ -67,7 +66,7 @@ def test_commands_stand_in_for_a_check_run(published: bool, in_workflow: bool, w
     assert should_emit_commands(check_run_published=published, in_workflow=in_workflow) == wanted
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "reason"),
     [
         (event(is_fork=True), "comes from a fork"),

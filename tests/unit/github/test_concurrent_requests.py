@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from ci_agent_eval.github.concurrent_requests import PerThread, run_concurrently
+from tests.tables import each_row
 
 
 def test_all_are_under_way_at_once_and_answers_come_in_order():
@@ -23,7 +24,7 @@ def test_nothing_is_asked_for_nothing():
     assert run_concurrently(lambda number: 1 // number, []) == []
 
 
-@pytest.mark.parametrize("bad", [{0, 2}, {1, 3}, {3}])
+@each_row("bad", [{0, 2}, {1, 3}, {3}])
 def test_the_first_failure_is_raised_once_all_have_ended(bad: set[int]):
     ended: set[int] = set()
 

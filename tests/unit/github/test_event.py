@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.event import parse_event
 from ci_agent_eval.github.runner_files import load_event
+from tests.tables import each_row
 
 SHA = "a" * 40
 MERGE = "b" * 40
@@ -39,7 +40,7 @@ def run_payload(*pulls: dict[str, Any], head: str = "octo/shop") -> dict[str, An
     }
 
 
-@pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
+@each_row("name", ["pull_request", "pull_request_target"])
 def test_a_pull_request_is_its_head_commit_not_its_merge_commit(name: str):
     event = parse_event(name, pull_payload(), ENVIRON)
 
@@ -49,7 +50,7 @@ def test_a_pull_request_is_its_head_commit_not_its_merge_commit(name: str):
     assert event.api_url == "https://api.github.com"
 
 
-@pytest.mark.parametrize("head", ["mallory/shop", None])
+@each_row("head", ["mallory/shop", None])
 def test_another_repository_or_a_deleted_one_is_a_fork(head: str | None):
     assert parse_event("pull_request", pull_payload(head), ENVIRON).is_fork
 
@@ -78,7 +79,7 @@ def test_a_merge_group_has_no_pull_requests():
     assert (event.head_sha, event.pulls) == (SHA, ())
 
 
-@pytest.mark.parametrize("name", ["schedule", "workflow_dispatch", "some_event_to_come"])
+@each_row("name", ["schedule", "workflow_dispatch", "some_event_to_come"])
 def test_other_events_are_their_commit(name: str):
     event = parse_event(name, {}, ENVIRON)
 
@@ -113,7 +114,7 @@ def test_a_pull_request_to_the_upstream_repository_is_not_ours():
 REPOSITORY = {"full_name": "octo/shop", "default_branch": "trunk"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "payload", "branch"),
     [
         ("pull_request", pull_payload(base={"ref": "v2"}), "v2"),
@@ -139,7 +140,7 @@ def source_payload(event: str, branch: str, *pulls: dict[str, Any]) -> dict[str,
 QUEUED = "gh-readonly-queue/release/v2/pr-7-0123abc"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("payload", "branch"),
     [
         (source_payload("pull_request", "main"), None),
@@ -156,7 +157,7 @@ def test_the_branch_of_a_run_that_another_run_is_about(payload: Any, branch: str
     assert (event.source.head_repository, event.source.conclusion) == ("mallory/shop", None)
 
 
-@pytest.mark.parametrize("attempt", [None, 3])
+@each_row("attempt", [None, 3])
 def test_the_attempt_of_a_source_run(attempt):
     payload = source_payload("push", "main")
     payload["workflow_run"]["run_attempt"] = attempt
@@ -216,7 +217,7 @@ ODD: list[tuple[str, Any, dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "payload", "environ", "sentence"), ODD)
+@each_row(("name", "payload", "environ", "sentence"), ODD)
 def test_an_odd_event_names_the_key(
     name: str, payload: Any, environ: dict[str, str], sentence: str
 ):
@@ -254,7 +255,7 @@ def test_an_event_is_read_from_the_file_the_runner_names(tmp_path: Path):
     assert event.pulls == (7,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "environ", "sentence"),
     [
         (None, {"GITHUB_EVENT_NAME": "push"}, "GITHUB_EVENT_PATH is not set"),

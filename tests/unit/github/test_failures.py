@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,11 +14,12 @@ from ci_agent_eval.github.api_errors import (
     build_error,
     make_printable_line,
 )
+from tests.tables import each_row
 
 POST = Purpose("post the comment on #7", "pull-requests")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "message", "kind", "sentence"),
     [
         (401, "Bad credentials", PublishError, "answered 401 (Bad credentials). Pass a token"),

@@ -14,6 +14,7 @@ from ci_agent_eval.github.runner_files import (
     append_outputs,
     append_step_summary,
 )
+from tests.tables import each_row
 
 
 def words() -> Iterator[str]:
@@ -62,7 +63,7 @@ def test_a_step_summary_that_just_fits_is_written(tmp_path: Path):
     assert file.stat().st_size == SUMMARY_BYTES
 
 
-@pytest.mark.parametrize("text", ["x" * (SUMMARY_BYTES - 2), "é" * (SUMMARY_BYTES // 2)])
+@each_row("text", ["x" * (SUMMARY_BYTES - 2), "é" * (SUMMARY_BYTES // 2)])
 def test_a_step_summary_over_the_limit_gives_way_to_its_headline(tmp_path: Path, text: str):
     file = tmp_path / "summary.md"
 
@@ -108,7 +109,7 @@ def test_a_delimiter_that_stands_in_the_value_is_not_used(tmp_path: Path):
     assert runner_reads(file.read_text(encoding="utf-8")) == {"a": "x\nend_w0\nconclusion=success"}
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a=b", "a\nb", "1a", "é"])
+@each_row("name", ["", "a b", "a=b", "a\nb", "1a", "é"])
 def test_a_name_github_does_not_take_is_refused(tmp_path: Path, name: str):
     with pytest.raises(ValueError, match="no name for an output"):
         append_outputs(tmp_path / "out", {name: "x"}, "w".__str__)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
+from tests.tables import each_row
 
 MODULES = (
     "publish",
@@ -18,7 +18,7 @@ MODULES = (
 )
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each_row("module", MODULES)
 def test_pygithub_is_imported_only_to_publish(module: str):
     code = (
         f"import sys, ci_agent_eval.github.{module}\n"

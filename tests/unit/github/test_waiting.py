@@ -14,11 +14,12 @@ from ci_agent_eval.github.retries import (
     may_retry,
     retry_ambiguous,
 )
+from tests.tables import each_row
 
 NOW = 1_767_229_200.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "status", "again"),
     [
         ("GET", 500, True),
@@ -38,7 +39,7 @@ def test_only_what_was_certainly_not_done_is_sent_again(method: str, status: int
     assert may_retry(method, status) == again
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "headers", "failures", "seconds"),
     [
         (403, {"retry-after": "7"}, 1, 7),

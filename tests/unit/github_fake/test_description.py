@@ -5,6 +5,7 @@ import http.client
 import pytest
 
 from tests.github_fake import FakeGitHub, spec
+from tests.tables import each_row
 from tests.unit.github_fake.rig import COMMENTS, HEAD, REPO, RUNS, annotation, output, raw, run_body
 
 
@@ -58,7 +59,7 @@ def test_a_crash_of_the_fake_itself_is_recorded(fake):
     assert fake.violations[0].startswith("the fake itself failed: AttributeError(")
 
 
-@pytest.mark.parametrize("place", ["status", "uri", "extra"])
+@each_row("place", ["status", "uri", "extra"])
 def test_replies_are_held_against_status_formats_and_names(place):
     operation, _ = spec.find("GET", f"/repos/{REPO}/issues/comments/1") or pytest.fail("no route")
     body = spec.filled("issue-comment", {"body": "x"})

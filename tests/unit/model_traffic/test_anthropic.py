@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.contract.trajectory import Attachment, TokenUsage, ToolCall
 from tests import llm_wire
+from tests.tables import each_row
 from tests.traffic_wire import WIRES
 
 MESSAGES = WIRES["anthropic-messages"]
@@ -43,7 +42,7 @@ def test_thinking_is_no_text():
     assert answer_of(thinking, {"type": "text", "text": "Hi"}).text == "Hi"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("use", "result", "expected"),
     [
         (

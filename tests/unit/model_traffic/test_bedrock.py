@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.model_traffic.messages import ToolDefinition
+from tests.tables import each_row
 from tests.traffic_wire import AWS_EVENTS, WIRES, aws_event, cut, invoke_events
 
 CONVERSE, MESSAGES = WIRES["bedrock-converse"], WIRES["anthropic-messages"]
@@ -54,7 +54,7 @@ def test_a_request_has_the_model_of_its_path_tools_and_settings():
     assert request.output_schema == {"type": "object"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "value"),
     [
         ([{"json": {"city": "Rome"}}], {"city": "Rome"}),

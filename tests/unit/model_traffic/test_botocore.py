@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.model_traffic.formats.registry import find_format
+from tests.tables import each_row
 from tests.traffic_wire import AWS_EVENTS, JSON, WIRES
 
 CONVERSE = WIRES["bedrock-converse"]
@@ -87,7 +88,7 @@ def test_a_request_of_the_client_is_read_and_its_key_has_no_ids():
     assert bedrock.keys[0] == bedrock.keys[1]
 
 
-@pytest.mark.parametrize("method", ["converse", "converse_stream"])
+@each_row("method", ["converse", "converse_stream"])
 def test_a_refusal_is_raised_after_one_request(method):
     refusal = CONVERSE.format.build_refusal("over budget: 4 of 4 turns")
     bedrock = Bedrock(refusal.status, refusal.headers, refusal.chunks)

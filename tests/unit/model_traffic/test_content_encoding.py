@@ -15,6 +15,7 @@ from ci_agent_eval.model_traffic.hooks.content_encoding import (
     UnreadableEncodingError,
     create_decoder,
 )
+from tests.tables import each_row
 
 zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
@@ -44,7 +45,7 @@ def test_pieces_are_decoded(encoding, data, size):
     assert b"".join(decode(piece) for piece in pieces) == data
 
 
-@pytest.mark.parametrize("encoding", ["", "identity", " , "])
+@each_row("encoding", ["", "identity", " , "])
 def test_nothing_is_encoded(encoding):
     assert create_decoder(encoding) is None
 
@@ -54,7 +55,7 @@ def test_an_unknown_encoding_is_said():
         create_decoder("zip")
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
+@each_row("encoding", ["gzip", "deflate", "zstd"])
 def test_other_bytes_are_said(encoding):
     with pytest.raises(UnreadableEncodingError, match=f"content encoding {encoding} cannot be"):
         create_decoder(encoding)(b"\xffthis is plain text")

@@ -18,6 +18,7 @@ from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
 from ci_agent_eval.model_traffic.formats.registry import FORMATS, find_format
 from ci_agent_eval.model_traffic.messages import ModelAnswer, ToolResult
 from tests import llm_wire
+from tests.tables import each_row
 from tests.traffic_wire import JSON, SSE_WIRES, WIRES, aws_event, converse_payloads, cut
 
 # Other tests keep the processors busy.
@@ -97,7 +98,7 @@ def test_a_stream_cut_in_the_middle_gives_the_text_so_far(wire):
     assert assembler.answer.finish_reason is None
 
 
-@pytest.mark.parametrize("wire", [item for name, item in WIRES.items() if name != "gemini"])
+@each_row("wire", [item for name, item in WIRES.items() if name != "gemini"])
 def test_a_stream_cut_in_a_call_gives_the_call_so_far(wire):
     events = wire.build_events(LOOKUP, text="Now.")
     half = next(at for at, event in enumerate(events) if b"order-7" in event)
@@ -393,7 +394,7 @@ def test_arbitrary_bytes_raise_nothing(wire, chunks):
         assert isinstance(assembler.is_complete, bool)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "name"),
     [
         ("https://api.openai.com/v1/chat/completions", "openai-chat"),

@@ -11,6 +11,7 @@ from ci_agent_eval.model_traffic.gateway.providers import (
     build_environment,
     build_routes,
 )
+from tests.tables import each_row
 
 URL = "http://127.0.0.1:4000/e/token"
 
@@ -20,7 +21,7 @@ def target(provider, path, environ=(), region=None):
     return upstream.origin + (upstream.prefix + rest).decode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("provider", "path", "environ", "expected"),
     [
         ("openai", "/v1/responses", {}, "https://api.openai.com/v1/responses"),
@@ -119,7 +120,7 @@ def test_in_replay_clients_without_any_key_get_one_of_each_provider():
     assert "AWS_SESSION_TOKEN" not in variables
 
 
-@pytest.mark.parametrize("name", ["HTTP_PROXY", "all_proxy"])
+@each_row("name", ["HTTP_PROXY", "all_proxy"])
 def test_a_proxy_does_not_get_the_requests_to_the_gateway(name):
     variables = build_environment(
         URL, {name: "http://proxy:3128", "NO_PROXY": "internal"}, is_replay=False

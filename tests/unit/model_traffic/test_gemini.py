@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.trajectory import Attachment, TokenUsage, ToolCall
 from ci_agent_eval.model_traffic.messages import ToolDefinition
 from tests import llm_wire
+from tests.tables import each_row
 from tests.traffic_wire import JSON, WIRES, cut, gemini_chunks
 
 GEMINI = WIRES["gemini"]
@@ -48,7 +48,7 @@ def test_snake_case_is_read_as_camel_case():
     assert request.output_schema == {"x_y": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("response", "value", "is_error"),
     [
         ({"result": 5}, 5, False),
@@ -85,7 +85,7 @@ def test_thoughts_are_tokens_and_no_text():
     assert (answer.id, answer.model) == ("resp_1", "gemini-3-pro")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outcome", "result", "error"),
     [("OUTCOME_OK", "4\n", None), ("OUTCOME_FAILED", None, "OUTCOME_FAILED: 4\n")],
 )

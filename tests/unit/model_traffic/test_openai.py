@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 
-import pytest
-
 from ci_agent_eval.contract.finish_reasons import normalize_finish_reason
 from ci_agent_eval.contract.trajectory import Attachment, TokenUsage, ToolCall
 from ci_agent_eval.model_traffic.formats.attachments import read_base64
 from ci_agent_eval.model_traffic.messages import ToolDefinition
 from tests import llm_wire
+from tests.tables import each_row
 from tests.traffic_wire import WIRES
 
 CHAT, RESPONSES = WIRES["openai-chat"], WIRES["openai-responses"]
@@ -57,7 +56,7 @@ def test_settings_that_are_empty_are_not_set():
     assert CHAT.parse(request).settings == {"seed": 0, "tool_choice": "none"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "usage",
     [None, {}, {"prompt_tokens": 5}, {"prompt_tokens": -1, "completion_tokens": 1}, {"total": 3}],
 )
@@ -72,7 +71,7 @@ def test_a_stream_that_was_not_asked_for_its_usage_has_none():
     assert (assembler.answer.text, assembler.answer.tokens) == ("Hi", None)
 
 
-@pytest.mark.parametrize("kind", ["custom", "function"])
+@each_row("kind", ["custom", "function"])
 def test_arguments_may_be_any_text(kind):
     key = "input" if kind == "custom" else "arguments"
     call = {"id": "c1", "type": kind, kind: {"name": "patch", key: "not json"}}
@@ -83,7 +82,7 @@ def test_arguments_may_be_any_text(kind):
     assert streamed.tool_calls == (ToolCall(id="c1", name="patch", arguments="not json at all"),)
 
 
-@pytest.mark.parametrize("arguments", ["", "{}", None])
+@each_row("arguments", ["", "{}", None])
 def test_no_arguments_are_an_empty_object(arguments):
     call = {"id": "c1", "function": {"name": "now", "arguments": arguments}}
     (read,) = CHAT.read(choice(tool_calls=[call])).tool_calls
@@ -186,7 +185,7 @@ def test_files_and_sounds_are_attachments():
     assert image == Attachment(media_type="image/png")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "content"),
     [
         ("+/+/", b"\xfb\xff\xbf"),
@@ -298,7 +297,7 @@ HOSTED = [
 ]
 
 
-@pytest.mark.parametrize(("item", "call"), HOSTED, ids=lambda value: str(value)[:30])
+@each_row(("item", "call"), HOSTED, ids=lambda value: str(value)[:30])
 def test_calls_of_the_provider_s_tools_have_their_result(item, call):
     assert RESPONSES.read({"output": [item]}).tool_calls == (call,)
     streamed = llm_wire.response_events(items=[item | {"id": item.get("id", "i1")}])
@@ -365,7 +364,7 @@ def test_the_items_of_one_answer_are_one_message():
     ]
 
 
-@pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])
+@each_row("conversation", ["conv_1", {"id": "conv_1"}])
 def test_the_continued_conversation_is_known(conversation):
     request = {"model": "gpt-5", "input": "Go", "conversation": conversation}
     assert RESPONSES.parse(request).previous_response_id == "conv_1"
@@ -377,7 +376,7 @@ def test_a_stored_prompt_needs_no_input():
     assert RESPONSES.parse({"prompt": {"id": "pmpt_1"}}).messages == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "reason", "error"),
     [
         ({"status": "completed"}, "completed", None),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 
-import pytest
 from genai_prices import Usage, calc_price
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.model_traffic.messages import ModelAnswer
 from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call, price_usage
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
+from tests.tables import each_row
 from tests.traffic_wire import JSON, WIRES
 
 CHAT = {
@@ -38,7 +38,7 @@ CONVERSE = {"inputTokens": 400, "outputTokens": 100, "cacheReadInputTokens": 600
 LOCAL = "http://127.0.0.1:8000/v1/any"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "model", "usage", "url", "counted_at"),
     [
         (
@@ -153,7 +153,7 @@ def test_a_call_is_priced_by_the_provider_at_its_address(name, model, usage, url
     assert price_usage(name, (model,), usage, url) == CallPrice(cost, model, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "model", "usage", "address"),
     [
         ("openai-chat", "gpt-4o-mini", CHAT, "https://api.openai.com/v1"),
@@ -168,7 +168,7 @@ def test_a_call_is_priced_by_the_provider_at_its_address(name, model, usage, url
         ),
     ],
 )
-@pytest.mark.parametrize("url", [LOCAL, "https://models.example.com/v1/any", "http://["])
+@each_row("url", [LOCAL, "https://models.example.com/v1/any", "http://["])
 def test_at_an_unknown_address_it_is_the_price_of_the_formats_vendor(
     name, model, usage, address, url
 ):
@@ -189,7 +189,7 @@ def test_the_model_that_answered_is_priced_before_the_one_that_was_asked():
     assert (asked.model, asked.cost_usd) == ("gpt-4o-mini", both.cost_usd)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "models", "usage", "url"),
     [
         ("openai-chat", ("our-model",), CHAT, LOCAL),

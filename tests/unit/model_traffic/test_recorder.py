@@ -6,8 +6,6 @@ import itertools
 import json
 import threading
 
-import pytest
-
 from ci_agent_eval.model_traffic import recorder as recorder_module
 from ci_agent_eval.model_traffic.formats.anthropic_messages import AnthropicMessages
 from ci_agent_eval.model_traffic.formats.openai_chat import OpenAIChat
@@ -17,6 +15,7 @@ from ci_agent_eval.model_traffic.recorder import (
     MissingRecordingError,
     TrafficRecorder,
 )
+from tests.tables import each_row
 
 URL = "https://api.example/v1/chat/completions?key=secret"
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -36,7 +35,7 @@ def start(recorder, body=BODY):
     return recorder.start_call(OpenAIChat(), URL, body)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "chunks", "error", "expected"),
     [
         (200, [WHOLE], None, ("complete", None)),
@@ -79,8 +78,8 @@ STREAMS = [
 ]
 
 
-@pytest.mark.parametrize(("message_format", "stream"), STREAMS)
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1000])
+@each_row(("message_format", "stream"), STREAMS)
+@each_row("size", [1, 2, 3, 5, 7, 1000])
 def test_the_last_event_ends_a_call_wherever_the_stream_is_cut(message_format, stream, size):
     call = create_recorder().start_call(message_format, URL, BODY)
     call.set_response(200, {"content-type": "text/event-stream"})

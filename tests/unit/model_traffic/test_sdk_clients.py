@@ -11,6 +11,7 @@ import pytest
 from ci_agent_eval.contract.trajectory import Attachment, ToolCall
 from ci_agent_eval.model_traffic.formats.registry import find_format
 from tests import llm_wire
+from tests.tables import each_row
 from tests.traffic_wire import EVENTS, WIRES
 
 LOOKUP = ("lookup", {"order": 7})
@@ -235,8 +236,8 @@ ASK = {
 }
 
 
-@pytest.mark.parametrize("name", ASK)
-@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@each_row("name", ASK)
+@each_row("stream", [False, True], ids=["plain", "streamed"])
 def test_a_refusal_is_raised_after_one_request(name, stream):
     ask, error = ASK[name]
     provider = Provider(refused)
@@ -247,7 +248,7 @@ def test_a_refusal_is_raised_after_one_request(name, stream):
     assert provider.requests[0].messages[-1].text == "Hi"
 
 
-@pytest.mark.parametrize("name", ASK)
+@each_row("name", ASK)
 def test_the_client_and_our_reader_see_the_same_stream(name):
     wire = WIRES[name]
     events = wire.build_events(LOOKUP, text="Hello")

@@ -3,12 +3,12 @@ from __future__ import annotations
 import itertools
 import json
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.model_traffic.formats.json_values import parse_object
 from ci_agent_eval.model_traffic.formats.sse import Splitter, parse_data, render_event, replace_data
+from tests.tables import each_row
 
 # Other tests keep the processors busy.
 calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,7 +37,7 @@ def test_any_chunking_gives_the_same_data(stream, cuts):
     assert [d for e in parts if (d := parse_data(e))] == [d for e in whole if (d := parse_data(e))]
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@each_row("end", ["\n", "\r\n", "\r"])
 def test_an_event_is_there_with_the_line_that_ends_it(end):
     splitter = Splitter()
     event = f'event: a{end}data: {{"x":1}}{end}{end}'.encode()
@@ -55,7 +55,7 @@ def test_data_of_several_lines_is_one_value():
     assert parse_data(b'\xef\xbb\xbfdata: {"a":1}\n\n') == {"a": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         b"data: [DONE]\n\n",

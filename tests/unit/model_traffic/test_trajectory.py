@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from ci_agent_eval.contract.trajectory import Attachment, TokenUsage
 from ci_agent_eval.model_traffic.conversations import KnownPrompt
 from ci_agent_eval.model_traffic.messages import ModelAnswer, RequestMessage, ToolResult
 from ci_agent_eval.model_traffic.trajectory import MAX_TEXT_CHARACTERS, build_trajectory
+from tests.tables import each_row
 from tests.traffic_calls import Traffic, answer, result, said, system, tool, user
 
 
@@ -170,7 +170,7 @@ def test_examples_in_the_first_request_are_no_part_of_the_episode():
     assert texts_of(traffic) == [("user", "3+3"), ("assistant", "6")]
 
 
-@pytest.mark.parametrize("status", [429, 503, None])
+@each_row("status", [429, 503, None])
 def test_a_request_that_an_sdk_repeats_after_a_failure_is_one_turn(status):
     traffic = Traffic()
     traffic.fail(user("Hi"), status=status)

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from ci_agent_eval.model_traffic.gateway.usage_option import UsageEventRemover, add_usage_option
 from tests import llm_wire as wire
+from tests.tables import each_row
 
 
 def test_a_streamed_request_asks_for_usage_too():
@@ -14,7 +13,7 @@ def test_a_streamed_request_asks_for_usage_too():
     assert changed == {**asked, "stream_options": {"include_x": True, "include_usage": True}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "asked",
     [
         {"stream": False},
@@ -27,7 +26,7 @@ def test_other_requests_stay_as_they_are(asked):
     assert add_usage_option(b"{") is None
 
 
-@pytest.mark.parametrize("size", [1, 7, 10_000])
+@each_row("size", [1, 7, 10_000])
 def test_only_the_event_of_the_usage_is_removed(size):
     events = wire.chat_events(wire.bash("ls"), text="Let me look.")
     body, remover = b"".join(events), UsageEventRemover()

@@ -12,6 +12,7 @@ from ci_agent_eval.contract.faults import Fault
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.faults import GARBAGE, EpisodeFaults, InjectedFaultError
+from tests.tables import each_row
 
 
 def recorder_of(*faults):
@@ -23,7 +24,7 @@ def find_order(order_id):
     return {"id": order_id, "items": [{"usd": 39}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fault", "result"),
     [
         ({"kind": "slow", "value": 1}, {"id": 7, "items": [{"usd": 39}]}),
@@ -48,7 +49,7 @@ def test_a_fault_changes_one_call(fault, result):
     assert (episode.faults[0].injected, episode.failed_assertions) == (1, ())
 
 
-@pytest.mark.parametrize(("given", "result"), [("a text", "a text\nStop."), ([1], [1, "Stop."])])
+@each_row(("given", "result"), [("a text", "a text\nStop."), ([1], [1, "Stop."])])
 def test_an_instruction_is_added_to_any_result(given, result):
     recorder = recorder_of({"kind": "injection", "tool": "read", "value": "Stop."})
     assert recorder.wrap_tool("read", lambda: given)() == result

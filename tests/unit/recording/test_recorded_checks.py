@@ -17,6 +17,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.recording import list_failure_reasons
+from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder
 
 
@@ -61,7 +62,7 @@ NO_VERDICTS: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "described"), NO_VERDICTS, ids=[said for _, said in NO_VERDICTS])
+@each_row(("value", "described"), NO_VERDICTS, ids=[said for _, said in NO_VERDICTS])
 def test_what_is_neither_true_nor_false_is_refused(value, described):
     recorder = a_recorder()
     with pytest.raises(InputError) as raised:
@@ -82,7 +83,7 @@ def test_the_truth_of_numpy_is_one_and_is_not_imported_for_it(monkeypatch):
     assert "numpy" not in sys.modules
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value", [0.7, np.float32(0.75), Decimal("0.7"), Fraction(7, 10), 1, True, np.bool_(True)]
 )
 def test_with_a_threshold_a_number_passes_from_there_on(value):
@@ -93,7 +94,7 @@ def test_with_a_threshold_a_number_passes_from_there_on(value):
     assert (first.score, second.score) == (float(value), 0.69)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "more", "said"),
     [
         ("0.9", {"threshold": 0.5}, "the value is of type str ('0.9')"),
@@ -117,7 +118,7 @@ def test_what_no_threshold_can_judge_is_refused(value, more, said):
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize("found", [FOUND, (FOUND,), [FOUND]], ids=["one", "tuple", "list"])
+@each_row("found", [FOUND, (FOUND,), [FOUND]], ids=["one", "tuple", "list"])
 def test_what_a_check_found_is_recorded_as_it_is(found):
     recorder = a_recorder(locate=lambda: ("tests/test_a.py", 3))
     assert recorder.check("tools", found) is False

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.recording import EpisodeRecorder
+from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder
 
 
-@pytest.mark.parametrize("mode", ["strict", "evaluation"])
+@each_row("mode", ["strict", "evaluation"])
 def test_an_error_after_a_failed_check_is_told_with_it(mode):
     recorder = EpisodeRecorder("greeting", clock=lambda: 0.0, mode=mode)
     recorder.check("polite", False)
@@ -65,7 +64,7 @@ def test_a_timeout_before_any_answer_fails_nothing_by_itself():
     assert episode.finish().outcome == "passed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("finish_reason", "reason"),
     [("stop", None), ("max_tokens", "truncated"), ("content_filter", "refusal")],
 )

@@ -19,6 +19,7 @@ from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
 from ci_agent_eval.storage.ledger.limits import SuiteUsage
+from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder
 
 
@@ -196,7 +197,7 @@ BAD: list[tuple[str, Callable[[EpisodeRecorder], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("sentence", "call"), BAD, ids=[sentence for sentence, _ in BAD])
+@each_row(("sentence", "call"), BAD, ids=[sentence for sentence, _ in BAD])
 def test_bad_values_raise_where_they_are_said(sentence, call):
     with pytest.raises(InputError) as raised:
         call(a_recorder())
@@ -223,7 +224,7 @@ def test_nothing_is_recorded_after_the_end():
             late()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "sentence"),
     [
         ({"budgets": {"tool_cals": 4}}, "unknown key 'tool_cals'; did you mean 'tool_calls'?"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.results import CollectionError, Session, Shard
 from ci_agent_eval.render.sentences import describe_finding
@@ -21,6 +19,7 @@ from tests.builders import (
     junit_xml,
     write_run,
 )
+from tests.tables import each_row
 
 FAILURE = '<failure message="no"/>'
 SAID = "pytest ended with status 1, but nothing in these results failed; "
@@ -57,7 +56,7 @@ def test_with_a_junit_file_that_shows_none_the_advice_is_another(tmp_path: Path)
 OVER = {"tool_calls": {"used": 5, "limit": 4}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "item",
     [
         failing(),
@@ -168,7 +167,7 @@ def test_of_an_interrupted_run_only_the_interruption_is_said(tmp_path: Path) -> 
     assert loaded.tests.tally.total == 0
 
 
-@pytest.mark.parametrize("selected", [3, 2])
+@each_row("selected", [3, 2])
 def test_a_stop_at_a_limit_is_named_even_where_it_cost_no_episode(
     tmp_path: Path, selected: int
 ) -> None:
@@ -184,7 +183,7 @@ def test_a_stop_at_a_limit_is_named_even_where_it_cost_no_episode(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("selected", "said"),
     [
         (9, "7 of 9 selected episodes did not run, because the run was stopped ({})"),

@@ -13,6 +13,7 @@ from ci_agent_eval.results.episodes import ParsedEpisode, read_episodes
 from ci_agent_eval.results.json_text import ReadProblem
 from ci_agent_eval.results.load import load_results
 from tests.builders import episode, failing, journal_line
+from tests.tables import each_row
 
 SEED = {
     "scenario_id": "refund_flow_v1",
@@ -45,7 +46,7 @@ def canonical(*names: str) -> str:
     return "".join(render_results("suite", [canonical_json(episode(name)) for name in names]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         (canonical("a", "b"), "results.json"),
@@ -110,7 +111,7 @@ def test_a_bad_episode_of_a_document_is_named_by_its_place() -> None:
     assert problems(found)[0].message.startswith("episodes[1].outcome: Input should be 'passed'")
 
 
-@pytest.mark.parametrize("key", ["NaN", "Infinity", "-Infinity"])
+@each_row("key", ["NaN", "Infinity", "-Infinity"])
 def test_numbers_that_are_none_are_refused(key: str) -> None:
     found = read(f'{{"scenario_id": "a", "duration_ms": {key}}}\n', "x.jsonl")
     assert "duration_ms" in problems(found)[0].message
@@ -126,7 +127,7 @@ def test_a_syntax_error_in_a_line_names_that_line() -> None:
     assert (problem.line, problem.message) == (2, "it is not JSON: expected `:` at column 6")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "line"),
     [
         ('{"scenario_id": "a", "outcome": "failed", "outcome": "passed"}', "a.json", 1),
@@ -147,7 +148,7 @@ def test_a_cut_last_line_is_told_apart() -> None:
     assert problems(found) == [ReadProblem("its last line is cut off", 2, cut=True)]
 
 
-@pytest.mark.parametrize("kept", [0.3, 0.6, 0.95])
+@each_row("kept", [0.3, 0.6, 0.95])
 def test_results_that_are_cut_off_say_so_once(kept: float) -> None:
     text = canonical("a", "b", "c")
     found = read(text[: int(len(text) * kept)])
@@ -172,7 +173,7 @@ def test_another_schema_version_is_refused() -> None:
     assert "schema_version" in problems(found)[0].message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         ("", "it is empty"),
@@ -218,7 +219,7 @@ def test_no_bytes_raise(data: bytes, name: str) -> None:
     assert all(isinstance(item, ParsedEpisode | ReadProblem) for item in read(data, name))
 
 
-@pytest.mark.parametrize("indent", [None, 2])
+@each_row("indent", [None, 2])
 def test_results_of_a_run_that_did_not_finish_say_so_themselves(tmp_path, indent):
     pieces = render_results("default", [canonical_json(episode())], complete=False)
     text = "".join(pieces)

@@ -9,6 +9,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.results import file_search as module
 from ci_agent_eval.results.file_search import FoundFiles, find_result_files
 from tests.builders import episode, journal_line, junit_xml, write_run
+from tests.tables import each_row
 
 
 def touch(root: Path, *names: str) -> None:
@@ -70,9 +71,7 @@ def test_a_folder_of_junit_files_is_searched(tmp_path: Path) -> None:
     assert junit_names(found) == ["reports/b.xml", "reports/x/TEST-a.xml"]
 
 
-@pytest.mark.parametrize(
-    ("results", "junit"), [(["no/*.json"], []), ([], ["no/*.xml"]), (["gone.json"], [])]
-)
+@each_row(("results", "junit"), [(["no/*.json"], []), ([], ["no/*.xml"]), (["gone.json"], [])])
 def test_a_pattern_that_matches_nothing_is_a_finding(results, junit, tmp_path: Path) -> None:
     (finding,) = find_result_files(results, junit, tmp_path).findings
     assert (finding.kind, finding.blocking) == ("no_results", True)
@@ -107,7 +106,7 @@ def test_a_folder_with_a_run_holds_nothing_else(tmp_path: Path) -> None:
     assert ([run.folder for run in found.runs], found.episodes) == (["out/run"], ())
 
 
-@pytest.mark.parametrize("name", ["results.json", "junit.xml"])
+@each_row("name", ["results.json", "junit.xml"])
 def test_a_file_of_another_tool_with_our_name_hides_no_others(name: str, tmp_path: Path) -> None:
     touch(tmp_path, f"out/{name}", "out/scores.csv")
     found = find_result_files(["out"], [], tmp_path)
@@ -123,7 +122,7 @@ def test_too_many_files_are_named_by_a_pattern(tmp_path: Path) -> None:
     assert found.episodes == ()
 
 
-@pytest.mark.parametrize("pattern", ["", "  ", "a\0b"])
+@each_row("pattern", ["", "  ", "a\0b"])
 def test_a_pattern_without_meaning_is_a_usage_error(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="give a file, a folder, or a pattern"):
         find_result_files([pattern], [], tmp_path)
@@ -170,7 +169,7 @@ def test_linked_folders_of_others_are_told_once_and_do_not_block(tmp_path: Path)
         assert "2 more are linked folders" in finding.message
 
 
-@pytest.mark.parametrize("name", ["agent-eval-report", "episodes-2", "Agent_Eval"])
+@each_row("name", ["agent-eval-report", "episodes-2", "Agent_Eval"])
 def test_a_linked_folder_with_a_name_of_ours_blocks(name: str, tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode())
     (tmp_path / "gone").mkdir()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from _pytest.junitxml import bin_xml_escape, mangle_test_address
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +8,7 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase, build_episode_recor
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.results.join import JoinResult, build_pytest_address, join_cases
 from tests.builders import episode
+from tests.tables import each_row
 
 NODE = "tests/test_refunds.py::test_refund"
 
@@ -39,7 +39,7 @@ BUDGET = {"tool_calls": {"used": 5, "limit": 4}}
 SOFT = {"tool_calls": {"used": 5, "limit": 4, "hard": False}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "outcome", "agrees"),
     [
         ({}, "passed", True),
@@ -123,7 +123,7 @@ def test_only_the_last_attempt_of_an_episode_counts() -> None:
     assert len(joined(tries, [case("failed")]).findings) == 1
 
 
-@pytest.mark.parametrize(("outcome", "agrees"), [("passed", False), ("failed", True)])
+@each_row(("outcome", "agrees"), [("passed", False), ("failed", True)])
 def test_one_failing_episode_of_several_fails_their_test(outcome: str, agrees: bool) -> None:
     several = [episode(nodeid=NODE), episode("b", nodeid=NODE, outcome="failed")]
     assert (joined(several, [case(outcome)]).findings == ()) is agrees
@@ -192,7 +192,7 @@ def test_not_even_a_run_that_was_cut_short_hides_a_failing_case() -> None:
         assert len(found.findings) == findings
 
 
-@pytest.mark.parametrize("raw", ["\x1b", "\x7f", "\ufffe"])
+@each_row("raw", ["\x1b", "\x7f", "\ufffe"])
 def test_a_node_id_with_control_characters_joins_as_pytest_writes_it(raw: str) -> None:
     item = episode(nodeid=f"{NODE}[{raw}]")
     claimed = case("failed", nodeid=str(bin_xml_escape(item.nodeid)))

@@ -25,6 +25,7 @@ from tests.builders import (
     junit_xml,
     write_run,
 )
+from tests.tables import each_row
 
 
 def kinds(found: LoadedResults) -> list[tuple[str, str, bool]]:
@@ -153,7 +154,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize(("episodes", "status"), EMPTY.values(), ids=EMPTY)
+@each_row(("episodes", "status"), EMPTY.values(), ids=EMPTY)
 def test_each_run_must_prove_something(episodes, status, tmp_path: Path) -> None:
     write_run(tmp_path / "out/good", episode())
     session = Session(state="finished", selected=len(episodes), exit_status=status)
@@ -162,7 +163,7 @@ def test_each_run_must_prove_something(episodes, status, tmp_path: Path) -> None
     assert kinds(found) == [("no_results", "out/none/session.json", True)]
 
 
-@pytest.mark.parametrize("case", [junit_case(), junit_case("<failure/>")])
+@each_row("case", [junit_case(), junit_case("<failure/>")])
 def test_a_run_of_plain_tests_proves_something(case: str, tmp_path: Path) -> None:
     write_run(tmp_path / "out/good", episode())
     write_run(tmp_path / "out/plain", junit=junit_xml(case))
@@ -239,7 +240,7 @@ STATUSES = [
 ]
 
 
-@pytest.mark.parametrize(("session", "status", "kind"), STATUSES)
+@each_row(("session", "status", "kind"), STATUSES)
 def test_the_process_must_end_as_its_session_says(session, status, kind) -> None:
     found = check_exit_status(session.model_copy(update={"process_status": status}))
     assert [(f.kind, f.where, f.blocking) for f in found] == (
@@ -291,7 +292,7 @@ def test_a_finished_run_does_not_need_its_journal(tmp_path: Path) -> None:
     assert (len(found.episodes), found.findings) == (1, ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "session",
     [
         Session(state="finished", selected=3),
@@ -323,7 +324,7 @@ def test_collection_errors_are_findings_each(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

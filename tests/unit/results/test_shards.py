@@ -24,6 +24,7 @@ from ci_agent_eval.render.sentences import describe_finding, describe_reason
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 from tests.builders import episode, failing, junit_case, junit_case_of, junit_xml, write_run
+from tests.tables import each_row
 
 EPISODES = [episode(f"s{n}", nodeid=f"t.py::test_{n}") for n in range(9)]
 EPISODES += [failing("bad", nodeid="t.py::test_bad")]
@@ -78,7 +79,7 @@ def shard_messages(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("count", [2, 7, 12])
+@each_row("count", [2, 7, 12])
 def test_any_split_gives_the_bytes_of_one_run(tmp_path, count):
     split(tmp_path / "one", 1)
     split(tmp_path / "many", count)
@@ -100,7 +101,7 @@ def test_a_shard_that_is_there_twice_fails(tmp_path):
     assert any("shard 1 of 1 is there 2 times" in m for m in shard_messages(tmp_path))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("other", "said"),
     [
         ({"commit": "0000000"}, "different commits"),
@@ -142,7 +143,7 @@ def test_a_shard_that_was_killed_fails(tmp_path):
     assert not report(tmp_path).passed
 
 
-@pytest.mark.parametrize("text", ["", "0/2", "3/2", "1", "a/b", "1/0", "1/99999", "-1/2"])
+@each_row("text", ["", "0/2", "3/2", "1", "a/b", "1/0", "1/99999", "-1/2"])
 def test_what_is_no_shard(text):
     with pytest.raises(InputError, match="INDEX/COUNT"):
         parse_shard(text)
@@ -222,7 +223,7 @@ def test_of_many_shards_that_are_missing_twenty_are_named(tmp_path):
     assert render_headline(report(tmp_path)).endswith("failed: 9,998 of 9,999 shards are missing")
 
 
-@pytest.mark.parametrize(("index", "count"), [(1, 10_000), (1, 10**10), (3, 2), (0, 2)])
+@each_row(("index", "count"), [(1, 10_000), (1, 10**10), (3, 2), (0, 2)])
 def test_a_shard_that_cannot_be_is_no_session(tmp_path, index, count):
     with pytest.raises(ValidationError):
         Shard(index=index, count=count)

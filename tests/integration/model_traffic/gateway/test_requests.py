@@ -22,6 +22,7 @@ from tests.integration.model_traffic.gateway.rig import (
 )
 from tests.model_server import ModelServer
 from tests.processes import SECONDS
+from tests.tables import each_row
 
 CHAT = {"model": "gpt-5-mini", "messages": [{"role": "user", "content": "How much?"}]}
 
@@ -146,7 +147,7 @@ def test_another_error_of_the_provider_is_passed_on_once():
     assert recorder.calls[0].status == 400
 
 
-@pytest.mark.parametrize("api", ["openai-chat", "openai-responses", "anthropic-messages"])
+@each_row("api", ["openai-chat", "openai-responses", "anthropic-messages"])
 def test_a_stream_passes_event_by_event_and_may_break_off(api):
     with ModelServer([{"text": "Let me look.", "break_after": 2}]) as server:
         recorder = new_recorder()
@@ -164,7 +165,7 @@ def test_a_stream_passes_event_by_event_and_may_break_off(api):
         assert "Let me".startswith(call.answer.text)
 
 
-@pytest.mark.parametrize("end", ["killed", "episode over"])
+@each_row("end", ["killed", "episode over"])
 def test_a_call_that_is_left_is_a_broken_record(end):
     with ModelServer([{"text": "Let me look.", "break_after": 2}]) as server:
         recorder = new_recorder()

@@ -11,6 +11,7 @@ import pytest
 from ci_agent_eval.authoring.conversations.factory import AgentFactory, FactoryError
 from ci_agent_eval.authoring.simulation.steps import run_steps
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 
 class Agent:
@@ -82,7 +83,7 @@ async def made_async(log):
     return Closes(log)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "log"),
     [
         (Agent, []),
@@ -110,7 +111,7 @@ def test_parameters_with_a_default_and_bound_ones_are_no_fixtures():
     assert lived(partial(create, two=2), one=1, four=4).log == [1, 2, 3, (), 4, {}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "said"),
     [
         (None, "give a factory as well"),

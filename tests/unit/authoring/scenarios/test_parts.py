@@ -28,6 +28,7 @@ from ci_agent_eval.recording.active_episode import (
     activate_episode,
     deactivate_episode,
 )
+from tests.tables import each_row
 
 YAML = """
 - id: refund
@@ -252,7 +253,7 @@ class TestNames:
         assert said in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (step("aggent"), "s.yaml:5: steps.2: unknown key 'aggent'; did you mean 'agent'?"),

@@ -18,6 +18,7 @@ from ci_agent_eval.authoring.scenarios.load import (
 )
 from ci_agent_eval.contract.scenario import ScenarioEntry
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 YAML = """
 defaults:
@@ -60,7 +61,7 @@ def one(name="s.yaml", **overrides):
     return json.dumps([{"id": "a", "fixed_responses": ["hi"], **overrides}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "lines"),
     [
         ("s.yaml", YAML, [6, 14]),
@@ -75,7 +76,7 @@ def one(name="s.yaml", **overrides):
         ("s.csv", CSV, [2, 3]),
     ],
 )
-@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@each_row("mark", [b"", codecs.BOM_UTF8])
 def test_three_formats_say_the_same(name, text, lines, mark):
     refund, chat = parse(mark + text.encode(), name)
     assert refund.entry.script == ("yes", {"which order": "1001"})
@@ -100,8 +101,8 @@ def test_the_marker_says_only_what_is_given():
     }
 
 
-@pytest.mark.parametrize("given", ["auto", "auto:5-40", "7"])
-@pytest.mark.parametrize(
+@each_row("given", ["auto", "auto:5-40", "7"])
+@each_row(
     ("name", "text"),
     [
         ("s.csv", "id,fixed_responses,iterations\na,hi,{}\n"),
@@ -127,7 +128,7 @@ def test_a_cell_may_have_lines_of_its_own():
     assert (first.line, second.line) == (2, 5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("", "s.yaml:1: is empty; write a list of scenarios, each with id and fixed_responses"),
@@ -273,7 +274,7 @@ def test_what_is_wrong_with_yaml_is_said_with_its_line(text, said):
     assert problem(text).startswith(said)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (" \n", "s.json:1: is empty"),
@@ -298,7 +299,7 @@ def test_what_is_wrong_with_json_is_said_with_its_line(text, said):
     assert problem(text, "s.json").startswith(said)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("\n\n", "s.csv:1: is empty"),
@@ -347,7 +348,7 @@ def test_what_is_wrong_with_csv_is_said_with_line_and_column(text, said):
     assert problem(text, "s.csv").startswith(said)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "lines"),
     [
         ("id,script,owner\na,b,me\nc,d,you\n", "s.csv", ["s.csv:1: column 'owner': unknown key"]),

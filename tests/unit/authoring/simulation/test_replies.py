@@ -14,6 +14,7 @@ from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.engine import Reply as EngineReply
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
+from tests.tables import each_row
 
 
 def turn_of(said):
@@ -59,14 +60,14 @@ FORMS = {
 EMPTY = "its answer is empty: no text, no typed output, no attachment and no tool call"
 
 
-@pytest.mark.parametrize("form", sorted(FORMS))
+@each_row("form", sorted(FORMS))
 def test_every_form_is_the_same_turn(form):
     turn = turn_of(FORMS[form])
     assert (turn.content, turn.tool_calls) == ("Done", (ToolCall(**CALL),))
     assert (turn.tokens, turn.cost_usd, turn.source) == (TokenUsage(**USED), 0.5, "live")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usage", "tokens"),
     [
         ({"input": 3}, None),
@@ -100,7 +101,7 @@ def test_arguments_that_a_model_wrote_wrongly_stay_as_they_are():
     assert turn_of({"tool_calls": [call]}).tool_calls[0].arguments == '{"order": '
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "stop"),
     [
         ({"stop_reason": "timeout", "error": "too slow"}, ("timeout", "too slow")),
@@ -133,7 +134,7 @@ def test_anthropics_stop_reason_is_the_finish_reason():
     assert parse_reply({"text": "Hm.", "stop_reason": "end_turn"}).finish_reason == "end_turn"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "problem"),
     [
         (None, "the agent returned a NoneType without a text"),

@@ -21,6 +21,7 @@ from tests.carried_runs import (
     write_earlier_run,
     write_later_run,
 )
+from tests.tables import each_row
 
 SHA = "4f2a91c" + "0" * 33
 
@@ -33,7 +34,7 @@ def names(baseline):
     return [[facts.scenario_id for facts in run.episodes] for run in baseline.runs]
 
 
-@pytest.mark.parametrize("name", ["base", "base/results.json", "./base", "b*e"])
+@each_row("name", ["base", "base/results.json", "./base", "b*e"])
 def test_one_run(tmp_path, name):
     session = Session(state="finished", selected=1, commit=SHA)
     write_run(tmp_path / "base", episode(), session=session)
@@ -41,7 +42,7 @@ def test_one_run(tmp_path, name):
     assert (names(baseline), baseline.label) == ([["refund"]], f"{name}@4f2a91c")
 
 
-@pytest.mark.parametrize("name", ["base", "base/results.json"])
+@each_row("name", ["base", "base/results.json"])
 def test_a_run_of_another_suite_is_refused(tmp_path, name):
     session = Session(state="finished", selected=1, suite="desk")
     write_run(tmp_path / "base", episode(), session=session)
@@ -68,7 +69,7 @@ def test_several_runs_the_last_in_natural_order_first(tmp_path):
         assert names(found(tmp_path, name, runs=2).baseline) == [["s10"], ["s9"]]
 
 
-@pytest.mark.parametrize("at", ["base", "base/run-1"])
+@each_row("at", ["base", "base/run-1"])
 def test_shards_are_one_run(tmp_path, at):
     for index in (1, 2):
         shard = Shard(index=index, count=2, plan="p", run="7")
@@ -86,7 +87,7 @@ def test_a_missing_shard_is_no_whole_run(tmp_path):
     assert finding.message == MissingShards((2,), 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "reason"),
     [
         ("base", "no file or folder is at base"),
@@ -103,7 +104,7 @@ def test_what_is_not_there_is_no_baseline(tmp_path, name, reason):
     assert result.findings == ()
 
 
-@pytest.mark.parametrize("text", ["{", '{"schema_version":"9","episodes":[]}', "\0", ""])
+@each_row("text", ["{", '{"schema_version":"9","episodes":[]}', "\0", ""])
 def test_what_cannot_be_read_is_a_finding_that_blocks(tmp_path, text):
     (tmp_path / "base.json").write_text(text)
     result = found(tmp_path, "base.json")
@@ -167,7 +168,7 @@ def test_artifacts_are_for_the_action(tmp_path):
     assert told == "artifact"
 
 
-@pytest.mark.parametrize("trusts_paths", [True, False])
+@each_row("trusts_paths", [True, False])
 def test_the_latest_run_may_be_an_origin(tmp_path, trusts_paths):
     write_earlier_run(tmp_path / "base/run-1", CANCEL)
     write_earlier_run(tmp_path / "base/run-2", REFUND)

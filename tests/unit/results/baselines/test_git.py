@@ -14,6 +14,7 @@ from ci_agent_eval.results.baselines.load import load_baseline
 from ci_agent_eval.results.baselines.request import BaselineRequest
 from tests.builders import episode, failing, write_run
 from tests.carried_runs import ORIGIN, REFUND, dependencies, write_earlier_run
+from tests.tables import each_row
 
 PATH = os.environ["PATH"]
 
@@ -87,7 +88,7 @@ def test_without_git(repository):
     assert "git is not installed" in finding.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "place",
     ["--upload-pack=x:y", "-:y", ":y", "main", "main:", "main:/etc/passwd", "a b:c", "main:\0"],
 )
@@ -122,7 +123,7 @@ def test_the_latest_run_is_a_trusted_origin(tmp_path):
         assert list(latest.lines) == [REFUND.key]
 
 
-@pytest.mark.parametrize("ref", ["HEAD", "HEAD~0"])
+@each_row("ref", ["HEAD", "HEAD~0"])
 def test_the_change_itself_is_no_trusted_origin(tmp_path, ref):
     root = tmp_path / "repository"
     write_earlier_run(root / "evals", REFUND)

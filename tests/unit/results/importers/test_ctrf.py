@@ -8,6 +8,7 @@ import pytest
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.results.load import load_results
+from tests.tables import each_row
 from tests.unit.results.importers.reading import FILES, loaded, problems, read_document
 
 GOLDEN = FILES.parents[1] / "golden/render"
@@ -52,7 +53,7 @@ class TestRealReports:
         assert [one.outcome for one in tests.failing] == ["error", "failed"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "outcome"),
     [
         ({"status": "failed"}, "failed"),
@@ -70,7 +71,7 @@ def test_only_passed_passes(fields, outcome):
     assert case(**fields).outcome == outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [
         {"flaky": True},
@@ -89,7 +90,7 @@ def test_a_flaky_test_says_why_it_failed_at_first():
     assert (found.message, found.detail) == ("too late", "at desk.js:4")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "message"),
     [
         ({"message": "\nno invoice\nat all"}, "no invoice"),
@@ -117,7 +118,7 @@ def test_the_setting_about_retries_counts(tmp_path):
     assert [one.title for one in found.tests.failing] == ["a"]
 
 
-@pytest.mark.parametrize("name", ["tests", "failed", "other"])
+@each_row("name", ["tests", "failed", "other"])
 def test_lost_tests_are_noticed(name):
     document = report({"name": "a", "status": "passed"}, summary={name: 2})
     (problem,) = problems(document)

@@ -13,6 +13,7 @@ from ci_agent_eval.results.episodes import read_episodes
 from ci_agent_eval.results.importers.records import build_document
 from ci_agent_eval.results.importers.registry import IMPORTERS
 from ci_agent_eval.results.json_text import ReadProblem
+from tests.tables import each_row
 from tests.unit.results.importers.reading import FILES, loaded, read_document
 
 EXAMPLES = {
@@ -33,7 +34,7 @@ def test_every_format_has_a_file_of_its_own_tool():
     assert set(EXAMPLES) == set(IMPORTERS)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@each_row("name", EXAMPLES)
 def test_a_file_is_recognised_by_one_reader_alone(name):
     document = build_document(loaded(EXAMPLES[name]), "any.json")
     assert [key for key, reader in IMPORTERS.items() if reader.can_import(document)] == [name]
@@ -48,14 +49,14 @@ EMPTIED = {
 }
 
 
-@pytest.mark.parametrize("name", EMPTIED)
+@each_row("name", EMPTIED)
 def test_a_file_without_results_proves_nothing(name):
     (problem,) = read_document(EMPTIED[name])
     assert problem.kind == "no_results"
     assert IMPORTERS[name].tool in problem.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "change"),
     [
         ("promptfoo/once.json", {"results": {"version": 4, "results": [{}], "stats": {}}}),
@@ -74,7 +75,7 @@ def test_an_unknown_document_says_what_is_read():
     assert "promptfoo, inspect_ai, DeepEval" in problem.message
 
 
-@pytest.mark.parametrize("name", EXAMPLES.values())
+@each_row("name", EXAMPLES.values())
 def test_a_file_that_is_cut_off_is_unreadable(name):
     data = (FILES / name).read_bytes()
     found = read_episodes(io.BytesIO(data[: len(data) // 2]), f"cut{Path(name).suffix}")

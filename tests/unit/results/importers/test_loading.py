@@ -11,6 +11,7 @@ import pytest
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.spool import EpisodeSpool
 from tests.builders import episode, write_run
+from tests.tables import each_row
 
 FILES = Path(__file__).parents[3] / "fixtures/interchange"
 
@@ -51,14 +52,14 @@ def test_an_archive_of_something_else_is_a_finding(tmp_path):
     assert "inspect log convert --to json" in first.message
 
 
-@pytest.mark.parametrize("content", [b"PK", b"PK\x03\x04broken", b"PK\x05\x06" + bytes(18)])
+@each_row("content", [b"PK", b"PK\x03\x04broken", b"PK\x05\x06" + bytes(18)])
 def test_a_broken_archive_is_a_finding(tmp_path, content):
     (tmp_path / "a.eval").write_bytes(content)
     assert "unreadable_file" in kinds(load_results(["a.eval"], [], root=tmp_path))
 
 
-@pytest.mark.parametrize("member", ["header.json", "samples/a_epoch_1.json"])
-@pytest.mark.parametrize("text", ["[]", "{", "\xff", "null"])
+@each_row("member", ["header.json", "samples/a_epoch_1.json"])
+@each_row("text", ["[]", "{", "\xff", "null"])
 def test_a_broken_member_is_a_finding(tmp_path, member, text):
     header = '{"version": 2, "status": "success", "eval": {"task": "a", "model": "b"}}'
     members = {"header.json": header, "samples/a_epoch_1.json": "{}"} | {member: text}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.score_thresholds import parse_score_thresholds
 from ci_agent_eval.results.importers.protocol import ImportProblem
 from ci_agent_eval.results.importers.score_verdicts import build_score, judge_scores
+from tests.tables import each_row
 
 
 def judge(cases, thresholds="", rule="thresholds"):
@@ -68,8 +68,8 @@ def test_scores_without_threshold_are_an_error_that_names_the_remedy():
     )
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None, "0.9", [], 10**300])
-@pytest.mark.parametrize("rule", ["binary", "thresholds"])
+@each_row("value", [math.nan, math.inf, -math.inf, None, "0.9", [], 10**300])
+@each_row("rule", ["binary", "thresholds"])
 def test_a_score_that_is_no_number_does_not_pass(value, rule):
     other = {"a": 0.9, "b": 1}
     found = judge([other, {"a": value, "b": 1}], "a>=0.5 b>=1", rule)
@@ -103,7 +103,7 @@ def test_a_threshold_is_one_more_requirement_for_a_result_that_passed():
     assert outcomes(cases) == ["passed", "passed", "failed", "failed"]
 
 
-@pytest.mark.parametrize("outcome", ["error", "skipped"])
+@each_row("outcome", ["error", "skipped"])
 def test_a_score_does_not_excuse_a_case_that_broke(outcome):
     case = {"outcome": outcome, "reason": "down", **scored({"a": 1, "b": None})}
     (found,) = judge([case], "a>=0.5")

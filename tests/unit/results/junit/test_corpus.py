@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.results.load import load_results
+from tests.tables import each_row
 
 _BESIDE = Path(__file__).resolve().parents[5] / "shared/corpus/junit"
 CORPUS = Path(os.environ.get("AGENT_EVAL_JUNIT_CORPUS", _BESIDE))
@@ -33,7 +34,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row["path"])
+@each_row("row", rows(), ids=lambda row: row["path"])
 def test_every_count_is_equal_and_every_unreadable_file_is_named(row: dict[str, str]) -> None:
     path = row["path"]
     found = load_results([], [path], root=CORPUS)

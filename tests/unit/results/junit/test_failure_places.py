@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.results.junit.failure_places import locate_failures
 from ci_agent_eval.results.junit.reader import read_junit
+from tests.tables import each_row
 
 FIXTURES = Path(__file__).parents[3] / "fixtures/junit"
 SHOP = FIXTURES / "suites/failing"
@@ -89,7 +89,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@each_row("name", EXPECTED)
 def test_failures_of_a_runner_have_titles_messages_and_places(name: str) -> None:
     with (FIXTURES / f"failing/{name}.xml").open("rb") as file:
         failing = read_junit(file).failing
@@ -118,7 +118,7 @@ TRACES = {
 }
 
 
-@pytest.mark.parametrize("language", TRACES)
+@each_row("language", TRACES)
 def test_trace_of_a_language_leads_to_its_line(language: str, tmp_path: Path) -> None:
     trace, line = TRACES[language]
     names = [

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.gate import GatePolicy, decide_verdict
 from ci_agent_eval.results.load import load_results
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[4]
 FILES = ROOT / "tests/fixtures/junit"
@@ -70,7 +69,7 @@ def passes(loaded: LoadedResults) -> bool:
     return verdict.conclusion == "success"
 
 
-@pytest.mark.parametrize("name", JUDGED | STRICTER)
+@each_row("name", JUDGED | STRICTER)
 def test_a_file_is_judged_as_its_runner_judged_it(name: str) -> None:
     loaded = read(name)
     tally = loaded.tests.tally
@@ -85,14 +84,14 @@ EXPLAINED = {
 }
 
 
-@pytest.mark.parametrize("name", EXPLAINED)
+@each_row("name", EXPLAINED)
 def test_totals_that_the_producer_explains_are_told_and_do_not_gate(name: str) -> None:
     (found,) = read(name).findings
     assert (found.kind, found.blocking) == ("declared_counts_differ", False)
     assert EXPLAINED[name] in found.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["surefire-2.22.2-junit4-flaky", "gotestsum-1.13.0-rerun-fails", "pytest-rerunfailures-16.7"],
 )

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import tracemalloc
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from ci_agent_eval.results.junit.declared_counts import CaseCounts
 from ci_agent_eval.results.junit.failure_messages import find_message
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
 from tests.builders import junit_case, junit_xml
+from tests.tables import each_row
 
 
 def read(document: str | bytes, **kwargs) -> JUnitFile:
@@ -31,7 +31,7 @@ def outcomes(*bodies: str) -> tuple[int, int, int, int]:
     return tally(read(junit_xml(*(junit_case(body) for body in bodies))))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "expected"),
     [
         ("", (1, 0, 0, 0)),
@@ -60,7 +60,7 @@ def test_a_case_counts_once_by_its_worst_result(body: str, expected: tuple) -> N
     assert outcomes(body) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "expected"),
     [
         ({"status": "run"}, (1, 0, 0, 0)),
@@ -85,13 +85,13 @@ def test_a_case_without_results_is_what_its_status_says(attributes: dict, expect
 PASSING = ["run", "completed", "passed", "pass", "success", "successful", "ok", "finished"]
 
 
-@pytest.mark.parametrize("word", [*PASSING, *(word.upper() for word in PASSING)])
+@each_row("word", [*PASSING, *(word.upper() for word in PASSING)])
 def test_words_that_say_success_pass(word: str) -> None:
     assert tally(read(junit_xml(junit_case(status=word)))) == (1, 0, 0, 0)
 
 
-@pytest.mark.parametrize("body", ["", "<system-out>x</system-out>"])
-@pytest.mark.parametrize(
+@each_row("body", ["", "<system-out>x</system-out>"])
+@each_row(
     "word", ["timeout", "broken", "aborted", "inconclusive", "crashed", "unknown", "blocked", "-"]
 )
 def test_any_other_word_is_an_error_that_says_it(word: str, body: str) -> None:
@@ -112,7 +112,7 @@ def test_a_case_that_failed_every_rerun_says_how() -> None:
     assert (kept.outcome, kept.message) == ("failed", "again")
 
 
-@pytest.mark.parametrize("tag", ["error", "failure"])
+@each_row("tag", ["error", "failure"])
 def test_what_broke_a_suite_itself_is_an_errored_case(tag: str) -> None:
     broken = f'<{tag} message="fixture died">trace</{tag}>'
     document = f'<testsuite name="desk" tests="1">{junit_case()}{broken}{junit_case()}</testsuite>'
@@ -124,7 +124,7 @@ def test_what_broke_a_suite_itself_is_an_errored_case(tag: str) -> None:
     assert file.differences == []
 
 
-@pytest.mark.parametrize("totals", ['errors="1"', 'errors="0" failures="1"', 'errors="0"'])
+@each_row("totals", ['errors="1"', 'errors="0" failures="1"', 'errors="0"'])
 def test_a_suite_declares_its_own_result_as_it_likes(totals: str) -> None:
     assert (
         read(f'<testsuite tests="1" {totals}><failure/>{junit_case()}</testsuite>').differences
@@ -210,7 +210,7 @@ def test_a_truncated_file_counts_what_came_before_and_names_the_line() -> None:
     assert (file.end.problem, file.end.line) == ("it is cut off", 4)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "problem"),
     [
         ("", "it is empty"),
@@ -234,7 +234,7 @@ def test_simple_entities_work() -> None:
     assert (kept.name, kept.detail) == ("world", "<world>")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "declaration",
     [
         '<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;"><!ENTITY c "&b;&b;&b;">',
@@ -313,13 +313,13 @@ def test_declared_totals_that_hide_a_failure_are_told() -> None:
     assert differences(document) == [("suite 's' declares failures 0 (found 1)", False)]
 
 
-@pytest.mark.parametrize("declared", [{"tests": "6"}, {"failures": "1"}, {"errors": "1"}])
+@each_row("declared", [{"tests": "6"}, {"failures": "1"}, {"errors": "1"}])
 def test_declared_cases_and_failures_that_are_not_there_are_lost(declared: dict) -> None:
     ((_, loses),) = differences(junit_xml(junit_case(), **declared))
     assert loses
 
 
-@pytest.mark.parametrize(
+@each_row(
     "document",
     [
         junit_xml(junit_case(), tests="1", failures="0", errors="", skipped="many"),
@@ -345,7 +345,7 @@ def surefire(*cases: str, **totals: str) -> str:
     return junit_xml(*cases, **SUREFIRE, **totals)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "document",
     [
         # A failure, an error, or all cases are missing, too.
@@ -370,7 +370,7 @@ def test_what_a_known_producer_does_not_explain_is_lost(document: str) -> None:
     assert [loses for _, loses in differences(document)] == [True]
 
 
-@pytest.mark.parametrize("totals", [("1", "0", "0"), ("3", "1", "1")])
+@each_row("totals", [("1", "0", "0"), ("3", "1", "1")])
 def test_surefire_declares_a_retried_test_once_or_each_attempt(totals: tuple) -> None:
     tests, failures, errors = totals
     document = surefire(junit_case(FLAKY), tests=tests, failures=failures, errors=errors)
@@ -406,14 +406,14 @@ UNWRITTEN_SKIPS = [
 ]
 
 
-@pytest.mark.parametrize(("document", "losses"), UNWRITTEN_SKIPS)
+@each_row(("document", "losses"), UNWRITTEN_SKIPS)
 def test_declared_skips_without_a_case_are_explained_only_if_nothing_else_is_missing(
     document: str, losses: list[bool]
 ) -> None:
     assert [loses for _, loses in differences(document)] == losses
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "attributes", "expected"),
     [
         ('<skipped message="Unable to find executable"/>', {"status": "notrun"}, "error"),
@@ -483,7 +483,7 @@ MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "message", "text", "expected"), MESSAGES)
+@each_row(("name", "message", "text", "expected"), MESSAGES)
 def test_the_message_is_the_line_that_a_person_would_quote(name, message, text, expected) -> None:
     assert find_message(name, message, text) == expected
 
@@ -494,7 +494,7 @@ def test_harmless_differences_hide_no_loss() -> None:
     assert ("suite 'lost' declares tests 1 (found 0)", True) in differences(document)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "expected"),
     [
         (f"{junit_case()}<!-- fail 1 --><!-- cancelled 2 -->", ["3 failed tests"]),

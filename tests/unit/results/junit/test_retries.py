@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 
-import pytest
-
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
 from tests.builders import junit_case, junit_xml
+from tests.tables import each_row
 
 FAILED = "<failure message='Failed'/>"
 
@@ -37,7 +36,7 @@ def told(file: JUnitFile) -> tuple[list[str], list[str], int]:
     return failing, [case.name for case in file.flaky], file.counts.passed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("packages", "failing", "flaky", "passed"),
     [
         (["-A +B +A"], [], ["A"], 2),
@@ -59,7 +58,7 @@ def test_a_test_that_gotestsum_reran_is_one_test(packages, failing, flaky, passe
     assert told(read(go(*packages))) == (failing, flaky, passed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "packages",
     [
         # -count=2
@@ -94,7 +93,7 @@ def test_the_last_failure_is_the_one_that_is_kept() -> None:
     assert [case.message for case in read(document).failing] == ["2"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     [{"root": ""}, {"suite": 'errors="0"'}],
     ids=["go-junit-report 1", "go-junit-report 2"],
@@ -103,7 +102,7 @@ def test_only_gotestsum_reruns_tests(written: dict) -> None:
     assert told(read(go("-A +B +A", **written))) == (["A"], [], 2)
 
 
-@pytest.mark.parametrize("attributes", [{}, {"name": "pytest", "tests": "3"}, {"tests": "2"}])
+@each_row("attributes", [{}, {"name": "pytest", "tests": "3"}, {"tests": "2"}])
 def test_a_failure_and_a_pass_of_one_name_are_two_tests(attributes: dict) -> None:
     file = read(junit_xml(junit_case(FAILED), junit_case(), junit_case(name="b"), **attributes))
     assert (file.counts.failed, file.counts.passed, file.flaky) == (1, 2, [])
@@ -137,7 +136,7 @@ def pytest_file(*cases: str, tests: int, **options) -> JUnitFile:
     return read(document, **options)
 
 
-@pytest.mark.parametrize("is_run_file", [False, True])
+@each_row("is_run_file", [False, True])
 def test_attempts_of_pytest_are_one_test(is_run_file: bool) -> None:
     case, other = junit_case(name="a"), junit_case(name="b")
     file = pytest_file(case, other, case, case, tests=2, is_run_file=is_run_file)

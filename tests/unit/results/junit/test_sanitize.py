@@ -3,12 +3,12 @@ from __future__ import annotations
 import io
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ci_agent_eval.results.junit.sanitize import CleanReader, EncodingError
 from ci_agent_eval.results.junit.xml_stream import StreamEnd, parse_xml_stream
+from tests.tables import each_row
 
 FORBIDDEN = ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x1f", "\ufffe", "\uffff"]
 REFERENCES = ["&#x1b;", "&#27;", "&#0;", "&#x0;", "&#xD800;", "&#xFFFE;", "&#65535;", "&#x110000;"]
@@ -33,21 +33,21 @@ def cleaned(data: bytes, step: int = 1 << 20) -> tuple[bytes, int]:
     return b"".join(pieces), reader.replaced
 
 
-@pytest.mark.parametrize("bad", FORBIDDEN)
+@each_row("bad", FORBIDDEN)
 def test_forbidden_characters_are_replaced_and_counted(bad: str) -> None:
     text, replaced = cleaned(f"<a>x{bad}y{bad}</a>".encode())
     assert ET.fromstring(text).text == "x\ufffdy\ufffd"
     assert replaced == 2
 
 
-@pytest.mark.parametrize("bad", REFERENCES)
+@each_row("bad", REFERENCES)
 def test_forbidden_references_are_replaced_and_counted(bad: str) -> None:
     text, replaced = cleaned(f'<a b="{bad}">x{bad}y</a>'.encode())
     element = ET.fromstring(text)
     assert (element.text, element.get("b"), replaced) == ("x\ufffdy", "\ufffd", 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fine", ["&#65;", "&#x41;", "&#10;", "&#xD7FF;", "&#x1F600;", "&amp;#27;", "\t\n", "é", "😀"]
 )
 def test_allowed_text_passes_unchanged(fine: str) -> None:
@@ -55,7 +55,7 @@ def test_allowed_text_passes_unchanged(fine: str) -> None:
     assert cleaned(data) == (data, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "replaced"),
     [
         (b"<a>\xff</a>", 1),
@@ -70,7 +70,7 @@ def test_bytes_that_are_no_utf8_are_replaced(data: bytes, replaced: int) -> None
     assert count == replaced
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("declared", "codec"),
     [
         ("utf-8", "utf-8"),
@@ -95,7 +95,7 @@ def test_multibyte_encodings_are_read() -> None:
     assert heard(document.encode("shift_jis")) == (["a", "日本"], StreamEnd())
 
 
-@pytest.mark.parametrize("name", ["klingon", "zip", "rot13", "undefined"])
+@each_row("name", ["klingon", "zip", "rot13", "undefined"])
 def test_an_unknown_encoding_is_named(name: str) -> None:
     _, end = heard(f'<?xml version="1.0" encoding="{name}"?><a/>'.encode())
     assert name in (end.problem or "")
