@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -237,48 +238,12 @@ def test_a_rule_may_be_about_all_tools():
     assert isinstance(reactor.review(ToolCallRequest("x", {1: float("nan")}), "s", 0), Allow)
 
 
-@each_row(
-    ("command", "name"),
-    [
-        ("rm -rf /", "delete-root"),
-        ("sudo rm -fr /*", "delete-root"),
-        ("rm -r --no-preserve-root /", "delete-root"),
-        ("bash -c 'rm -Rf ~'", "delete-root"),
-        ("cd x && rm --recursive --force /usr", "delete-root"),
-        ("rm -rf $HOME", "delete-root"),
-        ("git push --force", "force-push"),
-        ("git push -f origin main", "force-push"),
-        ("git -C repo push origin +main", "force-push"),
-        ("git push -uf origin main", "force-push"),
-        ("git push --mirror", "force-push"),
-        ("dd if=a.iso of=/dev/sda bs=4M", "disk-write"),
-        ("sudo mkfs.ext4 /dev/sdb1", "disk-write"),
-        ("wipefs -a /dev/nvme0n1", "disk-write"),
-        ("git reset --hard HEAD~3", "discard-work"),
-        ("git clean -fdx", "discard-work"),
-        ("git clean -xfd", "discard-work"),
-        ("git checkout .", "discard-work"),
-        ("git checkout -- .", "discard-work"),
-        ("git checkout HEAD~1 -- ./", "discard-work"),
-        ("git -C repo checkout -f .", "discard-work"),
-        ("git restore .", "discard-work"),
-        ("git restore :/", "discard-work"),
-        ("git restore --staged --worktree .", "discard-work"),
-        ("git restore -s HEAD~1 -SW .", "discard-work"),
-        ("git stash drop", "discard-work"),
-        ("git stash drop stash@{1}", "discard-work"),
-        ("git stash clear", "discard-work"),
-        ("rm -rf .git", "discard-work"),
-        ("sudo rm -r ./.git/", "discard-work"),
-        ("rm -rf .git/*", "discard-work"),
-        ("rm -rf /repo/.git", "discard-work"),
-        ("cd src && cd .. && rm -rf .git", "discard-work"),
-        ("rm -rf .", "discard-work"),
-        ("rm -fr ./", "discard-work"),
-        ("bash -c 'rm -rf .'", "discard-work"),
-    ],
-)
-def test_dangerous_commands_are_held_back_however_often_they_come(command, name):
+LINES = (Path(__file__).parent / "dangerous_commands.txt").read_text().splitlines()[1:]
+DANGERS = [tuple(line.split(" ", 1)) for line in LINES]
+
+
+@each_row("name,command", [each for each in DANGERS if each[0] != "none"])
+def test_dangerous_commands_are_held_back_however_often_they_come(name, command):
     chat = Chat(SteeringSettings(dangerous=(name,)))
 
     assert chat.steers(command, command) == [True, True]
@@ -289,56 +254,12 @@ def test_dangerous_commands_are_held_back_however_often_they_come(command, name)
     assert Chat(SteeringSettings(dangerous=others)).steers(command) == [False]
 
 
-@each_row(
-    "command",
-    [
-        "rm -rf build",
-        "rm -rf ./node_modules /tmp/project/build",
-        "rm /x",
-        "git push",
-        "git push --force-with-lease",
-        "git commit -m 'git push --force'",
-        "echo rm -rf /",
-        "grep -rf / x",
-        "dd if=/dev/zero of=disk.img",
-        "git clean -n",
-        "git clean -nfd",
-        "git reset HEAD~1",
-        "git reset --soft HEAD~1",
-        "git checkout -f",
-        "git checkout branch",
-        "git checkout -b .x",
-        "git checkout -- src/a.py",
-        "git checkout -p .",
-        "git restore src/a.py",
-        "git restore --staged .",
-        "git restore -S .",
-        "git stash",
-        "git stash pop",
-        "git stash list",
-        "git stash push -m drop",
-        "git clean --dry-run -fdx",
-        "rm -rf ./build",
-        "rm -rf .github/cache",
-        "rm -rf .gitignore",
-        "rm .git/index.lock",
-        "rm -rf template/.git",
-        "cd template && rm -rf .git",
-        "cd /tmp/clone && rm -rf .git",
-        "rm -rf /tmp/clone/.git",
-        "cd build && rm -rf * && cmake ..",
-        "cd $BUILD && rm -rf .",
-        "cd /tmp/x && rm -rf *",
-        "cd / && rm -rf tmp/x",
-        "rm -rf *.pyc",
-        "echo cd / && echo rm -rf .",
-        "# rm -rf /",
-        "ruff format .",
-        "git log --format=x",
-    ],
-)
-def test_what_only_looks_dangerous_goes_through(command):
-    assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS_SETS))).steers(command) == [False]
+def test_what_only_looks_dangerous_goes_through():
+    commands = [command for name, command in DANGERS if name == "none"]
+    chat = Chat(SteeringSettings(dangerous=tuple(DANGEROUS_SETS)))
+
+    assert [each for each in commands if chat.steers(each) != [False]] == []
+    assert len(commands) >= 40
 
 
 @each_row(

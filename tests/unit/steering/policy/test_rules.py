@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from pathlib import Path
 
 from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult, PytestProject, Rules
@@ -16,30 +17,25 @@ def of(command: str, rules: Rules) -> str:
     return answer(detect_in_text(command, rules=rules))
 
 
-@each_row(
-    ("command", "expected"),
-    [
-        ("pytest tests", "full"),
-        ("pytest tests/", "full"),
-        ("pytest ./tests", "full"),
-        ("pytest tests/unit", "full"),
-        ("pytest tests docs", "full"),
-        ("pytest -q tests --cov=src", "full"),
-        ("pytest tests/test_a.py", "targeted"),
-        ("pytest tests tests/test_a.py", "targeted"),
-        ("pytest tests/test_a.py::test_one", "targeted"),
-        ("pytest tests -k login", "targeted"),
-        ("pytest tests -m smoke", "targeted"),
-        ("pytest tests --lf", "targeted"),
-        ("pytest tests/test_*.py", "targeted"),
-        ("pytest $FILES", "targeted"),
-        ("pytest @files.txt", "targeted"),
-        ("pytest tests --co", "nothing"),
-    ],
-)
-def test_a_bare_directory_is_full_where_the_rule_is_on(command, expected):
-    assert of(command, Rules(bare_directory="full")) == expected
-    assert of(command, Rules()) == ("nothing" if expected == "nothing" else "targeted")
+def read_rule_cases(name: str) -> list[tuple[str, str]]:
+    """Return the answers and commands of a file."""
+    lines = (Path(__file__).parent / f"rule_cases/{name}.txt").read_text().splitlines()
+    return [tuple(line.split(" ", 1)) for line in lines if not line.startswith("#")]
+
+
+def test_a_bare_directory_is_full_where_the_rule_is_on():
+    cases = read_rule_cases("bare_directory")
+    rules = Rules(bare_directory="full")
+
+    assert [(of(command, rules), command) for _, command in cases] == cases
+    without = ["nothing" if expected == "nothing" else "targeted" for expected, _ in cases]
+    assert [of(command, Rules()) for _, command in cases] == without
+
+
+def test_a_command_that_the_user_named_is_full():
+    cases = read_rule_cases("aliases")
+
+    assert [(of(command, ALIASES), command) for _, command in cases] == cases
 
 
 @each_row(
@@ -82,50 +78,6 @@ def test_a_directory_that_covers_testpaths_is_full_where_the_rule_is_on(
     without = "nothing" if expected == "nothing" else "targeted"
     assert of(command, Rules(find_project=find_project)) == without
     assert of(command, Rules(bare_directory="covers_testpaths")) == without
-
-
-@each_row(
-    ("command", "expected"),
-    [
-        ("make test", "full"),
-        ("make -s test", "full"),
-        ("make -C backend test", "full"),
-        ("make lint test", "full"),
-        ("timeout 60 make test | tail", "full"),
-        ("bash -c 'make test'", "full"),
-        ("'make' \"test\"", "full"),
-        ("tox", "full"),
-        ("tox -e py312", "full"),
-        ("python -m tox", "full"),
-        ("uvx tox -p", "full"),
-        ("nox -s tests", "full"),
-        ("npm test", "full"),
-        ("npm run test", "full"),
-        ("npm --silent test", "full"),
-        ("just check", "full"),
-        ("tox -- -q", "full"),
-        ("tox -- tests/test_a.py", "targeted"),
-        ("tox -e py312 -- -k login", "targeted"),
-        ("nox -s tests -- tests/unit", "targeted"),
-        ("make test ARGS='-k login'", "targeted"),
-        ("make test ARGS=-q", "full"),
-        ("make test PYTEST_ARGS=tests/test_a.py", "targeted"),
-        ("tox --version", "nothing"),
-        ("nox --list", "nothing"),
-        ("make --dry-run test", "nothing"),
-        ("make", "no"),
-        ("make tests", "no"),
-        ("make build", "no"),
-        ("npm install test", "no"),
-        ("npm testing", "no"),
-        ("echo make test", "no"),
-        ("pip install tox", "no"),
-        ("cat tox.ini", "no"),
-        ("pytest tests/test_a.py", "targeted"),
-    ],
-)
-def test_a_command_that_the_user_named_is_full(command, expected):
-    assert of(command, ALIASES) == expected
 
 
 @each_row("command", ["make test", "tox", "nox", "npm test", "just check"])

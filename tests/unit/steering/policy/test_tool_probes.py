@@ -7,6 +7,7 @@ The forms come from public trajectories, tool definitions and agent instructions
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from ci_agent_eval.steering.policy.command_extraction import (
     detect_full_suite,
@@ -19,141 +20,33 @@ from ci_agent_eval.steering.policy.shell_inference import infer_shell
 from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import cases
 
-FULL: list[tuple[str, object]] = [
-    # forms of arguments
-    ("bash", {"code": "pytest"}),
-    ("execute_command", {"cmdline": "python -m pytest -q"}),
-    ("run_command", {"executable": "pytest", "args": ["-q"], "cwd": ".", "timeout_seconds": 60}),
-    ("run_command", {"executable": "python", "args": ["-m", "pytest"]}),
-    ("run_command", {"executable": "uv", "arguments": ["run", "pytest", "-x"]}),
-    ("exec", {"program": "pytest", "args": []}),
-    ("exec", {"program": "pytest"}),
-    ("exec", {"program": "bash", "args": ["-lc", "cd app && pytest"]}),
-    ("exec", {"program": "python3", "args": "-m pytest --tb=short"}),
-    ("execute", {"Program": "C:\\venv\\Scripts\\python.exe", "Args": ["-m", "pytest"]}),
-    ("execute", '{"program": "poetry", "args": ["run", "pytest"]}'),
-    ("execute", {"input": {"executable": "py.test", "args": ["-v"]}}),
-    ("shell", {"code": "cd backend\npytest --maxfail=1\n"}),
-    ("execute", {"language": "bash", "code": "pytest -q"}),
-    ("execute", {"language": "python", "code": "import pytest\npytest.main(['-q'])"}),
-    ("exec", {"language": "powershell", "code": "& .venv\\Scripts\\pytest.exe"}),
-    # names of tools
-    ("execute_bash", {"command": "cd /workspace/app && python -m pytest", "security_risk": "LOW"}),
-    ("execute_bash", {"command": "pytest", "is_input": "false"}),
-    ("functions.execute_bash", {"command": "pytest -q"}),
-    ("run_pytest", {}),
-    ("run_pytest", {"path": "."}),
-    ("run_pytest", {"args": ["-q", "--tb=short"]}),
-    ("run_pytest", "-q"),
-    ("mcp__qa__run_pytest", {"test_path": ".", "verbose": True}),
-    ("mcp__shell__run", {"command": "pytest"}),
-    ("mcp__terminal__run", {"cmd": ["pytest", "-q"]}),
-    ("mcp__desk__Run", {"program": "pytest", "args": ["-x"]}),
-    # modules
-    ("bash", {"command": "python -m pytest.__main__ -q"}),
-    ("bash", {"command": "coverage run -m pytest.__main__"}),
-    # Windows, in tools that do not say their shell
-    ("run_shell_command", {"command": ".venv\\Scripts\\python.exe -m pytest"}),
-    ("run_shell_command", {"command": ".\\.venv\\Scripts\\python.exe -m pytest -q"}),
-    ("run_shell_command", {"command": "venv\\Scripts\\pytest.exe -v"}),
-    ("run_shell_command", {"command": "C:\\app\\venv311\\Scripts\\python.exe -m pytest --tb=short"}),
-    ("run_in_terminal", {"command": "& .venv\\Scripts\\python.exe -m pytest"}),
-    ("run_in_terminal", {"command": '& "C:\\My App\\venv\\Scripts\\python.exe" -m pytest -q'}),
-    ("run_in_terminal", {"command": "cd C:\\app\\backend; .\\venv\\Scripts\\python -m pytest"}),
-    ("run_in_terminal", {"command": '$env:PYTHONPATH="."; .\\venv\\Scripts\\python -m pytest -q'}),
-    ("run_in_terminal", {"command": "$env:SKIP_SLOW='true'; .\\venv\\Scripts\\pytest"}),
-    ("run_in_terminal", {"command": ".venv\\Scripts\\pytest.exe | Select-Object -Last 20"}),
-    ("run_in_terminal", {"command": ".\\venv\\Scripts\\Activate.ps1; pytest -q 2>&1 | Out-String"}),
-    ("run_terminal_cmd", {"command": 'cmd /c "venv\\Scripts\\activate && pytest"'}),
-    ("run_terminal_cmd", {"command": "call .venv\\Scripts\\activate && pytest -v"}),
-    ("run_terminal_cmd", {"command": "set PYTHONPATH=. && venv\\Scripts\\python.exe -m pytest"}),
-    ("run_terminal_cmd", {"command": "cd /d D:\\app && .venv\\Scripts\\pytest"}),
-    ("execute_command", {"command": "cd backend && ..\\.venv\\Scripts\\python.exe -m pytest -x"}),
-    ("execute_command", {"command": "%VIRTUAL_ENV%\\Scripts\\python.exe -m pytest"}),
-    ("execute_command", {"command": "Set-Location backend; ..\\venv\\Scripts\\python.exe -m pytest"}),
-    ("terminal", {"command": "git status && tools\\venv\\Scripts\\py.test.exe"}),
-    ("shell_command", {"command": 'powershell -Command ".venv\\Scripts\\python.exe -m pytest"'}),
-    ("run_command", {"CommandLine": "venv\\Scripts\\python.exe -m pytest", "Cwd": "C:\\app"}),
-]  # fmt: skip
-
-NOT_FULL: list[tuple[str, object]] = [
-    # targeted runs in the same forms
-    ("bash", {"code": "pytest tests/test_a.py"}),
-    ("execute_command", {"cmdline": "python -m pytest -k login"}),
-    ("run_command", {"executable": "pytest", "args": ["tests/test_a.py"]}),
-    ("run_command", {"executable": "pytest", "args": ["-k", "a or b"]}),
-    ("exec", {"program": "pytest", "args": "--lf"}),
-    ("exec", {"program": "pytest", "args": ["--collect-only", "-q"]}),
-    ("execute", {"language": "python", "code": "import pytest\npytest.main(['tests/test_a.py'])"}),
-    ("execute_bash", {"command": "python -m pytest tests/test_a.py::test_one"}),
-    ("run_pytest", {"path": "tests/test_a.py"}),
-    ("run_pytest", {"test_path": "tests/unit"}),
-    ("run_pytest", {"test_name": "test_login"}),
-    ("run_pytest", {"test_file": "test_users.py"}),
-    ("run_pytest", {"args": ["-m", "smoke"]}),
-    ("mcp__shell__run", {"command": "pytest tests/test_a.py"}),
-    ("mcp__terminal__run", {"command": "ls"}),
-    ("run_shell_command", {"command": ".venv\\Scripts\\python.exe -m pytest tests\\test_a.py -q"}),
-    ("run_shell_command", {"command": ".venv\\Scripts\\python.exe -m pytest tests\\unit"}),
-    ("run_in_terminal", {"command": "$env:PYTHONPATH='.'; .\\venv\\Scripts\\python -m pytest tests/test_a.py"}),
-    ("run_in_terminal", {"command": "& .venv\\Scripts\\pytest.exe -k 'a and b'"}),
-    ("run_terminal_cmd", {"command": "call .venv\\Scripts\\activate && pytest tests\\test_a.py"}),
-    ("run_terminal_cmd", {"command": "set X=1 && venv\\Scripts\\pytest.exe --lf"}),
-    ("run_command", {"CommandLine": "venv\\Scripts\\python.exe -m pytest --co", "Cwd": "C:\\app"}),
-    # no run of pytest
-    ("run", {"command": "pytest"}),
-    ("srv.run", {"command": "pytest"}),
-    ("mcp__shell__run_query", {"command": "pytest"}),
-    ("run_code", {"code": "pytest"}),
-    ("run_tests", {"command": "pytest"}),
-    ("bash", {"description": "pytest", "code": "ls"}),
-    ("bash", {"command": "cat", "code": "pytest"}),
-    ("exec", {"program": "grep", "args": ["pytest", "setup.cfg"]}),
-    ("exec", {"program": "pip", "args": ["install", "pytest"]}),
-    ("exec", {"program": "echo", "args": ["x; pytest"]}),
-    ("exec", {"args": ["tests"], "program": "ls"}),
-    ("execute", {"language": "python", "code": "pytest"}),
-    ("execute", {"language": "javascript", "code": "pytest"}),
-    ("bash", {"command": "python -m pytest.__about__"}),
-    ("bash", {"command": "python -m pytest_cov.__main__"}),
-    ("run_shell_command", {"command": "type .venv\\Scripts\\pytest.exe"}),
-    ("run_shell_command", {"command": "dir C:\\venv\\Scripts\\pytest.exe"}),
-    ("run_shell_command", {"command": "Test-Path .\\venv\\Scripts\\pytest.exe"}),
-    ("run_in_terminal", {"command": "Get-Command pytest | Select-Object Source"}),
-    ("run_in_terminal", {"command": ".venv\\Scripts\\pip.exe install pytest"}),
-    ("run_in_terminal", {"command": 'git commit -m "run venv\\Scripts\\pytest.exe"'}),
-    ("run_shell_command", {"command": "grep -rn 'a\\|pytest' src"}),
-    ("run_shell_command", {"command": "sed -i 's/\\(pytest\\)/x/' a.txt"}),
-    ("run_shell_command", {"command": "rg '\\bpytest\\b' --glob '!*.lock'"}),
-    ("run_shell_command", {"command": "printf 'a\\npytest\\n'"}),
-    ("run_shell_command", {"command": "find . -name '*.py' -exec grep -l pytest {} \\;"}),
-    ("run_shell_command", {"command": "echo \"pytest\" | tr '\\n' ' '"}),
-]  # fmt: skip
-
 
 def detect(tool: str, arguments: object, rules: Rules | None = None):
     return detect_full_suite(ToolCallRequest(tool, arguments), rules or Rules())
 
 
-@each_row(("tool", "arguments"), FULL, ids=repr)
-def test_a_full_run_is_recognised(tool, arguments):
-    found = detect(tool, arguments)
-
-    assert found.full_suite, found.reason
-    # Arguments may come as JSON text, too.
-    if not isinstance(arguments, str):
-        assert detect(tool, json.dumps(arguments)).full_suite
+def read_calls(kind: str) -> list[tuple[str, object]]:
+    """Return the calls of a kind in `tool_calls.txt`."""
+    lines = (Path(__file__).parent / "tool_calls.txt").read_text("utf-8").splitlines()
+    pairs = [line.split(" ", 1) for line in lines if not line.startswith("#")]
+    return [tuple(json.loads(call)) for found, call in pairs if found == kind]
 
 
-@each_row(("tool", "arguments"), NOT_FULL, ids=repr)
-def test_another_call_is_let_through(tool, arguments):
-    found = detect(tool, arguments)
+def test_a_full_run_is_recognised_in_each_form():
+    calls = read_calls("full")
+    # Arguments may come as JSON text, too, and from Python as tuples.
+    calls += [(tool, json.dumps(given)) for tool, given in calls if isinstance(given, dict | list)]
+    calls += [("bash", ("pytest", "-q"))]
 
-    assert not found.full_suite, found.reason
+    assert [call for call in calls if not detect(*call).full_suite] == []
+    assert len(calls) >= 150
 
 
-def test_there_are_at_least_40_probes_of_each_kind():
-    assert min(len(FULL), len(NOT_FULL)) >= 40
+def test_another_call_is_let_through():
+    calls = read_calls("other")
+
+    assert [call for call in calls if detect(*call).full_suite] == []
+    assert len(calls) >= 70
 
 
 README = "On Windows:\n\n    .venv\\Scripts\\activate\n    pytest\n"
