@@ -58,6 +58,28 @@ def render_failure_blocks(
 
     `rootdir` is the path of pytest's rootdir from the folder in which pytest was started.
     """
+    ordered = _group_by_cause(records)
+    width = min(width, MAX_WIDTH)
+    if (rest := len(ordered) - MAX_BLOCKS) > 0:
+        yield f"{pluralize(rest, 'more cause')} below", _PLAIN
+        yield "", _PLAIN
+    for group in reversed(ordered[:MAX_BLOCKS]):
+        yield from _render_block(group, sizes, width, rootdir)
+        yield "", _PLAIN
+
+
+def select_unnamed(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the failed episodes whose scenario no block of `render_failure_blocks` names."""
+    return [
+        record
+        for number, group in enumerate(_group_by_cause(records))
+        for record in group.records
+        if number >= MAX_BLOCKS or len(group.scenarios) > 1
+    ]
+
+
+def _group_by_cause(records: Sequence[Mapping[str, Any]]) -> list[_Group]:
+    """Return the failed episodes by cause, the most frequent first."""
     groups: dict[tuple[str, str, str], _Group] = {}
     for record in records:
         details = record.get("failure")
@@ -67,14 +89,7 @@ def render_failure_blocks(
         scope = record["scenario_id"] if record["outcome"] == "failed" else ""
         key = (record["outcome"], scope, details["cause"])
         groups.setdefault(key, _Group()).records.append(record)
-    ordered = sorted(groups.values(), key=lambda group: (-len(group.records), group.scenarios))
-    width = min(width, MAX_WIDTH)
-    if (rest := len(ordered) - MAX_BLOCKS) > 0:
-        yield f"{pluralize(rest, 'more cause')} below", _PLAIN
-        yield "", _PLAIN
-    for group in reversed(ordered[:MAX_BLOCKS]):
-        yield from _render_block(group, sizes, width, rootdir)
-        yield "", _PLAIN
+    return sorted(groups.values(), key=lambda group: (-len(group.records), group.scenarios))
 
 
 def _render_block(

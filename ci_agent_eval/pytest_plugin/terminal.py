@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -28,6 +28,9 @@ PLUGIN_NAME = "ci_agent_eval_reports"
 
 NOTES = "agent_eval_notes"
 """Key under which an xdist worker sends its notes."""
+
+MAX_LINE = 200
+"""Characters of a failure that its block is sure to have whole."""
 
 SummaryRecord = Mapping[str, Any]
 
@@ -81,6 +84,21 @@ class EpisodeReports:
             reports: list[Any] = reporter.stats.get(kind, [])
             reports[:] = [_shorten_repeated(report, seen) for report in reports]
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
+    def pytest_hide_shown_failures(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """Keep out of pytest's lists what a block says whole, in a run by `agent-eval run`."""
+        stats = terminalreporter.stats
+        failed = stats.get("failed", [])
+        if terminalreporter.config.option.episode_asked is None or not failed:
+            return (yield)
+        stats["failed"] = [report for report in failed if not _is_one_line(report)]
+        try:
+            return (yield)
+        finally:
+            stats["failed"] = failed  # pytest counts them in its last line
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the summary if there were episodes."""
         if self.load_records is not None and any(
@@ -93,13 +111,16 @@ class EpisodeReports:
             terminalreporter.write_sep("=", "episodes")
             notes = [f"note: {note}" for note in self._notes]
             ordered = sorted(self._records.values(), key=lambda record: record["key"])
-            lines = render_summary(ordered) if ordered else ()
             from ci_agent_eval.pytest_plugin.failure_blocks import (  # noqa: PLC0415 - inert until used
                 render_failure_blocks,
+                select_unnamed,
             )
 
-            sizes = Counter(_get_scenario(record) for record in ordered)
             config = terminalreporter.config
+            is_listed = config.option.episode_asked is None
+            listed = ordered if is_listed else _select_listed(ordered, select_unnamed(ordered))
+            lines = render_summary(ordered, listed) if ordered else ()
+            sizes = Counter(_get_scenario(record) for record in ordered)
             width = config.get_terminal_writer().fullwidth
             rootdir = os.path.relpath(config.rootpath, config.invocation_params.dir)
             for line, markup in render_failure_blocks(ordered, sizes, width, rootdir):
@@ -123,18 +144,36 @@ def _shorten_repeated(report: Any, seen: dict[tuple[Any, ...], str]) -> Any:
     return shortened
 
 
-def render_summary(episodes: Sequence[SummaryRecord]) -> Iterator[str]:
-    """Yield the lines of the summary for episodes in their order; repeated lines are counted."""
+def _is_one_line(report: pytest.TestReport) -> bool:
+    """Return whether a failed episode's report says no more than its block."""
+    record: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
+    text = report.longreprtext.strip()
+    is_plain = "\n" not in text and len(text) <= MAX_LINE and not report.sections
+    return record is not None and record["failure"] is not None and is_plain
+
+
+def _select_listed(
+    episodes: Sequence[SummaryRecord], unnamed: Sequence[SummaryRecord]
+) -> list[SummaryRecord]:
+    """Return the episodes of which no block tells: the unnamed ones, and those that passed."""
+    keys = {tuple(record["key"]) for record in unnamed}
+    return [one for one in episodes if one["failure"] is None or tuple(one["key"]) in keys]
+
+
+def render_summary(
+    episodes: Sequence[SummaryRecord], listed: Sequence[SummaryRecord]
+) -> Iterator[str]:
+    """Yield a line for each kind of finding of the listed episodes, and the totals of all."""
     sizes = Counter(_get_scenario(record) for record in episodes)
     failed = [
-        (record, _format_failure(record)) for record in episodes if record["outcome"] == "failed"
+        (record, _format_failure(record)) for record in listed if record["outcome"] == "failed"
     ]
     errors = [
         (record, _get_first_line(record["reason"]))
-        for record in episodes
+        for record in listed
         if record["outcome"] == "error"
     ]
-    violations = [(record, violation) for record in episodes for violation in record["violations"]]
+    violations = [(record, violation) for record in listed for violation in record["violations"]]
     for word, found in (("FAILED", failed), ("ERROR ", errors), ("BUDGET", violations)):
         times = Counter((_get_scenario(record), text) for record, text in found)
         for (scenario, text), number in times.items():

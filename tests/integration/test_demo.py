@@ -20,6 +20,8 @@ def test_it_ends_well_when_the_gate_fails_for_the_two_reasons(tmp_path):
         == "make demo: as expected. The example has one failing scenario and one over its budget, so"
     )
     assert "Report: agent-eval-report/report.html" in done.stdout
+    assert "FAILURES" not in done.stdout
+    assert "\nFAILED " not in done.stdout
 
 
 def test_it_fails_when_the_gate_opens(tmp_path):
