@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,11 +52,6 @@ MAX_SHARDS = 100
     default=None,
     help="Run the suite in the action's container, or in steps of the job. Default: container.",
 )
-@click.option(
-    "--agent-instructions/--no-agent-instructions",
-    default=None,
-    help="Add a paragraph for coding agents to AGENTS.md or CLAUDE.md. Default: no.",
-)
 @click.option("--yes", is_flag=True, help="Ask nothing, and take the defaults of missing options.")
 def init(
     *,
@@ -66,7 +59,6 @@ def init(
     forks: bool | None,
     shards: int | None,
     docker: bool | None,
-    agent_instructions: bool | None,
     yes: bool,
 ) -> int:
     """Write a workflow, a configuration and a first test for this project.
@@ -101,30 +93,11 @@ def init(
             )
     plan = _require_possible(replace(plan, shards=shards))
     planned = build_first_files(repository, plan)
-    instruct = _choose_instructions(repository, plan.paths, agent_instructions, asks=asks)
     _describe_result(write_first_files(repository, planned))
-    if instruct is not None:
-        _describe_result(instruct())
     if planned.own_workflow is not None:
         click.echo(f"left as it is: {planned.own_workflow}, which runs agent-eval already")
     _describe_next_steps(repository, plan)
     return 0
-
-
-def _choose_instructions(
-    repository: ProjectRepository, paths: str, given: bool | None, *, asks: bool
-) -> Callable[[], WriteResult] | None:
-    """Return the function that writes the paragraph for coding agents; None: it is not wanted."""
-    from ci_agent_eval.app.setup.agent_instructions import (
-        find_instruction_files,
-        write_instructions,
-    )
-
-    files = find_instruction_files(repository)
-    if given is None and asks and files:
-        names = " and ".join(file.name for file in files)
-        given = click.confirm(f"Add a paragraph for coding agents to {names}?", default=True)
-    return partial(write_instructions, repository, files, paths) if given else None
 
 
 def _describe_result(result: WriteResult) -> None:
