@@ -40,21 +40,6 @@ def compute_wilson_interval(
     return low, high
 
 
-def compute_iterations_to_prove(rate: float, level: float = CONFIDENCE_LEVEL) -> int:
-    """Return how many iterations prove a pass rate (0 to below 1) if all of them pass.
-
-    Raises ValueError for any other rate: no number of iterations proves that none ever fails.
-    """
-    if not 0 <= rate < 1:
-        raise ValueError(f"no number of iterations proves a pass rate of {rate:g}")
-    z = _compute_normal_quantile(level)
-    # The lower bound of n of n is n / (n + z²).
-    fewest = max(1, math.floor(rate * z * z / (1 - rate)))
-    while compute_wilson_interval(fewest, fewest, level)[0] < rate:
-        fewest += 1
-    return fewest
-
-
 @cache
 def _compute_normal_quantile(level: float) -> float:
     if not 0 < level < 1:

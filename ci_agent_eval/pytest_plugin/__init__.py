@@ -15,12 +15,12 @@ import pytest
 
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import make_printable
-from ci_agent_eval.pytest_plugin import options, rootdir
+from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
 from ci_agent_eval.pytest_plugin.collection import (
     detection,
     iterations,
-    shadowed_tests,
+    replaced_conversations,
     shared_conversations,
 )
 from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, loop_members
@@ -128,16 +128,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(
-    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
-) -> None:
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> None:
     """Keep pytest's parser, which later shows the exclusions of the command line.
 
-    Also determine the rootdir without our options' values, before pytest looks for a conftest
-    there, and start to record dependencies before a module of the project is imported.
+    Also start to record dependencies before a module of the project is imported.
     """
     early_config.stash[options.PARSER] = parser
-    rootdir.set_rootdir(early_config, parser, args)
     if early_config.known_args_namespace.episode_dependencies:
         options.require_pydantic()
         from ci_agent_eval.pytest_plugin.dependency_recording import DependencyRecording  # noqa: PLC0415 - inert until used
@@ -269,7 +265,7 @@ def pytest_make_collect_report(
         from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
 
         report = evaluation_module.refuse_unrecorded_module(report, collector)
-    report = shadowed_tests.refuse_shadowed_tests(report, collector)
+    report = replaced_conversations.refuse_replaced_conversations(report, collector)
     marked = [item for item in report.result if detection.is_marked(item)] if report.passed else []
     if not marked:
         return report

@@ -122,15 +122,6 @@ def counted_checks():
     return set(functions.__all__) - counted == others
 
 
-def determine_setup(config):
-    from _pytest.config.findpaths import determine_setup
-
-    known = {"inifile", "override_ini", "args", "rootdir_cmd_arg", "invocation_dir"}
-    asked = {"args", "rootdir_cmd_arg", "invocation_dir"}
-    is_known = asked <= set(inspect.signature(determine_setup).parameters) <= known
-    return is_known and config._rootpath == config.rootpath
-
-
 def looked_up(item, name):
     from ci_agent_eval.pytest_plugin.concurrency.fixtures import look_up_definitions
 

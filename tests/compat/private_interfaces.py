@@ -56,13 +56,6 @@ INTERFACES = [
         ("name2fixturedefs",),
     ),
     Interface(
-        "_pytest.config.findpaths.determine_setup and Config._rootpath",
-        ("rootdir.py",),
-        lambda request, _: checks.determine_setup(request.config),
-        "refuse our options with a value after a space, where it is a path that exists",
-        ("findpaths", "determine_setup", "_rootpath"),
-    ),
-    Interface(
         "FixtureRequest._pyfuncitem and _fixture_defs",
         ("concurrency/loop_members.py",),
         lambda request, _: checks.active_fixtures(request),

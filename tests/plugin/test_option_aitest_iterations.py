@@ -260,33 +260,15 @@ NOTED = """
 import unittest
 import pytest
 
-@pytest.mark.episode(scenario_id="refund", min_pass_rate=0.8)
-def test_rate(): pass
-
-@pytest.mark.episode(scenario_id="once", min_pass_rate=0.8, iterations=1)
-def test_once(): pass
-
-@pytest.mark.episode(scenario_id="proved", min_pass_rate=0.5)
-def test_proved(): pass
-
-@pytest.mark.episode(scenario_id="all", min_pass_rate=1)
-def test_all(): pass
-
-@pytest.mark.episode(scenario_id="often", min_passes=6, agent="a")
-def test_often(): pass
-
-@pytest.mark.episode(scenario_id="seldom", min_passes=5)
-def test_seldom(): pass
-
 class TestOld(unittest.TestCase):
     @pytest.mark.episode
     def test_method(self): pass
+
+@pytest.mark.episode(scenario_id="seldom", min_passes=5)
+def test_seldom(): pass
 """
 
 NOTES = [
-    "note: often (agent a): min_passes 6 of 5 iterations cannot be reached; run 6 or more",
-    "note: refund: 5 iterations cannot prove min_pass_rate 0.8 even if all pass (they prove 0.566 at 95%); 16 would be enough",
-    "note: if each of the 7 required scenarios passes 98% of the time, an unchanged suite fails in 29% of runs; `agent-eval power` shows which iterations or required rates would do",
     "note: run once, not repeated: test_suite.py::TestOld::test_method; pytest repeats neither methods of unittest.TestCase nor what is marked after collection",
 ]
 
@@ -294,72 +276,23 @@ NOTES = [
 def test_what_cannot_be_shown_is_said_at_collection_and_fails_nothing(suite, workers):
     suite.write(NOTED)
     ran = suite.run(workers, "--aitest-iterations=5", "-W", "error")
-    ran.result.assert_outcomes(passed=27)
+    ran.result.assert_outcomes(passed=6)
     notes = [line for line in ran.result.outlines if line.startswith("note: ")]
     assert notes == NOTES
     if workers == "-n0":
         assert ran.result.outlines.index(notes[0]) < 10, "it stands below the count of items"
 
 
-def test_a_note_keeps_a_secret_and_the_terminal(suite, monkeypatch):
+def test_a_note_keeps_a_secret(suite, monkeypatch):
     monkeypatch.setenv("DESK_API_KEY", "hunter2-hunter2")
+    suite.pytester.makeini("[pytest]\nmarkers = episode: our own")
     suite.write("""
         import pytest
 
-        @pytest.mark.episode(scenario_id="hunter2-hunter2 \\x1b[31m", min_passes=2)
-        def test_one(): pass
+        @pytest.mark.episode
+        @pytest.mark.parametrize("key", ["hunter2-hunter2"])
+        def test_one(episode, key): pass
     """)
     (note,) = [line for line in suite.run().result.outlines if line.startswith("note: ")]
+    assert "test_one[" in note
     assert "hunter2" not in note
-    assert "\x1b" not in note
-
-
-MANY = """
-    import pytest
-
-    @pytest.mark.parametrize("n", range(20))
-    def test_one(n, episode):
-        episode.check("n", True)
-
-    @pytest.mark.episode(gate="advisory")
-    @pytest.mark.parametrize("n", range(20))
-    def test_two(n, episode):
-        episode.check("n", True)
-"""
-OFTEN_RED = (
-    "note: if each of the 20 required scenarios passes 98% of the time, an unchanged suite fails "
-    "in {} of runs; `agent-eval power` shows which iterations or required rates would do"
-)
-
-
-def list_notes(ran):
-    return [line for line in ran.result.outlines if line.startswith("note: ")]
-
-
-def test_a_suite_that_would_often_fail_unchanged_is_noted(suite):
-    suite.write(MANY)
-    assert list_notes(suite.run()) == [OFTEN_RED.format("33%")]
-    thrice = suite.run("--aitest-iterations=3")
-    assert list_notes(thrice) == [OFTEN_RED.format("70%")]
-
-
-def test_a_suite_that_nothing_gates_is_not_noted(suite):
-    suite.write(MANY)
-    assert "unchanged" not in suite.run_in_process().stdout.str()
-
-
-def test_a_suite_that_replays_is_not_noted(suite):
-    suite.write(MANY)
-    assert list_notes(suite.run("--cassette=replay")) == []
-
-
-def test_milder_requirements_are_not_noted(suite):
-    suite.write(
-        MANY.replace(
-            "    @pytest.mark.param",
-            "    @pytest.mark.episode(min_pass_rate=0.3)\n    @pytest.mark.param",
-            1,
-        )
-    )
-    ran = suite.run("--aitest-iterations=3")
-    assert [note for note in list_notes(ran) if "unchanged" in note] == []

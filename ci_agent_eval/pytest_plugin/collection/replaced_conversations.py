@@ -13,8 +13,21 @@ _REGISTRY = "@agent_eval_conversations"
 """As `REGISTRY` of the decorator, which is not imported for projects without conversations."""
 
 
-def list_problems(module: pytest.Module) -> list[str]:
-    """Return the problem of each conversation of the module that another definition replaced."""
+def refuse_replaced_conversations(
+    report: pytest.CollectReport, collector: pytest.Collector
+) -> pytest.CollectReport:
+    """Return the report, or a failed one if conversations of the module were replaced.
+
+    They would be missing from the results without a message. A linter finds functions that are
+    defined twice (F811), but not those of a loop.
+    """
+    if not report.passed or not isinstance(collector, pytest.Module):
+        return report
+    found = _list_problems(collector)
+    return pytest.CollectReport(report.nodeid, "failed", "\n".join(found), []) if found else report
+
+
+def _list_problems(module: pytest.Module) -> list[str]:
     # `module.obj` would import a module that another plugin left out, as `--lf` does.
     values = getattr(getattr(module, "_obj", None), "__dict__", {})
     declared = values.get(_REGISTRY, ())

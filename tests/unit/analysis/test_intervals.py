@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.intervals import compute_iterations_to_prove, compute_wilson_interval
+from ci_agent_eval.analysis.intervals import compute_wilson_interval
 
 COUNTS = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 LEVELS = st.floats(0.01, 0.999)
@@ -70,22 +70,3 @@ def test_counts_that_cannot_be_are_refused(counts):
 def test_a_level_is_a_share(level):
     with pytest.raises(ValueError, match="between 0 and 1"):
         compute_wilson_interval(1, 2, level)
-
-
-@pytest.mark.parametrize(
-    ("rate", "enough"), [(0, 1), (0.5, 4), (0.8, 16), (0.9, 35), (0.95, 73), (0.99, 381)]
-)
-def test_how_many_iterations_prove_a_rate(rate, enough):
-    assert compute_iterations_to_prove(rate) == enough
-
-
-@given(st.floats(0.01, 0.999))
-def test_one_fewer_does_not_prove_it(rate):
-    enough = compute_iterations_to_prove(rate)
-    assert compute_wilson_interval(enough, enough)[0] >= rate
-    assert enough == 1 or compute_wilson_interval(enough - 1, enough - 1)[0] < rate
-
-
-def test_certainty_is_proved_by_no_number():
-    with pytest.raises(ValueError, match="no number of iterations proves a pass rate of 1"):
-        compute_iterations_to_prove(1)
