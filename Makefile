@@ -31,10 +31,6 @@ FRAMEWORKS := agno autogen crewai google-adk langgraph llama-index node openai-a
 EXAMPLES := langgraph openai-agents pydantic-ai
 # Those of `make frameworks NAME="..."`; a variable of the shell that is called NAME does not count.
 SELECTED := $(if $(filter command,$(firstword $(origin NAME))),$(NAME),$(FRAMEWORKS))
-# The newest Python here: dependencies are recorded by function from Python 3.12 on, before by module.
-MUTATIONS_PYTHON ?= $(or $(shell for minor in 14 13 12; do python3.$$minor -c '' 2>/dev/null && command -v python3.$$minor && break; done),$(PYTHON))
-MUTATIONS := $(VENV)-compat-mutations
-MUTATIONS_STAMP := $(MUTATIONS)/.stamp-$(call content,requirements/dev.txt pyproject.toml)
 WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)
 
 .PHONY: help
@@ -87,14 +83,6 @@ steering-agents: $(STAMP) $(STEERING_NODE)/node_modules/.package-lock.json ## Ru
 	@AGENTS="$(AGENTS)" bash tests/steering_agents/run $(abspath $(BIN))/python $(ARGS)
 	@if [ -n "$(UPDATE_GOLDEN)" ]; then $(BIN)/python -m tests.steering_agents.page; fi
 
-.PHONY: affected-mutations affected-mutations-sample
-affected-mutations-sample: $(STAMP) ## Measure 40 of the mutations, as CI does
-	@$(PYTEST) -m affected_mutations -p no:randomly tests/affected_mutations $(ARGS)
-
-affected-mutations: $(MUTATIONS_STAMP) ## Count changed scenarios that --affected misses (ARGS="--each 3" narrows), and write docs/affected-mutations.md
-	@$(MUTATIONS)/bin/python -m compileall -q ci_agent_eval
-	@$(MUTATIONS)/bin/python -m tests.affected_mutations $(ARGS)
-
 .PHONY: golden
 golden: $(STAMP) ## Write the golden files anew; read the diff before you commit it
 	@UPDATE_GOLDEN=1 $(PYTEST) -n auto $(ARGS)
@@ -108,7 +96,7 @@ coverage: $(STAMP) ## Say which lines and branches no test reaches
 	@$(BIN)/coverage report
 
 .PHONY: bench
-bench: $(STAMP) $(MUTATIONS_STAMP) $(call framework,openai-agents) ## Measure what the pages in benchmarks/ record
+bench: $(STAMP) $(call framework,openai-agents) ## Measure what the pages in benchmarks/ record
 	@$(BIN)/python benchmarks/measure.py $(ARGS)
 	@$(BIN)/python benchmarks/comparison.py
 	@$(BIN)/python benchmarks/engine.py
@@ -116,8 +104,6 @@ bench: $(STAMP) $(MUTATIONS_STAMP) $(call framework,openai-agents) ## Measure wh
 	@$(BIN)/python benchmarks/frameworks.py
 	@$(BIN)/python benchmarks/gateway.py
 	@$(BIN)/python benchmarks/replay.py
-	@$(MUTATIONS)/bin/python benchmarks/dependencies.py
-	@$(MUTATIONS)/bin/python -m benchmarks.selection_histories
 	@$(BIN)/python benchmarks/steering.py
 	@$(BIN)/python benchmarks/steering_hook.py
 	@$(MAKE) --no-print-directory bench-peers
@@ -223,12 +209,6 @@ $(STAMP): requirements/dev.txt
 $(DEMO_STAMP): requirements/demo.txt
 	$(call venv,$(VENV)-demo,$<)
 	@rm -f $(VENV)-demo/.stamp-*
-	@touch $@
-
-$(MUTATIONS_STAMP): PYTHON := $(MUTATIONS_PYTHON)
-$(MUTATIONS_STAMP): requirements/dev.txt
-	$(call venv,$(MUTATIONS),$<)
-	@rm -f $(MUTATIONS)/.stamp-*
 	@touch $@
 
 $(LINT_STAMP): $(STAMP) requirements/lint.txt

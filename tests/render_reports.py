@@ -6,18 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import (
-    CarriedResults,
     JUnitCase,
     OutcomeTally,
     PlainTests,
-    build_episode_record,
 )
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.episode import CarriedOver
 from ci_agent_eval.contract.findings import (
-    Finding,
     MissingShards,
-    RefusedResults,
     SourceFile,
     StoppedRun,
 )
@@ -354,39 +349,8 @@ def hostile(text: str = HOSTILE) -> Report:
     )
 
 
-def carried_over() -> Report:
-    """Nothing that most scenarios depend on changed, and the earlier results of one are refused."""
-    trajectory = live(0.05)
-    later = [episode(f"refund_{n}", trajectory=trajectory) for n in range(2)]
-    earlier = [
-        episode(f"cancel_{n}", iteration=i, iterations=3, trajectory=trajectory, duration_ms=2_500)
-        for n in range(6)
-        for i in (1, 2, 3)
-    ]
-    records = [replace(build_episode_record(one), carried_over=CARRIED_FROM) for one in earlier]
-    refused = build_episode_record(
-        episode("voucher").model_copy(update={"carried_over": CARRIED_FROM})
-    )
-    return report(
-        episodes=(*map(build_episode_record, later), *records, refused),
-        findings=(
-            Finding("carried_over", "results.json", RefusedResults("differs", ("voucher",))),
-        ),
-        carried=CarriedResults(
-            CARRIED_FROM.commit,
-            frozenset(one.scenario_id for one in earlier),
-            CARRIED_FROM.run,
-            age_days=2,
-        ),
-    )
-
-
-CARRIED_FROM = CarriedOver(run="123", commit="a1b2c3d" + "0" * 33, recorded_at=1_780_000_000)
-
-
 REPORTS = {
     "passing": passing,
-    "carried_over": carried_over,
     "failing": failing_over_budget,
     "interrupted": interrupted,
     "stopped": stopped,

@@ -7,18 +7,14 @@ memory grows with the number of episodes, not with the length of their conversat
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from hashlib import sha256
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import (
     Assertion,
-    CarriedOver,
     Conditions,
     Episode,
     Gating,
@@ -125,10 +121,6 @@ class EpisodeRecord:
     """Whether it passes only with evidence."""
     minimum_iterations: int | None = None
     """Adaptive iterations that always run; None: all run."""
-    carried_over: CarriedOver | None = None
-    """The earlier run whose result it is; None: it ran."""
-    content_hash: str | None = None
-    """Hash of the earlier episode, if it is carried over; see `hash_content`."""
 
     @property
     def key(self) -> tuple[str, str, int, int]:
@@ -152,24 +144,8 @@ class EpisodeRecord:
 _RECORD_VALUES = attrgetter(*(one.name for one in fields(EpisodeRecord)))
 
 
-_UNVERIFIED = "its earlier result, which was carried over, does not count"
-
-
 def build_episode_record(episode: Episode) -> EpisodeRecord:
-    """Reduce an episode to its record.
-
-    A carried-over episode alone proves nothing: it is an error until it is replaced by the
-    baseline's (`results.carried_results`).
-    """
-    if (origin := episode.carried_over) is not None:
-        earlier = episode.model_copy(update={"carried_over": None})
-        return replace(
-            build_episode_record(earlier),
-            outcome="error",
-            reason=_UNVERIFIED,
-            carried_over=origin,
-            content_hash=hash_content(canonical_json(earlier)),
-        )
+    """Reduce an episode to its record."""
     trajectory = episode.trajectory
     return EpisodeRecord(
         scenario_id=episode.scenario_id,
@@ -207,11 +183,6 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         needs_evidence=episode.evidence != "none",
         minimum_iterations=episode.minimum_iterations,
     )
-
-
-def hash_content(line: str) -> str:
-    """Return the SHA-256 of an episode's canonical JSON."""
-    return sha256(line.encode()).hexdigest()
 
 
 def _score_evaluation(episode: Episode) -> EvaluationScore:
@@ -366,19 +337,6 @@ class ConfirmationRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedResults:
-    """The earlier results that count: they are verified, and their records are the baseline's."""
-
-    commit: str
-    """The commit that they are about."""
-    scenarios: frozenset[str]
-    run: str | None = None
-    """Id of their workflow run, if it was one."""
-    age_days: int | None = None
-    """Whole days since that run began; None: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
 class LoadedResults:
     """The content of all result files, in an order that does not depend on the reading order."""
 
@@ -390,52 +348,3 @@ class LoadedResults:
     suites: tuple[str, ...] = ()
     """Sorted suite names in the results, except of unnamed runs."""
     confirmation: ConfirmationRuns | None = None
-    carried: CarriedResults | None = None
-    """None: no earlier result counts."""
-    environments: tuple[str | None, ...] = ()
-    """Hash of the environment of each run that left out scenarios; None: it recorded none."""
-    folders: tuple[str, ...] = ()
-    """Folder of each run of our plugin that has a session."""
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedTotals:
-    """The results that were carried over, and what this run did not spend for them."""
-
-    commit: str
-    """The commit that the earlier run is about."""
-    scenarios: int
-    tally: OutcomeTally
-    """Their episodes."""
-    run: str | None = None
-    """Id of the earlier workflow run, if it was one."""
-    age_days: int | None = None
-    """Whole days since the earlier run began; None: unknown."""
-    cost_usd: float | None = None
-    """Their cost there, as far as it is known; None: of none."""
-    duration_ms: float | None = None
-    """Their duration there, one after another, as far as it is known; None: of none."""
-
-
-def sum_carried_results(
-    carried: CarriedResults | None, episodes: Iterable[EpisodeRecord]
-) -> CarriedTotals | None:
-    """Add up the earlier results that count; None: there are none."""
-    if carried is None:
-        return None
-    found = [one for one in episodes if one.scenario_id in carried.scenarios]
-    sides = [side for one in found for side in (one.judge, one.simulated_user) if side is not None]
-    return CarriedTotals(
-        commit=carried.commit,
-        scenarios=len(carried.scenarios),
-        tally=tally_outcomes(one.outcome for one in found),
-        run=carried.run,
-        age_days=carried.age_days,
-        cost_usd=_sum_known([*(one.cost_usd for one in found), *(one.cost_usd for one in sides)]),
-        duration_ms=_sum_known([one.duration_ms for one in found]),
-    )
-
-
-def _sum_known(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) if known else None

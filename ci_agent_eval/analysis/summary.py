@@ -31,13 +31,11 @@ from ci_agent_eval.analysis.evaluation_totals import (
 from ci_agent_eval.analysis.intervals import compute_wilson_interval
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios
 from ci_agent_eval.analysis.loaded_results import (
-    CarriedTotals,
     EpisodeRecord,
     LoadedResults,
     ModelCallCounts,
     OutcomeTally,
     PlainTests,
-    sum_carried_results,
     tally_outcomes,
 )
 from ci_agent_eval.analysis.reliability import Reliability, estimate_reliability
@@ -146,8 +144,6 @@ class ScenarioSummary:
 
     adaptive: AdaptiveSummary | None = None
     """Its adaptive iterations; None: their number is fixed."""
-    is_carried_over: bool = False
-    """Whether it did not run: these are the results of an earlier run, or refused ones."""
 
     @property
     def rated(self) -> OutcomeTally:
@@ -220,15 +216,6 @@ class Summary:
     """Comparison with the scenario manifest; None: there is none."""
     shard: SummaryShard | None = None
     """The shard summarized alone; None: the whole suite, even if it ran in shards."""
-    carried: CarriedTotals | None = None
-    """The part of the scenarios that did not run, with results of an earlier run; None: none.
-
-    They count in the tallies, and not in calls, totals and stops."""
-
-    @property
-    def own(self) -> OutcomeTally:
-        """The part of `tally` that ran."""
-        return _sum_tallies(s.tally for s in self.scenarios if not s.is_carried_over)
 
     @property
     def rated(self) -> OutcomeTally:
@@ -263,26 +250,24 @@ def summarize_results(
         for group in by_scenario
     )
     tally = _tally_episodes(final)
-    own = [record for record in episodes if record.carried_over is None]
-    totals = _sum_totals(own, loaded, budgets)
+    totals = _sum_totals(episodes, loaded, budgets)
     return Summary(
         suite=suite,
         scenarios=scenarios,
         tally=tally,
         gated=_sum_tallies(s.tally for s in scenarios if s.gate == "required"),
-        calls=sum((record.calls for record in own), ModelCallCounts()),
+        calls=sum((record.calls for record in episodes), ModelCallCounts()),
         tests=loaded.tests,
         evaluations=tally_evaluations(record for record in final if record.is_rated),
         totals=totals,
         suite_violations=_find_suite_violations(budgets, totals),
         pass_interval=compute_pass_interval(_sum_tallies(s.rated for s in scenarios)),
-        stops=_count_stops(own),
+        stops=_count_stops(episodes),
         deselected=sum(session.deselected for session in loaded.sessions),
         restrictions=collect_restrictions(loaded),
         sources=tuple(sorted(loaded.sources)),
         findings=tuple(sorted(set(loaded.findings))),
         shard=_find_shard(loaded),
-        carried=sum_carried_results(loaded.carried, episodes),
     )
 
 
@@ -400,7 +385,6 @@ def _summarize_scenario(
         ),
         needs_evidence=all(f.needs_evidence for f in final if f.outcome == "passed"),
         adaptive=summarize_adaptive(final, stops.get(_get_scenario_key(first))),
-        is_carried_over=any(record.carried_over for record in final),
     )
 
 

@@ -6,7 +6,6 @@ import ctypes
 import datetime as dt
 import secrets
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -30,7 +29,6 @@ from ci_agent_eval.app.report_publication import (
     publish_report,
     write_outputs,
 )
-from ci_agent_eval.app.selection import require_baseline, with_selection
 from ci_agent_eval.app.suite_job import run_and_report
 from ci_agent_eval.config.inputs import ActionInputs, parse_inputs
 from ci_agent_eval.config.settings import (
@@ -194,7 +192,7 @@ def _build_job(
     github = create_github_connector(event, inputs.token, log)
     sources = {ARTIFACT: build_artifact_source(github, event, name=settings.compare.artifact)}
     agreed = load_waivers(root, settings, today, config)
-    job = Job(
+    return Job(
         settings,
         root=root,
         environ=environ,
@@ -204,12 +202,7 @@ def _build_job(
         manifest=load_manifest(root, settings),
         # The required check is about the whole suite.
         partial="fail",
-        now=int(time.time()),
     )
-    if inputs.mode == "run":
-        require_baseline(job)
-    started_by = event.name if event.source is None else event.source.event
-    return with_selection(job, started_by, event.head_sha)
 
 
 def _report_handoff(inputs: ActionInputs, event: Event, job: Job, log: Log) -> Report:

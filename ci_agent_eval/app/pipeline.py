@@ -22,7 +22,7 @@ from ci_agent_eval.app.report_folder import (
 from ci_agent_eval.config.settings import Settings, load_import_policy
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.contract.results import DEPENDENCIES_NAME, RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
@@ -36,15 +36,9 @@ from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
-    from ci_agent_eval.analysis.stale_parts import StaleParts
-    from ci_agent_eval.contract.run_plan import RunPlan
-    from ci_agent_eval.dependencies.model import RunDependencies
-    from ci_agent_eval.dependencies.selection.model import Selection
     from ci_agent_eval.results.baselines.request import (
         BaselineSource,
-        EarlierRun,
         FoundBaseline,
-        LatestDetail,
     )
 
 Echo = Callable[[str], None]
@@ -53,18 +47,6 @@ Echo = Callable[[str], None]
 
 def _find_nothing(_: Report) -> tuple[Finding, ...]:
     return ()
-
-
-def _plan_nothing(_: FoundBaseline | None) -> RunPlan:
-    from ci_agent_eval.contract.run_plan import RunPlan  # noqa: PLC0415 - only a suite that runs has a plan
-
-    return RunPlan()
-
-
-def _select_everything(_: EarlierRun) -> Selection:
-    from ci_agent_eval.dependencies.selection import model  # noqa: PLC0415 - start-up
-
-    return model.Selection(full_run=model.FullRun("no_dependencies"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +68,6 @@ class Job:
     """Effect of a run that is restricted to a part of its suite."""
     find_extra: Callable[[Report], Iterable[Finding]] = _find_nothing
     """Returns additional findings for the judged report."""
-    now: int | None = None
-    """When the job began, in seconds since 1970 (UTC); None: unknown."""
-    plan_run: Callable[[FoundBaseline | None], RunPlan] = _plan_nothing
-    """Returns the scenarios that a run leaves out, and those that it runs first."""
-    select: Callable[[EarlierRun], Selection] = _select_everything
-    """Returns the scenarios whose earlier results count, from the Git trees alone."""
 
     @property
     def folder(self) -> Path:
@@ -134,7 +110,7 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
     redact = Redactor.from_environ(job.environ).text
     imports = load_import_policy(job.root, job.settings)
     loaded = load_results(results, (), root=job.root, redact=redact, imports=imports)
-    found = find_baseline(job, _get_needed_detail(loaded), is_own=False)
+    found = find_baseline(job, is_own=False)
     if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
         raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
     named = loaded.suites or _list_suites(found)
@@ -144,7 +120,6 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
                 f"{base}: {describe_other_suite(other, named[0])}; compare runs of one"
             )
     loaded = _with_foreign_suites(loaded, named[0]) if named else loaded
-    loaded = _verify_carried_results(job, loaded, found)
     return _judge_results(job, loaded, found)
 
 
@@ -155,13 +130,10 @@ def _list_suites(found: FoundBaseline | None) -> tuple[str, ...]:
     return tuple(sorted({suite for run in found.baseline.runs for suite in run.suites}))
 
 
-def find_baseline(
-    job: Job, latest: LatestDetail = "none", *, is_own: bool = True
-) -> FoundBaseline | None:
+def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
     """Load the configured baseline; None if none is configured.
 
-    `latest` is the detail of its latest run for carrying results over. `is_own` says that the
-    report folder belongs to the compared run. Raises InputError for an
+    `is_own` says that the report folder belongs to the compared run. Raises InputError for an
     invalid setting, or if a package that comparing needs is missing.
     """
     compare = job.settings.compare
@@ -183,38 +155,8 @@ def find_baseline(
         suite=job.settings.suite if is_own else None,
         own=job.folder if is_own else None,
         imports=load_import_policy(job.root, job.settings),
-        latest=latest,
-        # In a workflow, a file of the checkout may be the change's own.
-        trusts_paths=job.environ.get("GITHUB_ACTIONS") != "true",
     )
     return load_baseline(request, job.sources)
-
-
-def _get_needed_detail(
-    loaded: LoadedResults, recorded: RunDependencies | None = None
-) -> LatestDetail:
-    """Return the detail of the baseline's latest run.
-
-    Verifying carried-over results takes its lines, finding stale parts its dependencies.
-    """
-    has_carried = any(session.carried for session in loaded.sessions) or any(
-        record.carried_over for record in loaded.episodes
-    )
-    return "lines" if has_carried else "none" if recorded is None else "records"
-
-
-def _verify_carried_results(
-    job: Job, loaded: LoadedResults, base: FoundBaseline | None
-) -> LoadedResults:
-    """Return the results with the earlier ones that count; without a baseline, none does."""
-    if _get_needed_detail(loaded) == "none":
-        return loaded
-    from ci_agent_eval.dependencies.selection.model import Selection  # noqa: PLC0415 - start-up
-    from ci_agent_eval.results.carried_results import verify_carried_results  # noqa: PLC0415 - start-up
-
-    earlier = None if base is None else base.latest
-    selection = Selection() if earlier is None else job.select(earlier)
-    return verify_carried_results(loaded, earlier, selection, job.now)
 
 
 def _judge_results(job: Job, loaded: LoadedResults, base: FoundBaseline | None) -> Report:
@@ -249,8 +191,6 @@ def _check_baseline(
     """Return the baseline, or the reason why this run cannot be compared with it."""
     if not loaded.episodes:
         return NoBaseline("there is no episode to compare")
-    if all(record.carried_over for record in loaded.episodes):
-        return NoBaseline("no episode ran, so that there is none to compare")
     for session in loaded.sessions:
         if session.shard is not None:
             shard = f"this is shard {session.shard.index} of {session.shard.count}"
@@ -260,20 +200,14 @@ def _check_baseline(
 
 def write_report(
     job: Job,
-    find_base: Callable[[LatestDetail], FoundBaseline | None],
+    find_base: Callable[[], FoundBaseline | None],
     read: Callable[[EpisodeSpool, Redact], LoadedResults],
 ) -> Report:
-    """Judge the results that `read` loads, and write the report folder. Raises InputError.
-
-    `find_base` returns the baseline with at least the detail of its latest run.
-    """
+    """Judge the results that `read` loads, and write the report folder. Raises InputError."""
     redactor = Redactor.from_environ(job.environ)
     with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
-        recorded = _merge_dependencies(loaded)
-        base = find_base(_get_needed_detail(loaded, recorded))
-        loaded = _verify_carried_results(job, loaded, base)
-        report = report_loaded(job, loaded, spool.iterate_lines, base, recorded)
+        report = report_loaded(job, loaded, spool.iterate_lines, find_base())
         _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):
             complete = not any(
@@ -281,36 +215,7 @@ def write_report(
                 for finding in report.summary.findings
             )
             write_results(job.folder / RESULTS_NAME, job.settings.suite, spool, complete=complete)
-            _write_dependencies(job.folder, recorded if complete else None)
     return report
-
-
-def _merge_dependencies(loaded: LoadedResults) -> RunDependencies | None:
-    """Return what the loaded runs recorded; None: one of them recorded nothing."""
-    if not any((Path(folder) / DEPENDENCIES_NAME).exists() for folder in loaded.folders):
-        return None
-    from ci_agent_eval.results.dependencies_file import merge_dependencies  # noqa: PLC0415 - start-up
-
-    return merge_dependencies(loaded.folders)
-
-
-def _write_dependencies(folder: Path, recorded: RunDependencies | None) -> None:
-    if recorded is None and not (folder / DEPENDENCIES_NAME).exists():
-        return
-    from ci_agent_eval.app.recorded_dependencies import write_dependencies  # noqa: PLC0415 - start-up
-
-    write_dependencies(folder, recorded)
-
-
-def _find_stale_parts(
-    job: Job, loaded: LoadedResults, base: FoundBaseline | None, recorded: RunDependencies | None
-) -> StaleParts | None:
-    if recorded is None:
-        return None
-    from ci_agent_eval.app.recorded_dependencies import search_stale_parts  # noqa: PLC0415 - start-up
-
-    earlier = None if base is None else base.latest
-    return search_stale_parts(job.root, job.environ, loaded, recorded, earlier)
 
 
 def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> None:
@@ -326,16 +231,14 @@ def report_loaded(
     loaded: LoadedResults,
     read_lines: Callable[[], Iterable[str]] = tuple,
     base: FoundBaseline | None = None,
-    recorded: RunDependencies | None = None,
 ) -> Report:
     """Judge loaded results and write the report folder.
 
-    `read_lines` returns the canonical JSON of the loaded episodes, in their order; `recorded`
-    is what their runs recorded of their dependencies.
+    `read_lines` returns the canonical JSON of the loaded episodes, in their order.
     """
     loaded = _with_foreign_commits(loaded, job.links.sha)
     report = _build_report(job, loaded, read_lines(), base)
-    view = build_report_view(report, job.links, _find_stale_parts(job, loaded, base, recorded))
+    view = build_report_view(report, job.links)
     write_report_folder(report, view, job.folder, job.settings.formats)
     write_page(job.folder, _render_page(job, view, loaded, read_lines(), _get_runs(base)))
     return report

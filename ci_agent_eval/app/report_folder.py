@@ -11,7 +11,6 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME, Confirmation
 from ci_agent_eval.contract.evaluation import EvaluationReport
 from ci_agent_eval.contract.results import (
-    DEPENDENCIES_NAME,
     EVAL_RESULTS_NAME,
     JUNIT_NAME,
     RESULTS_NAME,
@@ -52,7 +51,7 @@ _OURS = {
 }
 """The beginning of each file that this program writes."""
 
-_RUN_FILES = (EVAL_RESULTS_NAME, SESSION_NAME, JUNIT_NAME, DEPENDENCIES_NAME)
+_RUN_FILES = (EVAL_RESULTS_NAME, SESSION_NAME, JUNIT_NAME)
 _MAX_BEGINNING = 400
 """Bytes of a file that are read to recognize it."""
 

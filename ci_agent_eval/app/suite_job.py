@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.analysis.loaded_results import LoadedResults
@@ -21,7 +20,6 @@ from ci_agent_eval.app.report_folder import (
 from ci_agent_eval.contract.adaptive import AdaptivePlan, PredictedScenario
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import SESSION_NAME
-from ci_agent_eval.contract.run_plan import RunPlan
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.results.baselines.request import FoundBaseline
@@ -93,8 +91,7 @@ class _SuiteJob:
 
     def run(self) -> tuple[SuiteRun, Report]:
         # Before the suite runs, as it may change the baseline's files in the workspace.
-        is_affected = self.job.settings.select.mode == "affected"
-        base = find_baseline(self.job, "lines" if is_affected else "records")
+        base = find_baseline(self.job)
         _note_false_alarms(self.job, base, self.echo)
         clear_report_folder(self.job.folder, self.job.settings.formats)
         with self._check_out_base(base) as checkout:
@@ -133,26 +130,16 @@ class _SuiteJob:
         if problem is not None:
             failed = Finding("install_failed", "install", f"{problem}; the suite did not run")
             return SuiteRun(1), report_loaded(job, LoadedResults(findings=(failed,)))
-        command = replace(
-            self.command,
-            adaptive_plan=_build_adaptive_plan(job, base),
-            plan=RunPlan() if self._names_episodes() else job.plan_run(base),
-        )
+        command = replace(self.command, adaptive_plan=_build_adaptive_plan(job, base))
         run = run_suite(command, environ=environ, emit=self.echo, on_progress=self.on_progress)
         has_session = run.has_begun and (job.folder / SESSION_NAME).exists()
         if run.usage_error is not None or not has_session:
             missing = LoadedResults(findings=(_describe_missing_session(run),))
             return run, report_loaded(job, missing, base=base)
-        _append_carried_results(job.folder, base)
         report = self._report(base)
         if checkout is None or run.interrupted_by is not None:
             return run, report
         return self._confirm(run, report, base, checkout)
-
-    def _names_episodes(self) -> bool:
-        """Return whether this run names its scenarios or iterations, which then all run."""
-        named = ("--episode-scenario", "--episode-iterations", "--aitest-iterations")
-        return any(argument.startswith(named) for argument in self.command.pytest_args)
 
     def _confirm(
         self, run: SuiteRun, report: Report, base: FoundBaseline | None, checkout: BaseCheckout
@@ -176,7 +163,7 @@ class _SuiteJob:
     def _report(self, base: FoundBaseline | None) -> Report:
         return write_report(
             self.job,
-            lambda _: base,
+            lambda: base,
             lambda spool, redact: load_results(
                 (),
                 (),
@@ -187,25 +174,6 @@ class _SuiteJob:
                 passed_on_retry=self.job.settings.gate.passed_on_retry,
             ),
         )
-
-
-def _append_carried_results(folder: Path, base: FoundBaseline | None) -> None:
-    """Append the baseline's results of the scenarios that were left out to `results.json`.
-
-    Of several shards, only the first does.
-    """
-    latest = None if base is None else base.latest
-    if latest is None or latest.origin is None or not latest.lines:
-        return
-    from ci_agent_eval.results.baselines.episode_lines import list_carried_lines  # noqa: PLC0415 - rare
-
-    run_folder = ReportFolder(folder)
-    # A file that the suite broke is a finding when it is loaded, and so are missing results.
-    with suppress(OSError, ValueError, KeyError):
-        session = run_folder.session()
-        names = {one.scenario_id for one in session.carried}
-        if names and (session.shard is None or session.shard.index == 1):
-            run_folder.append_episodes(list_carried_lines(latest.lines, names, latest.origin))
 
 
 def _get_git_ref(baseline: str | None) -> str | None:

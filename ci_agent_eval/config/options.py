@@ -246,22 +246,6 @@ OPTIONS: tuple[Option, ...] = (
         "agent-eval-acknowledged.toml, if it exists.",
     ),
     Option(
-        "select",
-        ("select", "mode"),
-        "choice",
-        "Scenarios to run: all (the default), or affected: those that the change can have "
-        "affected, by what the baseline's latest run recorded. The results of the others are "
-        "carried over.",
-        ("all", "affected"),
-    ),
-    Option(
-        "max-age-days",
-        ("select", "max_age_days"),
-        "number",
-        "Age in days at which an earlier result is no longer carried over, and everything runs. "
-        "Default: 7.",
-    ),
-    Option(
         "scenario-manifest",
         ("scenario_manifest",),
         "text",

@@ -123,13 +123,6 @@ class CompareSettings(KnownKeysModel):
         )
 
 
-class SelectSettings(KnownKeysModel):
-    """`[select]`: which scenarios run, and how old a result may be that is carried over."""
-
-    mode: Literal["all", "affected"] = "all"
-    max_age_days: float = Field(default=7, gt=0, le=90)
-
-
 MAX_PAGE_ADDRESS = 2_000
 _PAGE_ADDRESS = re.compile(r"https://[A-Za-z0-9.:\[\]-]+(?:[/?][!-\"$-~]*)?")
 _REPORT_URL = ("publish", "report_url")
@@ -175,7 +168,6 @@ class Settings(KnownKeysModel):
     gate: GateSettings = Field(default_factory=GateSettings)
     budgets: SuiteBudgets = Field(default_factory=SuiteBudgets)
     compare: CompareSettings = Field(default_factory=CompareSettings)
-    select: SelectSettings = Field(default_factory=SelectSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
     mapping: str | None = Field(default=None, min_length=1)
     quarantine: tuple[QuarantineEntry, ...] = ()

@@ -145,20 +145,6 @@ class Conditions(FrozenModel):
     judge: str | None = Field(default=None, description="model of the rubric judge")
 
 
-CarryReason = Literal["unchanged"]
-
-
-class CarriedOver(FrozenModel):
-    """The earlier run whose result an episode is."""
-
-    run: str | None = Field(default=None, description="id of the workflow run, if it was one")
-    commit: str = Field(description="the commit that it ran on")
-    recorded_at: Count = Field(description="when that run began, in seconds since 1970 (UTC)")
-    reason: CarryReason = Field(
-        default="unchanged", description="unchanged: none of its known dependencies changed"
-    )
-
-
 class Episode(FrozenModel):
     """One iteration of a scenario: outcome, assertions, budgets, trajectory."""
 
@@ -226,9 +212,6 @@ class Episode(FrozenModel):
     judge: SideUsage | None = Field(default=None, description="unset: no model judged it")
     simulated_user: SideUsage | None = Field(
         default=None, description="unset: no model played the user"
-    )
-    carried_over: CarriedOver | None = Field(
-        default=None, description="the earlier run whose result this is; unset: it ran"
     )
     duration_ms: Amount | None = None
     tokens: TokenUsage | None = Field(

@@ -26,7 +26,6 @@ FindingKind = Literal[
     "unused_entry",  # a waiver that matches no scenario
     "baseline",  # a requested baseline cannot be read completely
     "confirmation",  # the runs that should confirm a drop do not count
-    "carried_over",  # earlier results that were carried over do not count
 ]
 
 
@@ -72,37 +71,7 @@ class StoppedRun:
     type: Literal["stopped_run"] = "stopped_run"
 
 
-CarryProblem = Literal[
-    "no_baseline",
-    "untrusted",
-    "no_dependencies",
-    "expired",
-    "not_proven_unchanged",
-    "other_environment",
-    "missing",
-    "unexpected",
-    "also_ran",
-    "differs",
-    "too_few",
-]
-"""Why earlier results do not count. `missing`: a scenario was left out, and the results have no
-earlier one of it; `unexpected`: the run does not name it as left out; `differs`: the baseline's
-latest run has other results; `too_few`: its test declares more iterations now."""
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedResults:
-    """Scenarios whose carried-over results do not count, all for the same reason."""
-
-    problem: CarryProblem
-    scenarios: tuple[str, ...]
-    """Their ids, in order."""
-    detail: str = ""
-    """The cause of a full run, or what cannot be read."""
-    type: Literal["refused_results"] = "refused_results"
-
-
-FindingData: TypeAlias = MissingShards | RepeatedShard | StoppedRun | RefusedResults
+FindingData: TypeAlias = MissingShards | RepeatedShard | StoppedRun
 """Findings that other code inspects. `render/` turns them into sentences."""
 
 

@@ -17,7 +17,6 @@ SESSION_NAME = "session.json"
 JOURNAL_DIR = "episodes"
 JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
-DEPENDENCIES_NAME = "dependencies.json"
 
 MAX_SHARDS: Final = 9999
 """Highest number of shards of a suite."""
@@ -72,16 +71,6 @@ class RemovedScenario(FrozenModel):
     )
 
 
-class CarriedScenario(FrozenModel):
-    """A collected scenario that did not run, because its earlier result is carried over."""
-
-    scenario_id: str = Field(min_length=1)
-    gate: Gating = "required"
-    iterations: Count = Field(
-        default=1, description="collected iterations; the minimum, if adaptive"
-    )
-
-
 class Shard(FrozenModel):
     """The part of the suite that a session ran: `index` of `count`, 1-based."""
 
@@ -131,9 +120,6 @@ class Session(FrozenModel):
         default=(), description="paths of the command line, relative to the repository root"
     )
     removed: tuple[RemovedScenario, ...] = ()
-    carried: tuple[CarriedScenario, ...] = Field(
-        default=(), description="scenarios whose earlier results are carried over"
-    )
     adaptive_stops: tuple[AdaptiveStop, ...] = Field(
         default=(), description="why the iterations of each adaptive scenario ended"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
@@ -174,10 +174,7 @@ def _compare_with_baseline(
     policy: GatePolicy,
     compare_policy: ComparePolicy,
 ) -> Comparison:
-    """Compare with the baseline; where it is worse, use the confirmation, if there is one.
-
-    Results that the run carried over are the baseline's, and no new sample.
-    """
+    """Compare with the baseline; where it is worse, use the confirmation, if there is one."""
     # The statistics are not worth their start-up time to a report without a baseline.
     from ci_agent_eval.analysis.comparison.compare import compare_runs  # noqa: PLC0415 - see above
     from ci_agent_eval.analysis.comparison.confirmation import (  # noqa: PLC0415 - see above
@@ -189,14 +186,7 @@ def _compare_with_baseline(
         is_passing=lambda scenario: is_passing(scenario, policy),
         required_share=lambda scenario: find_required_share(scenario, policy),
     )
-    own = [record for record in loaded.episodes if record.carried_over is None]
-    if len(own) < len(loaded.episodes):
-        carried = {record.scenario_id for record in loaded.episodes if record.carried_over}
-        summary = replace(
-            summary, scenarios=tuple(s for s in summary.scenarios if s.scenario_id not in carried)
-        )
-        baseline = _leave_out_scenarios(baseline, carried)
-    found = compare(summary, own, baseline, policy=compare_policy)
+    found = compare(summary, loaded.episodes, baseline, policy=compare_policy)
     if loaded.confirmation is None or not compare_policy.confirm:
         return found
 
@@ -210,14 +200,6 @@ def _compare_with_baseline(
         )
 
     return apply_confirmation(found, loaded.confirmation, compare_sides)
-
-
-def _leave_out_scenarios(baseline: Baseline, scenarios: Collection[str]) -> Baseline:
-    runs = (
-        replace(run, episodes=tuple(e for e in run.episodes if e.scenario_id not in scenarios))
-        for run in baseline.runs
-    )
-    return replace(baseline, runs=tuple(runs))
 
 
 def _add_manifest_comparison(

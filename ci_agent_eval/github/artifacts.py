@@ -14,7 +14,6 @@ from pathlib import Path, PurePosixPath
 
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.results import (
-    DEPENDENCIES_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,
     RESULTS_NAME,
@@ -40,8 +39,8 @@ IsWanted = Callable[[PurePosixPath], bool]
 
 
 def is_results_file(path: PurePosixPath) -> bool:
-    """Say whether a file of a report folder holds a run's episodes or their dependencies."""
-    return path.name in {RESULTS_NAME, SESSION_NAME, DEPENDENCIES_NAME}
+    """Say whether a file of a report folder holds a run's episodes."""
+    return path.name in {RESULTS_NAME, SESSION_NAME}
 
 
 def is_run_data(path: PurePosixPath) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 
@@ -22,7 +21,6 @@ _running: list[TrafficRecorder] = []
 _gateway_urls: set[str] = set()
 _unattributed: list[UnattributedCall] = []
 
-_model_hosts: set[str] = set()
 
 _unattributed_recorder: TrafficRecorder | None = None
 
@@ -177,16 +175,6 @@ def _find_episode_recorder() -> TrafficRecorder | None:
             return None
         innermost[0].is_shared = True
         return innermost[0]
-
-
-def add_model_host(url: str) -> None:
-    """Remember the host of a request to a model."""
-    _model_hosts.add(urlsplit(url).hostname or "")
-
-
-def list_model_hosts() -> frozenset[str]:
-    """Return the hosts of all requests to models in this process."""
-    return frozenset(_model_hosts)
 
 
 def add_unattributed(method: str, url: str) -> None:

@@ -129,16 +129,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> None:
-    """Keep pytest's parser, which later shows the exclusions of the command line.
-
-    Also start to record dependencies before a module of the project is imported.
-    """
+    """Keep pytest's parser, which later shows the exclusions of the command line."""
     early_config.stash[options.PARSER] = parser
-    if early_config.known_args_namespace.episode_dependencies:
-        options.require_pydantic()
-        from ci_agent_eval.pytest_plugin.dependency_recording import DependencyRecording  # noqa: PLC0415 - inert until used
-
-        DependencyRecording.start(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -288,11 +280,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         wanted = config.option.episode_scenario
         if others := selected_scenarios.select_scenarios(items, wanted):
             config.hook.pytest_deselected(items=others)
-    if config.option.episode_plan:
-        from ci_agent_eval.pytest_plugin.collection import run_plan  # noqa: PLC0415 - inert until used
-
-        if left_out := run_plan.apply_run_plan(config, items):
-            config.hook.pytest_deselected(items=left_out)
     if any(map(iterations.is_optional, items)):
         episodes = filter(detection.is_episode, items)
         config.stash[options.SCENARIO_COUNT] = len(set(map(iterations.get_scenario_unit, episodes)))
@@ -308,9 +295,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Count the episodes that -k, -m or --deselect exclude; --lf does not report its exclusions.
 
-    Scenarios that another shard runs do not count, nor does what an earlier run has shown.
+    Scenarios that another shard runs do not count.
     """
-    if items and any(key in items[0].config.stash for key in (options.APPLIED_PLAN, options.SHARD)):
+    if items and options.SHARD in items[0].config.stash:
         return
     if count := sum(1 for item in items if detection.is_episode(item)):
         stash = items[0].config.stash
@@ -467,9 +454,8 @@ def _select_episodes(config: pytest.Config, items: list[pytest.Item]) -> None:
     stash = config.stash
     removed_episodes = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
     removed = () if removed_episodes is None else removed_episodes.list_scenarios(items)
-    shard, applied = stash.get(options.SHARD, None), stash.get(options.APPLIED_PLAN, None)
-    given = () if applied is None else (applied,)
-    _get_session(config).select(items, stash.get(DESELECTED, 0), shard, removed, *given)
+    shard = stash.get(options.SHARD, None)
+    _get_session(config).select(items, stash.get(DESELECTED, 0), shard, removed)
 
 
 def _get_session(config: pytest.Config) -> EpisodeSession:

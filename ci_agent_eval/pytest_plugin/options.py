@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 WORKER_DIR = "episode_report_dir"
 """Key of an xdist worker's input that holds the report directory."""
 
-RECORDING = "ci_agent_eval_dependencies"
 """Name of the plugin object that records dependencies; there is none without a recording."""
 """Name of the plugin object by which a later attempt can continue this run."""
 EPISODES = "ci_agent_eval_episodes"
@@ -45,11 +44,8 @@ SCHEDULER = pytest.StashKey[Any]()
 ADAPTIVE_STOPS = "agent_eval_adaptive_stops"
 """Key under which an xdist worker sends why its adaptive scenarios stopped."""
 
-APPLIED_PLAN = pytest.StashKey[Any]()
-"""What `--episode-plan` left out, a `collection.run_plan.AppliedPlan`."""
-
 SCENARIO_COUNT = pytest.StashKey[int]()
-"""Number of scenarios of the whole suite, of all shards, without those carried over; set if
+"""Number of scenarios of the whole suite, of all shards; set if
 iterations are adaptive."""
 
 ASSERT_MODULES = "episode_assert_modules"
@@ -141,7 +137,6 @@ def _add_report_options(group: pytest.OptionGroup, parser: pytest.Parser) -> Non
     # Only for `agent-eval run`, which adds to session.json how pytest's process ended.
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
     # Only for `agent-eval run`: record what each episode depends on, beside its results.
-    group.addoption("--episode-dependencies", action="store_true", help=argparse.SUPPRESS)
     # Only for `agent-eval run` on a terminal: the folder for what running episodes do.
     group.addoption("--episode-activity", metavar="DIR", help=argparse.SUPPRESS)
     # Only for `agent-eval`: the arguments of this one run, as a JSON list.
@@ -168,8 +163,6 @@ def _add_selection_options(group: pytest.OptionGroup) -> None:
     group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
     # Only for `agent-eval run`: the file with what adaptive iterations are compared with.
     group.addoption("--episode-adaptive-plan", help=argparse.SUPPRESS)
-    # Only for `agent-eval`: the file with what need not run, and what runs first.
-    group.addoption("--episode-plan", metavar="FILE", help=argparse.SUPPRESS)
 
 
 def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:

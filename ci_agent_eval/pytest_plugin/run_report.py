@@ -26,7 +26,7 @@ from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.storage.run_folder import ReportFolder
 
-_NOTED = ("selected", "deselected", "shard", "removed", "carried")
+_NOTED = ("selected", "deselected", "shard", "removed")
 """Fields of the session that the selection of the episodes fills in."""
 
 
@@ -131,9 +131,6 @@ class RunReport:
             experiment=_find_experiment(session.config),
         )
         self._errors.update(dict.fromkeys(unreadable, "this line of the journal is broken"))
-        recording = session.config.pluginmanager.get_plugin(options.RECORDING)
-        if recording is not None:
-            recording.write_dependencies(self._folder)
         noted = self._folder.session()
         self._folder.write_session(
             self._session.model_copy(

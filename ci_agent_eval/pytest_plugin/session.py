@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -25,7 +25,6 @@ from ci_agent_eval.pytest_plugin.collection.detection import (
 )
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, is_optional
 from ci_agent_eval.pytest_plugin.collection.notes import list_notes
-from ci_agent_eval.pytest_plugin.collection.run_plan import AppliedPlan
 from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
 from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
@@ -43,7 +42,6 @@ from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
 )
 from ci_agent_eval.pytest_plugin.episodes.marker import (
     build_episode_from_marker,
-    list_declared_files,
 )
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.pytest_plugin.episodes.report_texts import redact_report
@@ -72,9 +70,6 @@ from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.storage.activity_file import EpisodeActivity, append_activity
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
-if TYPE_CHECKING:
-    from ci_agent_eval.pytest_plugin.dependency_recording import DependencyRecording
-
 
 class EpisodeSession:
     """The object that the plugin's hooks call; one per process that runs tests."""
@@ -93,7 +88,6 @@ class EpisodeSession:
         self._load_steering_rules: Callable[[], Rules] = Rules
         self._subtest: EpisodeItem | None = None
         self._places = CheckPlaces(repo)
-        self._recording: DependencyRecording | None = None
         self.adaptive: AdaptiveIterations | None = None
         """The adaptive iterations of this process; None: it has none."""
         self.notes: tuple[str, ...] = ()
@@ -114,7 +108,6 @@ class EpisodeSession:
         episodes._load_steering_rules = build_rules_loader(config.rootpath)
         is_debugging = config.getoption("usepdb", default=False)
         episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
-        episodes._recording = config.pluginmanager.get_plugin(options.RECORDING)
         episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
         if (activity_dir := config.option.episode_activity) is not None:
             episodes._activity = Path(activity_dir, options.get_worker_id(config))
@@ -134,7 +127,6 @@ class EpisodeSession:
         deselected: int,
         shard: Shard | None = None,
         removed: Sequence[RemovedScenario] = (),
-        plan: AppliedPlan = AppliedPlan(),  # noqa: B008 - frozen
     ) -> None:
         """Register the items that are episodes, and write how many there are.
 
@@ -156,7 +148,6 @@ class EpisodeSession:
                 "deselected": deselected,
                 "shard": shard,
                 "removed": tuple(redact_model(one, self._redactor) for one in removed),
-                "carried": tuple(redact_model(one, self._redactor) for one in plan.carried),
             }
             self._folder.note_selected(selection)
         if items:
@@ -164,8 +155,6 @@ class EpisodeSession:
             adaptive = () if self.adaptive is None else (self.adaptive.describe(),)
             found = [*list_notes(items, options.get_iterations(items[0].config)), *adaptive]
             self.notes = tuple(self._redactor.text(note) for note in found)
-        if note := plan.describe():
-            self.notes = (*self.notes, note)
 
     def dump_adaptive_stops(self) -> list[dict[str, Any]]:
         """Return why the adaptive scenarios of this process stopped, as plain redacted data."""
@@ -216,7 +205,6 @@ class EpisodeSession:
             state.initial_episode.mode,
             locate=self._places.locate_frame,
             load_steering_rules=self._load_steering_rules,
-            accesses=None if self._recording is None else self._recording.begin_episode(),
         )
         if measurement.is_hypothesis_evaluation(item, state):
             state.running.mode, state.running.counts_once = "strict", True
@@ -422,19 +410,10 @@ class EpisodeSession:
         finally:
             deactivate_episode()
             if EPISODE in item.stash:
-                self._end_recording(item)
                 if self.adaptive is not None:
                     self.adaptive.end(item, item.stash[EPISODE].final_episode)
                 item.stash[EPISODE].forget()
                 item.stash[REPORTED_EPISODE] = None
-
-    def _end_recording(self, item: pytest.Item) -> None:
-        """Record the dependencies of an ended episode, whatever its outcome."""
-        state = item.stash[EPISODE]
-        ended = state.final_episode or state.initial_episode
-        if self._recording is not None and state.running is not None and ended is not None:
-            clean = self._redact_episode(ended)
-            self._recording.end_episode(item, state.running, clean, list_declared_files(item))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record the failed subtest, whose name is known now, in its episode."""

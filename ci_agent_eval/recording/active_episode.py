@@ -7,21 +7,17 @@ sets the episode of the test that pytest runs.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ci_agent_eval.contract.episode import Assertion, Mode
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.steering.policy.model import Rules
-
-if TYPE_CHECKING:
-    from ci_agent_eval.dependencies.recording.accesses import Accesses
 
 
 class EpisodeCassette(Protocol):
@@ -65,13 +61,6 @@ class RunningEpisode:
     """Whether the test function has been called; earlier asserts of fixtures do not count."""
     asserted: bool = False
     """Whether an assert of the test passed, or an equivalent."""
-    accesses: Accesses | None = None
-    """Its functions and accesses; None: its dependencies are not recorded."""
-
-    def owns_task(self, task: asyncio.Task[Any]) -> bool:
-        """Return whether a task inherited the context of this one of several episodes."""
-        get_context = getattr(task, "get_context", None)  # Python 3.12
-        return get_context is not None and get_context().get(_in_context) is self
 
     def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion in any phase of the test."""
@@ -121,21 +110,6 @@ def get_active_episode() -> RunningEpisode | None:
     if in_context is not None:
         return None if in_context.shared_fixtures else in_context
     if _ProcessState.shared_fixtures or (_ProcessState.is_concurrent and not is_owner_thread()):
-        return None
-    return _ProcessState.episode
-
-
-def get_attributed_episode() -> RunningEpisode | None:
-    """Return the episode that surely runs the calling code, or None.
-
-    Beside other episodes, a task or thread without a context may work for any of them.
-    """
-    in_context = _in_context.get()
-    if in_context is not None:
-        return None if in_context.shared_fixtures or in_context.ended else in_context
-    if _ProcessState.shared_fixtures:
-        return None
-    if _ProcessState.is_concurrent and (not is_owner_thread() or asyncio._get_running_loop()):  # noqa: SLF001 - documented for libraries
         return None
     return _ProcessState.episode
 

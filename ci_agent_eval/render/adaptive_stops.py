@@ -36,8 +36,7 @@ def describe_rated(adaptive: AdaptiveSummary | None) -> str:
 
 def describe_saving(summary: Summary) -> str:
     """Return how many of the adaptive iterations ran; empty: none are adaptive."""
-    own = (one for one in summary.scenarios if not one.is_carried_over)
-    found = [(s.tally.ran, s.adaptive.maximum) for s in own if s.adaptive]
+    found = [(s.tally.ran, s.adaptive.maximum) for s in summary.scenarios if s.adaptive]
     if not found:
         return ""
     ran, most = (sum(counts) for counts in zip(*found, strict=True))

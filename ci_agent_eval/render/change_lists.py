@@ -119,7 +119,7 @@ def _list_figures_now(report: Report) -> Iterator[str]:
     rate, totals = summary.rated.pass_rate, summary.totals
     if rate is not None:
         yield f"pass rate {numbers.format_share(rate)}"
-    if totals.cost_usd is not None and (ran := summary.own.ran):
+    if totals.cost_usd is not None and (ran := summary.tally.ran):
         yield f"cost per episode {numbers.format_money(totals.cost_usd / ran)}"
     if totals.p95_latency_ms is not None:
         yield f"p95 turn latency {numbers.format_latency(totals.p95_latency_ms)}"

@@ -29,7 +29,6 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "declared_counts_differ": ("1 file misstates its counts", "{} files misstate their counts"),
     "duplicate": ("1 duplicate episode", "{} duplicate episodes"),
     "baseline": ("the baseline cannot be read", "the baseline cannot be read"),
-    "carried_over": ("earlier results do not count", "earlier results do not count"),
     "repaired_file": ("1 result file was repaired", "{} result files were repaired"),
 }
 """In the order of the sentence, the most important kind first."""

@@ -28,7 +28,6 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "repaired_file": "repaired file",
     "unused_entry": "unused entry",
     "baseline": "baseline",
-    "carried_over": "earlier results",
 }
 """Names of the kinds of findings."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
@@ -48,10 +47,6 @@ from ci_agent_eval.render.suite_figures import (
     list_figures,
     title_evaluations,
 )
-
-if TYPE_CHECKING:
-    from ci_agent_eval.analysis.stale_parts import StaleParts
-    from ci_agent_eval.render.stale_parts import StaleView
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +156,6 @@ class ReportView:
     """Commands for a reviewer of a regression."""
     ending: Sequence[str]
     """Episodes, tests and cost, in short."""
-    stale: StaleView | None = None
-    """None: no part is stale, or the run cannot show it."""
 
     @property
     def has_passed(self) -> bool:
@@ -193,9 +186,7 @@ class ReportView:
                 yield from ((row, cause) for cause in row.causes)
 
 
-def build_report_view(
-    report: Report, links: Links | None = None, stale: StaleParts | None = None
-) -> ReportView:
+def build_report_view(report: Report, links: Links | None = None) -> ReportView:
     """Build the view of a report; without `links` no place has an address."""
     links = links or Links()
     summary, verdict = report.summary, report.verdict
@@ -270,14 +261,7 @@ def build_report_view(
         changes=build_change_lists(report, "" if comparison is None else comparison.label),
         commands=tuple(list_commands(report)),
         ending=tuple(list_ending(report)),
-        stale=None if stale is None else _build_stale_view(stale),
     )
-
-
-def _build_stale_view(found: StaleParts) -> StaleView | None:
-    from ci_agent_eval.render.stale_parts import build_stale_view  # noqa: PLC0415 - start-up
-
-    return build_stale_view(found)
 
 
 def _build_figure_rows(report: Report) -> Sequence[FigureRow]:

@@ -220,8 +220,6 @@ def _build_cause(failed: FailedAssertion, place: Place, links: Links) -> Cause:
 
 
 def _list_remarks(scenario: ScenarioSummary) -> Iterator[str]:
-    if scenario.is_carried_over:
-        yield "carried over"
     if not scenario.needs_evidence:
         yield "needs no evidence"
     if scenario.in_quarantine:

@@ -17,10 +17,8 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.contract.findings import (
     UPLOAD_ALL_SHARDS,
-    CarryProblem,
     Finding,
     MissingShards,
-    RefusedResults,
     RepeatedShard,
     StoppedRun,
 )
@@ -48,8 +46,6 @@ def describe_finding(finding: Finding) -> str:
     if isinstance(message, RepeatedShard):
         shard = f"shard {message.index} of {message.total}"
         return f"{shard} is there {message.times} times; {UPLOAD_ALL_SHARDS}"
-    if isinstance(message, RefusedResults):
-        return _describe_refused_results(message)
     return _describe_stopped_run(message)
 
 
@@ -125,42 +121,6 @@ def _describe_missing_shards(missing: MissingShards) -> str:
     named = ", ".join(map(str, missing.indexes[:_MOST_NAMED]))
     more = f" and {rest} more" if rest > 0 else ""
     return f"{what} {named}{more} of {missing.total} left no results"
-
-
-_RUN_THEM = "run them with `--select all`"
-_REFUSALS: dict[CarryProblem, tuple[str, str]] = {
-    "no_baseline": ("there is no baseline to verify them", "set `baseline` where they are judged"),
-    "untrusted": (
-        "in a workflow, the change may have written the baseline at this path",
-        "set `baseline: artifact`, or `git:REF:PATH`",
-    ),
-    "no_dependencies": ("what the baseline's run depended on is not known", _RUN_THEM),
-    "expired": ("the baseline's run is too old", _RUN_THEM),
-    "not_proven_unchanged": (
-        "what they depend on changed, or Git does not show here that it did not",
-        f"fetch the whole history (actions/checkout: fetch-depth: 0), or {_RUN_THEM}",
-    ),
-    "other_environment": (
-        "Python, the platform or a distribution is another one than in the baseline's run",
-        _RUN_THEM,
-    ),
-    "missing": (
-        "they did not run, and the results have no earlier ones of them",
-        "report the folder that the run left, of all shards",
-    ),
-    "unexpected": ("the run does not say that it left them out", _RUN_THEM),
-    "also_ran": ("the results have both earlier and new ones", _RUN_THEM),
-    "differs": ("the baseline's latest run has other ones", "run the suite again"),
-    "too_few": ("their tests declare more iterations now", _RUN_THEM),
-}
-"""Why carried-over results do not count, and the remedy."""
-
-
-def _describe_refused_results(refused: RefusedResults) -> str:
-    problem, remedy = _REFUSALS[refused.problem]
-    names = _list_names(refused.scenarios)
-    detail = f" ({refused.detail.replace('_', ' ')})" if refused.detail else ""
-    return f"earlier results of {names} do not count: {problem}{detail}; {remedy}"
 
 
 def _list_names(scenarios: Sequence[str]) -> str:

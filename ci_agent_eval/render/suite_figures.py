@@ -9,7 +9,7 @@ from typing import Literal
 
 from ci_agent_eval.analysis.evaluation_totals import EvaluationTally, SideTotals
 from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
-from ci_agent_eval.analysis.summary import Summary, Totals, compute_pass_interval
+from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.adaptive_stops import describe_saving
@@ -76,7 +76,7 @@ def list_figures(report: Report) -> Iterator[SuiteFigure]:
     """Yield every figure of the suite that was measured."""
     yield from _list_pass_figures(report)
     yield from _list_evaluation_figures(report.summary.evaluations)
-    totals, ran = report.summary.totals, report.summary.own.ran
+    totals, ran = report.summary.totals, report.summary.tally.ran
     yield from _list_cost_figures(totals, ran)
     if totals.tokens is not None and ran:
         judging = sum(side.tokens for _, side in _list_sides(totals))
@@ -178,18 +178,11 @@ def _name_sides(sides: Sequence[tuple[str, SideTotals]]) -> str:
     return f"of which {names}" if sides else ""
 
 
-def _list_carried_parts(summary: Summary) -> Iterator[str]:
-    if summary.carried is not None:
-        from ci_agent_eval.render.carried_results import list_carried_parts  # noqa: PLC0415 - rarely needed
-
-        yield from list_carried_parts(summary, summary.carried)
-
-
 def list_evidence(report: Report) -> tuple[str, ...]:
     """Return the parts of the evidence line: episodes, tests, calls, stops."""
     summary = report.summary
     calls = summary.calls
-    parts = [*_list_carried_parts(summary), _describe_episodes(summary.own)]
+    parts = [_describe_episodes(summary.tally)]
     if saving := describe_saving(summary):
         parts.append(saving)
     if summary.deselected:
@@ -215,8 +208,7 @@ def list_evidence(report: Report) -> tuple[str, ...]:
 def list_ending(report: Report) -> Iterator[str]:
     """Yield episodes, tests and cost, in short; calls only if not all were live."""
     summary = report.summary
-    tally, totals, calls = summary.own, summary.totals, summary.calls
-    yield from _list_carried_parts(summary)
+    tally, totals, calls = summary.tally, summary.totals, summary.calls
     if tally.total or not summary.tests.tally.total:
         parts = [f"{format_count(tally.judged)} judged"]
         parts += [count_noun(tally.error, "error")] if tally.error else []

@@ -61,7 +61,7 @@ def _has_unexplained_status(run: LoadedRun) -> bool:
         return False
     if session.collection_errors:
         return False
-    own = ((k, e.record) for k, e in run.entries.items() if e.record.carried_over is None)
+    own = ((key, entry.record) for key, entry in run.entries.items())
     last = {key[:3]: record for key, record in sorted(own, key=_get_key)}
     return not any(map(_has_failed, last.values()))
 
@@ -134,8 +134,6 @@ def _explain_unproven(run: LoadedRun, *, tests_judged: bool) -> str | None:
         return None  # other findings cover it
     if session.shard is not None and session.shard.empty:
         return None  # the split assigned no test to it
-    if session.carried and any(e.record.carried_over for e in run.entries.values()):
-        return None  # nothing had to run; whether the earlier results count is verified later
     if session.exit_status == _NO_TESTS:
         return f"pytest found nothing to run (status {_NO_TESTS}), so this run proves nothing"
     outcomes = {entry.record.outcome for entry in run.entries.values()}

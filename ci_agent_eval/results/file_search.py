@@ -13,7 +13,6 @@ from ci_agent_eval.contract.canonical import HEADER_START
 from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import (
-    DEPENDENCIES_NAME,
     EVAL_RESULTS_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,
@@ -27,7 +26,7 @@ MAX_FILE_BYTES = 2 * 1024**3
 """Maximum file size; a larger file is a finding."""
 
 _VERDICT_NAME = "verdict.json"
-_OWN_OUTPUT = (_VERDICT_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME, DEPENDENCIES_NAME)
+_OWN_OUTPUT = (_VERDICT_NAME, EVAL_RESULTS_NAME, CONFIRMATION_NAME)
 _MAX_DEPTH = 20
 _MAX_FOREIGN_FILES = 1000
 _RESULT_SUFFIXES = frozenset({".csv", ".eval", ".json", ".jsonl", ".ndjson", ".xml"})

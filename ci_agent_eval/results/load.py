@@ -193,9 +193,8 @@ class _ResultsLoader:
             passed_on_retry=self.passed_on_retry,
         )
         cut_short = {number for number, loaded in self.runs.items() if loaded.was_cut_short}
-        # No test ran for an earlier result, so that it has no case.
-        own = [(run, one) for run, one in self.list_episodes() if one.carried_over is None]
-        joined = join_cases(own, tests.joined, complete=tests.complete, cut_short=cut_short)
+        episodes = self.list_episodes()
+        joined = join_cases(episodes, tests.joined, complete=tests.complete, cut_short=cut_short)
         by_path = {file.path: source for file, source in zip(files, tests.sources, strict=False)}
         self._judge_runs(by_path)
         self.tests = tests.build_plain_tests(joined.plain, self.repository)
@@ -244,12 +243,6 @@ class _ResultsLoader:
             findings=tuple(sorted(set(unify_session_names(self.findings, self.runs)))),
             suites=tuple(sorted(self.suites)),
             confirmation=next(iter(self.confirmations), None) if len(self.runs) == 1 else None,
-            environments=tuple(
-                run.environment
-                for run in self.runs.values()
-                if run.session is not None and run.session.carried
-            ),
-            folders=tuple(str(run.folder) for run in self.runs.values() if run.folder is not None),
         )
 
     def _is_empty_shard(self) -> bool:

@@ -188,10 +188,6 @@ def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> S
 
     return session.model_copy(
         update={
-            "carried": tuple(
-                one.model_copy(update={"scenario_id": redact_scenario(one.scenario_id)})
-                for one in session.carried
-            ),
             "suite": redact(session.suite),
             "stopped": _redact_text(session.stopped, redact),
             "commit": _redact_text(session.commit, redact),

@@ -101,10 +101,6 @@ class LoadedRun:
     """Suite names in its files."""
     tests: dict[str, list[JUnitCase]] = field(default_factory=dict)
     """Tests of other runners in its files, by file."""
-    environment: str | None = None
-    """Hash of its environment, if it left out scenarios and recorded one."""
-    folder: Path | None = None
-    """Folder of its session."""
 
     @property
     def was_cut_short(self) -> bool:
@@ -125,7 +121,6 @@ def read_run(
     if run.session is not None:
         loaded.where = run.session.where
         loaded.session = _read_session(run.session, loaded)
-        loaded.folder = run.session.path.parent
         if loaded.session is not None and loaded.session.state != "running":
             loaded.junit = run.session.path.with_name(JUNIT_NAME)
     finished = loaded.session is not None and loaded.session.state == "finished"
@@ -136,10 +131,6 @@ def read_run(
     for file in files:
         _read_file(file, loaded, spool, rules, is_journal=file is not run.results)
     _check_completeness(run, loaded)
-    if loaded.session is not None and loaded.session.carried and run.session is not None:
-        from ci_agent_eval.results.dependencies_file import read_environment  # noqa: PLC0415 - rarely needed
-
-        loaded.environment = read_environment(run.session.path.parent)
     if loaded.session is not None:
         loaded.findings += check_exit_status(loaded.session)
     if run.lacks_junit and loaded.session is not None and loaded.session.state == "finished":
@@ -377,9 +368,7 @@ def _collect_iterations(loaded: LoadedRun, *, only_over: bool = False) -> set[tu
     return {
         key[:3]
         for key, entry in loaded.entries.items()
-        if (entry.is_over or not only_over)
-        and entry.record.is_rated
-        and entry.record.carried_over is None
+        if (entry.is_over or not only_over) and entry.record.is_rated
     }
 
 
@@ -401,12 +390,11 @@ def _build_unreadable(file: ResultFile, message: str, line: int = 0) -> Finding:
 
 
 def _count_sources(files: Iterable[ResultFile], loaded: LoadedRun) -> None:
-    """Add the counts of each file's episodes by outcome, without those carried over."""
+    """Add the counts of each file's episodes by outcome."""
     unread = {finding.where for finding in loaded.findings if finding.kind == "unreadable_file"}
     outcomes: dict[str, list[Outcome]] = {file.where: [] for file in files}
     for entry in loaded.entries.values():
-        if entry.record.carried_over is None:
-            outcomes[entry.source.where].append(entry.record.outcome)
+        outcomes[entry.source.where].append(entry.record.outcome)
     for where in loaded.tests:
         if not outcomes[where]:
             del outcomes[where]

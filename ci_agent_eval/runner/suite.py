@@ -263,7 +263,7 @@ def build_suite_command(
     options precede them, so that a user's own budget wins.
     """
     report_dir = command.report_dir.absolute()
-    ours = ["--episode-watched", f"--episode-report-dir={report_dir}", "--episode-dependencies"]
+    ours = ["--episode-watched", f"--episode-report-dir={report_dir}"]
     ours += [f"--override-ini={setting}" for setting in _select_assertion_settings(pytest_version)]
     if find_listing_option(command.all_args) is None:
         # Without a run, pytest would write an empty JUnit file.

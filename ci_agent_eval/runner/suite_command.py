@@ -12,9 +12,6 @@ from tempfile import TemporaryDirectory
 from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.run_plan import RunPlan
-
-_Plan = RunPlan | AdaptivePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +37,6 @@ class SuiteCommand:
     """The run stops at the hard ones."""
     adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
     """The rates by which adaptive iterations are decided."""
-    plan: RunPlan = RunPlan()  # noqa: RUF009 - frozen
-    """The scenarios that the run leaves out, and those that it runs first."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     color: bool = False
@@ -70,25 +65,16 @@ class SuiteFiles:
 
 @contextmanager
 def provide_suite_files(command: SuiteCommand) -> Iterator[SuiteFiles]:
-    """Write the plans that are not the default to files, and remove all files at the end."""
-    plans: Sequence[tuple[str, _Plan]] = (
-        ("--episode-adaptive-plan", command.adaptive_plan),
-        ("--episode-plan", command.plan),
-    )
+    """Write the adaptive plan unless it is the default, and remove all files at the end."""
     with TemporaryDirectory(prefix="agent-eval-") as folder:
-        options = [
-            f"{option}={_write_plan(Path(folder, option.strip('-')), plan)}"
-            for option, plan in plans
-            if plan not in (RunPlan(), AdaptivePlan())
-        ]
+        options = []
+        if command.adaptive_plan != AdaptivePlan():
+            plan = Path(folder, "adaptive-plan")
+            plan.write_text(canonical_json(command.adaptive_plan), encoding="ascii")
+            options.append(f"--episode-adaptive-plan={plan}")
         if not command.shows_activity:
             yield SuiteFiles(options)
             return
         activity = Path(folder, "activity")
         activity.mkdir()
         yield SuiteFiles([*options, f"--episode-activity={activity}"], activity)
-
-
-def _write_plan(file: Path, plan: _Plan) -> Path:
-    file.write_text(canonical_json(plan), encoding="ascii")
-    return file

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,14 +14,12 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import (
-    DEPENDENCIES_NAME,
     EVAL_RESULTS_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
     JournalLine,
-    Results,
     Session,
 )
 from ci_agent_eval.errors import InputError
@@ -31,7 +27,6 @@ from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 if TYPE_CHECKING:
-    from ci_agent_eval.contract.dependencies import Dependencies
     from ci_agent_eval.contract.experiment import Experiment
 
 try:
@@ -43,11 +38,9 @@ EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
 
 _JOURNAL_NAME = re.compile(r"(?:main|gw\d+)\.jsonl")
-_PART_SUFFIX = ".dependencies.json"
-_RESULTS_END = "]}"
 _RESULTS_START = b'{"schema_version":'
 _JOURNAL_START = b'{"episode":'
-_STARTS = {RESULTS_NAME: _RESULTS_START, DEPENDENCIES_NAME: b'{"commit":"'}
+_STARTS = {RESULTS_NAME: _RESULTS_START}
 _LARGEST_SESSION = 16 * 1024 * 1024
 _GITIGNORE = "# Created by agent-eval\n*\n"
 
@@ -150,8 +143,7 @@ class ReportFolder:
         Raises InputError as `prepare` does, and OSError if a file cannot be removed.
         """
         self.prepare(with_junit=with_junit)
-        files = [*self._list_journals(), *self._list_parts()]
-        files += self._list_documents(with_junit=with_junit)
+        files = [*self._list_journals(), *self._list_documents(with_junit=with_junit)]
         for file in files:
             file.unlink(missing_ok=True)
         (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
@@ -170,14 +162,14 @@ class ReportFolder:
     def _list_documents(self, *, with_junit: bool) -> Iterator[Path]:
         # The session goes last, because it proves that the JUnit file is ours.
         junit = (JUNIT_NAME,) if with_junit else ()
-        names = (RESULTS_NAME, EVAL_RESULTS_NAME, DEPENDENCIES_NAME, *junit, SESSION_NAME)
+        names = (RESULTS_NAME, EVAL_RESULTS_NAME, *junit, SESSION_NAME)
         return (self.path / name for name in names)
 
     def _is_ours(self, file: Path) -> bool:
         """Say whether this program wrote a file, by its content."""
         if not file.is_file():
             return False
-        if file.name in {JUNIT_NAME, DEPENDENCIES_NAME} and (self.path / SESSION_NAME).exists():
+        if file.name == JUNIT_NAME and (self.path / SESSION_NAME).exists():
             return self._is_ours(self.path / SESSION_NAME)
         if file.name == JUNIT_NAME:
             return False
@@ -197,36 +189,9 @@ class ReportFolder:
             return []
         return [file for file in sorted(folder.iterdir()) if _JOURNAL_NAME.fullmatch(file.name)]
 
-    def _list_parts(self) -> list[Path]:
-        return sorted((self.path / JOURNAL_DIR).glob(f"*{_PART_SUFFIX}"))
-
     def journal(self, worker: str) -> Journal:
         """Return the journal of a worker or of `main`."""
         return Journal(self.path / JOURNAL_DIR / f"{worker}.jsonl")
-
-    def write_part(self, worker: str, text: str) -> None:
-        """Write what a process has seen of its episodes' dependencies."""
-        _replace_file(self.path / JOURNAL_DIR / f"{worker}{_PART_SUFFIX}", [text])
-
-    def read_parts(self) -> Iterator[bytes | None]:
-        """Yield the part of each process that ran tests; None for a process without one."""
-        journals = {file.stem for file in self._list_journals()}
-        parts = {file.name.removesuffix(_PART_SUFFIX): file for file in self._list_parts()}
-        for worker in sorted(journals | parts.keys()):
-            yield parts[worker].read_bytes() if worker in parts else None
-
-    def write_dependencies(self, found: Dependencies) -> None:
-        """Write `dependencies.json` atomically, and remove the parts that it was merged from."""
-        _replace_file(self.path / DEPENDENCIES_NAME, [canonical_json(found) + "\n"])
-        for file in self._list_parts():
-            file.unlink(missing_ok=True)
-
-    def replace_dependencies(self, found: Dependencies | None) -> None:
-        """Write `dependencies.json` of joined runs atomically, or remove an earlier one."""
-        if found is None:
-            (self.path / DEPENDENCIES_NAME).unlink(missing_ok=True)
-        else:
-            self.write_dependencies(found)
 
     def write_session(self, session: Session) -> None:
         """Write `session.json` atomically."""
@@ -267,26 +232,6 @@ class ReportFolder:
         _replace_file(self.path / RESULTS_NAME, pieces)
         return merged.unreadable
 
-    def append_episodes(self, added: Iterable[tuple[EpisodeKey, str]]) -> None:
-        """Merge canonical lines into `results.json`; both are in the order of their keys.
-
-        Without that file, whose absence is a finding, nothing is written.
-        """
-        path = self.path / RESULTS_NAME
-        if not path.exists():
-            return
-        with path.open(encoding="utf-8") as file:
-            header = Results.model_validate_json(f"{file.readline()}]}}")
-            own = (line.rstrip(",\n") for line in file if not line.startswith(_RESULTS_END))
-            merged = heapq.merge(((_parse_key(line), line) for line in own), added)
-            pieces = render_results(
-                header.suite,
-                (line for _, line in merged),
-                complete=header.complete,
-                experiment=header.experiment,
-            )
-            _replace_file(path, pieces)
-
     def merge_journals(self) -> MergedJournals:
         """Select one line of each episode: ended lines before started ones, then the last."""
         places: dict[EpisodeKey, _LinePlace] = {}
@@ -304,17 +249,6 @@ class ReportFolder:
                 if has_ended or key not in places or not places[key].has_ended:
                     places[key] = _LinePlace(file, start, len(raw), has_ended)
         return MergedJournals(places, tuple(unreadable))
-
-
-def _parse_key(line: str) -> EpisodeKey:
-    """Return the key of an episode's canonical JSON, which leaves defaults out."""
-    found = json.loads(line)
-    return (
-        found["scenario_id"],
-        found.get("nodeid") or "",
-        found.get("iteration", 1),
-        found.get("attempt", 1),
-    )
 
 
 def _iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -69,13 +69,6 @@ def test_python_of_the_engine_s_page_declares_what_there_is(tmp_path):
     assert "10 tests collected" in done.stdout
 
 
-def test_python_of_the_page_about_affected_scenarios_is_collected(tmp_path):
-    (text,) = blocks("python", (ROOT / "docs/affected.md").read_text())
-    (tmp_path / "test_page.py").write_text(text)
-    done = run_python("-m", "pytest", "-q", "--collect-only", "test_page.py", cwd=tmp_path)
-    assert "1 test collected" in done.stdout
-
-
 def test_every_way_to_end_is_on_the_engine_s_page():
     page = (ROOT / "docs/engine.md").read_text()
     assert all(f"`{reason}`" in page for reason in get_args(StopReason))

@@ -112,14 +112,6 @@ def test_an_episode_that_failed_otherwise_fails_the_gate(judge):
     assert "  b: 0 of 1 iterations pass, 100% required\n" in done.stdout
 
 
-def test_a_carried_over_episode_is_judged_like_others(judge):
-    origin = {"commit": "a" * 40, "recorded_at": 1_790_000_000}
-    earlier = said("b", "Soon.", carried_over=origin)
-    done = judge('CHECKS = {"b": RequiredText("NEVER")}', episodes=(SUITE[0], earlier))
-    assert done.returncode == 1
-    assert "  b: 0 of 1 iterations pass, 100% required; failed: says 'NEVER'\n" in done.stdout
-
-
 def test_further_reasons_are_counted(judge, tmp_path):
     episodes = [said(f"s{number:02}", "Soon.") for number in range(23)]
     done = judge('CHECKS = [RequiredText("NEVER")]', episodes=episodes)

@@ -12,7 +12,6 @@ import io
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -54,7 +53,6 @@ _MODULES = {
     "publish": ("publish", "publish"),
     "scenarios": ("scenarios", "update_scenarios"),
     "steer": ("steer", "steer"),
-    "why": ("why", "why"),
 }
 """The module of each command that is not in this one, and its function there."""
 
@@ -124,20 +122,14 @@ def build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
     settings, root = load_cli_settings(config, flags), Path.cwd()
     agreed = load_waivers(root, settings, get_today(), config)
     manifest = load_manifest(root, settings)
-    job = Job(
+    return Job(
         settings,
         root=root,
         environ=os.environ,
         links=_build_links(settings),
         waivers=agreed,
         manifest=manifest,
-        now=int(time.time()),
     )
-    if settings.compare.baseline is None:
-        return job
-    from ci_agent_eval.app.selection import with_selection
-
-    return with_selection(job, os.environ.get("GITHUB_EVENT_NAME"), job.links.sha)
 
 
 def _build_links(settings: Settings) -> Links:
@@ -163,11 +155,6 @@ def _build_links(settings: Settings) -> Links:
     "--scenario", "scenarios", multiple=True, help="Run only this scenario. Can be repeated."
 )
 @click.option(
-    "--affected",
-    is_flag=True,
-    help="Run only the scenarios that the change can have affected: --select affected.",
-)
-@click.option(
     "--iterations",
     type=click.IntRange(1, 1_000),
     help="Run each episode this often, whatever it says itself.",
@@ -188,7 +175,6 @@ def run(
     python: str | None,
     shard: str | None,
     scenarios: tuple[str, ...],
-    affected: bool,
     iterations: int | None,
     install: tuple[str, ...],
     **flags: object,
@@ -198,14 +184,12 @@ def run(
     \b
     agent-eval run tests/episodes
     agent-eval run tests/episodes --scenario refund --iterations 5
-    agent-eval run tests/episodes --affected --baseline git:main:evals
     agent-eval run tests/episodes -- -k refund -n 4
 
     Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.action import stop_workflow_commands
     from ci_agent_eval.app.report_folder import PAGE_NAME
-    from ci_agent_eval.app.selection import require_baseline
     from ci_agent_eval.app.suite_job import run_and_report
     from ci_agent_eval.config.inputs import split_commands
     from ci_agent_eval.errors import InputError
@@ -216,8 +200,7 @@ def run(
         raise click.UsageError(
             "pytest has no terminal below `agent-eval run`; debug with `pytest --pdb PATHS`"
         )
-    job = build_job(config, {**flags, "select": "affected"} if affected else flags)
-    require_baseline(job)
+    job = build_job(config, flags)
     color = _wants_color(pytest_args)
     max_cost = job.settings.budgets.total_cost_usd
     progress = _build_progress(

@@ -30,9 +30,7 @@ def list_report_reasons(
 
     Budgets of the whole suite are left out: they limit a run, and judging again is none.
     """
-    # A carried-over episode was judged again, so that its earlier result does not matter.
-    own = (episode.model_copy(update={"carried_over": None}) for episode in episodes)
-    changed = replace(loaded, episodes=tuple(map(build_episode_record, own)), carried=None)
+    changed = replace(loaded, episodes=tuple(map(build_episode_record, episodes)))
     report = build_report(
         changed,
         suite=settings.suite,

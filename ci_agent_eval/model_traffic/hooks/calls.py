@@ -43,7 +43,6 @@ def find_target(method: str, url: str) -> CallTarget | None:
     message_format = find_format(method, url)
     if message_format is None or attribution.is_gateway_url(url):
         return None
-    attribution.add_model_host(url)
     recorder = attribution.find_recorder()
     if recorder is None:
         attribution.add_unattributed(method, url)

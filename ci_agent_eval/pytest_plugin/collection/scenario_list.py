@@ -47,13 +47,11 @@ class ScenarioListWriter:
         """Write the file."""
         config = session.config
         removed = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
-        plan = config.stash.get(options.APPLIED_PLAN, None)
         found = Session(
             state="finished",
             exit_status=int(session.exitstatus),
             selected=len(self._items),
             removed=() if removed is None else removed.list_scenarios(self._items),
-            carried=() if plan is None else plan.carried,
         )
         update = self._collection.list_session_fields()
         listing = ScenarioListing(

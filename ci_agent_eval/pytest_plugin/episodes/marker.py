@@ -94,14 +94,6 @@ def _parse_declared_files(given: object) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-def list_declared_files(item: pytest.Item) -> tuple[str, ...]:
-    """Return the files, patterns and hosts that the item's markers declare in `depends_on`."""
-    try:
-        return _parse_declared_files(read_marker_arguments(item).get("depends_on", ()))
-    except InputError:
-        return ()
-
-
 def _check_reach(
     item: pytest.Item | pytest.Collector, given: Mapping[str, Any], limits: IterationRange
 ) -> None:

@@ -98,16 +98,6 @@ def _count_items(report: Report) -> dict[str, Any]:
         "budget_violations": sum(1 for _ in report.list_violations())
         + len(report.summary.suite_violations),
         "findings": len(report.summary.findings),
-        "carried_over": _count_carried(report.summary),
-    }
-
-
-def _count_carried(summary: Summary) -> dict[str, int]:
-    """Count the scenarios that did not run, and their episodes of an earlier run."""
-    found = summary.carried
-    return {
-        "scenarios": 0 if found is None else found.scenarios,
-        "episodes": 0 if found is None else found.tally.total,
     }
 
 

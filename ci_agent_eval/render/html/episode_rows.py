@@ -89,7 +89,6 @@ class EpisodeRows:
             "attempt": record.attempt if record.attempt > 1 else None,
             "attempts": self.attempts.get(_build_key(record)),
             "evaluation": episode.get("mode") == "evaluation",
-            "carried": record.carried_over is not None,
             "over": any(violation.hard for violation in record.violations),
             "test": self._name(record.nodeid),
             "place": self.places.locate(record.file, record.line),

@@ -100,7 +100,6 @@ def build_scenario_data(
             "status": row.status,
             "advisory": row.is_advisory,
             "quarantine": scenario.in_quarantine,
-            "carried": scenario.is_carried_over,
             "evaluation": row.is_evaluation,
             "score": _text_or_none(row.score),
             "gated": _is_gated(row),

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.contract.results import DEPENDENCIES_NAME, RESULTS_NAME
 from ci_agent_eval.errors import InputError, PublishError
 from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
 from ci_agent_eval.github.artifacts import fetch_artifacts, is_results_file, list_artifacts
@@ -30,7 +29,6 @@ from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.baselines.request import (
     BaselineRequest,
     BaselineSource,
-    EarlierRun,
     FoundBaseline,
     build_missing_baseline,
     build_unreadable_baseline,
@@ -148,8 +146,6 @@ class _RunAttempt:
     """The reason that its artifact is refused; None: not refused."""
     has_expired: bool = False
     findings: tuple[Finding, ...] = ()
-    latest: EarlierRun | None = None
-    """The run for carrying results over, if it was requested."""
 
 
 def _read_all(
@@ -163,9 +159,7 @@ def _read_all(
     found = misses = 0
     left = iter(runs)
     while few := list(islice(left, min(MAX_CONCURRENT, request.runs - found, MAX_MISSES - misses))):
-        # Only results of the latest run are carried over.
-        wanted = replace(request, latest="none") if found else request
-        for one in _read_few(api, few, wanted, name, into):
+        for one in _read_few(api, few, request, name, into):
             tries.append(one)
             found, misses = (found, misses + 1) if one.run is None else (found + 1, 0)
     return tries
@@ -221,12 +215,11 @@ def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> 
     label = f"run {run.id}"
     found = load_baseline_runs(
         label,
-        [RunFiles((".",), label, _list_run_folders(root))],
+        [RunFiles((".",), label)],
         root=root,
         redact=request.redact,
         suite=request.suite,
         require_complete=True,
-        latest=request.latest,
     )
     findings = tuple(
         replace(finding, where=f"{label}, {finding.where}") for finding in found.findings
@@ -243,22 +236,7 @@ def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> 
             refused=f"{label}: its results are about commit {loaded.commit}, "
             f"but the run is about {run.head_sha}"
         )
-    latest = None if found.latest is None else _build_latest(found.latest, run)
-    return _RunAttempt(replace(loaded, commit=run.head_sha), findings=findings, latest=latest)
-
-
-def _list_run_folders(root: Path) -> tuple[Path, ...]:
-    """Return the folders with results: one, or one for each shard."""
-    return tuple(sorted({file.parent for file in root.rglob(RESULTS_NAME)}))
-
-
-def _build_latest(latest: EarlierRun, run: WorkflowRun) -> EarlierRun:
-    """Return the run with what GitHub says about it."""
-    found = replace(latest, run=str(run.id), is_trusted=True)
-    if found.commit in {None, run.head_sha}:
-        return found
-    problem = f"its {DEPENDENCIES_NAME} is about another commit than the workflow run"
-    return replace(found, commit=None, dependencies=(), problem=problem)
+    return _RunAttempt(replace(loaded, commit=run.head_sha), findings=findings)
 
 
 def _build_baseline(tries: Sequence[_RunAttempt], branch: str, name: str) -> FoundBaseline:
@@ -274,8 +252,7 @@ def _build_baseline(tries: Sequence[_RunAttempt], branch: str, name: str) -> Fou
             build_missing_baseline(_explain_missing(tries, branch, name)), findings=tuple(findings)
         )
     label = f"{branch}@{(runs[0].commit or '')[:SHORT_SHA]}"
-    latest = next(one.latest for one in tries if one.run is not None)
-    return FoundBaseline(Baseline(label, runs), tuple(sorted(set(findings))), latest)
+    return FoundBaseline(Baseline(label, runs), tuple(sorted(set(findings))))
 
 
 def _explain_missing(tries: Sequence[_RunAttempt], branch: str, name: str) -> str:

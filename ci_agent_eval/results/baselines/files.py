@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from ci_agent_eval.analysis.natural_order import build_natural_key
@@ -44,18 +43,14 @@ def load_from_files(request: BaselineRequest) -> FoundBaseline:
     if not runs:
         return build_missing_baseline(f"{request.name} holds no {RESULTS_NAME} of a run")
     ordered = sorted(runs, key=lambda run: build_natural_key(run.label), reverse=True)
-    found = load_baseline_runs(
+    return load_baseline_runs(
         request.name,
         ordered[: request.runs],
         root=request.root,
         redact=request.redact,
         suite=request.suite,
         imports=request.imports,
-        latest=request.latest,
     )
-    if found.latest is None:
-        return found
-    return replace(found, latest=replace(found.latest, is_trusted=request.trusts_paths))
 
 
 def _expand_pattern(request: BaselineRequest) -> list[Path]:
@@ -79,7 +74,7 @@ def _is_own_report(path: Path, request: BaselineRequest) -> bool:
 def _find_runs(path: Path, request: BaselineRequest) -> Iterator[RunFiles]:
     """Yield the run of a results file or report folder, or the runs below a folder."""
     if not path.is_dir():
-        yield RunFiles((str(path),), _label_path(path, request.root), (path.parent,))
+        yield RunFiles((str(path),), _label_path(path, request.root))
         return
     folders = [folder for folder in _find_run_folders(path) if not _is_own_report(folder, request)]
     if path in folders or any(_is_shard(folder) for folder in folders if folder.parent == path):
@@ -91,7 +86,7 @@ def _find_runs(path: Path, request: BaselineRequest) -> Iterator[RunFiles]:
 
 
 def _build_run(folders: Sequence[Path], path: Path, root: Path) -> RunFiles:
-    return RunFiles(_list_result_files(folders), _label_path(path, root), tuple(folders))
+    return RunFiles(_list_result_files(folders), _label_path(path, root))
 
 
 def _find_run_folders(folder: Path, depth: int = 0) -> Iterator[Path]:

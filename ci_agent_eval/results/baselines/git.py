@@ -11,10 +11,9 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from ci_agent_eval.contract.dependencies import MAX_DEPENDENCIES_BYTES
-from ci_agent_eval.contract.results import DEPENDENCIES_NAME, RESULTS_NAME
+from ci_agent_eval.contract.results import RESULTS_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.baselines.request import (
     BaselineRequest,
@@ -89,31 +88,15 @@ def _load_at_commit(commit: str, place: GitLocation, request: BaselineRequest) -
         return build_unreadable_baseline(
             request.name, f"at {label} it has {size // 2**20:,} MiB, {limit}"
         )
-    results = _run_git(request, ("cat-file", "blob", name))
-    if request.latest == "none":
-        return _load_blobs(results, b"", label, request)
-    beside = f"{commit}:{PurePosixPath(name.partition(':')[2]).with_name(DEPENDENCIES_NAME)}"
-    return _load_blobs(results, _read_small_blob(request, beside), label, request)
+    return _load_blob(_run_git(request, ("cat-file", "blob", name)), label, request)
 
 
-def _read_small_blob(request: BaselineRequest, name: str) -> bytes:
-    """Return a blob; empty if there is none, or if it is too large."""
-    size = int(_run_git(request, ("cat-file", "-s", name)) or b"0")
-    if size > MAX_DEPENDENCIES_BYTES:
-        return b""
-    return _run_git(request, ("cat-file", "blob", name))
-
-
-def _load_blobs(
-    results: bytes, dependencies: bytes, label: str, request: BaselineRequest
-) -> FoundBaseline:
+def _load_blob(results: bytes, label: str, request: BaselineRequest) -> FoundBaseline:
     lines = request.name.endswith(".jsonl")
     with tempfile.TemporaryDirectory(prefix="agent-eval-") as folder:
         file = Path(folder) / ("episodes.jsonl" if lines else RESULTS_NAME)
         file.write_bytes(results)
-        if dependencies:
-            file.with_name(DEPENDENCIES_NAME).write_bytes(dependencies)
-        runs = [RunFiles((file.name,), label, (Path(folder),))]
+        runs = [RunFiles((file.name,), label)]
         found = load_baseline_runs(
             label,
             runs,
@@ -121,15 +104,10 @@ def _load_blobs(
             redact=request.redact,
             suite=request.suite,
             imports=request.imports,
-            latest=request.latest,
         )
     # Findings must name the file in git, not the temporary one.
     findings = tuple(replace(finding, where=request.name) for finding in found.findings)
-    # HEAD is the change itself, which can have written any file.
-    ref = request.name.removeprefix(PREFIX).partition(":")[0]
-    is_trusted = request.trusts_paths or not ref.startswith("HEAD")
-    latest = None if found.latest is None else replace(found.latest, is_trusted=is_trusted)
-    return replace(found, findings=findings, latest=latest)
+    return replace(found, findings=findings)
 
 
 class _GitError(Exception):

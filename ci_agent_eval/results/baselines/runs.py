@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,18 +16,13 @@ from ci_agent_eval.analysis.comparison.model import (
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.contract.result_mapping import ImportPolicy
-from ci_agent_eval.contract.results import DEPENDENCIES_NAME
-from ci_agent_eval.results.baselines.episode_lines import LineCollector
 from ci_agent_eval.results.baselines.request import (
-    EarlierRun,
     FoundBaseline,
-    LatestDetail,
     build_missing_baseline,
 )
 from ci_agent_eval.results.consistency import describe_other_suite
-from ci_agent_eval.results.dependencies_file import read_dependencies
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact
+from ci_agent_eval.results.loaded_redaction import Redact
 from ci_agent_eval.results.parallel import count_processors, map_parallel
 from ci_agent_eval.results.samples import SampleCollector
 
@@ -50,8 +45,6 @@ class RunFiles:
     """Files or folders, as in `load_results`."""
     label: str
     """The run's name in reports."""
-    folders: tuple[Path, ...] = ()
-    """Where its `dependencies.json` are: one, or one for each shard."""
 
 
 def load_baseline_runs(
@@ -63,11 +56,8 @@ def load_baseline_runs(
     suite: str | None = None,
     require_complete: bool = False,
     imports: ImportPolicy | None = None,
-    latest: LatestDetail = "none",
 ) -> FoundBaseline:
     """Load runs, given latest first; runs without episodes are left out.
-
-    Episodes that a run carried over are left out: they are in the baseline's earlier run.
 
     `label` is the name of the baseline in reports; the latest run's commit is added to it.
     A run of another suite than `suite` is a blocking finding, and with `require_complete` so is an
@@ -75,23 +65,16 @@ def load_baseline_runs(
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
-    read = partial(
-        _read_run, root=root, redact=redact, imports=imports, with_lines=latest == "lines"
-    )
+    read = partial(_read_run, root=root, redact=redact, imports=imports)
     # Reports show conversations of the latest run only.
     requests = [(files, number == 0) for number, files in enumerate(runs)]
     results = map_parallel(read, requests, processes=count_processors())
-    earlier = None
-    for number, (files, (found, samples, lines)) in enumerate(zip(runs, results, strict=True)):
+    for files, (found, samples) in zip(runs, results, strict=True):
         findings += _convert_findings(found.findings, require_complete=require_complete)
         findings += _find_foreign_suites(found.suites, suite, files.label)
-        own = tuple(record for record in found.episodes if record.carried_over is None)
-        if own:
+        if found.episodes:
             commit = _find_common(session.commit for session in found.sessions)
-            loaded.append(BaselineRun(own, commit, files.label, found.suites, samples))
-        if own and latest != "none" and number == 0:
-            kept = own if latest == "records" else tuple(one for one in own if one.key in lines)
-            earlier = _build_earlier_run(files, found, EarlierRun(kept, lines))
+            loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites, samples))
     if any(finding.blocking for finding in findings):
         return FoundBaseline(
             NoBaseline("the baseline cannot be read"), tuple(sorted(set(findings)))
@@ -99,7 +82,7 @@ def load_baseline_runs(
     if not loaded:
         return build_missing_baseline(f"{label} holds no episode")
     baseline = Baseline(_append_commit(label, loaded), tuple(loaded))
-    return FoundBaseline(baseline, tuple(sorted(set(findings))), earlier)
+    return FoundBaseline(baseline, tuple(sorted(set(findings))))
 
 
 def _find_common(values: Iterable[str | None]) -> str | None:
@@ -108,42 +91,20 @@ def _find_common(values: Iterable[str | None]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _build_earlier_run(files: RunFiles, found: LoadedResults, earlier: EarlierRun) -> EarlierRun:
-    """Add the origin and the dependencies of an earlier run's episodes."""
-    earlier = replace(
-        earlier,
-        run=_find_common(session.run for session in found.sessions),
-        adaptive_stops=tuple(stop for one in found.sessions for stop in one.adaptive_stops),
-    )
-    documents = read_dependencies(files.folders)
-    if isinstance(documents, str):
-        return replace(earlier, problem=documents)
-    commits = {one.commit for one in documents}
-    named = {session.commit for session in found.sessions if session.commit is not None}
-    commit = _find_common(commits)
-    if commit is None or commits | named != {commit}:
-        return replace(earlier, problem=f"its {DEPENDENCIES_NAME} is not about its results' commit")
-    return replace(earlier, commit=commit, dependencies=documents)
-
-
 def _read_run(
     request: tuple[RunFiles, bool],
     *,
     root: Path,
     redact: Redact | None,
     imports: ImportPolicy | None,
-    with_lines: bool,
-) -> tuple[LoadedResults, tuple[ConversationSample, ...], Mapping[EpisodeKey, bytes]]:
-    """Load a run; of the latest also samples of its conversations and, if requested, its lines."""
+) -> tuple[LoadedResults, tuple[ConversationSample, ...]]:
+    """Load a run; of the latest also samples of its conversations."""
     files, is_latest = request
     load = partial(load_results, files.patterns, (), root=root, redact=redact, imports=imports)
     if not is_latest:
-        return load(), (), {}
+        return load(), ()
     samples = SampleCollector()
-    if not with_lines:
-        return load(spool=samples), samples.list_samples(redact), {}
-    lines = LineCollector(samples, redact)
-    return load(spool=lines), samples.list_samples(redact), lines.list_lines()
+    return load(spool=samples), samples.list_samples(redact)
 
 
 def _find_foreign_suites(

@@ -157,10 +157,10 @@ _TABLE = """
 # this plugin
 --enable-pytest-full-suite-steering --disable-pytest-full-suite-steering
 --aitest-iterations= --cassette-dir= --cassette-tools --cassette= --episode-adaptive-plan=
---episode-activity= --episode-again= --episode-dependencies
+--episode-activity= --episode-again=
 --episode-artifact --episode-artifact-path= --episode-asked= --episode-commit=
 --episode-concurrency= --episode-iterations= --episode-list=
---episode-plan= --episode-report-dir= --episode-scenario=
+--episode-report-dir= --episode-scenario=
 --episode-suite= --episode-watched
 --eval --eval-results= --eval-strict --experiment-dataset= --experiment-prefix=
 --experiment-score= --experiment-server= --experiment= --llm-model=

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
-from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.episode import CarriedOver
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.concurrent_requests import run_concurrently
 from ci_agent_eval.github.event import Event, SourceRun
@@ -17,7 +15,6 @@ from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.request import BaselineRequest, FoundBaseline
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode
-from tests.carried_runs import BEGAN, dependencies
 from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig, pull_event
 
@@ -75,37 +72,6 @@ def test_the_last_runs_of_the_base_branch(rig: Rig):
     assert [run.commit for run in found.baseline.runs] == ["2" * 40, "1" * 40]
     assert [e.scenario_id for run in found.baseline.runs for e in run.episodes] == ["b", "a"]
     assert found.findings == ()
-
-
-def with_dependencies(commit: str, *, named: str | None = "2" * 40) -> bytes:
-    """An artifact with dependencies about a commit; `named` is that of its session."""
-    recorded = canonical_json(dependencies(commit=commit))
-    return zipped({**report_files(commit=named), "dependencies.json": recorded})
-
-
-def test_results_of_the_latest_run_may_be_carried_over(rig: Rig):
-    base_run(rig, head_sha="1" * 40, data=report_zip(commit="1" * 40))
-    run = base_run(rig, head_sha="2" * 40, data=with_dependencies("2" * 40))
-    latest = find(rig, on_main(rig), latest="lines").latest
-    assert latest is not None
-    assert latest.is_trusted
-    assert latest.origin == CarriedOver(run=str(run), commit="2" * 40, recorded_at=BEGAN)
-    assert [key[0] for key in latest.lines] == ["refund"]
-    assert find(rig, on_main(rig)).latest is None
-
-
-@pytest.mark.parametrize(
-    ("named", "problem"),
-    [
-        ("2" * 40, "its dependencies.json is not about its results' commit"),
-        (None, "its dependencies.json is about another commit than the workflow run"),
-    ],
-)
-def test_dependencies_of_another_commit_are_refused(rig: Rig, named: str | None, problem: str):
-    base_run(rig, head_sha="2" * 40, data=with_dependencies("3" * 40, named=named))
-    latest = find(rig, on_main(rig), latest="lines").latest
-    assert latest is not None
-    assert (latest.origin, latest.dependencies, latest.problem) == (None, (), problem)
 
 
 def test_a_run_whose_gate_failed_counts_where_its_results_are_whole(rig: Rig):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from tests.builders import episode, failing, turn
-from tests.carried_runs import carried
 from tests.integration.html.browser import page_of
 
 ODD = "refund & more/50% #1 + é\n=x"
@@ -53,17 +52,6 @@ def test_a_scenario_that_is_not_there_is_said_so(show):
     assert "not in this report" in opened.page.locator("#scenario-status").inner_text()
     opened.page.get_by_role("link", name="show all").click()
     opened.expect_status("6 episodes")
-    assert opened.seen.nothing(), opened.seen
-
-
-def test_earlier_results_can_be_shown_alone(show):
-    opened = show(page_of([*suite(), carried(episode("voucher"))]))
-    opened.expect_status("7 episodes")
-    opened.page.get_by_label("Run").select_option("carried")
-    opened.expect_status("1 of 7 episodes")
-    assert fragment(opened) == "#origin=carried"
-    opened.page.get_by_label("Run").select_option("own")
-    opened.expect_status("6 of 7 episodes")
     assert opened.seen.nothing(), opened.seen
 
 

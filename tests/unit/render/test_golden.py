@@ -106,11 +106,6 @@ OUTPUTS = {
     "agreed.json": ("agreed", render_verdict),
     "below_thresholds.json": ("below_thresholds", render_verdict),
     "failing.ctrf.json": ("failing", lambda r: render_ctrf(build_report_view(r))),
-    "carried_over.json": ("carried_over", render_verdict),
-    "carried_over.commands.txt": (
-        "carried_over",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
     "evaluations.commands.txt": (
         "evaluations",
         lambda r: render_commands(list_annotations(build_report_view(r))),

@@ -127,9 +127,6 @@ def nones_in(value: Any, path: str = "") -> Iterator[str]:
 
 def test_the_value_above_leaves_no_text_unset():
     figures = {
-        "carried",  # of a run without earlier results: ids and figures
-        "carried_over",  # an episode with it is replaced by the baseline's, redacted one
-        "content_hash",
         "confirmation",  # its records are counted, and their texts are shown nowhere
         "min_pass_rate",
         "min_passes",

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode, Outcome
 from ci_agent_eval.contract.evaluation import build_evaluation_report, render_evaluation
-from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.run_folder import ReportFolder
@@ -196,32 +194,3 @@ def test_a_file_in_the_way_is_a_sentence(tmp_path, place):
     with pytest.raises(InputError, match="a file is in the way"):
         ReportFolder(tmp_path / place).prepare()
     assert tree(tmp_path) == {"file": b"mine"}
-
-
-@pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize("own", [("b", "d"), ()])
-def test_earlier_episodes_are_merged_by_key(folder, own, complete):
-    for name in own:
-        folder.journal("main").write(a_line("passed", scenario_id=name))
-    experiment = Experiment(name="Test-Suite-1", dataset="tests") if own else None
-    folder.write_results("desk", complete=complete, experiment=experiment)
-    added = [a_line("passed", scenario_id=name, iteration=i).episode for name, i in ADDED]
-    folder.append_episodes((one.key, canonical_json(one)) for one in added)
-    results = Results.model_validate_json((folder.path / "results.json").read_bytes())
-    keys = [one.key for one in results.episodes]
-    assert keys == sorted(keys)
-    assert len(keys) == len(own) + len(ADDED)
-    assert (results.suite, results.complete) == ("desk", complete)
-    once = (folder.path / "results.json").read_text()
-    episodes = map(canonical_json, results.episodes)
-    pieces = render_results("desk", episodes, complete=complete, experiment=experiment)
-    assert once == "".join(pieces)
-
-
-ADDED = (("a", 1), ("c", 1), ("c", 2), ("e", 1))
-
-
-def test_without_results_no_earlier_episode_is_written(folder):
-    episode = a_line("passed").episode
-    folder.append_episodes([(episode.key, canonical_json(episode))])
-    assert not (folder.path / "results.json").exists()

@@ -3,8 +3,8 @@
 // `#scenario=ID` is the link of comments. A copied address shows the same view again, and so do
 // the browser's buttons "back" and "forward".
 
-const NO_VIEW = { scenario: "", agent: "", model: "", outcome: "", over: "", kind: "", origin: "", q: "", order: "worst", episode: "", compare: "", cause: "", keys: "" };
-const FILTERS = ["scenario", "agent", "model", "outcome", "over", "kind", "origin", "q", "order"];
+const NO_VIEW = { scenario: "", agent: "", model: "", outcome: "", over: "", kind: "", q: "", order: "worst", episode: "", compare: "", cause: "", keys: "" };
+const FILTERS = ["scenario", "agent", "model", "outcome", "over", "kind", "q", "order"];
 
 const view = { ...NO_VIEW };
 

@@ -38,7 +38,6 @@ function haystack(episode) {
 function matches(episode, outcomes, words) {
   if (outcomes.length && !outcomes.includes(episode.outcome)) return false;
   if (view.over && !episode.over) return false;
-  if (view.origin && (view.origin === "carried") !== Boolean(episode.carried)) return false;
   if (view.kind && (view.kind === "evaluation") !== Boolean(episode.evaluation)) return false;
   if (view.agent && episode.scenario.agent !== view.agent) return false;
   if (view.model && episode.model !== view.model) return false;
@@ -65,7 +64,6 @@ function episodeItem(episode) {
     el("span", { class: "title" }, scenarioName(episode.scenario), el("span", { class: "iteration" }, iterationText(episode))),
     episode.evaluation ? chip("plain", "evaluation") : "",
     episode.over ? chip("warning", "over budget") : "",
-    episode.carried ? chip("plain", "carried over") : "",
     el("span", { class: "headline" }, episode.outcome === "passed" ? "" : headlineOf(episode)),
     el("span", { class: "figures-line" }, (episode.figures ?? []).join(" · ")),
   );
@@ -224,11 +222,6 @@ function kindChoice() {
   return choice("Kind", [["", "all"], ["strict", "strict tests"], ["evaluation", "evaluations"]], "kind");
 }
 
-function originChoice() {
-  if (!episodes.some((episode) => episode.carried)) return "";
-  return choice("Run", [["", "all"], ["own", "this run"], ["carried", "carried over"]], "origin");
-}
-
 function showFilters(form) {
   form.addEventListener("submit", (event) => event.preventDefault());
   const over = episodes.some((episode) => episode.over)
@@ -240,7 +233,6 @@ function showFilters(form) {
     nameChoice("Agent", "agent", scenarios.map((scenario) => scenario.agent)),
     nameChoice("Model", "model", episodes.map((episode) => episode.model)),
     kindChoice(),
-    originChoice(),
     choice("Order", Object.entries(ORDERS).map(([key, [text]]) => [key, text]), "order"),
     scenarioChip(),
   );

@@ -26,7 +26,6 @@ function scenarioChips(scenario) {
     scenario.evaluation ? chip("plain", scenario.score ? `evaluation, score ${scenario.score}` : "evaluation") : "",
     scenario.advisory ? chip("plain", "advisory") : "",
     scenario.quarantine ? chip("plain", "in quarantine") : "",
-    scenario.carried ? chip("plain", "carried over") : "",
     scenario.over ? chip("warning", "over budget") : "",
     scenario.flaky ? chip("warning", `flaky: ${counted(scenario.flaky, "retry", "retries")}`) : "",
   ];

@@ -66,7 +66,6 @@ def test_first_level_answers_a_consumer():
         "scenarios": {"passing": 2, "failing": 2, "errored": 0, "skipped": 0, "incomplete": 0},
         "budget_violations": 6,
         "findings": 0,
-        "carried_over": {"scenarios": 0, "episodes": 0},
     }
     assert document["summary"]["sources"][0]["cases"] == 8
 

@@ -20,12 +20,10 @@ from tests.render_reports import (
 )
 
 
-def pieces(
-    *episodes, built=None, caps=None, links=LINKS, budgets=None, samples=(), runs=(), stale=None
-):
+def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=(), runs=()):
     ordered = sorted(episodes, key=lambda item: item.key)
     return render_html(
-        build_report_view(built or report(*ordered), links, stale),
+        build_report_view(built or report(*ordered), links),
         [build_episode_record(item) for item in ordered],
         map(canonical_json, ordered),
         budgets=budgets or SuiteBudgets(),

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.loaded_results import build_episode_record
-from ci_agent_eval.analysis.stale_parts import StaleParts, StaleScenario
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.render.html import assets
@@ -31,7 +30,6 @@ from tests.builders import (
     tool_call,
     turn,
 )
-from tests.carried_runs import carried
 from tests.render_reports import (
     HOSTILE,
     LINKS,
@@ -67,20 +65,9 @@ def suite():
     )  # fmt: skip
 
 
-STALE = StaleParts(
-    scenarios=(
-        StaleScenario("refund", (("desk.py", "Desk.refund"),), ("prompts/refund.md",)),
-        StaleScenario("<b>parcel", patterns=("server/*.py",)),
-    ),
-    prompts=("prompts/old.md",),
-    skills=("skills/returns",),
-    tools=("open_gate", "close_gate"),
-)
-
-
 def test_the_page_is_the_golden_one(golden):
     budgets = SuiteBudgets.model_validate({"total_cost_usd": 0.5, "total_tokens": 100})
-    text = page(*suite(), budgets=budgets, stale=STALE)
+    text = page(*suite(), budgets=budgets)
     # Script and style are files of their own, that a reviewer need not read twice.
     for name, own in (("script", assets.read_script()), ("style", assets.read_style())):
         assert f"<{name}>{own}</{name}>" in text
@@ -133,13 +120,6 @@ def test_retries_are_told_apart():
     assert [(row.get("attempt"), row.get("attempts")) for row in rows] == [
         (None, 2), (2, 2), (None, None),
     ]  # fmt: skip
-
-
-def test_earlier_results_are_marked():
-    text = page(carried(episode("refund")), episode("tone"))
-    for name in ("scenario", "episode"):
-        refund, tone = data(text, name)
-        assert (refund.get("carried"), tone.get("carried")) == (True, None)
 
 
 def test_evaluations_are_told_apart():

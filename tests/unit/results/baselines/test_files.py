@@ -12,15 +12,6 @@ from ci_agent_eval.results.baselines.files import load_from_files
 from ci_agent_eval.results.baselines.load import load_baseline
 from ci_agent_eval.results.baselines.request import BaselineRequest
 from tests.builders import episode, failing, write_run
-from tests.carried_runs import (
-    CANCEL,
-    ORIGIN,
-    REFUND,
-    carried,
-    dependencies,
-    write_earlier_run,
-    write_later_run,
-)
 from tests.tables import each_row
 
 SHA = "4f2a91c" + "0" * 33
@@ -166,36 +157,3 @@ def test_artifacts_are_for_the_action(tmp_path):
         load_baseline(BaselineRequest("artifact", tmp_path), {})
     told = load_baseline(BaselineRequest("artifact", tmp_path), {"artifact": lambda w: w.name})
     assert told == "artifact"
-
-
-@each_row("trusts_paths", [True, False])
-def test_the_latest_run_may_be_an_origin(tmp_path, trusts_paths):
-    write_earlier_run(tmp_path / "base/run-1", CANCEL)
-    write_earlier_run(tmp_path / "base/run-2", REFUND)
-    fields = {"latest": "lines", "trusts_paths": trusts_paths}
-    latest = found(tmp_path, "base", **fields).latest
-    assert (latest.is_trusted, latest.origin) == (trusts_paths, ORIGIN)
-    assert [one.scenario_id for one in latest.episodes] == ["refund"]
-    assert found(tmp_path, "base").latest is None
-
-
-def test_results_that_a_run_carried_over_are_no_part_of_the_baseline(tmp_path):
-    write_earlier_run(tmp_path / "base/run-1", REFUND)
-    write_later_run(tmp_path / "base/run-2", carried(REFUND), CANCEL)
-    result = found(tmp_path, "base", latest="lines")
-    assert names(result.baseline) == [["cancel"], ["refund"]]
-    assert [one.scenario_id for one in result.latest.episodes] == ["cancel"]
-
-
-def test_the_shards_of_a_run_have_their_own_dependencies(tmp_path):
-    for index, item in ((1, REFUND), (2, CANCEL)):
-        shard = Shard(index=index, count=2, plan="p")
-        session = Session(state="finished", selected=1, shard=shard)
-        folder = tmp_path / f"base/{index}"
-        write_earlier_run(folder, item, recorded=dependencies(recorded_at=index))
-        write_run(folder, item, session=session)
-    latest = found(tmp_path, "base", latest="records").latest
-    assert [one.recorded_at for one in latest.dependencies] == [1, 2]
-    assert (latest.origin.recorded_at, latest.lines) == (1, {})
-    (tmp_path / "base/2/dependencies.json").unlink()
-    assert found(tmp_path, "base", latest="records").latest.origin is None

@@ -13,7 +13,6 @@ from ci_agent_eval.results.baselines.git import parse_git_location
 from ci_agent_eval.results.baselines.load import load_baseline
 from ci_agent_eval.results.baselines.request import BaselineRequest
 from tests.builders import episode, failing, write_run
-from tests.carried_runs import ORIGIN, REFUND, dependencies, write_earlier_run
 from tests.tables import each_row
 
 PATH = os.environ["PATH"]
@@ -104,37 +103,3 @@ def test_the_repository_s_own_settings_start_nothing(repository, tmp_path):
     write_run(repository / "evals", failing())
     assert found(repository, "main:evals").findings == ()
     assert not mark.exists()
-
-
-def test_the_latest_run_is_a_trusted_origin(tmp_path):
-    root = tmp_path / "repository"
-    write_earlier_run(root / "evals", REFUND)
-    git(root, "init", "--quiet", "--initial-branch=main")
-    git(root, "add", "--force", ".")
-    git(root, "commit", "--quiet", "--message=base")
-    for path in ("evals", "evals/results.json"):
-        request = BaselineRequest(f"git:main:{path}", root, search_path=PATH, latest="lines")
-        latest = load_baseline(request, {}).latest
-        assert (latest.is_trusted, latest.commit, latest.dependencies) == (
-            True,
-            ORIGIN.commit,
-            (dependencies(),),
-        )
-        assert list(latest.lines) == [REFUND.key]
-
-
-@each_row("ref", ["HEAD", "HEAD~0"])
-def test_the_change_itself_is_no_trusted_origin(tmp_path, ref):
-    root = tmp_path / "repository"
-    write_earlier_run(root / "evals", REFUND)
-    git(root, "init", "--quiet", "--initial-branch=main")
-    git(root, "add", "--force", ".")
-    git(root, "commit", "--quiet", "--message=base")
-    request = BaselineRequest(f"git:{ref}:evals", root, search_path=PATH, latest="lines")
-    assert not load_baseline(request, {}).latest.is_trusted
-
-
-def test_a_file_without_dependencies_beside_it_is_no_origin(repository):
-    request = BaselineRequest("git:main:evals", repository, search_path=PATH, latest="lines")
-    latest = load_baseline(request, {}).latest
-    assert (latest.origin, latest.problem) == (None, "its run left no dependencies.json")

@@ -1,1 +1,0 @@
-"""What scenarios depend on: recorded while they run, and compared with a change."""

@@ -1,1 +1,0 @@
-"""Recording dependencies in the process that runs the suite."""

@@ -1,1 +1,0 @@
-"""Selecting the scenarios that a change can have affected; runs no project code."""

@@ -1,2 +1,0 @@
-CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT, cents INTEGER);
-INSERT INTO orders VALUES (900, 'vase', 1850);

@@ -1,5 +1,0 @@
-"""An extension that is loaded by its path."""
-
-
-def count_points(cents):
-    return cents // 100

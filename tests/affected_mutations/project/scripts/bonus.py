@@ -1,3 +1,0 @@
-"""Set the bonus; run by path, never imported."""
-
-BONUS = 11

@@ -1,1 +1,0 @@
-printf 'Label for %s from %s' "$1" "$(cat data/lost.txt)"

@@ -1,9 +1,0 @@
-"""The cheap carrier."""
-
-from shopdesk.carriers.base import BaseCarrier
-
-
-class Carrier(BaseCarrier):
-    """Saver."""
-
-    name = "saver"
