@@ -1,4 +1,4 @@
-"""Rate limits of a provider, shared by all episodes."""
+"""Rate limits of a provider, shared by all episodes of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from ci_agent_eval.engine.limits import Clock
-from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows, RateWindows, WindowEntry
+from ci_agent_eval.engine.rate_windows import RateWindows, WindowEntry
 
 Sleep = Callable[[float], Awaitable[object]]
 """Sleeps for a number of seconds."""
@@ -91,18 +91,10 @@ class Limiter:
 
     @classmethod
     def create(
-        cls,
-        clock: Clock,
-        sleep: Sleep,
-        rpm: int | None = None,
-        tpm: int | None = None,
-        windows: RateWindows | None = None,
+        cls, clock: Clock, sleep: Sleep, rpm: int | None = None, tpm: int | None = None
     ) -> Limiter:
-        """Create a limiter of requests and tokens per minute.
-
-        `windows` may be shared with other processes; unset: only this process's.
-        """
-        windows = windows or ProcessRateWindows(clock)
+        """Create a limiter of requests and tokens per minute."""
+        windows = RateWindows(clock)
         windows.lower_limits(rpm, tpm)
         return cls(clock, sleep, windows)
 
@@ -120,8 +112,6 @@ class Limiter:
         finally:
             self.open_requests -= 1
             self._freed.set()
-            if entry.amount != estimated_tokens:
-                self.windows.correct(entry)
 
     def back_off(self, started: float, pause_s: float) -> None:
         """Pause all requests and reduce the concurrency."""
@@ -138,12 +128,8 @@ class Limiter:
 
     async def _acquire_in_order(self, amount: float) -> WindowEntry:
         async with self._queue:
-            try:
-                while not isinstance(entry_or_wait := self._try_acquire(amount), WindowEntry):
-                    await self._wait_for_capacity(entry_or_wait)
-            except BaseException:
-                self.windows.cancel_wait()
-                raise
+            while not isinstance(entry_or_wait := self._try_acquire(amount), WindowEntry):
+                await self._wait_for_capacity(entry_or_wait)
             return entry_or_wait
 
     async def _wait_for_capacity(self, wait_s: float) -> None:

@@ -16,12 +16,12 @@ from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provi
 from ci_agent_eval.engine.guard import Guard, build_guard
 from ci_agent_eval.engine.limits import Clock, RunUsage
 from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, Sleep
+from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import find_declared_secrets
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
 from ci_agent_eval.steering.policy.settings import SteeringSettings
-from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows, RateWindows
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent as Loop
@@ -123,8 +123,6 @@ class EngineSession:
     """Called with the secrets of agents before they run, for the redaction of reports."""
     steering: SteeringSettings | None = None
     """Rules for held-back calls, for agents without rules; unset: none."""
-    windows: Callable[[str], RateWindows] | None = None
-    """Returns the rate-limit windows of a provider's key, shared between processes."""
     on_usage: Callable[[str, object, RunUsage | None], None] | None = None
     """Called with the usage of an episode's run after each response; None: the run ended."""
     _secrets: set[str] = field(default_factory=set, init=False, repr=False)
@@ -197,8 +195,7 @@ class EngineSession:
         """Return the provider's limiter, with the tightest limits of all declarations."""
         key, limits = _build_provider_key(provider), (provider.rpm, provider.tpm)
         if key not in self._limiters:
-            shared = None if self.windows is None else self.windows(repr(key))
-            self._limiters[key] = Limiter.create(self.clock, self.sleep, windows=shared)
+            self._limiters[key] = Limiter.create(self.clock, self.sleep)
         if (key, *limits) not in self._limits:
             self._limits.add((key, *limits))
             self._limiters[key].windows.lower_limits(*limits)
@@ -207,9 +204,7 @@ class EngineSession:
     def get_traffic_windows(self, origin: str) -> RateWindows:
         """Return the rate windows of a model API that agents call themselves."""
         if origin not in self._windows_by_origin:
-            create = self.windows or (lambda _: ProcessRateWindows(self.clock))
-            self._windows_by_origin[origin] = windows = create(origin)
-            windows.lower_limits(None, None)
+            self._windows_by_origin[origin] = RateWindows(self.clock)
         return self._windows_by_origin[origin]
 
     @asynccontextmanager

@@ -19,6 +19,7 @@ from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
 from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop, find_exceeded_limit
 from ci_agent_eval.engine.nested_calls import NestedCalls
+from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.stops import describe_own_error
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import KnownPrompt, find_usable_answer
@@ -35,7 +36,6 @@ from ci_agent_eval.recording.active_episode import get_active_episode, is_owner_
 from ci_agent_eval.recording.merge import add_traffic
 from ci_agent_eval.recording.spending import lack_measurement
 from ci_agent_eval.recording.traffic import EpisodeTraffic, merge_reply
-from ci_agent_eval.storage.ledger.rate_windows import RateWindows
 
 _CONTEXT_OVERFLOWS = (
     b"context_length_exceeded",  # OpenAI

@@ -16,7 +16,7 @@ import pytest
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
+from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.collection import (
     detection,
     iterations,
@@ -185,11 +185,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Send an xdist worker the report directory: its working directory may differ."""
+    """Send an xdist worker the report directory, as its working directory may differ, and more."""
     directory = options.get_report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
     experiment_hooks.receive_worker_results(node)
-    shared_ledger.send_ledger_to_worker(node)
+    suite_budgets.prepare_worker(node)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -187,4 +187,5 @@ def _get_suite_stop(session: pytest.Session) -> SuiteStop | None:
     found = get_budget_stop(session.config)
     if found is None or session.shouldfail or not session.shouldstop:
         return None
-    return found.state.budgets.get_stop()
+    cause = found.state.budgets.get_stop()
+    return cause if isinstance(cause, SuiteStop) else None

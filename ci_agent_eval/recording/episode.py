@@ -50,12 +50,11 @@ from ci_agent_eval.recording.merge import (
     merge_condition,
 )
 from ci_agent_eval.recording.recorded_turns import RecordedTurns
-from ci_agent_eval.recording.spending import sum_spending
+from ci_agent_eval.recording.spending import SuiteUsage, sum_spending
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
 from ci_agent_eval.recording.usage import EpisodeUsage
 from ci_agent_eval.recording.validation import Clock, build_value
 from ci_agent_eval.recording.watched_states import WatchedStates
-from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
 if TYPE_CHECKING:
     from ci_agent_eval.recording.traffic import EpisodeTraffic

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
 from ci_agent_eval.recording.merge import add_agents, add_traffic, find_new_parts
-from ci_agent_eval.recording.spending import lack_measurement, sum_spending
+from ci_agent_eval.recording.spending import SuiteUsage, lack_measurement, sum_spending
 from ci_agent_eval.recording.turn import TurnRecorder
-from ci_agent_eval.storage.ledger.limits import SuiteUsage
 
 if TYPE_CHECKING:
     from ci_agent_eval.recording.traffic import EpisodeTraffic, RecordedPart

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.trajectory import Turn
-from ci_agent_eval.storage.ledger.limits import SuiteUsage
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteUsage:
+    """Cost and tokens of all model calls: agents, judges and simulated users."""
+
+    cost_usd: float = 0.0
+    """Cost of priced calls."""
+    tokens: int = 0
+    """Input and output tokens of calls that report them."""
+
+    def __add__(self, other: SuiteUsage) -> SuiteUsage:
+        return SuiteUsage(self.cost_usd + other.cost_usd, self.tokens + other.tokens)
 
 
 def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> SuiteUsage:

@@ -1,1 +1,1 @@
-"""Files of a run: the run folder, archives, and the ledger shared by its processes."""
+"""Files of a run: the run folder and archives."""

@@ -143,7 +143,7 @@ class ReportFolder:
         Raises InputError as `prepare` does, and OSError if a file cannot be removed.
         """
         self.prepare(with_junit=with_junit)
-        files = [*self._list_journals(), *self._list_documents(with_junit=with_junit)]
+        files = [*self.list_journals(), *self._list_documents(with_junit=with_junit)]
         for file in files:
             file.unlink(missing_ok=True)
         (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
@@ -152,7 +152,7 @@ class ReportFolder:
         """Raise InputError if a file with one of our names is not ours."""
         if not self.path.is_dir():
             return
-        for file in [*self._list_documents(with_junit=with_junit), *self._list_journals()]:
+        for file in [*self._list_documents(with_junit=with_junit), *self.list_journals()]:
             if os.path.lexists(file) and not self._is_ours(file):
                 raise InputError(
                     f"{file}: was not written by this program and would be overwritten; "
@@ -183,7 +183,8 @@ class ReportFolder:
         # A killed writer leaves an empty or truncated journal.
         return first == start or (file.suffix == ".jsonl" and start.startswith(first))
 
-    def _list_journals(self) -> list[Path]:
+    def list_journals(self) -> list[Path]:
+        """Return the journals of the processes that ran tests, sorted."""
         folder = self.path / JOURNAL_DIR
         if not os.path.lexists(folder):
             return []
@@ -236,7 +237,7 @@ class ReportFolder:
         """Select one line of each episode: ended lines before started ones, then the last."""
         places: dict[EpisodeKey, _LinePlace] = {}
         unreadable: list[str] = []
-        for file in self._list_journals():
+        for file in self.list_journals():
             for number, (start, raw) in enumerate(_iter_lines(file), start=1):
                 try:
                     line = JournalLine.model_validate_json(raw)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-
 import pytest
 
 from tests.plugin.budget_suite import LATE, asking, stopped
@@ -100,57 +95,3 @@ def test_collecting_alone_takes_its_time(suite):
     with asking(suite, EPISODES):
         result = suite.pytester.runpytest_subprocess("--collect-only", "--total-wall-time-s=0")
     assert result.ret == 0
-
-
-def test_nothing_is_left_behind_after_ctrl_c(suite, tmp_path):
-    """The file that workers share lies in a folder of the run's own, and goes with it."""
-    tests = """
-@pytest.mark.parametrize("number", range(2))
-async def test_waits(aitest_run, number):
-    await aitest_run(agent, f"question {number}")
-    Path(f"asked-{number}").touch()
-    await asyncio.Event().wait()
-"""
-    with asking(suite, tests):
-        environ = {**os.environ, "TMPDIR": str(tmp_path)}
-        arguments = ["-n2", "--total-cost-usd=5", "-p", "no:cacheprovider"]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *arguments],
-            cwd=suite.pytester.path,
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        wait_for(lambda: len(list(suite.pytester.path.glob("asked-*"))) == 2, process)
-        (folder,) = tmp_path.glob("agent-eval-run-*")
-        assert folder.stat().st_mode & 0o777 == 0o700
-        assert (folder / "run.sqlite3").exists()
-        os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=600)
-    assert not list(tmp_path.glob("agent-eval-run-*"))
-
-
-def wait_for(is_so, process):
-    """Wait until it is so, while the process lives."""
-    tick = iter(range(600))
-    while not is_so():
-        assert process.poll() is None, process.communicate()[0]
-        assert next(tick, None) is not None, "it takes too long"
-        signal.sigtimedwait([], 0.1)
-
-
-def test_workers_without_limits_make_no_folder(suite, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    suite.write(
-        """
-import tempfile
-from pathlib import Path
-
-def test_looks(episode):
-    assert tempfile.gettempdir() == TMPDIR
-    assert not list(Path(tempfile.gettempdir()).glob("agent-eval-run-*"))
-""".replace("TMPDIR", repr(str(tmp_path)))
-    )
-    ran = suite.run("-n1")
-    assert ran.result.ret == 0

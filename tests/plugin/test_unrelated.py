@@ -67,7 +67,7 @@ def test_nothing_heavy_is_imported(pytester):
         def pytest_unconfigure(config):
             heavy = {"pydantic", "ci_agent_eval.contract.base", "ci_agent_eval.recording", "asyncio",
                      "ci_agent_eval.redaction", "ci_agent_eval.pytest_plugin.session",
-                     "ci_agent_eval.storage.ledger", "ci_agent_eval.pytest_plugin.budgets.budget_stop"}
+                     "ci_agent_eval.pytest_plugin.budgets.budget_stop"}
             assert "ci_agent_eval.pytest_plugin" in sys.modules
             print("imported:", sorted(heavy & set(sys.modules)))
             ours = [name for name in sys.modules if name.partition(".")[0] == "ci_agent_eval"]
@@ -77,25 +77,6 @@ def test_nothing_heavy_is_imported(pytester):
     for arguments in ([], ["--collect-only"]):
         result = pytester.runpytest_subprocess("-s", *only_ours, *arguments)
         result.stdout.fnmatch_lines(["imported: []"])
-
-
-def test_workers_share_no_file_where_nobody_needs_one(pytester, monkeypatch):
-    folder = pytester.mkdir("temporary")
-    monkeypatch.setenv("TMPDIR", str(folder))
-    pytester.makepyfile(SUITE)
-    pytester.makeconftest("""
-        import os, sys
-
-        def pytest_unconfigure(config):
-            found = [name for name in sys.modules if name.startswith("ci_agent_eval.storage.ledger")]
-            assert not found, found
-            for name in os.listdir(os.environ["TMPDIR"]):
-                assert not os.listdir(os.path.join(os.environ["TMPDIR"], name)), name
-    """)
-    result = pytester.runpytest_subprocess("-n2", "-p", "no:anyio")
-    assert result.ret == 1
-    assert "Error" not in result.stderr.str()
-    assert not [path for path in folder.iterdir() if path.name.startswith("agent-eval")]
 
 
 def test_the_first_episode_brings_it_in(pytester):

@@ -23,6 +23,7 @@ from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
 from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop
+from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop, look_up_error
 from ci_agent_eval.engine.traffic import (
@@ -37,7 +38,6 @@ from ci_agent_eval.model_traffic.attribution import suspend_recording
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
 from ci_agent_eval.model_traffic.usage import TrafficUsage
 from ci_agent_eval.recording.faults import EpisodeFaults
-from ci_agent_eval.storage.ledger.rate_windows import RateWindows
 
 
 def build_adapter(agent: object) -> AgentAdapter:

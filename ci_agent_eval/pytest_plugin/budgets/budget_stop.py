@@ -9,29 +9,37 @@ import asyncio
 import functools
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.contract.wording import make_printable
-from ci_agent_eval.pytest_plugin.budgets import shared_ledger
+from ci_agent_eval.pytest_plugin.budgets import suite_budgets
+from ci_agent_eval.pytest_plugin.budgets.budget_monitor import (
+    Listener,
+    ReadOthers,
+    RunStop,
+    SuiteBudgetMonitor,
+    SuiteLimits,
+)
+from ci_agent_eval.pytest_plugin.budgets.journal_sums import JournalReader, UnreadableJournal
 from ci_agent_eval.pytest_plugin.budgets.spending import SpendingTracker
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER
 from ci_agent_eval.pytest_plugin.collection.iterations import is_optional
 from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
-from ci_agent_eval.pytest_plugin.options import SCHEDULER, is_worker
-from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports
-from ci_agent_eval.storage.ledger.budget_monitor import (
-    Listener,
-    ProcessUsageStore,
-    SuiteBudgetMonitor,
-    UsageStore,
+from ci_agent_eval.pytest_plugin.options import (
+    SCHEDULER,
+    get_report_dir,
+    get_worker_id,
+    is_worker,
 )
-from ci_agent_eval.storage.ledger.limits import SuiteLimits
-from ci_agent_eval.storage.ledger.sqlite_stores import SharedUsageStore
+from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports
+from ci_agent_eval.recording.spending import SuiteUsage
+from ci_agent_eval.storage.run_folder import ReportFolder
 
 CHECK_INTERVAL_S = 0.2
 """Seconds between two checks of the other processes' spending while an episode waits."""
@@ -39,6 +47,8 @@ CHECK_INTERVAL_S = 0.2
 EPISODE_COUNTS = "agent_eval_counts"
 """Key under which an xdist worker reports its numbers of selected and started episodes."""
 
+STOP = "agent_eval_stop"
+"""Key under which an xdist worker reports why it stopped, the fields of a `RunStop`."""
 
 REQUIRED_TESTS = "agent_eval_required"
 """Key under which an xdist worker of a stopped run reports the tests of required scenarios."""
@@ -56,22 +66,28 @@ class BudgetState:
 
     def __init__(self, config: pytest.Config, limits: SuiteLimits, stop: Listener) -> None:
         self._config = config
-        self._limits = limits
+        self.limits = limits
         self._stop = stop
 
     @functools.cached_property
     def budgets(self) -> SuiteBudgetMonitor:
         """The limits and the spending of the run; available once the session has begun."""
-        file = shared_ledger.get_ledger_file(self._config)
-        spending: UsageStore = ProcessUsageStore() if file is None else SharedUsageStore(file)
         budgets = SuiteBudgetMonitor(
-            self._limits,
-            spending,
-            clock=shared_ledger.clock,
-            started=shared_ledger.get_start_time(self._config),
+            self.limits,
+            self._choose_reader(),
+            clock=suite_budgets.clock,
+            started=suite_budgets.get_start_time(self._config),
         )
         budgets.on_exceeded(self._stop)
         return budgets
+
+    def _choose_reader(self) -> ReadOthers:
+        """Return what reads the spending of the other processes; a single one has none."""
+        directory = get_report_dir(self._config)
+        if directory is None or not (self.limits.limits_spending and is_worker(self._config)):
+            return SuiteUsage
+        folder = ReportFolder(directory)
+        return JournalReader(folder, folder.journal(get_worker_id(self._config)).path).read
 
     @functools.cached_property
     def tracker(self) -> SpendingTracker:
@@ -91,13 +107,15 @@ class BudgetStop:
         self._selected: int | None = None
         self._required: RequiredTests = ()
         self._started_count = 0
+        self._has_workers = False
+        """Whether this is the main process of several."""
         self._items: list[pytest.Item] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Read the start time before other hooks run and before a worker needs it."""
         self._session = session
-        shared_ledger.get_start_time(self._config)
+        suite_budgets.get_start_time(self._config)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -162,7 +180,7 @@ class BudgetStop:
         try:
             result = yield
         finally:
-            cause = self.state.budgets.get_stop() if self._is_controller else None
+            cause = self.state.budgets.get_stop() if self._has_workers else None
             if cause is not None:
                 session.shouldstop = cause.sentence
         if cause is not None:
@@ -176,11 +194,18 @@ class BudgetStop:
             output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
             output[EPISODE_COUNTS] = (self._selected or 0, self.state.tracker.count)
             output[REQUIRED_TESTS] = self.list_required()
+            cause = self.state.budgets.get_stop()
+            output[STOP] = None if cause is None else asdict(cause)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Add a worker's counts; all workers collect the same episodes."""
+        """Add a worker's counts, and why it stopped; all workers collect the same episodes."""
+        self._has_workers = True
         output = getattr(node, "workeroutput", None) or {}
+        if fields := output.get(STOP):
+            self.state.budgets.stop(
+                SuiteStop(**fields) if "budget" in fields else UnreadableJournal(**fields)
+            )
         selected, begun = output.get(EPISODE_COUNTS, (0, 0))
         self._selected = selected or self._selected
         self._started_count += begun
@@ -212,12 +237,7 @@ class BudgetStop:
         missing = max(self._selected - max(reports.count, self._started_count), 0)
         return f"; {missing} of {self._selected} selected episodes did not run"
 
-    @property
-    def _is_controller(self) -> bool:
-        """Whether this is the main process of several."""
-        return shared_ledger.FOLDER in self._config.stash
-
-    def _stop(self, cause: SuiteStop) -> None:
+    def _stop(self, cause: RunStop) -> None:
         """Make pytest stop after the current item, and cancel the running tasks."""
         sentence = cause.sentence
         scheduler = self._config.stash.get(SCHEDULER, None)
@@ -260,7 +280,8 @@ class BudgetStop:
 class BudgetWatcher:
     """Checks on an event loop whether a budget is exceeded, until one is or `stop` is called.
 
-    A time limit is noticed at its deadline, spending of other processes within `LOOK_S`.
+    A time limit is noticed at its deadline, spending of other processes soon after
+    it is in their journals.
     """
 
     def __init__(self, budgets: SuiteBudgetMonitor, loop: asyncio.AbstractEventLoop) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from threading import RLock
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor
+from ci_agent_eval.pytest_plugin.budgets.journal_sums import measure_spending
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.spending import sum_spending
-from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
-from ci_agent_eval.storage.ledger.limits import SuiteUsage
+from ci_agent_eval.recording.spending import SuiteUsage
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import RunUsage as SpentByRun
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
 class EpisodeSpending:
     """The spending of one episode: recorded turns plus runs that are not recorded yet."""
 
-    def __init__(self, budgets: SuiteBudgetMonitor, name: str, lock: RLock) -> None:
+    def __init__(self, budgets: SuiteBudgetMonitor, name: str) -> None:
         self._budgets = budgets
-        self._lock = lock
         self._name = name
         self._recorded = SuiteUsage()
         self._running: dict[int, SuiteUsage] = {}
@@ -52,9 +50,8 @@ class EpisodeSpending:
         self._update_budgets()
 
     def _update_budgets(self) -> None:
-        with self._lock:  # episodes in threads add to one sum
-            total = sum(self._running.values(), self._recorded)
-            self._budgets.spend(self._name, total.cost_usd, total.tokens)
+        total = sum(tuple(self._running.values()), self._recorded)
+        self._budgets.spend(self._name, total.cost_usd, total.tokens)
 
 
 class SpendingTracker:
@@ -62,7 +59,6 @@ class SpendingTracker:
 
     def __init__(self, budgets: SuiteBudgetMonitor) -> None:
         self._budgets = budgets
-        self._lock = RLock()
         self._open: dict[str, EpisodeSpending] = {}
         self._started: set[str] = set()
 
@@ -71,7 +67,7 @@ class SpendingTracker:
         state = item.stash[EPISODE]
         self._started.add(f"{item.nodeid}\n{state.iteration}")
         name = f"{item.nodeid}\n{state.iteration}\n{state.attempt}"
-        self._open[item.nodeid] = account = EpisodeSpending(self._budgets, name, self._lock)
+        self._open[item.nodeid] = account = EpisodeSpending(self._budgets, name)
         recorder.on_spent = account.record
 
     @property
@@ -88,4 +84,4 @@ class SpendingTracker:
         """Set the final spending of an episode; agents of a skipped episode do not count."""
         account = self._open.pop(item.nodeid, None)
         if account is not None and ended.outcome == "skipped":
-            account.close(sum_spending((), ended.judge, ended.simulated_user))
+            account.close(measure_spending(ended))

@@ -7,21 +7,31 @@ from __future__ import annotations
 
 import argparse
 import math
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
+from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.options import add_number_setting
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import RunUsage
+    from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop
-    from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
 
 NAME = "ci_agent_eval_suite_budgets"
 """pytest's name of the plugin object that enforces the suite budgets."""
+
+STARTED = pytest.StashKey[float]()
+"""When the session began, on the clock that all processes of a machine share."""
+
+WORKER_STARTED = "agent_eval_started"
+"""Key of an xdist worker's input: when the main process's session began."""
+
+clock = time.monotonic
 
 
 def parse_amount(text: str) -> float:
@@ -67,10 +77,34 @@ def register_budget_stop(config: pytest.Config) -> None:
     limits = {name: limit for name, limit in configured.items() if limit is not None}
     if config.option.collectonly or not limits:
         return
+    from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteLimits  # noqa: PLC0415 - as above
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop  # noqa: PLC0415 - if needed
-    from ci_agent_eval.storage.ledger.limits import SuiteLimits  # noqa: PLC0415 - as above
 
     config.pluginmanager.register(BudgetStop(config, SuiteLimits(limits)), NAME)
+
+
+def prepare_worker(node: Any) -> None:
+    """Send an xdist worker when the run began.
+
+    Raises pytest.UsageError if the workers write no journals, over which their spending is summed.
+    """
+    found = get_budget_stop(node.config)
+    if found is None:
+        return
+    if found.state.limits.limits_spending and options.get_report_dir(node.config) is None:
+        raise pytest.UsageError(
+            "--total-cost-usd and --total-tokens: several workers add up what they spend from "
+            "their journals; give --episode-report-dir too, or run without workers (-n 0)"
+        )
+    node.workerinput[WORKER_STARTED] = get_start_time(node.config)
+
+
+def get_start_time(config: pytest.Config) -> float:
+    """Return when the main process's session began."""
+    if options.is_worker(config):
+        started: float = config.workerinput[WORKER_STARTED]  # type: ignore[attr-defined]
+        return started
+    return config.stash.setdefault(STARTED, clock())
 
 
 def _read_limit(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:

@@ -14,7 +14,7 @@ import pytest
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
+from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER, ConversationMember
@@ -174,7 +174,6 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> SharedEngine:
             environ=os.environ,
             enabled=config.option.pytest_full_suite_steering,
         ),
-        windows=shared_ledger.get_rate_window_factory(config),
         on_usage=suite_budgets.get_spending_listener(config),
     )
     # The first user of the engine may be a test that already runs on the loop.

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 from ci_agent_eval.pytest_plugin.episodes import agents
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import get_active_episode
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette import CassetteSession
+    from ci_agent_eval.engine.rate_windows import RateWindows
     from ci_agent_eval.model_traffic.recorder import TrafficRecorder
-    from ci_agent_eval.storage.ledger.rate_windows import RateWindows
 
 WINDOWS = pytest.StashKey[Any]()
 """Returns the rate limits of a model API's address."""
@@ -151,15 +150,8 @@ def _get_windows(config: pytest.Config) -> Callable[[str], RateWindows]:
     if WINDOWS in config.stash:
         known: Callable[[str], RateWindows] = config.stash[WINDOWS]
         return known
-    from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows  # noqa: PLC0415 - as above
+    from ci_agent_eval.engine.rate_windows import RateWindows  # noqa: PLC0415 - as above
 
-    shared = shared_ledger.get_rate_window_factory(config)
-
-    def create(origin: str) -> RateWindows:
-        windows = ProcessRateWindows(time.monotonic) if shared is None else shared(origin)
-        windows.lower_limits(None, None)
-        return windows
-
-    windows: Callable[[str], RateWindows] = functools.cache(create)
+    windows = functools.cache(lambda _: RateWindows(time.monotonic))
     config.stash[WINDOWS] = windows
     return windows

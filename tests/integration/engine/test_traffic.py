@@ -14,12 +14,12 @@ import pytest
 from ci_agent_eval.engine.adapters.protocol import Reply
 from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import ConversationReader
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
-from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 
@@ -442,7 +442,7 @@ def test_concurrent_runs_are_apart(serve):
 def test_after_status_429_all_calls_to_the_address_wait(serve):
     server = serve([Step(status=429, retry_after="0.05"), "Rome"])
     clock = itertools.count().__next__
-    windows = ProcessRateWindows(lambda: float(clock()))
+    windows = RateWindows(lambda: float(clock()))
     waits = []
 
     class Recorded:

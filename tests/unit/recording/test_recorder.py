@@ -18,7 +18,7 @@ from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
-from ci_agent_eval.storage.ledger.limits import SuiteUsage
+from ci_agent_eval.recording.spending import SuiteUsage
 from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.storage.ledger.limits import SuiteLimits, SuiteUsage
+from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteLimits
+from ci_agent_eval.recording.spending import SuiteUsage
 
 
 def limits(cost_usd=None, tokens=None, wall_time_s=None):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.storage.ledger.rate_windows import MINUTE_S, ProcessRateWindows, RateWindow
+from ci_agent_eval.engine.rate_windows import MINUTE_S, RateWindow, RateWindows
 
 
 def test_a_window_lets_its_limit_through_and_then_waits_for_the_oldest():
@@ -41,7 +41,7 @@ def test_an_entry_is_corrected_once_it_is_known():
 
 
 def test_a_shorter_pause_does_not_end_a_longer_one():
-    windows = ProcessRateWindows(lambda: 1000.0)
+    windows = RateWindows(lambda: 1000.0)
     windows.pause(30)
     windows.pause(20)
     assert windows.take(0) == 30

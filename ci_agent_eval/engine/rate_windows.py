@@ -1,16 +1,14 @@
-"""A provider's rate limits as sliding windows: the interface, and the in-memory version. Pure.
+"""A provider's rate limits in this process as sliding windows. Pure.
 
-`sqlite_stores.py` has the version for several processes. Existing libraries (aiolimiter,
-PydanticAI's ConcurrencyLimiter) accept no clock and no correction once a response reports the
-actual usage.
+Existing libraries (aiolimiter, PydanticAI's ConcurrencyLimiter) accept no clock and no correction
+once a response reports the actual usage.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 MINUTE_S = 60.0
 
@@ -21,50 +19,6 @@ class WindowEntry:
 
     at: float
     amount: float
-
-
-def compute_wait_s(
-    entries: Sequence[WindowEntry], limit: float, span_s: float, now: float, amount: float
-) -> float:
-    """Return the seconds until `amount` fits behind the entries, which are ordered by time.
-
-    An amount above the limit waits for an empty window. All entries count; remove those older
-    than the window first.
-    """
-    room = limit - sum(entry.amount for entry in entries)
-    if amount <= room or not entries:
-        return 0.0
-    for entry in entries:
-        room += entry.amount
-        if amount <= room:
-            return max(entry.at + span_s - now, 0.0)
-    return max(entries[-1].at + span_s - now, 0.0)
-
-
-class RateWindows(Protocol):
-    """The rate windows and the pause of one provider, for one process or all processes of a run."""
-
-    @property
-    def counts_tokens(self) -> bool:
-        """Whether the tokens of requests count."""
-
-    def lower_limits(self, requests: int | None, tokens: int | None) -> None:
-        """Lower the limits; a higher limit changes nothing."""
-
-    def take(self, amount: float) -> WindowEntry | float:
-        """Take a request of `amount` tokens, or return the seconds to wait before the next try.
-
-        Only one request at a time waits; the next call is its next try.
-        """
-
-    def correct(self, entry: WindowEntry) -> None:
-        """Apply an entry's corrected amount."""
-
-    def cancel_wait(self) -> None:
-        """Forget the waiting request."""
-
-    def pause(self, seconds: float) -> None:
-        """Hold every request for some seconds."""
 
 
 @dataclass
@@ -78,7 +32,14 @@ class RateWindow:
     def wait_s(self, now: float, amount: float) -> float:
         """Return the seconds until `amount` fits; above the limit it waits for an empty window."""
         self._forget(now)
-        return compute_wait_s(self._entries, self.limit, self.span_s, now, amount)
+        room = self.limit - sum(entry.amount for entry in self._entries)
+        if amount <= room or not self._entries:
+            return 0.0
+        for entry in self._entries:
+            room += entry.amount
+            if amount <= room:
+                return max(entry.at + self.span_s - now, 0.0)
+        return max(self._entries[-1].at + self.span_s - now, 0.0)
 
     def add(self, now: float, amount: float) -> WindowEntry:
         """Take `amount` now; correct the returned entry's `amount` later."""
@@ -92,8 +53,8 @@ class RateWindow:
 
 
 @dataclass
-class ProcessRateWindows:
-    """The rate windows of one provider in the memory of one process."""
+class RateWindows:
+    """The rate windows and the pause of one provider."""
 
     clock: Callable[[], float]
     requests: RateWindow | None = None
@@ -121,12 +82,6 @@ class ProcessRateWindows:
         if self.requests is not None:
             self.requests.add(now, 1)
         return WindowEntry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
-
-    def correct(self, entry: WindowEntry) -> None:
-        """Do nothing: the window holds the entry itself."""
-
-    def cancel_wait(self) -> None:
-        """Do nothing: a waiting request reserves nothing."""
 
     def pause(self, seconds: float) -> None:
         """Hold every request for some seconds."""

@@ -1,0 +1,130 @@
+"""The budgets of a running suite, as one process sees them: adds up usage, and stops once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
+from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.pytest_plugin.budgets.journal_sums import UnreadableJournal
+from ci_agent_eval.recording.spending import SuiteUsage
+
+ROUNDING = 1e-9
+"""Relative rounding error of a sum of many small costs; the run ignores smaller excesses."""
+
+RunStop = SuiteStop | UnreadableJournal
+"""Why the run must stop."""
+
+ReadOthers = Callable[[], SuiteUsage | UnreadableJournal]
+"""Returns what the episodes of other processes have spent so far."""
+
+Listener = Callable[[RunStop], None]
+"""Called with the exceeded budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteLimits:
+    """Limits of a run, by the names of the suite budgets."""
+
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Time limit in seconds; None: no limit."""
+        return min(
+            (limit for kind, limit in self._iter_limits() if kind.spent == "elapsed_s"),
+            default=None,
+        )
+
+    @property
+    def limits_spending(self) -> bool:
+        """Whether cost or tokens have a limit."""
+        return any(kind.spent != "elapsed_s" for kind, _ in self._iter_limits())
+
+    def find_exceeded(self, spent: SuiteUsage, elapsed_s: float) -> SuiteStop | None:
+        """Return the first exceeded limit; None if there is none."""
+        for kind, limit in self._iter_limits():
+            used: float = (
+                elapsed_s if kind.spent == "elapsed_s" else getattr(spent, str(kind.spent))
+            )
+            if used > limit * (1 + ROUNDING):
+                return SuiteStop(kind.name, used, limit)
+        return None
+
+    def _iter_limits(self) -> Iterator[tuple[SuiteBudgetKind, float]]:
+        for kind in SUITE_BUDGET_KINDS:
+            if kind.spent is not None and kind.name in self.limits:
+                yield kind, self.limits[kind.name]
+
+
+class SuiteBudgetMonitor:
+    """The suite's budgets: what this process spends, also while an episode runs, and the others."""
+
+    def __init__(
+        self,
+        limits: SuiteLimits,
+        read_others: ReadOthers,
+        *,
+        clock: Callable[[], float],
+        started: float,
+    ) -> None:
+        self._limits = limits
+        self._read_others = read_others
+        self._clock = clock
+        self._started = started
+        self._episodes: dict[str, SuiteUsage] = {}
+        self._stop: RunStop | None = None
+        self._listeners: list[Listener] = []
+
+    def spend(self, episode_id: str, cost_usd: float, tokens: int) -> None:
+        """Set an episode's total usage so far; repeating a call changes nothing."""
+        self._episodes[episode_id] = SuiteUsage(cost_usd, tokens)
+        self.find_exceeded()
+
+    def find_exceeded(self) -> RunStop | None:
+        """Return the exceeded budget; once found, it stays exceeded."""
+        if self._stop is None and (found := self._check()) is not None:
+            self.stop(found)
+        return self._stop
+
+    def _check(self) -> RunStop | None:
+        others = self._read_others()
+        if isinstance(others, UnreadableJournal):
+            return others
+        spent = sum(tuple(self._episodes.values()), others)
+        return self._limits.find_exceeded(spent, self._elapsed_s())
+
+    def get_stop(self) -> RunStop | None:
+        """Return why the run was stopped; None if it was not.
+
+        Unlike `find_exceeded` it checks nothing new: time after the last episode does not count.
+        """
+        return self._stop
+
+    def deadline_s(self) -> float | None:
+        """Return the seconds left until the time limit; None without a limit."""
+        limit = self._limits.elapsed_s
+        return None if limit is None else max(limit - self._elapsed_s(), 0.0)
+
+    def on_exceeded(self, listener: Listener) -> None:
+        """Call a listener once when a budget is exceeded, immediately if it already is.
+
+        It is called on the thread of the `spend` or `find_exceeded` call that detects it.
+        """
+        if self._stop is None:
+            self._listeners.append(listener)
+        else:
+            listener(self._stop)
+
+    def stop(self, cause: RunStop) -> None:
+        """Stop the run, unless it is stopped already."""
+        if self._stop is not None:
+            return
+        self._stop = cause
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener(cause)
+
+    def _elapsed_s(self) -> float:
+        return self._clock() - self._started
