@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from typing import Annotated, Any, get_args
@@ -18,12 +18,19 @@ from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
 from ci_agent_eval.analysis.comparison.findings import list_comparison_findings
-from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, SuiteChange
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.base import ReportTitle, SchemaVersion
 from ci_agent_eval.contract.findings import Finding, FindingData
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import Reason, ReasonData, ScenarioStatus, Verdict, VerdictConclusion
+from ci_agent_eval.gate import (
+    Reason,
+    ReasonData,
+    ReasonKind,
+    ScenarioStatus,
+    Verdict,
+    VerdictConclusion,
+)
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.consistency import find_contradictions
 from ci_agent_eval.render.headline import render_headline
@@ -170,38 +177,34 @@ def _restore_summary(written: _WrittenSummary) -> Summary:
 def _restore_reasons(
     verdict: Verdict, summary: Summary, comparison: Comparison | NoBaseline | None
 ) -> Verdict:
-    """Return the verdict with the data of its reasons; the file has their sentences.
+    """Return the verdict with the data of its reasons, found by their sentences.
 
-    The data is in the summary and in the comparison, in the order of the reasons.
+    Data with equal sentences are in the order of the reasons.
     """
-    found = (
-        () if comparison is None else tuple(list_comparison_findings(comparison, verdict.increases))
-    )
+    known: dict[tuple[str, str, bool], list[ReasonData]] = {}
 
-    drops = {
-        describe_reason(Reason(one.kind, one.message)): one.message
-        for one in found
-        if isinstance(one.message, SuiteChange)
-    }
+    def add(kind: ReasonKind, data: ReasonData, *, blocking: bool) -> None:
+        known.setdefault((kind, describe_reason(Reason(kind, data)), blocking), []).append(data)
 
-    def with_data(reasons: Iterable[Reason], *, blocking: bool) -> tuple[Reason, ...]:
-        findings = (one for one in summary.findings if one.blocking is blocking)
-        kind = "increase" if blocking else "possible_increase"
-        increases = (one.message for one in found if one.kind == kind)
-        data: dict[str, Iterator[str | ReasonData]] = {"finding": findings, kind: increases}
-        return tuple(
-            replace(
-                reason,
-                message=drops.get(describe_reason(reason))
-                or next(data.get(reason.kind, iter(())), reason.message),
-            )
-            for reason in reasons
-        )
+    for finding in summary.findings:
+        add("finding", finding, blocking=finding.blocking)
+    compared = () if comparison is None else list_comparison_findings(comparison, verdict.increases)
+    for one in compared:
+        if not isinstance(one.message, str):
+            for blocking in (True, False):
+                add(one.kind, one.message, blocking=blocking)
+
+    def restore(reasons: Iterable[Reason], *, blocking: bool) -> tuple[Reason, ...]:
+        restored = []
+        for reason in reasons:
+            data = known.get((reason.kind, str(reason.message), blocking))
+            restored.append(replace(reason, message=data.pop(0)) if data else reason)
+        return tuple(restored)
 
     return replace(
         verdict,
-        reasons=with_data(verdict.reasons, blocking=True),
-        warnings=with_data(verdict.warnings, blocking=False),
+        reasons=restore(verdict.reasons, blocking=True),
+        warnings=restore(verdict.warnings, blocking=False),
     )
 
 

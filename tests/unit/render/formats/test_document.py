@@ -19,7 +19,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy, Thresholds
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import render_headline
-from tests.builders import baseline, episode, evaluated, failing, finding, report, turn
+from tests.builders import agreement, baseline, episode, evaluated, failing, finding, report, turn
 from tests.render_reports import REPORTS, failing_over_budget, hostile
 
 
@@ -89,6 +89,28 @@ def costing(cost):
     """Six scenarios of three iterations that cost so much each."""
     turns = {"turns": [turn(cost_usd=cost)]}
     return [episode(f"s{n}", iteration=i, trajectory=turns) for n in range(6) for i in (1, 2, 3)]
+
+
+def test_an_acknowledged_increase_does_not_shift_the_figures_of_others():
+    def run(first, second):
+        costs = {"a": first, "b": second}
+        return [
+            episode(name, iteration=n, trajectory={"turns": [turn(cost_usd=cost)]})
+            for name, cost in costs.items()
+            for n in range(1, 31)
+        ]
+
+    built = report(
+        *run(0.099, 0.019),
+        baseline=baseline(run(0.01, 0.01), run(0.01, 0.01)),
+        policy=GatePolicy(increases=AllowedIncreases(scenario_cost=0.5)),
+        acknowledged=(agreement("a"),),
+    )
+    kinds = [(one.kind, one.scenario_id) for one in built.verdict.reasons]
+    assert ("increase", "b") in kinds
+    assert ("increase", "a") not in kinds
+
+    assert parse_verdict(render_verdict(built)) == built
 
 
 OVER = {"tool_calls": {"used": 6, "limit": 4}}
