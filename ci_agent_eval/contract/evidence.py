@@ -23,8 +23,8 @@ _LACKS: dict[EvidencePart, str] = {
 }
 _REMEDIES: dict[EvidencePart, str] = {
     "turn": "record what the agent did (`with episode.turn(...) as turn:`)",
-    "assertion": "assert something about it (asserts of helper modules count if the pytest "
-    "setting `episode_assert_modules` names them)",
+    "assertion": "assert something about it (asserts of helper modules count if conftest.py names "
+    "them in `pytest.register_assert_rewrite`)",
 }
 _OPT_OUT = ', or mark the test `episode(evidence="none")`'
 

@@ -31,7 +31,11 @@ from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import (
     hide_own_traceback,
 )
 from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, simulation  # noqa: F401 - fixtures
-from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
+from ci_agent_eval.pytest_plugin.evaluation import (
+    evaluation_files,
+    library_assertions,
+    passed_asserts,
+)
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
 from ci_agent_eval.pytest_plugin.opik import experiment_hooks, experiment_options
 from ci_agent_eval.pytest_plugin.options import pytest_addhooks  # noqa: F401 - a hook
@@ -129,8 +133,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> None:
-    """Keep pytest's parser, which later shows the exclusions of the command line."""
+    """Keep pytest's parser, which later shows the exclusions of the command line.
+
+    Also count assertions, before a module of the project is imported.
+    """
     early_config.stash[options.PARSER] = parser
+    passed_asserts.install(early_config)
+    library_assertions.install(early_config)
+    pytest.register_assert_rewrite(*early_config.getini(options.ASSERT_MODULES))
 
 
 def pytest_configure(config: pytest.Config) -> None:

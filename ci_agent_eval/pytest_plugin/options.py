@@ -262,8 +262,8 @@ def _add_evaluation_options(group: pytest.OptionGroup, parser: pytest.Parser) ->
     parser.addini("eval_results", "as --eval-results", default="")
     parser.addini(
         ASSERT_MODULES,
-        "helper modules whose asserts are evidence that an episode was judged, as are those of "
-        "test files, conftest.py and modules in pytest.register_assert_rewrite (default: none)",
+        "helper modules, also installed ones, whose asserts pytest rewrites, so that they are "
+        "evidence that an episode was judged (default: none)",
         type="args",
         default=[],
     )

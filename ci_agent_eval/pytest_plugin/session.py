@@ -55,8 +55,8 @@ from ci_agent_eval.pytest_plugin.episodes.subtests import (
 from ci_agent_eval.pytest_plugin.episodes.unanswered_requests import (
     list_unanswered_requests,
 )
-from ci_agent_eval.pytest_plugin.evaluation import measurement, soft_checks
-from ci_agent_eval.pytest_plugin.evaluation.counting.install import AssertCounting
+from ci_agent_eval.pytest_plugin.evaluation import measurement, passed_asserts, soft_checks
+from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, PLUGIN_NAME
 from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode, list_failure_reasons
@@ -84,7 +84,7 @@ class EpisodeSession:
         self._folder = folder
         self._journal: Journal | None = None
         self._activity: Path | None = None
-        self._counting: AssertCounting | None = None
+        self._evidence: AssertEvidence | None = None
         self._load_steering_rules: Callable[[], Rules] = Rules
         self._subtest: EpisodeItem | None = None
         self._places = CheckPlaces(repo)
@@ -104,7 +104,8 @@ class EpisodeSession:
             Redactor.from_environ(os.environ),
             folder,
         )
-        episodes._counting = AssertCounting(config, episodes._repo)
+        episodes._evidence = AssertEvidence(config, episodes._repo)
+        passed_asserts.listen(episodes._evidence)
         episodes._load_steering_rules = build_rules_loader(config.rootpath)
         is_debugging = config.getoption("usepdb", default=False)
         episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
@@ -198,9 +199,8 @@ class EpisodeSession:
         state.subtest_failures.clear()
         state.initial_episode = self._build_initial_episode(item, state)
         self._places.clear()
-        soft_checks.count_passed_checks(item.config)
-        if state.initial_episode.evidence == "required" and self._counting is not None:
-            state.problem = self._counting.count_for(item) or state.problem
+        if self._evidence is not None:
+            self._evidence.begin(item)
         state.running = RunningEpisode(
             state.initial_episode.mode,
             locate=self._places.locate_frame,
@@ -309,7 +309,9 @@ class EpisodeSession:
         if not state.subtest_errors:
             state.subtest_errors += measurement.check_for_assertions(state)
         episode = finish_episode(state, get_ending_after_subtests(state))
-        state.final_episode = episode = measurement.note_uncounted_asserts(item, episode)
+        state.final_episode = episode = measurement.note_uncounted_asserts(
+            item, episode, self._evidence
+        )
         if measurement.is_measured(item, state) and not state.subtest_errors:
             return
         if lines := (*list_failure_reasons(episode), *state.subtest_errors):

@@ -23,7 +23,7 @@ def rewritten(config):
 
     source = b"def f(a, b):\n    assert a == b, 'message'\n"
     tree = ast.parse(source)
-    rewrite.rewrite_asserts(tree, source, "f.py", Settings())
+    rewrite.AssertionRewriter("f.py", Settings(), source).run(tree)
     return ast.unparse(ast.fix_missing_locations(tree)).replace("@pytest_ar", "pytest_ar")
 
 
@@ -106,20 +106,11 @@ def loop_fixtures():
     return is_from_pytest_asyncio(plugin.is_async_test) and not is_from_pytest_asyncio(looked_up)
 
 
-def counted_checks():
-    """Say whether each function of pytest-check that compares is counted when it passes."""
-    from ci_agent_eval.pytest_plugin.evaluation.soft_checks import count_passes
-
-    functions = pytest.importorskip("pytest_check.check_functions")
-    tree = ast.parse(inspect.getsource(functions))
-    count_passes(tree)
-    counted = {
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and "count_check" in ast.unparse(node)
-    }
-    others = {"assert_equal", "between_equal", "check_func", "fail"}
-    return set(functions.__all__) - counted == others
+def wrapped_checks():
+    """Say whether pytest-check has its functions where they are wrapped."""
+    plugin = pytest.importorskip("pytest_check")
+    names = set(plugin.check_functions.__all__) | {"raises"}
+    return names <= set(dir(plugin.check)) and plugin.raises(KeyError).expected_excs == (KeyError,)
 
 
 def looked_up(item, name):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.compat import private_interface_checks as checks
 
-ASSERTS = ("evaluation/pass_explanations.py", "evaluation/assert_recorder.py")
+ASSERTS = ("evaluation/passed_asserts.py",)
 DECISION = "docs/decisions/0010-evaluation-asserts.md says what to weigh"
 WITHOUT_CONCURRENCY = (
     "docs/decisions/0028-concurrent-episodes.md says what it is for; without it episodes run one "
@@ -81,11 +81,18 @@ INTERFACES = [
         ("_force_asyncio_fixture", "_loop_scope"),
     ),
     Interface(
-        "sources of pytest-check's functions, and its number of failures",
+        "names of pytest-check's functions, and what its `raises` expects",
+        ("evaluation/library_assertions.py",),
+        lambda *_: checks.wrapped_checks(),
+        "change `wrap_checks` to find where a check passes",
+        ("check_functions", "expected_excs"),
+    ),
+    Interface(
+        "pytest-check's number of failures",
         ("evaluation/soft_checks.py",),
-        lambda *_: checks.counted_checks(),
-        "change `count_passes` to find where a check passes",
-        ("log_failure", "_num_failures"),
+        lambda *_: pytest.importorskip("pytest_check.check_log").get_failures() == [],
+        "take the failures that it reports for all",
+        ("_num_failures",),
     ),
     Interface(
         "Module._obj, which is there once the module was imported",
@@ -245,17 +252,23 @@ INTERFACES = [
         "override the result that unittest is given, and keep its failures there",
     ),
     Interface(
-        "_pytest.assertion.rewrite.rewrite_asserts",
-        ASSERTS[:1],
-        lambda *_: checks.signature(
-            checks.rewrite().rewrite_asserts, ["mod", "source", "module_path", "config"]
+        "_pytest.assertion.rewrite.rewrite_asserts, AssertionRewriter and PYC_TAIL",
+        ASSERTS,
+        lambda *_: (
+            checks.signature(
+                checks.rewrite().rewrite_asserts, ["mod", "source", "module_path", "config"]
+            )
+            and checks.signature(
+                checks.rewrite().AssertionRewriter.helper, ["self", "name", "args"]
+            )
+            and "pytest-" in checks.rewrite().PYC_TAIL
         ),
         DECISION,
-        ("rewrite", "rewrite_asserts"),
+        ("rewrite", "rewrite_asserts", "AssertionRewriter", "PYC_TAIL"),
     ),
     Interface(
         "what pytest's rewriting writes for pytest_assertion_pass",
-        ASSERTS[:1],
+        ASSERTS,
         lambda request, _: (
             re.search(
                 r"if pytest_ar\._check_if_assertion_pass_impl\(\):"
@@ -265,7 +278,7 @@ INTERFACES = [
             is not None
         ),
         DECISION,
-        ("_check_if_assertion_pass_impl", "_call_assertion_pass"),
+        ("_check_if_assertion_pass_impl", "_call_assertion_pass", "_assertion_pass"),
     ),
     Interface(
         "_pytest.assertion.rewrite._call_reprcompare",

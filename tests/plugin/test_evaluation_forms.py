@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -17,15 +19,23 @@ from ci_agent_eval.contract.results import Results
 from tests.plugin.assertion_forms import FORMS, Form, whole_file
 
 NAMES = [form.name for form in FORMS]
-FORM = pytest.mark.parametrize("form", FORMS, ids=NAMES)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ran:
     """One run of all forms."""
 
     folder: Path
     output: str
+
+    @cached_property
+    def episodes(self) -> tuple[Episode, ...]:
+        path = self.folder / "report/results.json"
+        return Results.model_validate_json(path.read_bytes()).episodes
+
+    @cached_property
+    def _junit(self) -> ET.ElementTree[ET.Element]:
+        return ET.parse(self.folder / "junit.xml")
 
     def cases(self, form: Form) -> dict[str, list[tuple[str, str, str]]]:
         """What JUnit says of the form's tests: how each ended, its message, its whole text."""
@@ -35,7 +45,7 @@ class Ran:
                 for end in case
                 if end.tag in {"failure", "error", "skipped"}
             ]
-            for case in ET.parse(self.folder / "junit.xml").iter("testcase")
+            for case in self._junit.iter("testcase")
             if belongs(f"{case.attrib['classname']}.{case.attrib['name']}", form)
         }
 
@@ -100,63 +110,78 @@ def plain(tmp_path_factory) -> Ran:
 
 
 def episodes_of(ran: Ran, form: Form) -> list[Episode]:
-    results = Results.model_validate_json((ran.folder / "report/results.json").read_bytes())
-    return [episode for episode in results.episodes if belongs(episode.nodeid or "", form)]
+    return [episode for episode in ran.episodes if belongs(episode.nodeid or "", form)]
 
 
 def test_there_are_forms_enough():
     assert len(NAMES) == len(set(NAMES)) >= 40
 
 
-@FORM
-def test_each_is_recorded_once(measured: Ran, form: Form) -> None:
+def check_each(check: Callable[[Form], None], forms: Iterable[Form] = FORMS) -> None:
+    """Check every form; the failure names each one that is not as expected."""
+    problems = []
+    for form in forms:
+        try:
+            check(form)
+        except AssertionError as error:
+            problems.append(f"{form.name}: {error}")
+    assert not problems, "\n".join(problems)
+
+
+def test_each_is_recorded_once(measured: Ran) -> None:
     _, lines = whole_file()
-    found = episodes_of(measured, form)
-    recorded = [
-        (a.file, (a.line or 0) - lines[form.name] + 1, a.passed, a.name)
-        for episode in found
-        for a in episode.assertions
-    ]
-    assert recorded == [
-        ("forms_eval.py", line, passed, name) for line, passed, name, _ in form.expected
-    ]
-    reasons = [a.reason for episode in found for a in episode.assertions]
-    for reason, (_, _, _, begins) in zip(reasons, form.expected, strict=True):
-        assert reason is None if begins is None else (reason or "").startswith(begins), reason
+
+    def check(form: Form) -> None:
+        found = episodes_of(measured, form)
+        recorded = [
+            (a.file, (a.line or 0) - lines[form.name] + 1, a.passed, a.name)
+            for episode in found
+            for a in episode.assertions
+        ]
+        assert recorded == [
+            ("forms_eval.py", line, passed, name) for line, passed, name, _ in form.expected
+        ]
+        reasons = [a.reason for episode in found for a in episode.assertions]
+        for reason, (_, _, _, begins) in zip(reasons, form.expected, strict=True):
+            assert reason is None if begins is None else (reason or "").startswith(begins), reason
+
+    check_each(check)
 
 
-@FORM
-def test_no_assertion_fails_the_test(measured: Ran, form: Form) -> None:
-    worst = sorted({episode.outcome for episode in episodes_of(measured, form)})[:1]
-    assert worst == [form.outcome]
-    ends = [end for case in measured.cases(form).values() for end in case]
-    assert [tag for tag, _, _ in ends] == (["failure"] if form.raises else [])
+def test_no_assertion_fails_the_test(measured: Ran) -> None:
+    def check(form: Form) -> None:
+        worst = sorted({episode.outcome for episode in episodes_of(measured, form)})[:1]
+        assert worst == [form.outcome]
+        ends = [end for case in measured.cases(form).values() for end in case]
+        assert [tag for tag, _, _ in ends] == (["failure"] if form.raises else [])
+
+    check_each(check)
 
 
-@pytest.mark.parametrize(
+def test_strictly_it_is_what_pytest_says(strict: Ran, plain: Ran) -> None:
+    def check(form: Form) -> None:
+        said = plain.cases(form)
+        assert said
+        assert said == strict.cases(form)
+
     # Without the plugin pytest runs no async test.
-    "form",
-    [form for form in FORMS if form.name != "async_test"],
-    ids=[name for name in NAMES if name != "async_test"],
-)
-def test_strictly_it_is_what_pytest_says(strict: Ran, plain: Ran, form: Form) -> None:
-    said = plain.cases(form)
-    assert said
-    assert said == strict.cases(form)
+    check_each(check, (form for form in FORMS if form.name != "async_test"))
 
 
-@FORM
-def test_the_reason_is_pytest_s_own(measured: Ran, plain: Ran, form: Form) -> None:
-    found = [a for e in episodes_of(measured, form) for a in e.failed_assertions]
-    failed = {a.line: a.reason or "" for a in reversed(found)}
-    for _, message, text in (end for case in plain.cases(form).values() for end in case):
-        (*_, line) = re.findall(r"^forms_eval.py:(\d+): ", text, re.MULTILINE) or [0]
-        # An assert that is handled, or that is not the reason that the test ended, is not told of.
-        if int(line) in failed and message.startswith(("assert", "AssertionError: ")):
-            reason = steady(failed[int(line)])
-            lines = message.removeprefix("AssertionError: ").splitlines()[:20]
-            lines = [line.removesuffix(", use -vv to show") for line in lines]
-            advice = ("Use -v to get more diff", "...Full output truncated")
-            assert [line for line in lines if not line.strip().startswith(advice)] == (
-                reason.splitlines()
-            )
+def test_the_reason_is_pytest_s_own(measured: Ran, plain: Ran) -> None:
+    def check(form: Form) -> None:
+        found = [a for e in episodes_of(measured, form) for a in e.failed_assertions]
+        failed = {a.line: a.reason or "" for a in reversed(found)}
+        for _, message, text in (end for case in plain.cases(form).values() for end in case):
+            (*_, line) = re.findall(r"^forms_eval.py:(\d+): ", text, re.MULTILINE) or [0]
+            # An assert that is handled, or is not the reason that the test ended, is not told of.
+            if int(line) in failed and message.startswith(("assert", "AssertionError: ")):
+                reason = steady(failed[int(line)])
+                lines = message.removeprefix("AssertionError: ").splitlines()[:20]
+                lines = [line.removesuffix(", use -vv to show") for line in lines]
+                advice = ("Use -v to get more diff", "...Full output truncated")
+                assert [line for line in lines if not line.strip().startswith(advice)] == (
+                    reason.splitlines()
+                )
+
+    check_each(check)

@@ -13,28 +13,27 @@ from _pytest._io.saferepr import saferepr
 from _pytest.assertion import rewrite
 from _pytest.skipping import xfailed_key
 
-from ci_agent_eval.pytest_plugin.evaluation.assert_transform import REASON, RECORDER
-from ci_agent_eval.pytest_plugin.evaluation.pass_explanations import explain_asserts
+from ci_agent_eval.pytest_plugin.evaluation.passed_asserts import CountingRewriter
 
 SOURCE = b"def test():\n    assert a == b, message\n"
 
 
 class WithPassHook:
     def getini(self, name):
-        assert name == "enable_assertion_pass_hook", f"rewrite_asserts asks for {name}, too"
+        assert name == "enable_assertion_pass_hook", f"the rewriter asks for {name}, too"
         return True
 
 
 @pytest.fixture
 def rewritten() -> str:
     tree = ast.parse(SOURCE)
-    rewrite.rewrite_asserts(tree, SOURCE, "chat_eval.py", WithPassHook())
+    rewrite.AssertionRewriter("chat_eval.py", WithPassHook(), SOURCE).run(tree)
     return ast.unparse(tree)
 
 
-def test_rewrite_asserts_takes_what_we_give_it():
-    names = list(inspect.signature(rewrite.rewrite_asserts).parameters)
-    assert names == ["mod", "source", "module_path", "config"]
+def test_the_rewriter_takes_what_we_give_it():
+    names = list(inspect.signature(rewrite.AssertionRewriter).parameters)
+    assert names == ["module_path", "config", "source"]
 
 
 @pytest.mark.parametrize(
@@ -66,13 +65,13 @@ def test_the_block_for_the_hook_is_the_one_that_we_replace(rewritten):
     )
 
 
-def test_what_comes_of_it_calls_our_recorder_and_no_hook(pytestconfig):
+def test_what_comes_of_it_calls_our_functions(pytestconfig):
     tree = ast.parse(SOURCE)
-    explain_asserts(tree, SOURCE.decode(), "chat_eval.py", pytestconfig)
+    CountingRewriter("chat_eval.py", pytestconfig, SOURCE).run(tree)
     written = ast.unparse(tree)
-    assert f"if {RECORDER}.is_recording():" in written
-    assert f"{REASON} = @pytest_ar._format_explanation(" in written
-    assert f"{RECORDER}.format_message(message)" in written
+    assert "if @pytest_ar.agent_eval.note_pass():" in written
+    assert "@pytest_ar.agent_eval.keep_explanation(2, '0', @pytest_ar._format_expl" in written
+    assert "@pytest_ar.agent_eval.format_message(message)" in written
     assert "_call_assertion_pass" not in written
 
 

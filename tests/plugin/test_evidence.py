@@ -215,7 +215,11 @@ def test_asserts_of_a_helper_module_count_when_the_setting_names_it(suite, pytes
     suite.write(USES_HELPERS)
     ran = suite.run(workers)
     ran.result.assert_outcomes(failed=1)
-    assert "the pytest setting `episode_assert_modules` names them" in ran.result.stdout.str()
+    said = "asserts of helpers.py were not counted"
+    remedy = "put pytest.register_assert_rewrite('helpers') into conftest.py"
+    (episode,) = ran.results.episodes
+    assert said in episode.reason
+    assert remedy in episode.reason
     pytester.makeini("[pytest]\nepisode_assert_modules = helpers")
     suite.run(workers).result.assert_outcomes(passed=1)
 
@@ -243,31 +247,137 @@ def test_asserts_of_a_fixture_s_function_count_once_the_test_calls_it(suite):
     suite.run().result.assert_outcomes(passed=1)
 
 
-def test_a_module_that_cannot_be_imported_is_named(suite, pytester):
-    pytester.makeini("[pytest]\nepisode_assert_modules = helpars")
-    suite.write("def test_it(episode): pass")
-    ran = suite.run()
-    ran.result.assert_outcomes(errors=1)
-    ran.result.stdout.fnmatch_lines(
-        ["*ini setting episode_assert_modules: 'helpars' cannot be imported (ModuleNotFound*"]
-    )
+PLAIN = """
+import pytest
+
+def test_plain(episode):
+    with episode.turn('Hello') as turn: turn.reply('Hi')
+    assert turn
+
+class TestDesk:
+    @pytest.mark.parametrize('reply', ['Hi'])
+    def test_method(self, episode, reply):
+        with episode.turn('Hello') as turn: turn.reply(reply)
+        def nested(): assert reply
+        nested()
+"""
 
 
-@pytest.mark.parametrize("options", [(), ("--assert=plain",), ("-p", "no:assertion")])
-def test_asserts_count_however_they_are_run(suite, options):
+CACHED = """
+import pytest
+
+@pytest.mark.episode
+def test_it(request):
+    if request.config.pluginmanager.has_plugin("ci_agent_eval"):
+        episode = request.getfixturevalue("episode")
+        with episode.turn('Hello') as turn: turn.reply('Hi')
+    assert request
+"""
+
+
+def test_bytecode_of_runs_with_and_without_the_plugin_is_kept_apart(pytester, monkeypatch):
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    pytester.makepyfile(test_suite=CACHED)
+    for plugin in ("no:ci_agent_eval", "ci_agent_eval", "ci_agent_eval", "no:ci_agent_eval"):
+        arguments = ["-p", plugin, "-W", "ignore"]
+        pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
+    names = {path.name.partition(".")[0] for path in pytester.path.glob("__pycache__/test_suite*")}
+    assert names == {"test_suite", "test_suite-agent-eval-1"}
+
+
+@pytest.mark.parametrize("options", [("--assert=plain",), ("-p", "no:assertion")])
+def test_asserts_that_pytest_does_not_rewrite_are_named(suite, options):
+    suite.write(PLAIN)
+    ran = suite.run_apart(*options)
+    ran.result.assert_outcomes(failed=2)
+    for episode in ran.results.episodes:
+        assert "asserts of test_suite.py were not counted, for pytest did not" in episode.reason
+
+
+LIBRARIES = """
+import unittest
+from unittest import mock
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+from helpers import verify_reply
+
+@pytest.fixture(autouse=True)
+def greeted(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+
+class TestCase(unittest.TestCase):
+    def test_method(self): self.assertEqual("Hi", "Hi")
+    def test_manager(self):
+        with self.assertRaises(ValueError): int("x")
+    def test_call(self): self.assertRaises(ValueError, int, "x")
+    def test_logs(self):
+        with self.assertNoLogs("x"): pass
+    def test_only_made__no(self): self.assertRaises(ValueError)
+    def test_caught__no(self):
+        try: self.assertTrue(0)
+        except AssertionError: pass
+
+def test_mock(): Mock().assert_not_called()
+def test_spec(): mock.create_autospec(int).assert_not_called()
+async def test_async_mock(): AsyncMock().assert_not_awaited()
+def test_reads_a_method__no(): Mock().assert_called_once_with
+
+def test_raises():
+    with pytest.raises(ValueError): int("x")
+def test_raises_by_call(): pytest.raises(ValueError, int, "x")
+def test_warns():
+    with pytest.warns(UserWarning): __import__("warnings").warn("x")
+def test_raises_unused__no(): pytest.raises(ValueError)
+
+def test_by_name__no(): verify_reply("Hi")
+def test_unawaited__no():
+    async def check(): assert 1
+    check().close()
+def test_caught_assert__no():
+    try: assert 0
+    except AssertionError: pass
+def test_message_is_evaluated_once():
+    said = []
+    assert 1, said.append(1)
+    assert not said
+"""
+
+
+def test_assertions_of_libraries_are_evidence_and_functions_named_like_them_are_not(suite, workers):
+    suite.write(LIBRARIES, conftest="")
+    suite.pytester.makepyfile(helpers="def verify_reply(reply): return reply == 'Bye'")
+    ran = suite.run(workers)
+    expected = {name: "error" if name.endswith("__no") else "passed" for name in ran.episodes}
+    assert {name: episode.outcome for name, episode in ran.episodes.items()} == expected
+    assert len(expected) == 18
+
+
+def test_a_message_with_a_percent_sign_is_shown_as_it_is(suite):
     suite.write(
-        "import pytest\n"
-        "def test_plain(episode):\n"
-        "    with episode.turn('Hello') as turn: turn.reply('Hi')\n"
-        "    assert turn\n"
-        "class TestDesk:\n"
-        "    @pytest.mark.parametrize('reply', ['Hi'])\n"
-        "    def test_method(self, episode, reply):\n"
-        "        with episode.turn('Hello') as turn: turn.reply(reply)\n"
-        "        def nested(): assert reply\n"
-        "        nested()\n"
+        "def test_it(episode): assert 0, '100% of %s, 50%%'\ndef test_other(): assert 0, '1%'"
     )
-    suite.run_apart(*options).result.assert_outcomes(passed=2)
+    shown = suite.run().result.stdout.str()
+    assert "AssertionError: 100% of %s, 50%%" in shown
+    assert "AssertionError: 1%\n" in shown
+
+
+def test_a_project_s_own_hook_is_called_as_before(suite):
+    suite.write(
+        "def test_it(episode):\n    with episode.turn('x') as turn: turn.reply('y')\n"
+        "    assert turn.reply, 'a message'\ndef test_other(): assert [1] == [1]\n",
+        conftest="def pytest_assertion_pass(item, lineno, orig, expl):\n"
+        "    print('passed', item.name, lineno, orig, expl.partition(' ')[0])\n",
+    )
+    assert "passed test_" not in suite.run("-s").result.stdout.str()
+    suite.pytester.makeini("[pytest]\nenable_assertion_pass_hook = true")
+    ran = suite.run("-s")
+    ran.result.assert_outcomes(passed=2)
+    ran.result.stdout.fnmatch_lines(
+        ["*passed test_it 3 turn.reply reply", "*passed test_other 4 [[]1[]] == [[]1[]] [[]1[]]"]
+    )
 
 
 @pytest.mark.parametrize("options", [("--episode-concurrency=3",), ("-n2",)])
@@ -303,18 +413,3 @@ def test_a_returned_episode_is_judged_by_what_it_contains(suite):
     """)
     found = {name: e.outcome for name, e in suite.run().episodes.items()}
     assert found == {"test_spends": "passed", "test_claims": "error"}
-
-
-def test_code_that_another_tool_changed_is_left_alone_and_named(suite):
-    suite.write(
-        "def test_it(episode):\n"
-        "    with episode.turn('Hello') as turn: turn.reply('Hi')\n"
-        "    assert turn\n",
-        conftest="def pytest_collection_modifyitems(items):\n"
-        "    for item in items:\n"
-        "        function = item.function\n"
-        "        function.__code__ = function.__code__.replace(co_firstlineno=77)\n",
-    )
-    ran = suite.run()
-    ran.result.assert_outcomes(failed=1)
-    assert "its own asserts were not counted" in ran.result.stdout.str()

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar
 
 import pytest
-from _pytest.assertion import rewrite
 
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, shorten_message, truncate_text
+from ci_agent_eval.pytest_plugin.evaluation.library_assertions import (
+    get_expected_exceptions,
+    list_expecting_types,
+)
+from ci_agent_eval.pytest_plugin.evaluation.passed_asserts import take_explanation
 from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
@@ -21,12 +25,6 @@ from ci_agent_eval.recording.active_episode import (
     is_evaluating,
     note_passed_assert,
 )
-
-_EXPECTING_TYPES = (
-    type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted
-    type(pytest.warns(Warning)),  # noqa: PT030 - as above
-)
-"""The types that `pytest.raises` and `pytest.warns` return; not every pytest has names for them."""
 
 _FAILURE_TYPES = (AssertionError, pytest.fail.Exception)
 
@@ -41,14 +39,10 @@ class AssertRecorder:
     Failed: ClassVar[type[BaseException]] = AssertionError
     Everything: ClassVar[type[BaseException]] = BaseException
 
-    def is_recording(self) -> bool:
-        """Return whether an evaluation's episode is running."""
-        return is_evaluating()
-
-    def record_pass(self, line: int, name: str, reason: str | None) -> None:
+    def record_pass(self, line: int, name: str) -> None:
         """Record an assert that passed; for a strict test that calls it, it is evidence, too."""
         note_passed_assert()
-        self._keep(_get_evaluation(), line, name, passed=True, reason=reason)
+        self._keep(_get_evaluation(), line, name, passed=True, reason=take_explanation())
 
     def record_failure(
         self, line: int, name: str, error: AssertionError, catching: Iterable[Any]
@@ -64,47 +58,14 @@ class AssertRecorder:
         self._keep(episode, line, name, passed=False, reason=str(error))
         return True
 
-    def wrap_manager(
-        self, line: int, name: str, manager: AbstractContextManager[Any]
-    ) -> AbstractContextManager[Any]:
-        """Wrap a manager that expects an exception or a warning, and record it as an assertion."""
-        note_passed_assert()
-        return manager if _get_evaluation() is None else _RecordedManager(self, line, name, manager)
-
     def wrap_if_expecting(self, line: int, name: str, manager: Any) -> Any:
-        """Wrap the manager if it expects an exception or a warning."""
-        return (
-            self.wrap_manager(line, name, manager)
-            if isinstance(manager, _EXPECTING_TYPES)
-            else manager
-        )
+        """Wrap a manager that expects an exception or a warning, and record it as an assertion."""
+        is_recorded = isinstance(manager, list_expecting_types()) and _get_evaluation() is not None
+        return _RecordedManager(self, line, name, manager) if is_recorded else manager
 
     def record_result(self, line: int, name: str, *, passed: bool, reason: str | None) -> None:
         """Record an assertion of the running evaluation."""
         self._keep(_get_evaluation(), line, name, passed=passed, reason=reason)
-
-    def format_message(self, message: object) -> str:
-        """Return an assert's message as pytest shows it."""
-        shown: str = rewrite._format_assertmsg(message)  # noqa: SLF001 - see `pass_explanations`
-        return shown.replace("%%", "%")
-
-    def explain_comparison(
-        self,
-        operators: Sequence[str],
-        results: Sequence[object],
-        shown: Sequence[str],
-        values: Sequence[object],
-    ) -> str:
-        """Explain a comparison: briefly if it holds; pytest would look for differences."""
-        if all(result is True for result in results):
-            return " and ".join(shown)
-        explained: str = rewrite._call_reprcompare(  # noqa: SLF001 - see `pass_explanations`
-            operators,
-            results,  # type: ignore[arg-type]  # operands may return any type
-            shown,
-            values,
-        )
-        return explained
 
     def _keep(
         self,
@@ -175,10 +136,8 @@ def _any_catches_failure(types: Iterable[Any]) -> bool:
 
 
 def _catches_failure(type_: Any) -> bool:
-    if isinstance(type_, _EXPECTING_TYPES):
-        # pytest 8.4 renamed the attribute and allows several exceptions.
-        expected = getattr(type_, "expected_exceptions", None)
-        return _catches_failure(expected or getattr(type_, "expected_exception", ()))
+    if isinstance(type_, list_expecting_types()):
+        return _catches_failure(get_expected_exceptions(type_))
     if isinstance(type_, suppress):
         return _any_catches_failure(getattr(type_, "_exceptions", ()))
     if isinstance(type_, tuple):

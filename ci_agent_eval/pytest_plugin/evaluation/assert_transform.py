@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ci_agent_eval.pytest_plugin.evaluation.expected_exceptions import (
-    ExpectationFinder,
-    map_import_aliases,
-)
 from ci_agent_eval.pytest_plugin.evaluation.source_text import SourceText
 
 RECORDER = "@agent_eval"
 """Name of the module's `AssertRecorder`."""
-
-REASON = "@agent_eval_reason"
-"""Name, in a function, of pytest's explanation of an assert that passed."""
 
 _ERROR = "@agent_eval_error"
 
@@ -38,9 +31,7 @@ def record_asserts(tree: ast.Module, text: str) -> None:
 
     An assert outside of functions is unchanged: a module that fails to import is not measured.
     """
-    _RecordingTransformer(
-        SourceText(text), ExpectationFinder(map_import_aliases(tree))
-    ).transform_body(tree, _Scope())
+    _RecordingTransformer(SourceText(text)).transform_body(tree, _Scope())
 
 
 @dataclass(frozen=True)
@@ -55,7 +46,6 @@ class _Scope:
 @dataclass(frozen=True)
 class _RecordingTransformer:
     source: SourceText
-    expecting: ExpectationFinder
 
     def transform_body(self, node: ast.AST, scope: _Scope) -> None:
         """Transform the statements directly inside a node."""
@@ -64,7 +54,7 @@ class _RecordingTransformer:
                 setattr(
                     node,
                     name,
-                    [new for old in value for new in self._transform_statement(old, scope)],
+                    [self._transform_statement(old, scope) for old in value],
                 )
             elif isinstance(value, list):
                 # Handlers and match cases contain statements, too.
@@ -72,7 +62,7 @@ class _RecordingTransformer:
                     if isinstance(item, ast.excepthandler | ast.match_case):
                         self.transform_body(item, scope)
 
-    def _transform_statement(self, node: ast.stmt, scope: _Scope) -> Sequence[ast.stmt]:
+    def _transform_statement(self, node: ast.stmt, scope: _Scope) -> ast.stmt:
         match node:
             case ast.Assert() if scope.in_function:
                 return self._transform_assert(node, scope)
@@ -84,7 +74,7 @@ class _RecordingTransformer:
                 self._transform_with(node, scope)
             case _:
                 self.transform_body(node, scope)
-        return [node]
+        return node
 
     def _transform_try(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
         """Transform a `try`, whose handlers apply only to its first block."""
@@ -94,28 +84,18 @@ class _RecordingTransformer:
         body, node.body = node.body, []
         self.transform_body(node, scope)
         inner = replace(scope, catching=(*scope.catching, *caught))
-        node.body = [new for old in body for new in self._transform_statement(old, inner)]
+        node.body = [self._transform_statement(old, inner) for old in body]
 
     def _transform_with(self, node: ast.With, scope: _Scope) -> None:
-        """Transform a `with`: a manager that expects something is an assertion."""
-        caught: list[ast.expr] = []
-        for item in node.items:
-            manager = item.context_expr
-            if isinstance(manager, ast.Name):
-                # `with expectation:`, as in parametrized tests.
-                caught.append(manager)
-                item.context_expr = self._wrap_manager("wrap_if_expecting", manager, node)
-            elif isinstance(manager, ast.Call) and self.expecting.knows(manager):
-                types = self.expecting.list_caught_types(manager)
-                caught += [_build_recorder_attribute("Everything")] if types is None else types
-                if self.expecting.is_assertion(manager):
-                    item.context_expr = self._wrap_manager("wrap_manager", manager, node)
-            else:
-                caught.append(self._wrap_any_manager(item, node))
+        """Transform a `with`: a manager that expects something is an assertion.
+
+        Which one does is known by its type, once it exists.
+        """
+        caught = [self._wrap_manager(item, node) for item in node.items]
         self.transform_body(node, replace(scope, catching=(*scope.catching, *caught)))
 
-    def _wrap_any_manager(self, item: ast.withitem, at: ast.With) -> ast.expr:
-        """Wrap any manager so that its type is checked at run time; return its new name."""
+    def _wrap_manager(self, item: ast.withitem, at: ast.With) -> ast.expr:
+        """Wrap a manager so that its type is checked at run time; return its new name."""
         manager = item.context_expr
         name = f"{_MANAGER}_{manager.lineno}_{manager.col_offset}"
         kept = _set_location(ast.NamedExpr(ast.Name(name, ast.Store()), manager), manager)
@@ -123,27 +103,20 @@ class _RecordingTransformer:
         item.context_expr = _set_location(_build_call("wrap_if_expecting", *place, kept), manager)
         return ast.Name(name, ast.Load())
 
-    def _wrap_manager(self, method: str, manager: ast.expr, at: ast.With) -> ast.expr:
-        place = [ast.Constant(at.lineno), ast.Constant(self.source.get_text(manager))]
-        return _set_location(_build_call(method, *place, manager), manager)
-
-    def _transform_assert(self, node: ast.Assert, scope: _Scope) -> Sequence[ast.stmt]:
+    def _transform_assert(self, node: ast.Assert, scope: _Scope) -> ast.stmt:
         """Return the assert in a `try` whose exits record the result."""
         place = [ast.Constant(node.lineno), ast.Constant(self.source.get_text(node.test))]
         caught = ast.Tuple([_copy_to(type_, node) for type_ in scope.catching], ast.Load())
         failed = _build_call(
             "record_failure", *copy.deepcopy(place), ast.Name(_ERROR, ast.Load()), caught
         )
-        passed = _build_call("record_pass", *place, ast.Name(REASON, ast.Load()))
         handler = ast.ExceptHandler(
             _build_recorder_attribute("Failed"),
             _ERROR,
             [ast.If(ast.UnaryOp(ast.Not(), failed), [ast.Raise()], [])],
         )
-        return (
-            _set_location(ast.Assign([ast.Name(REASON, ast.Store())], ast.Constant(None)), node),
-            _set_location(ast.Try([node], [handler], [ast.Expr(passed)], []), node),
-        )
+        passed = ast.Expr(_build_call("record_pass", *place))
+        return _set_location(ast.Try([node], [handler], [passed], []), node)
 
 
 def _build_recorder_attribute(name: str) -> ast.Attribute:

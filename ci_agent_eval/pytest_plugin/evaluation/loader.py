@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.assertion.rewrite import rewrite_asserts
 
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.evaluation.assert_recorder import AssertRecorder
@@ -22,7 +21,8 @@ from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import (
     is_evaluation_file,
     matches_any_pattern,
 )
-from ci_agent_eval.pytest_plugin.evaluation.pass_explanations import explain_asserts
+from ci_agent_eval.pytest_plugin.evaluation.passed_asserts import CountingRewriter, build_source
+from ci_agent_eval.pytest_plugin.evaluation.source_text import SourceText
 
 
 class EvaluationFinder(importlib.abc.MetaPathFinder):
@@ -111,13 +111,17 @@ class EvaluationLoader(SourceFileLoader):
         is_rewritten = self._config.getoption("assertmode") == "rewrite"
         if self._config.option.eval_strict:
             if is_rewritten:
-                rewrite_asserts(tree, data, path, self._config)
+                CountingRewriter(path, self._config, data).run(tree)
             strict: types.CodeType = compile(tree, path, "exec", dont_inherit=True)
             return strict
         text = importlib.util.decode_source(data)
         record_asserts(tree, text)
         if is_rewritten:
-            explain_asserts(tree, text, path, self._config)
+            # Statements that share a line confuse pytest's own search for the texts of asserts.
+            asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+            shown = SourceText(text)
+            source = build_source({node.lineno: shown.get_text(node.test) for node in asserts})
+            CountingRewriter(path, self._config, source).run(tree)
         # Keep asserts that pytest does not rewrite, even if the interpreter optimizes: an
         # evaluation without asserts would measure nothing.
         code: types.CodeType = compile(tree, path, "exec", dont_inherit=True, optimize=0)

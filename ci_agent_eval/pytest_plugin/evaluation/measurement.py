@@ -21,7 +21,7 @@ from ci_agent_eval.pytest_plugin.episodes.endings import (
     shorten_message,
 )
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
-from ci_agent_eval.pytest_plugin.evaluation.counting.install import are_asserts_counted
+from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
 
 NOTHING_ASSERTED = (
     "it asserted nothing, so nothing was measured; let it reach an assert of its own file, or "
@@ -31,10 +31,6 @@ NOTHING_ASSERTED = (
 
 EVERY_EXAMPLE = "holds for every example"
 """Name of the single assertion of an evaluation that Hypothesis runs."""
-UNCOUNTED_ASSERTS = (
-    "its own asserts were not counted, for the code of its module is not that of its source: "
-    "delete __pycache__, or use episode.check(...)"
-)
 
 
 class AssertionsFailed(EpisodeFailed, AssertionError):  # noqa: N818 - as pytest names its own
@@ -79,12 +75,15 @@ def check_for_assertions(state: EpisodeItem) -> list[str]:
     return [] if found else [NOTHING_ASSERTED]
 
 
-def note_uncounted_asserts(item: pytest.Item, ended: Episode) -> Episode:
-    """Add to an episode without an assertion that its test's asserts were not counted."""
-    if "assertion" not in ended.missing_evidence or are_asserts_counted(item):
+def note_uncounted_asserts(
+    item: pytest.Item, ended: Episode, evidence: AssertEvidence | None
+) -> Episode:
+    """Add to an episode without an assertion which asserts were not counted."""
+    if "assertion" not in ended.missing_evidence or evidence is None:
         return ended
-    reason = f"{ended.reason}; {UNCOUNTED_ASSERTS}"
-    return ended.model_copy(update={"reason": reason})
+    if (problem := evidence.describe_uncounted(item)) is None:
+        return ended
+    return ended.model_copy(update={"reason": f"{ended.reason}; {problem}"})
 
 
 def build_failure(state: EpisodeItem, sentence: str) -> EpisodeFailed:

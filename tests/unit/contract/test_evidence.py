@@ -60,7 +60,7 @@ def test_what_is_no_pass_lacks_nothing():
 def test_the_reason_names_what_is_missing_and_what_to_do():
     said = str(required(trajectory=None).reason)
     assert said.startswith("no evidence: no completed turn or tool call and no assertion; ")
-    assert "episode_assert_modules" in said
+    assert "pytest.register_assert_rewrite" in said
     assert 'episode(evidence="none")' in said
     assert "no assertion" not in str(required(**CHECKED, trajectory=None).reason)
 

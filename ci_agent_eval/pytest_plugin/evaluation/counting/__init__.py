@@ -1,1 +1,0 @@
-"""Counting of passed asserts in strict tests: evidence that an episode was judged."""
