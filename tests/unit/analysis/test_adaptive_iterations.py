@@ -19,14 +19,15 @@ from ci_agent_eval.analysis.adaptive_iterations import (
     find_stop,
 )
 from ci_agent_eval.contract.iteration_range import IterationRange
+from tests.tables import each_row
 
 COUNTS = [(0, 1), (3, 0), (0, 7), (9, 2), (41, 19), (60, 0), (1, 59)]
 LIMITS = IterationRange(60, 3)
 PREDICTED = PredictedRate(90.0, 10.0)
 
 
-@pytest.mark.parametrize("rate", [0.05, 0.5, 0.9, 0.99])
-@pytest.mark.parametrize(("passed", "failed"), COUNTS)
+@each_row("rate", [0.05, 0.5, 0.9, 0.99])
+@each_row(("passed", "failed"), COUNTS)
 def test_evidence_is_the_mean_likelihood_over_the_rates_that_contradict(passed, failed, rate):
     def likelihood(q):
         return q**passed * (1 - q) ** failed
@@ -40,7 +41,7 @@ def test_evidence_is_the_mean_likelihood_over_the_rates_that_contradict(passed, 
         assert found == pytest.approx(mean / (high - low) / likelihood(rate), rel=1e-6)
 
 
-@pytest.mark.parametrize(("passed", "failed"), COUNTS)
+@each_row(("passed", "failed"), COUNTS)
 def test_evidence_of_a_regression_is_relative_to_the_prediction_of_the_baseline(passed, failed):
     alpha, beta = PREDICTED
     low = special.betainc(1 + passed, 1 + failed, PREDICTED.mean)
@@ -51,7 +52,7 @@ def test_evidence_of_a_regression_is_relative_to_the_prediction_of_the_baseline(
     assert found == pytest.approx(math.exp(log_expected), rel=1e-9)
 
 
-@pytest.mark.parametrize("total", [1, 5, 30])
+@each_row("total", [1, 5, 30])
 def test_the_mean_evidence_is_at_most_one_if_nothing_is_wrong(total):
     passes = range(total + 1)
     for rate in (0.9, 0.95, 1 - 1e-9):
@@ -65,7 +66,7 @@ def test_the_mean_evidence_is_at_most_one_if_nothing_is_wrong(total):
     assert sum(chances * drops) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("rate", [0.2, 0.6, 0.85])
+@each_row("rate", [0.2, 0.6, 0.85])
 def test_the_evidence_of_endless_iterations_has_a_limit(rate):
     passed = round(rate * 200_000)
     found = compute_regression_evidence(passed, 200_000 - passed, PREDICTED)
@@ -74,7 +75,7 @@ def test_the_evidence_of_endless_iterations_has_a_limit(rate):
     assert compute_evidence_limit(0.95, PREDICTED) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("passed", "failed", "required", "expected"),
     [
         (0, 1, 1.0, "below_required"),
@@ -98,7 +99,7 @@ BOTH = Demands(0.9, PREDICTED, 2000.0)
 LIKE_RUNS_THAT_DIFFER = Demands(None, PredictedRate(8.0, 2.0), 2000.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("counts", "demands", "expected"),
     [
         ((3, 0, 0), Demands(None), "undemanding"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from ci_agent_eval.analysis.behaviour_pairs import (
     parse_conversation,
 )
 from tests.builders import tool_call, turn
+from tests.tables import each_row
 
 NAME = ("refund", None)
 
@@ -40,24 +40,6 @@ def test_the_first_exchange_with_other_calls_is_shown():
     assert pair.now.calls == ("refund(order_id=1001)",)
 
 
-def test_without_other_calls_it_is_the_last_exchange_of_both():
-    now = talk(("hi", ["look"], "a"), ("pay", [], "b"))
-    before = talk(("hi", ["look"], "z"), ("pay", [], "y"), ("bye", [], "x"))
-    pair = choose_pair(NAME, [now], [before], {})
-    assert (pair.turn, pair.now.answer.text, pair.before.answer.text) == (2, "b", "y")
-
-
-def test_a_renamed_tool_is_no_other_call_but_is_shown_with_its_arguments():
-    now = talk(("hi", ["find"], "a"), ("pay", [], "b"))
-    before = talk(("hi", ["look"], "a"), ("pay", ["refund"], "b"))
-    assert choose_pair(NAME, [now], [before], {"find": "look"}).turn == 2
-    pair = choose_pair(NAME, [talk(("hi", ["find"], "a"))], [talk(("hi", ["look"], "a"))], {})
-    assert (pair.before.calls, pair.now.calls) == (
-        ("look(order_id=1001)",),
-        ("find(order_id=1001)",),
-    )
-
-
 def test_equal_messages_come_first_then_short_answers_then_low_iterations():
     long = talk(("hi", [], "a long answer"), iteration=1)
     other = talk(("hello", [], "b"), iteration=2)
@@ -67,15 +49,7 @@ def test_equal_messages_come_first_then_short_answers_then_low_iterations():
     assert choose_pair(NAME, [long, other, again, short], before, {}).now.answer.text == "c"
 
 
-def test_without_a_baseline_the_last_exchange_of_the_shortest_is_shown():
-    now = [talk(("hi", [], "long answer")), talk(("hi", ["look"], "short"), iteration=2)]
-    pair = choose_pair(NAME, now, [], {})
-    assert (pair.before, pair.now.answer.text) == (None, "short")
-    assert choose_pair(NAME, [], [talk(("hi", [], "a"))], {}) is None
-    assert choose_pair(NAME, [parse_conversation(1, [])], [], {}) is None
-
-
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "shown"),
     [
         ("No. 30 days.", "Yes. 60 days.", ("No. 30 days.", "Yes. 60 days.")),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.analysis.failure_causes import (
     AffectedScenario,
     find_failure_cause,
@@ -13,9 +11,10 @@ from ci_agent_eval.analysis.failure_causes import (
 )
 from ci_agent_eval.analysis.natural_order import build_natural_key
 from tests.builders import episode, failed_assertion, failing, report
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "same"),
     [
         ("expected 12 items, got 1,234.5", "expected # items, got #"),
@@ -58,14 +57,6 @@ def test_an_exception_is_known_by_its_type_and_message():
     )
     assert one.key == other.key == ("message", "AssertionError: expected # items")
     assert third.key == ("message", "mypackage.errors.OrderError: expected # items")
-
-
-def test_the_cause_is_the_one_of_most_iterations():
-    rare, usual = failed_assertion("rare"), failed_assertion("usual")
-    found = cause(
-        failing(iteration=1, assertions=[rare, usual]), failing(iteration=2, assertions=[usual])
-    )
-    assert (found.name, found.iterations) == ("usual", 2)
 
 
 def test_a_failure_without_a_check_is_known_by_its_reason():
@@ -116,5 +107,5 @@ def test_groups_are_ordered_by_role_history_size_and_natural_name():
 def test_natural_order_compares_numbers_of_any_length():
     names = ["run-10", "run-9", "run", "run-9a", "run-09b", f"run-{'1' * 5000}"]
     assert sorted(names, key=build_natural_key) == [
-        *("run", "run-9", "run-9a", "run-09b", "run-10", f"run-{'1' * 5000}"),
+        *("run", "run-9", "run-9a", "run-09b", "run-10", f"run-{'1' * 5000}")
     ]

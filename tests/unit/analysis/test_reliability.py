@@ -15,6 +15,7 @@ from ci_agent_eval.analysis.reliability import (
     pass_hat_k,
 )
 from tests.builders import episode, failing, report
+from tests.tables import each_row
 
 counts = st.integers(1, 9).flatmap(
     lambda n: st.tuples(st.integers(0, n), st.just(n), st.integers(1, n))
@@ -47,7 +48,7 @@ def test_what_is_told():
     assert estimate_reliability(1, 1) == ()
 
 
-@pytest.mark.parametrize(("passed", "judged", "k"), [(3, 2, 1), (-1, 2, 1), (1, 2, 3), (1, 2, 0)])
+@each_row(("passed", "judged", "k"), [(3, 2, 1), (-1, 2, 1), (1, 2, 3), (1, 2, 0)])
 def test_counts_that_cannot_be(passed, judged, k):
     for estimate in (pass_at_k, pass_hat_k):
         with pytest.raises(ValueError, match="tell nothing"):

@@ -53,11 +53,6 @@ def test_what_is_left_out_is_counted():
     assert len(long.after) == MAX_VALUE + 1
 
 
-def test_entries_are_in_natural_order():
-    found = parts(*(change(after={}, entry=f"orders/{number}") for number in (10, 9, 1)))
-    assert [part.name for part in found.parts] == ["orders/1", "orders/9", "orders/10"]
-
-
 def test_states_without_changes_are_left_out():
     states = [
         {"name": "same"},

@@ -10,6 +10,7 @@ from ci_agent_eval.app.acknowledgement import acknowledge_scenario, resolve_last
 from ci_agent_eval.config.settings import ACKNOWLEDGED_NAME, load_settings, load_waivers
 from ci_agent_eval.errors import InputError
 from tests.render_reports import HOSTILE
+from tests.tables import each_row
 
 TODAY = dt.date(2026, 1, 1)
 
@@ -55,7 +56,7 @@ def test_any_text_is_read_back_as_it_was(tmp_path):
     assert (found.scenario, found.reason) == (text, text[:400])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "sentence"),
     [
         ({"until": "2025-12-31"}, "--until: 2025-12-31 has passed; give 2026-01-01 or a later"),
@@ -92,9 +93,8 @@ def test_a_broken_file_is_named_and_kept(tmp_path):
     assert path.read_text() == "[[acknowledged]\n"
 
 
-@pytest.mark.parametrize(
-    ("until", "day"),
-    [("30d", "2026-01-31"), ("0d", "2026-01-01"), ("2026-03-01", "2026-03-01")],
+@each_row(
+    ("until", "day"), [("30d", "2026-01-31"), ("0d", "2026-01-01"), ("2026-03-01", "2026-03-01")]
 )
 def test_a_number_of_days_counts_from_today(until, day):
     assert resolve_last_day(until, TODAY) == dt.date.fromisoformat(day)

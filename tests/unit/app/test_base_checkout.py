@@ -9,9 +9,10 @@ import pytest
 
 from ci_agent_eval.app.base_checkout import copy_environment, find_base_ref
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "found"),
     [
         (("develop", {"GITHUB_BASE_REF": "main"}, "origin/x", "a1b2"), "develop"),

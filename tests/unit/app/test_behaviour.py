@@ -43,17 +43,6 @@ def test_what_is_not_comparable_or_new_has_no_before():
     assert {pair.scenario_id: pair.before for pair in found} == {"refund": None, "other": None}
 
 
-def test_a_renamed_scenario_is_shown_beside_its_former_self():
-    (pair,) = pairs([say("now", "new", check="c", was=["old"])], [say("before", "old")])
-    assert (pair.scenario_id, pair.before.answer.text) == ("new", "before")
-
-
-def test_the_only_agent_may_have_another_name():
-    head = [say("now", check="c", agent="v2")]
-    (pair,) = pairs(head, [say("before", agent="v1")])
-    assert (pair.agent, pair.before.answer.text) == ("v2", "before")
-
-
 def test_the_example_of_a_cause_is_its_first_scenario_with_a_pair():
     head = [say("now", name, check="c") for name in ("s1", "s2", "s10")]
     found = pairs(head, [say("before", "s2"), say("before", "s10")])
@@ -73,16 +62,6 @@ def test_only_the_first_iterations_of_a_scenario_are_read():
     head = [say(answer, check="c", iteration=n) for n, answer in enumerate(answers, 1)]
     (pair,) = pairs(head)
     assert pair.now.answer.text == "the usual answer"
-
-
-def test_what_is_over_budget_has_an_example_without_a_failure():
-    over = {"tool_calls": {"used": 5, "limit": 4}}
-    (pair,) = pairs([say("now", budgets=over)], [say("before")])
-    assert pair.before is not None
-
-
-def test_nothing_is_read_for_what_passes():
-    assert pairs([say("now")], [say("before")]) == ()
 
 
 def test_pairs_are_read_back_from_the_verdict():

@@ -81,10 +81,7 @@ def report(folder, *formats):
 def test_it_gets_the_content_of_the_verdict_and_writes_its_file(folder):
     report(folder, "chat", "ctrf")
     first = (folder / "chat.json").read_bytes()
-    assert json.loads(first) == {
-        "generator": "acme",
-        "text": "Agent evals passed: 1 of 1 scenario",
-    }
+    assert json.loads(first) == {"generator": "acme", "text": "Agent evals passed: 1 of 1 scenario"}
     report(folder, "chat")
     assert (folder / "chat.json").read_bytes() == first
     assert not (folder / "ctrf.json").exists()

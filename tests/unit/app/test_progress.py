@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 
-import pytest
-
 from ci_agent_eval.analysis.failure_causes import FailureCause
 from ci_agent_eval.app.progress import (
     MOST_CAUSES,
@@ -18,6 +16,7 @@ from ci_agent_eval.app.progress import (
     is_live,
 )
 from ci_agent_eval.runner.progress import EpisodeInProgress, FirstFailure, RunProgress
+from tests.tables import each_row
 
 
 class Terminal(io.StringIO):
@@ -92,18 +91,6 @@ def test_the_line_leaves_out_what_is_zero_or_unknown():
     assert format_progress(RunProgress(0, 3), 0, 5) == "0/3 episodes · $0.00 of $5.00 · 0:00"
 
 
-def test_a_running_episode_has_its_iteration_and_seconds():
-    line = format_running(running(scenario_id="refund", iteration=4, iterations=10))
-    assert line.split() == ["refund", "4/10", "12", "s"]
-    assert "1/1" not in format_running(running())
-
-
-def test_a_running_episode_has_its_turn_and_tools():
-    episode = running(iteration=4, iterations=10, turn=3, tools=("ask_manager", "get_order"))
-    assert " ".join(format_running(episode).split()) == "s1 4/10 turn 3 ask_manager, get_order 12 s"
-    assert "turn" not in format_running(running())
-
-
 def test_a_running_episode_with_long_names_fits_80_columns():
     name = "refunds[over-the-limit-of-a-manager-and-later-than-thirty-days-on-monday]"
     long = running(scenario_id=name, iterations=10, turn=12, tools=("tool_" * 9,))
@@ -172,15 +159,6 @@ def test_a_suite_with_many_causes_does_not_fill_the_log():
     assert lines[-1] == "agent-eval: there are more causes; the report names them"
 
 
-def test_the_line_of_a_cause_names_scenario_cause_and_place():
-    found = failure(file="tests/test_refunds.py", line=8)
-    assert format_first_failure(found) == (
-        "agent-eval: new failure in scenario 1: check 1: no (tests/test_refunds.py:8)"
-    )
-    found = failure(kind="error", name="", message="")
-    assert format_first_failure(found) == "agent-eval: new error in scenario 1: no reason given"
-
-
 def test_foreign_text_cannot_control_the_terminal_or_the_runner():
     hostile = "x\x1b[2J\n::set-output name=a::b"
     line = format_first_failure(failure(name=hostile, file=hostile))
@@ -191,7 +169,7 @@ def test_foreign_text_cannot_control_the_terminal_or_the_runner():
     assert not format_running(running(scenario_id="::error::x")).strip().startswith("::")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stream", "environ", "live"),
     [
         (Terminal(), {}, True),

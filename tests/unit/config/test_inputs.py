@@ -25,10 +25,7 @@ def test_lists_come_as_lines_or_words_with_comments():
     )
     assert inputs.paths == ("tests/a", "tests/with blank")
     assert inputs.pytest_args == ("-k", "refund and not slow")
-    assert inputs.install == (
-        ("pip", "install", "-r", "requirements.txt"),
-        ("pip", "install", "."),
-    )
+    assert inputs.install == (("pip", "install", "-r", "requirements.txt"), ("pip", "install", "."))
     assert inputs.options == {"min-pass-rate": "0.9"}
 
 

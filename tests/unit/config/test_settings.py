@@ -7,6 +7,7 @@ import pytest
 from ci_agent_eval.config.options import OPTIONS
 from ci_agent_eval.config.settings import Settings, load_settings
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_an_empty_environment_variable_is_no_setting(load):
     assert load(environ={"AGENT_EVAL_SUITE": ""}).suite == "default"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "sentence"),
     [
         (
@@ -92,12 +93,12 @@ def test_a_wrong_variable_and_a_wrong_flag_are_named(load):
 PAGE = "https://github.com/o/r/actions/runs/1/artifacts/2"
 
 
-@pytest.mark.parametrize("address", [PAGE, "https://h:8443", "https://e.example/?a=1&b=@%20"])
+@each_row("address", [PAGE, "https://h:8443", "https://e.example/?a=1&b=@%20"])
 def test_the_address_of_the_page_is_https(load, address):
     assert load(environ={"AGENT_EVAL_REPORT_URL": address}).publish.report_url == address
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         *("http://e.example/", "javascript:alert(1)", "https://", "//e.example", "e.example"),
@@ -138,7 +139,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
         load_settings(root=tmp_path, environ={}, flags={})
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+@each_row("option", OPTIONS, ids=lambda option: option.name)
 def test_every_option_reaches_the_key_it_names(option, tmp_path):
     given = {"number": "0.25", "count": "3", "flag": "false", "text": "some-text"}
     value = option.choices[-1] if option.kind == "choice" else given[option.kind]
@@ -159,14 +160,7 @@ def test_every_option_reaches_the_key_it_names(option, tmp_path):
     assert str(read).lower().removesuffix(".0") == value
 
 
-def test_what_may_differ_comes_as_a_list_or_as_words(load):
-    in_file = load('[compare]\nacross = ["model", "judge"]\n').compare
-    in_words = load(environ={"AGENT_EVAL_COMPARE_ACROSS": "model, judge"}).compare
-    assert in_file == in_words
-    assert in_file.policy.across == {"model", "judge"}
-
-
-@pytest.mark.parametrize(
+@each_row(
     ("text", "sentence"),
     [
         ("level = 0", "compare.level: "),
@@ -180,11 +174,6 @@ def test_a_comparison_that_means_nothing_is_refused(load, text, sentence):
         load(f"[compare]\n{text}\n")
 
 
-def test_what_comparing_means_for_the_gate(load):
-    policy = load('[compare]\ngate = "warn"\nmax_cost_increase = 0.5\n').policy
-    assert (policy.regressions, policy.increases.cost) == ("warn", 0.5)
-
-
 def test_thresholds_of_evaluations_are_unset_or_the_policy_s(load):
     assert load().policy.eval_min_pass_rate is None
     policy = load(
@@ -195,7 +184,7 @@ def test_thresholds_of_evaluations_are_unset_or_the_policy_s(load):
         load(eval_min_score=80)
 
 
-@pytest.mark.parametrize(("allowed", "of_part"), [(0.0, 0.0), (0.2, 1.0)])
+@each_row(("allowed", "of_part"), [(0.0, 0.0), (0.2, 1.0)])
 def test_a_share_of_the_suite_s_errors_is_not_one_of_a_part_s(load, allowed, of_part):
     settings = load(f"[gate]\nmax_error_rate = {allowed}\neval_min_score = 0.5\n").for_shard()
     assert (settings.gate.max_error_rate, settings.gate.eval_min_score) == (of_part, None)

@@ -14,6 +14,7 @@ from ci_agent_eval.config.settings import (
     load_waivers,
 )
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 TODAY = dt.date(2026, 1, 1)
 ONE = '[[quarantine]]\nscenario = "refund*"\nowner = "a"\nreason = "b"\nuntil = "2026-01-31"\n'
@@ -39,7 +40,7 @@ def test_entries_of_pyproject_are_read(tmp_path):
         quarantine(tmp_path, text.replace('owner = "a"\n', ""), "pyproject.toml")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (ONE + TWO, "agent-eval.toml:6: quarantine.1.owner: is required"),
@@ -74,7 +75,7 @@ def test_a_file_of_its_own_is_read_beside_the_settings(tmp_path):
         agreed(tmp_path, dt.date(2025, 1, 1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "option", "table"),
     [
         ("AGENT_EVAL_QUARANTINE", "quarantine", TWO + 'owner = "c"\n'),
@@ -98,7 +99,7 @@ def test_what_is_acknowledged_is_read_from_its_file(tmp_path):
     assert (entry.scenario, entry.agent, entry.reason) == ("refund", None, "b")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (HELD.replace('reason = "b"\n', ""), "known.toml:1: acknowledged.0.reason: is required"),
@@ -127,7 +128,7 @@ def agreed(tmp_path, today, config=None):
     return load_waivers(tmp_path, settings, today, config)
 
 
-@pytest.mark.parametrize("name", ["agent-eval.toml", "pyproject.toml", "other.toml"])
+@each_row("name", ["agent-eval.toml", "pyproject.toml", "other.toml"])
 def test_a_quarantine_has_a_longest_term(tmp_path, name):
     table = "[[tool.ci_agent_eval.quarantine]]" if name == "pyproject.toml" else "[[quarantine]]"
     (tmp_path / name).write_text(
@@ -152,7 +153,7 @@ def test_an_acknowledgement_has_a_longest_term(tmp_path):
     assert str(caught.value).startswith(said)
 
 
-@pytest.mark.parametrize("pattern", ["*", "**", "?*", "[!x]*", "*[a-z]*", " * ", "*?*"])
+@each_row("pattern", ["*", "**", "?*", "[!x]*", "*[a-z]*", " * ", "*?*"])
 def test_a_pattern_that_matches_everything(tmp_path, pattern):
     with pytest.raises(InputError) as caught:
         quarantine(tmp_path, ONE.replace("refund*", pattern))
@@ -163,7 +164,7 @@ def test_a_pattern_that_matches_everything(tmp_path, pattern):
         load_acknowledged(tmp_path, ACKNOWLEDGED_NAME, TODAY)
 
 
-@pytest.mark.parametrize("pattern", ["refund*", "*_flow", "t.py::test[?]", "a*"])
+@each_row("pattern", ["refund*", "*_flow", "t.py::test[?]", "a*"])
 def test_a_pattern_that_names_something(tmp_path, pattern):
     (entry,) = quarantine(tmp_path, ONE.replace("refund*", pattern))
     assert entry.scenario == pattern

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import textwrap
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.columns import count_columns, wrap_columns
+from tests.tables import each_row
 
 ACCENT = "e\N{COMBINING ACUTE ACCENT}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "columns"),
     [("", 0), ("abc", 3), ("返品", 4), ("🙂", 2), ("ﾊ", 1), ("Ａ", 2), (ACCENT, 1), ("…─→", 3)],
 )
@@ -21,7 +21,7 @@ def test_columns(text, columns):
     assert count_columns(text) == columns
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "lines"),
     [
         ("", [""]),

@@ -6,7 +6,6 @@ import json
 import math
 
 import jsonschema
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from ci_agent_eval.contract.evaluation import (
 )
 from ci_agent_eval.contract.schema import build_contract_schema
 from tests.builders import episode, evaluated
+from tests.tables import each_row
 
 
 def written(*episodes):
@@ -88,12 +88,7 @@ def test_shares_are_rounded_to_six_decimals():
     assert (found["passRate"], found["averageScore"]) == (33.333333, 0.555556)
 
 
-def test_a_partial_score_counts_for_what_it_is():
-    parts = [{"name": "x", "passed": True, "score": 0.7}, {"name": "y", "passed": True}]
-    assert written(evaluated("a", assertions=parts))["conversations"][0]["score"] == 0.85
-
-
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "passed", "score", "error"),
     [
         ({}, True, 1, None),
@@ -116,11 +111,6 @@ def test_an_error_is_no_measurement_and_no_pass():
     assert errored["assertions"][0]["passed"] is True
 
 
-def test_an_error_after_a_failed_assertion_is_a_failure_with_its_score():
-    found = written(evaluated("a", True, False, outcome="error"), evaluated("b"))
-    assert (found["averageScore"], found["conversations"][0]["score"]) == (0.75, 0.5)
-
-
 def test_skipped_conversations_are_not_counted():
     assert written(evaluated("a", outcome="skipped"), evaluated("b"))["totalConversations"] == 1
 
@@ -135,12 +125,7 @@ def test_the_last_judged_attempt_of_an_iteration_counts():
     assert [c["passed"] for c in written(*attempts)["conversations"]] == [True, False]
 
 
-def test_the_same_episode_twice_gives_the_same_bytes_in_either_order():
-    twice = [evaluated("a", True), evaluated("a", False)]
-    assert written(*twice) == written(*reversed(twice))
-
-
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         lambda text: text.removesuffix("\n"),  # as JSON.stringify writes it

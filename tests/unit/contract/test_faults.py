@@ -14,6 +14,7 @@ from ci_agent_eval.contract.faults import MAX_TOOL_NAME, MAX_VALUE, Fault
 from ci_agent_eval.contract.schema import build_contract_schema
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
+from tests.tables import each_row
 
 TOOL = {"tool": "find_order"}
 
@@ -118,7 +119,7 @@ def name(fault):
     return text if len(text) < 80 else f"{text[:60]}... {len(text)}"
 
 
-@pytest.mark.parametrize("fault", VALID, ids=name)
+@each_row("fault", VALID, ids=name)
 def test_a_declared_fault_is_recorded_and_read_again(fault):
     episode = declare(fault)
     assert Episode.model_validate_json(episode.model_dump_json()) == episode
@@ -127,12 +128,12 @@ def test_a_declared_fault_is_recorded_and_read_again(fault):
     assert found == {"after": 0, "times": 1, "injected": 0, **written}
 
 
-@pytest.mark.parametrize("fault", [fault for fault in VALID if fault.get("value") != nest(64)])
+@each_row("fault", [fault for fault in VALID if fault.get("value") != nest(64)])
 def test_a_file_declares_the_same_faults(fault):
     assert load(fault) == declare(fault).faults
 
 
-@pytest.mark.parametrize(("fault", "problem"), INVALID, ids=lambda each: name(each)[:60])
+@each_row(("fault", "problem"), INVALID, ids=lambda each: name(each)[:60])
 def test_a_wrong_declaration_is_one_sentence(fault, problem):
     for build, place in ((declare, "episode: "), (load, "desk.json:1: ")):
         with pytest.raises(InputError) as caught:
@@ -144,7 +145,7 @@ def test_a_wrong_declaration_is_one_sentence(fault, problem):
         assert len(message) < 200
 
 
-@pytest.mark.parametrize("value", NO_PYTHON_VALUE, ids=lambda value: type(value).__name__)
+@each_row("value", NO_PYTHON_VALUE, ids=lambda value: type(value).__name__)
 def test_a_value_that_json_cannot_hold_is_refused(value):
     with pytest.raises(InputError) as caught:
         declare({"kind": "garbage", **TOOL, "value": value})

@@ -25,6 +25,7 @@ from ci_agent_eval.contract.fields import (
     validate_value,
 )
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 
@@ -84,7 +85,7 @@ def test_no_error_quotes_a_value_that_the_repr_leaves_out(value, name):
     assert "s3cr3t" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "sentence"),
     [
         ({"label": " \n"}, "label: must be a text that is not empty, got ' \\n'"),
@@ -123,8 +124,3 @@ def test_values_are_normalized():
     assert (tool.env, tool.limits) == ({"A": "1"}, {"a": 1})
     assert dataclasses.replace(tool) == tool
     assert validate_value("Run", "tools", SomeTexts, "find") == ("find",)
-
-
-def test_undecodable_bytes_of_the_environment_stay():
-    undecodable = b"\xff".decode(errors="surrogateescape")
-    assert Tool(env={"A": undecodable}, words=[undecodable]).words == (undecodable,)

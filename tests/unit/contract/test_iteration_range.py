@@ -9,9 +9,10 @@ from ci_agent_eval.contract.iteration_range import (
     parse_iterations,
     parse_iterations_text,
 )
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "expected"),
     [("1", (1, None)), ("25", (25, None)), ("auto", (60, 3)), ("auto:1-2", (2, 1))],
 )
@@ -23,7 +24,7 @@ def test_numbers_and_ranges_are_read(given, expected):
         assert parse_iterations(int(given)) == IterationRange(int(given))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given", ["", "0", "-3", "2.0", "auto:", "auto:3", "auto:0-5", "auto:5-1000", "auto-60", "Auto"]
 )
 def test_what_is_neither_is_refused(given):
@@ -31,7 +32,7 @@ def test_what_is_neither_is_refused(given):
         parse_iterations_text(given)
 
 
-@pytest.mark.parametrize("given", ["auto:5-5", "auto:9-3"])
+@each_row("given", ["auto:5-5", "auto:9-3"])
 def test_a_maximum_is_above_its_minimum(given):
     with pytest.raises(ValueError, match="the maximum must be above the minimum"):
         parse_iterations(given)

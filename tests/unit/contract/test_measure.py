@@ -16,9 +16,10 @@ from ci_agent_eval.contract.measurement import (
     measure_budgets,
 )
 from ci_agent_eval.contract.trajectory import Trajectory
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("statistic", "expected"),
     [
         ("p50", 10),
@@ -34,7 +35,7 @@ def test_statistics_of_one_to_twenty(statistic, expected):
     assert compute_latency_statistic(range(20, 0, -1), statistic) == expected
 
 
-@pytest.mark.parametrize("statistic", STATISTICS)
+@each_row("statistic", STATISTICS)
 def test_nothing_measured_is_none(statistic):
     assert compute_latency_statistic([], statistic) is None
 
@@ -72,10 +73,7 @@ def test_a_custom_budget_of_the_same_name_does_not_keep_ours_from_being_measured
     spoken = Trajectory.model_validate({"turns": [{"role": "assistant", "content": "hi"}]})
     assert [
         (name, budget.used) for name, budget in measure_budgets(budgets, spoken).iter_named()
-    ] == [
-        ("max_turns", 1),
-        ("max_turns", None),
-    ]
+    ] == [("max_turns", 1), ("max_turns", None)]
 
 
 def latencies(*values):
@@ -89,7 +87,7 @@ def violate(limit, *values, **budget):
     return find_budget_violations(measure_budgets(budgets, spoken), spoken)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "measure"),
     [(1, "only turn"), (7, "largest of 7 turns"), (19, "largest of 19 turns"), (20, "p95")],
 )
@@ -98,15 +96,7 @@ def test_a_percentile_of_few_turns_is_called_their_largest(count, measure):
     assert (violation.measure, violation.turns) == (measure, count)
 
 
-def test_other_statistics_and_figures_without_turns_keep_their_name():
-    spoken = latencies(10, 20)
-    for budget, name in (({"max": 9, "limit": 1}, "max"), ({"p95": 9, "limit": 1}, "p95")):
-        budgets = Budgets.model_validate({"latency_ms": budget})
-        (violation,) = find_budget_violations(budgets, spoken if name == "max" else None)
-        assert violation.measure == name
-
-
-@pytest.mark.parametrize("most", [1, 7, 16, 28, 40, 53])
+@each_row("most", [1, 7, 16, 28, 40, 53])
 def test_the_turns_above_a_limit_that_chance_explains(most):
     """2 of at most 7 turns, 3 of 16, 4 of 28, 5 of 40, 6 of 53 are too many for a p95."""
     for count in (most, most + 1):
@@ -124,19 +114,14 @@ def test_a_producer_s_larger_figure_is_exceeded_whatever_chance_explains():
         assert len(find_budget_violations(budgets, spoken)) == count
 
 
-def test_without_turns_the_figure_decides():
-    budget = {"p95": 6, "limit": 5, "only_if_significant": True}
-    assert len(find_budget_violations(Budgets.model_validate({"latency_ms": budget}))) == 1
-
-
-@pytest.mark.parametrize("statistic", ["max", "mean", "total"])
+@each_row("statistic", ["max", "mean", "total"])
 def test_only_a_percentile_can_be_significant(statistic):
     budget = {statistic: None, "limit": 5, "only_if_significant": True}
     with pytest.raises(ValidationError, match=r"only_if_significant is for a percentile \(p50, "):
         Budgets.model_validate({"latency_ms": budget})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "expected"), [(0.0, 0.0), (1.2345678, 1234.568), (-0.5, 0.0), (90.0, 90_000.0)]
 )
 def test_elapsed_seconds_become_milliseconds_and_never_negative(seconds, expected):
@@ -146,7 +131,7 @@ def test_elapsed_seconds_become_milliseconds_and_never_negative(seconds, expecte
 USAGE = {"input": 3, "output": 2}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usages", "total"), [([], None), ([USAGE, USAGE], 10), ([USAGE, None], None), ([None], None)]
 )
 def test_tokens_are_known_only_if_every_agent_turn_was_measured(usages, total):

@@ -17,6 +17,7 @@ from ci_agent_eval.contract.scenario_manifest import (
     update_manifest,
 )
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 NAME = "agent-eval-scenarios.toml"
 TEXT = """\
@@ -60,7 +61,7 @@ TABLES = "the tables are [required] and [advisory], each once"
 FORM = 'write each scenario on a line of its own, as "scenario id" = "file of its test"'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "sentence"),
     [
         ('"a" = "x.py"', "1: stands in no table; begin with [required]"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import jsonschema
-import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.results import Results
 from ci_agent_eval.contract.schema import build_contract_schema, render_schema
 from tests.builders import failing
+from tests.tables import each_row
 
 CHECKED_IN = Path(__file__).parents[3] / "ci_agent_eval/contract/schema.json"
 
@@ -21,12 +21,10 @@ def test_the_checked_in_schema_is_what_the_models_say():
 
 def validator(name):
     schema = build_contract_schema()
-    return jsonschema.Draft202012Validator(
-        {"$defs": schema["$defs"], "$ref": f"#/$defs/{name}"},
-    )
+    return jsonschema.Draft202012Validator({"$defs": schema["$defs"], "$ref": f"#/$defs/{name}"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "budgets",
     [
         {"max_turns": 5},
@@ -40,7 +38,7 @@ def test_every_form_of_a_budget_is_in_the_schema(budgets):
     assert validator("Episode").is_valid({"scenario_id": "a", "budgets": budgets})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "budgets",
     [
         {"max_turn": 5},

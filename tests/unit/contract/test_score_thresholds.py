@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.contract.score_thresholds import ScoreThreshold, parse_score_thresholds
+from tests.tables import each_row
 
 AT_LEAST = ScoreThreshold(0.8)
 AT_MOST = ScoreThreshold(0.2, is_maximum=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         "faith>=0.8 noise<=0.2",
@@ -29,7 +30,7 @@ def test_any_name_may_have_a_threshold():
     assert list(parse_score_thresholds(text)) == ["exact_match,strict match", "judge/tone", "*"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "message"),
     [
         ("faith", "'faith' is no threshold; write NAME>=NUMBER"),

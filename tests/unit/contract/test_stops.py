@@ -10,16 +10,17 @@ from pydantic import ValidationError
 from ci_agent_eval.contract.stops import AgentStop, find_stop_cause
 from ci_agent_eval.contract.trajectory import Turn
 from tests.builders import episode, tool_call, turn
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("stop", get_args(AgentStop))
+@each_row("stop", get_args(AgentStop))
 def test_a_record_that_passed_without_an_answer_is_failed(stop):
     read = episode(stop_reason=stop)
     assert (read.outcome, read.reason) == ("failed", f"the agent did not finish: {stop}")
     assert episode(stop_reason=stop, allowed_stops=[stop]).outcome == "passed"
 
 
-@pytest.mark.parametrize("stop", ["completed", "server_error", "model_error", "cancelled"])
+@each_row("stop", ["completed", "server_error", "model_error", "cancelled"])
 def test_other_ends_leave_the_outcome(stop):
     assert episode(stop_reason=stop).outcome == "passed"
 
@@ -35,7 +36,7 @@ def test_an_error_stays_an_error():
     assert episode(stop_reason="refusal", outcome="error").outcome == "error"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "kept"),
     [("refusal", ("refusal",)), ({"truncated", "refusal"}, ("refusal", "truncated")), ((), ())],
 )
@@ -43,13 +44,13 @@ def test_allowed_stops_are_one_or_several_in_one_order(given, kept):
     assert episode(allowed_stops=given).allowed_stops == kept
 
 
-@pytest.mark.parametrize("given", ["completed", {"model_error"}, ["refused"], 3, [3]])
+@each_row("given", ["completed", {"model_error"}, ["refused"], 3, [3]])
 def test_what_is_no_end_of_an_agent_cannot_be_allowed(given):
     with pytest.raises(ValidationError, match="allowed_stops"):
         episode(allowed_stops=given)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "kept"),
     [
         ("end_turn", "stop"),
@@ -63,7 +64,7 @@ def test_finish_reasons_have_one_spelling(word, kept):
     assert Turn(role="assistant", finish_reason=word).finish_reason == kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "stop"),
     [
         ({"content": "Done.", "finish_reason": "stop"}, None),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +15,10 @@ from ci_agent_eval.contract.wording import (
     summarize_reason,
     without_commands,
 )
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "expected"),
     [
         (pluralize(0, "call"), "0 calls"),
@@ -44,7 +44,7 @@ def test_words_of_messages(written, expected):
     assert written == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("a\x1b[2Jb\rc\u202ed\x9b2J", "a�[2Jb�c�d�2J"),
@@ -63,25 +63,19 @@ def test_a_line_controls_neither_terminal_nor_runner(text, shown):
     assert make_printable(text) == shown
 
 
-@pytest.mark.parametrize("color", ["\x1b[31m", "\x1b[39;49;00m", "\x1b[01m", "\x1b[0m", "\x1b[m"])
+@each_row("color", ["\x1b[31m", "\x1b[39;49;00m", "\x1b[01m", "\x1b[0m", "\x1b[m"])
 def test_lines_keep_the_colors_of_pytest(color):
     assert make_lines_printable(f"a{color}b\n::c", has_colors=True) == f"a{color}b\n: :c"
     assert "\x1b" not in make_lines_printable(f"a{color}b", has_colors=False)
 
 
-@pytest.mark.parametrize(
-    "sequence", ["\x1b[8m", "\x1b[31;7m", "\x1b[41m", "\x1b[2J", "\x1b]0;t\x07"]
-)
+@each_row("sequence", ["\x1b[8m", "\x1b[31;7m", "\x1b[41m", "\x1b[2J", "\x1b]0;t\x07"])
 def test_lines_lose_every_other_sequence(sequence):
     assert make_lines_printable(f"a{sequence}b", has_colors=True).isprintable()
 
 
 def test_a_long_sequence_that_is_no_color_is_read_once():
     assert make_lines_printable("\x1b[" + "0;" * 100_000, has_colors=True).isprintable()
-
-
-def test_lines_of_windows_end_like_others():
-    assert make_lines_printable("a\r\nb\rc", has_colors=False) == "a\nb�c"
 
 
 def test_addresses_and_slices_are_no_commands():
@@ -101,7 +95,7 @@ def test_no_line_is_left_that_the_runner_would_obey(text):
         assert "##[" not in line
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "shown"),
     [(True, "yes"), (12345678, "12,345,678"), (-3, "-3"), (1 / 3, "0.333333"), ("a", "a")],
 )

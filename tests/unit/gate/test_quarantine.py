@@ -6,15 +6,7 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
-from tests.builders import (
-    baseline,
-    episode,
-    evaluated,
-    failing,
-    in_quarantine,
-    report,
-    turn,
-)
+from tests.builders import baseline, episode, evaluated, failing, in_quarantine, report, turn
 from tests.tables import each_row
 
 OVER = {"tool_calls": {"used": 6, "limit": 4}}
@@ -50,13 +42,6 @@ def test_it_runs_is_counted_and_costs():
     assert built.summary.tally.failed == 1
     assert built.summary.totals.cost_usd == 3
     assert [reason.kind for reason in built.verdict.reasons] == ["suite_budget"]
-
-
-def test_it_is_not_among_those_that_are_advisory_by_their_own_will():
-    built = report(
-        failing("refund"), failing("tone", gate="advisory"), quarantine=(in_quarantine(),)
-    )
-    assert [item.scenario.scenario_id for item in built.advisory_scenarios] == ["tone"]
 
 
 def test_after_the_day_it_gates_again_and_that_is_said():

@@ -36,12 +36,6 @@ def test_pull_requests_that_are_not_known_are_looked_up():
     assert activity.needs_network
 
 
-def test_they_are_not_looked_up_for_nothing():
-    activity = decide_activity(event("push", None), comment=False, check_run=False, has_token=True)
-
-    assert not activity.needs_network
-
-
 def test_a_merge_group_is_not_commented_on():
     activity = decide_activity(
         event("merge_group", ()), comment=True, check_run=True, has_token=True

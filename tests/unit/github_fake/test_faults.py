@@ -57,14 +57,3 @@ def test_a_fault_strikes_the_nth_match_as_often_as_it_says(fake):
     assert raw(fake, "POST", COMMENTS, {"body": "x"})[0] == 201
     with pytest.raises(ValueError, match="unknown fault 'flood'"):
         fake.faults.add("flood")
-
-
-def test_a_request_off_the_description_is_recorded_even_when_a_fault_strikes(fake):
-    fake.faults.add("server_error")
-    assert raw(fake, "POST", COMMENTS, {"body": 3})[0] == 500
-    assert len(fake.violations) == 1
-
-
-def test_the_fault_an_enterprise_address_meets_is_the_same(fake):
-    fake.faults.add("server_error", on=f"GET {COMMENTS}")
-    assert raw(fake, "GET", f"/api/v3{COMMENTS}")[0] == 500

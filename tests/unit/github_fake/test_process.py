@@ -6,53 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import warnings
 from pathlib import Path
 
-from tests.github_fake import FakeGitHub
-from tests.unit.github_fake.rig import COMMENTS, HEAD, REPO, RUNS, raw, run_body
-
-
-def test_two_fakes_answer_the_same_bytes():
-    def story():
-        with FakeGitHub() as fake:
-            fake.token("t")
-            fake.add_repo(REPO)
-            fake.add_pull(REPO, 7, HEAD)
-            raw(fake, "POST", COMMENTS, {"body": "x"}, token="t")
-            raw(fake, "POST", RUNS, run_body(), token="t")
-            return json.dumps(fake.state())
-
-    assert story() == story()
-
-
-def test_concurrent_writers_get_ids_of_their_own(fake):
-    def write(number):
-        raw(fake, "POST", COMMENTS, {"body": f"{number}"})
-
-    threads = [threading.Thread(target=write, args=(n,)) for n in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    comments = fake.comments(REPO, 7)
-    assert sorted(int(c.body) for c in comments) == list(range(20))
-    assert len({c.id for c in comments}) == 20
-
-
-def test_closing_leaves_no_thread_and_no_open_socket():
-    before = threading.active_count()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ResourceWarning)
-        with FakeGitHub() as fake:
-            fake.token("t")
-            fake.add_repo(REPO)
-            idle = http.client.HTTPConnection("127.0.0.1", fake.port, timeout=120)
-            idle.request("GET", "/rate_limit")
-            idle.getresponse().read()
-        idle.close()
-    assert threading.active_count() == before
+from tests.unit.github_fake.rig import COMMENTS, HEAD, REPO
 
 
 def test_the_process_serves_its_configuration_and_dumps_its_state(tmp_path):

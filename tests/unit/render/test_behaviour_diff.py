@@ -17,25 +17,6 @@ def diff(now, before=None, **options):
     return list_diff_lines(BehaviourPair("a", None, 1, now, before), **options)
 
 
-def test_equal_parts_are_left_out_apart_from_the_user():
-    assert diff(side("b", calls=["x"]), side("a", calls=["x"])) == [
-        "@@ user, turn 1 @@", "  hi", "@@ answer: before (-), now (+) @@", "- a", "+ b",
-    ]  # fmt: skip
-    assert diff(side(), side()) == []
-
-
-def test_other_messages_of_the_user_are_a_part_of_the_diff():
-    assert diff(side("b", user="hello"), side("a"))[:3] == [
-        "@@ user, turn 1: before (-), now (+) @@", "- hi", "+ hello",
-    ]  # fmt: skip
-
-
-def test_without_a_baseline_there_is_only_now():
-    assert diff(side("b", calls=["x"])) == [
-        "@@ user, turn 1 @@", "  hi", "@@ tool calls: now (+) @@", "+ x", "@@ answer: now (+) @@", "+ b",
-    ]  # fmt: skip
-
-
 def test_a_budget_is_about_calls_only():
     shown = diff(side("b", calls=["x", "y"]), side("a", calls=["x"]), only_calls=True)
     assert shown == ["@@ tool calls: before (-), now (+) @@", "- x", "+ x → y"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
 from ci_agent_eval.render.commands import list_commands
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import baseline, episode, failing, report
+from tests.tables import each_row
 
 TEN = range(1, 11)
 
@@ -35,7 +34,7 @@ def test_a_regression_that_alone_closes_the_gate_can_be_accepted():
     assert f"```sh\n{commands[0]}\n{commands[1]}\n```\n\n10 episodes" in comment
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "shown"),
     [
         ("tests/a b.py", "'tests/a b.py' "),
@@ -48,9 +47,7 @@ def test_only_a_file_of_the_repository_is_part_of_the_command(file, shown):
     assert commands == [f"agent-eval run {shown}--scenario tone --iterations 10"]
 
 
-@pytest.mark.parametrize(
-    "nodeid", ["ragas", "promptfoo[gpt-5.1]", "inspect_ai::desk[gpt-5.1]", None]
-)
+@each_row("nodeid", ["ragas", "promptfoo[gpt-5.1]", "inspect_ai::desk[gpt-5.1]", None])
 def test_a_scenario_without_a_test_has_no_command(nodeid):
     fields = {"file": None, "nodeid": nodeid}
     _, commands = compare(runs(failing, **fields), runs(episode, **fields))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.analysis.comparison.model import NoBaseline
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
@@ -27,6 +25,7 @@ from tests.builders import (
     turn,
 )
 from tests.render_reports import LINKS, REPORTS
+from tests.tables import each_row
 
 OVER = {"budgets": {"tool_calls": {"used": 6, "limit": 4}}}
 PLAIN = (episode("a"), episode("b"))
@@ -36,7 +35,7 @@ def costing(usd, tokens=1):
     return {"trajectory": {"turns": [turn(cost_usd=usd, tokens={"input": tokens, "output": 1})]}}
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@each_row("name", REPORTS)
 def test_every_comment_holds_the_word_of_its_report(name):
     built = REPORTS[name]()
     state = compute_state(build_report_view(built))
@@ -49,7 +48,7 @@ def test_every_comment_holds_the_word_of_its_report(name):
     assert parse_state(render_headline_comment(build_report_view(built, LINKS))) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     ["", "x", "a\nb", f"x\n\n{render_state_line('0' * 16)}", f"x\n{render_state_line('0' * 15)}"],
 )
@@ -104,14 +103,7 @@ def test_what_a_reader_would_act_on_differently_has_another_word():
     assert len(set(words.values())) == len(words)
 
 
-def test_order_is_no_part_of_it():
-    made = [failing("a"), episode("b", **OVER), failing("c", gate="advisory")]
-    assert compute_state(build_report_view(report(*made))) == compute_state(
-        build_report_view(report(*reversed(made)))
-    )
-
-
-@pytest.mark.parametrize(
+@each_row(
     ("built", "differs"),
     [
         (report(*PLAIN), None),

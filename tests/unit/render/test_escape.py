@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -16,6 +15,7 @@ from ci_agent_eval.render.escape import (
     visible_line,
     visible_lines,
 )
+from tests.tables import each_row
 
 
 def parsed_code(markdown: str) -> list[str]:
@@ -25,7 +25,7 @@ def parsed_code(markdown: str) -> list[str]:
     return tokens[1].children[0].content
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("plain", "`plain`"),
@@ -97,7 +97,7 @@ def test_cut_bytes_takes_text_that_has_no_utf8():
     assert cut_bytes("\ud800", 100) == "\\ud800"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("::error::x", ": :error::x"),

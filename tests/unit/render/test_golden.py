@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from ci_agent_eval.render.formats.annotations import list_annotations
 from ci_agent_eval.render.formats.brief import render_brief_json, render_brief_markdown
 from ci_agent_eval.render.formats.ctrf import render_ctrf
@@ -22,127 +20,78 @@ from ci_agent_eval.render.terminal.report import render_terminal
 from tests.comment_reports import COMMENTS, build_comment_report
 from tests.conftest import GOLDEN
 from tests.render_reports import LINKS, PAGE_LINKS, REPORTS, oversize
+from tests.tables import each_row
 
 CHECK_RUN = DetailsPage("check run", "https://github.com/acme/support-agent/runs/19")
 
-OUTPUTS = {
-    **{
-        f"{name}.md": (name, lambda r: render_comment(build_report_view(r, LINKS)))
-        for name in REPORTS
-    },
-    **{
-        f"{name}.txt": (
-            name,
-            lambda r: render_terminal(build_report_view(r), color=False, width=100),
-        )
-        for name in REPORTS
-    },
-    "failing.laptop.md": ("failing", lambda r: render_comment(build_report_view(r, Links()))),
-    "failing.check_run.md": (
-        "failing",
-        lambda r: render_comment(build_report_view(r, replace(LINKS, details=CHECK_RUN))),
-    ),
-    "failing.linked.commands.txt": (
-        "failing",
-        lambda r: render_commands(list_annotations(build_report_view(r, PAGE_LINKS))),
-    ),
-    "failing.step_summary.md": (
-        "failing",
-        lambda r: render_step_summary(build_report_view(r, LINKS)),
-    ),
-    "junit_only.check_summary.md": (
-        "junit_only",
-        lambda r: render_check_summary(build_report_view(r, LINKS)),
-    ),
-    "failing.narrow.txt": (
-        "failing",
-        lambda r: render_terminal(build_report_view(r), color=False, width=50),
-    ),
-    "failing.commands.txt": (
-        "failing",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
-    "hostile.commands.txt": (
-        "hostile",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
-    "failing.json": ("failing", render_verdict),
-    "iterations.json": ("iterations", render_verdict),
-    "iterations.commands.txt": (
-        "iterations",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
-    "failing.brief.md": ("failing", lambda r: render_brief_markdown(build_report_view(r))),
-    "failing.brief.json": ("failing", lambda r: render_brief_json(build_report_view(r))),
-    "regressed.brief.md": ("regressed", lambda r: render_brief_markdown(build_report_view(r))),
-    "known.json": ("known", render_verdict),
-    "known.commands.txt": (
-        "known",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
-    "junit_only.json": ("junit_only", render_verdict),
-    "compared.json": ("compared", render_verdict),
-    "compared.commands.txt": (
-        "compared",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
-    "compared.check_summary.md": (
-        "compared",
-        lambda r: render_check_summary(build_report_view(r, LINKS)),
-    ),
-    "compared.narrow.txt": (
-        "compared",
-        lambda r: render_terminal(build_report_view(r), color=False, width=50),
-    ),
-    "regressed.commands.txt": (
-        "regressed",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
-    "regressed.ctrf.json": ("regressed", lambda r: render_ctrf(build_report_view(r))),
-    "hostile_baseline.commands.txt": (
-        "hostile_baseline",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
-    "agreed.json": ("agreed", render_verdict),
-    "below_thresholds.json": ("below_thresholds", render_verdict),
-    "failing.ctrf.json": ("failing", lambda r: render_ctrf(build_report_view(r))),
-    "evaluations.commands.txt": (
-        "evaluations",
-        lambda r: render_commands(list_annotations(build_report_view(r))),
-    ),
+
+def of_view(render, *links, **options):
+    return lambda report: render(build_report_view(report, *links), **options)
+
+
+def write_commands(view):
+    return render_commands(list_annotations(view))
+
+
+KINDS = {
+    # What follows the name of the report in a file's name
+    "md": of_view(render_comment, LINKS),
+    "txt": of_view(render_terminal, color=False, width=100),
+    "json": render_verdict,
+    "ctrf.json": of_view(render_ctrf),
+    "commands.txt": of_view(write_commands),
+    "linked.commands.txt": of_view(write_commands, PAGE_LINKS),
+    "narrow.txt": of_view(render_terminal, color=False, width=50),
+    "brief.md": of_view(render_brief_markdown),
+    "brief.json": of_view(render_brief_json),
+    "laptop.md": of_view(render_comment, Links()),
+    "check_run.md": of_view(render_comment, replace(LINKS, details=CHECK_RUN)),
+    "step_summary.md": of_view(render_step_summary, LINKS),
+    "check_summary.md": of_view(render_check_summary, LINKS),
 }
-COMMENT_GOLDENS = {f"{name}.md": name for name in COMMENTS}
-TERMINAL_GOLDENS = {f"{name}.txt": name for name in COMMENTS}
-OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}
+OUTPUTS = [f"{name}.{kind}" for name in REPORTS for kind in ("md", "txt")]
+OUTPUTS += [
+    f"{name}.{kind}"
+    for kind, names in {
+        "json": "failing iterations known junit_only compared agreed below_thresholds",
+        "ctrf.json": "failing regressed",
+        "commands.txt": "failing hostile iterations known compared regressed hostile_baseline "
+        "evaluations",
+        "linked.commands.txt": "failing",
+        "narrow.txt": "failing compared",
+        "brief.md": "failing regressed",
+        "brief.json": "failing",
+        "laptop.md": "failing",
+        "check_run.md": "failing",
+        "step_summary.md": "failing",
+        "check_summary.md": "junit_only compared",
+    }.items()
+    for name in names.split()
+]
+OVERSIZE = {f"oversize.{limit}.md": limit for limit in (1_000, 4_000, 30_000)}
 
 
-@pytest.mark.parametrize("name", OUTPUTS)
-def test_output_is_the_golden_one(name, golden):
-    report, render = OUTPUTS[name]
-    golden(f"render/{name}", render(REPORTS[report]()))
+@each_row("file", OUTPUTS)
+def test_output_is_the_golden_one(file, golden):
+    name, _, kind = file.partition(".")
+    golden(f"render/{file}", KINDS[kind](REPORTS[name]()))
 
 
-@pytest.mark.parametrize("name", OVERSIZE)
-def test_oversize_comment_is_the_golden_one(name, golden):
-    golden(
-        f"render/{name}", render_comment(build_report_view(oversize(), LINKS), limit=OVERSIZE[name])
-    )
+@each_row("file", OVERSIZE)
+def test_oversize_comment_is_the_golden_one(file, golden):
+    view = build_report_view(oversize(), LINKS)
+    golden(f"render/{file}", render_comment(view, limit=OVERSIZE[file]))
 
 
-@pytest.mark.parametrize("file", COMMENT_GOLDENS)
-def test_comment_is_the_golden_one(file, golden):
-    report = build_comment_report(COMMENT_GOLDENS[file])
-    golden(f"comments/{file}", render_comment(build_report_view(report, PAGE_LINKS)))
-
-
-@pytest.mark.parametrize("file", TERMINAL_GOLDENS)
-def test_terminal_text_is_the_golden_one(file, golden):
-    report = build_comment_report(TERMINAL_GOLDENS[file])
-    golden(f"comments/{file}", render_terminal(build_report_view(report), color=False, width=80))
+@each_row("name", COMMENTS)
+def test_comment_and_terminal_text_are_the_golden_ones(name, golden):
+    report = build_comment_report(name)
+    golden(f"comments/{name}.md", of_view(render_comment, PAGE_LINKS)(report))
+    golden(f"comments/{name}.txt", of_view(render_terminal, color=False, width=80)(report))
 
 
 def test_every_golden_file_is_held_against_something():
     found = {path.name for path in (GOLDEN / "render").iterdir()}
     assert found == {*OUTPUTS, *OVERSIZE}
     comments = {path.name for path in (GOLDEN / "comments").iterdir()}
-    assert comments == {*COMMENT_GOLDENS, *TERMINAL_GOLDENS}
+    assert comments == {f"{name}.{kind}" for name in COMMENTS for kind in ("md", "txt")}

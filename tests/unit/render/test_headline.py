@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import StoppedRun
@@ -15,7 +13,8 @@ from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import COST_STOP, baseline, episode, evaluated, failing, finding, report
 from tests.comment_reports import COMMENTS, build_comment_report
-from tests.render_reports import HOSTILE, REPORTS, everything_wrong, hostile, no_results
+from tests.render_reports import HOSTILE, REPORTS, hostile, no_results
+from tests.tables import each_row
 
 NO_EPISODES = {"sources": (), "sessions": ()}
 OVER = {"tool_calls": {"used": 5, "limit": 4}}
@@ -23,7 +22,7 @@ SOFT = {"tool_calls": {"used": 5, "limit": 4, "hard": False}}
 CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("built", "sentence"),
     [
         (lambda: report(episode()), "passed: 1 of 1 scenario"),
@@ -140,13 +139,7 @@ def test_sentence(built, sentence):
     assert render_headline(built()) == f"{title}{sentence}"
 
 
-def test_a_third_reason_is_counted_and_the_sentence_stays_short():
-    assert render_headline(everything_wrong()) == (
-        "Agent evals failed: the run was interrupted (2 episodes judged) and 15 more reasons"
-    )
-
-
-@pytest.mark.parametrize("name", [*REPORTS, *COMMENTS])
+@each_row("name", [*REPORTS, *COMMENTS])
 def test_it_is_at_most_a_hundred_characters(name):
     built = REPORTS[name]() if name in REPORTS else build_comment_report(name)
     assert len(render_headline(built)) <= 100
@@ -159,34 +152,12 @@ def test_the_title_is_an_input_and_tests_alone_name_no_agent():
     assert "gent" not in render_comment(build_report_view(tests)).replace("agent-eval", "")
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("1-green-cheaper-slower", "passed: 20 of 20 scenarios; 39 % cheaper, 52 % slower"),
-        ("3-tool-renamed", "failed: 9 of 18 scenarios regressed, all for one reason"),
-        ("4-suite-drop", "failed: the suite passes less often, 100 % → 84 %"),
-        ("5-error-storm", "failed: 44 of 60 episodes ended in the same error"),
-        ("6-over-budget", "failed: 2 of 20 scenarios over budget; 29 % more expensive"),
-        ("8-thousand", "failed: 1,000 of 1,200 scenarios newly fail, 940 for one reason"),
-        ("11-ends-early", "failed: 6 of 10 scenarios regressed, all for one reason"),
-    ],
-)
-def test_sentence_against_a_baseline(name, sentence):
-    assert render_headline(build_comment_report(name)) == f"Agent evals {sentence}"
-
-
 def test_what_failed_before_and_what_fails_anew_are_told_apart():
     base = baseline([*(episode(name) for name in "abc"), failing("d")])
     built = report(*(failing(name) for name in "abd"), episode("c"), baseline=base)
     assert render_headline(built) == (
         "Agent evals failed: 2 of 4 scenarios newly fail, all for one reason, 1 still fails"
     )
-
-
-def test_reasons_without_a_figure_of_their_own_still_show():
-    forged = report(episode())
-    verdict = replace(everything_wrong().verdict, judgements=forged.verdict.judgements)
-    assert render_headline(replace(forged, verdict=verdict)).startswith("Agent evals failed: ")
 
 
 def test_no_text_of_others_is_in_it():

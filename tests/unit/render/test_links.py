@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -14,9 +13,10 @@ from ci_agent_eval.render.links import Links, line_number, repository_path
 from ci_agent_eval.render.markdown.blocks import render_place
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from tests.render_reports import LINKS
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "path"),
     [
         ("tests/a.py", "tests/a.py"),
@@ -43,7 +43,7 @@ def test_path_stays_in_the_repository(file, path):
     assert repository_path(file) == path
 
 
-@pytest.mark.parametrize(("line", "number"), [(48, 48), (0, None), (None, None), (2**31, None)])
+@each_row(("line", "number"), [(48, 48), (0, None), (None, None), (2**31, None)])
 def test_line(line, number):
     assert line_number(line) == number
 
@@ -54,7 +54,7 @@ def test_address_is_quoted():
     assert LINKS.blob("a.py", None) == f"{root}/a.py"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "links",
     [
         Links(),

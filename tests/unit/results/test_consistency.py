@@ -58,11 +58,7 @@ OVER = {"tool_calls": {"used": 5, "limit": 4}}
 
 @each_row(
     "item",
-    [
-        failing(),
-        episode(outcome="error"),
-        episode(outcome="passed", budgets=OVER, trajectory=None),
-    ],
+    [failing(), episode(outcome="error"), episode(outcome="passed", budgets=OVER, trajectory=None)],
     ids=["failed", "error", "over a hard budget"],
 )
 def test_an_episode_explains_it(tmp_path: Path, item: Any) -> None:
@@ -113,12 +109,6 @@ def test_a_scenario_of_two_tests_is_said(tmp_path: Path) -> None:
             False,
         )
     ]
-
-
-def test_a_scenario_that_each_test_gives_another_agent_is_no_shared_one(tmp_path: Path) -> None:
-    items = [episode("dup", nodeid=f"a.py::test_{agent}", agent=agent) for agent in "xy"]
-    write_run(tmp_path / "run", *items)
-    assert found(loaded_from(tmp_path)) == []
 
 
 def test_parametrizations_and_iterations_of_one_test_share_theirs(tmp_path: Path) -> None:

@@ -64,11 +64,6 @@ def test_every_layout_gives_the_same_episodes(text: str, name: str) -> None:
     assert (scenarios(found), problems(found)) == (["a", "b"], [])
 
 
-def test_no_episodes_is_no_problem_of_the_file() -> None:
-    assert read(canonical()) == []
-    assert read("[]") == []
-
-
 def test_the_literal_example_of_the_first_seed_is_an_episode() -> None:
     (record,) = read(json.dumps(SEED, indent=1), "episode.json")
     assert isinstance(record, ParsedEpisode)
@@ -90,11 +85,6 @@ def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
     assert problem.message.startswith(
         "budgets.tool_calls.limit: Input should be greater than or equal to 0"
     )
-
-
-def test_a_bad_line_of_a_journal_names_the_key_of_the_episode() -> None:
-    text = journal_line(episode("a")).replace('"line":40', '"line":-1')
-    assert problems(read(text, "gw0.jsonl"))[0].message.startswith("line: Input should be greater")
 
 
 def test_a_bad_line_of_results_is_named_and_the_rest_is_read() -> None:
@@ -120,11 +110,6 @@ def test_numbers_that_are_none_are_refused(key: str) -> None:
 def test_a_syntax_error_names_line_and_column() -> None:
     (problem,) = problems(read('{\n  "scenario_id": oops\n}', "episode.json"))
     assert (problem.line, problem.message) == (2, "it is not JSON: expected value at column 18")
-
-
-def test_a_syntax_error_in_a_line_names_that_line() -> None:
-    (problem,) = problems(read('{"scenario_id": "a"}\n{"a" 1}\n', "x.jsonl"))
-    assert (problem.line, problem.message) == (2, "it is not JSON: expected `:` at column 6")
 
 
 @each_row(

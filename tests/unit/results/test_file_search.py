@@ -8,7 +8,7 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results import file_search as module
 from ci_agent_eval.results.file_search import FoundFiles, find_result_files
-from tests.builders import episode, journal_line, junit_xml, write_run
+from tests.builders import episode, junit_xml, write_run
 from tests.tables import each_row
 
 
@@ -31,13 +31,6 @@ def test_a_folder_is_a_run_with_all_its_files(tmp_path: Path) -> None:
     assert (run.session.where, run.results.where) == ("out/session.json", "out/results.json")
     assert [file.where for file in run.journal] == ["out/episodes/gw0.jsonl"]
     assert junit_names(found) == ["out/junit.xml"]
-
-
-def test_shards_lie_in_folders_of_the_folder(tmp_path: Path) -> None:
-    for name in ("b", "a", "deep/c"):
-        write_run(tmp_path / "out" / name, episode(name))
-    found = find_result_files(["out"], [], tmp_path)
-    assert [run.folder for run in found.runs] == ["out/a", "out/b", "out/deep/c"]
 
 
 def test_a_named_results_file_brings_its_session_and_journal(tmp_path: Path) -> None:
@@ -63,12 +56,6 @@ def test_order_is_by_bytes_and_each_file_comes_once(tmp_path: Path) -> None:
     expected = ["Z.xml", "a.xml", "b.xml", "sub/a.xml", "é.xml"]
     assert junit_names(find_result_files([], patterns, tmp_path)) == expected
     assert junit_names(find_result_files([], patterns[::-1], tmp_path)) == expected
-
-
-def test_a_folder_of_junit_files_is_searched(tmp_path: Path) -> None:
-    touch(tmp_path, "reports/x/TEST-a.xml", "reports/b.xml", "reports/note.txt")
-    found = find_result_files([], ["reports"], tmp_path)
-    assert junit_names(found) == ["reports/b.xml", "reports/x/TEST-a.xml"]
 
 
 @each_row(("results", "junit"), [(["no/*.json"], []), ([], ["no/*.xml"]), (["gone.json"], [])])
@@ -126,18 +113,6 @@ def test_too_many_files_are_named_by_a_pattern(tmp_path: Path) -> None:
 def test_a_pattern_without_meaning_is_a_usage_error(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="give a file, a folder, or a pattern"):
         find_result_files([pattern], [], tmp_path)
-
-
-def test_unclosed_brackets_are_plain_text(tmp_path: Path) -> None:
-    touch(tmp_path, "shard[1.xml")
-    assert junit_names(find_result_files([], ["shard[1.xml"], tmp_path)) == ["shard[1.xml"]
-
-
-def test_files_outside_of_the_root_may_be_named(tmp_path: Path) -> None:
-    touch(tmp_path, "elsewhere/a.xml", "root/keep")
-    found = find_result_files([], [str(tmp_path / "elsewhere/*.xml")], tmp_path / "root")
-    assert junit_names(found) == [(tmp_path / "elsewhere/a.xml").as_posix()]
-    assert found.findings == ()
 
 
 def test_a_link_that_leads_outside_is_a_finding(tmp_path: Path) -> None:
@@ -211,16 +186,3 @@ def test_a_file_over_the_limit_is_a_finding(tmp_path: Path, monkeypatch) -> None
     (tmp_path / "big.xml").write_text("x" * 11, encoding="utf-8")
     found = find_result_files([], ["big.xml"], tmp_path)
     assert (found.junit, [f.where for f in found.findings]) == ((), ["big.xml"])
-
-
-def test_names_that_are_no_utf8_can_be_shown(tmp_path: Path) -> None:
-    (tmp_path / os.fsdecode(b"caf\xe9.xml")).write_text("x", encoding="utf-8")
-    assert junit_names(find_result_files([], ["*.xml"], tmp_path)) == ["caf\ufffd.xml"]
-
-
-def test_journals_without_results_are_a_run(tmp_path: Path) -> None:
-    journal = {"gw0.jsonl": [journal_line(episode())]}
-    write_run(tmp_path / "out", results=False, journal=journal)
-    (tmp_path / "out/session.json").unlink()
-    (run,) = find_result_files(["out"], [], tmp_path).runs
-    assert (run.session, run.results, len(run.journal)) == (None, None, 1)

@@ -86,12 +86,6 @@ def test_a_case_without_property_joins_by_its_address() -> None:
     assert [f.where for f in found.findings] == [NODE]
 
 
-def test_a_plain_case_is_left_alone() -> None:
-    other = case("failed", nodeid=None, name="test_other")
-    found = joined([episode(nodeid=None)], [other])
-    assert (found.plain, found.findings) == ((other,), ())
-
-
 def test_a_case_of_ours_without_episode_is_listed_and_stays_a_test() -> None:
     lost = case("failed", nodeid="tests/test_refunds.py::test_lost")
     found = joined([episode()], [case(), lost])
@@ -141,12 +135,6 @@ def test_many_disagreements_are_capped_and_counted() -> None:
     findings = joined(many, cases).findings
     assert len(findings) == 101
     assert findings[-1].message == "and 150 more disagreements of JSON and JUnit"
-
-
-def test_the_order_of_episodes_and_cases_does_not_matter() -> None:
-    many = [episode(f"s{n}", outcome="failed") for n in range(9)]
-    cases = [case("passed", nodeid=item.nodeid) for item in many]
-    assert joined(many, cases).findings == joined(many[::-1], cases[::-1]).findings
 
 
 def test_what_pytest_wrote_of_a_run_cut_short_need_not_agree() -> None:

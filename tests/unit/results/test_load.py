@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -60,12 +58,6 @@ def test_a_run_is_loaded_and_its_cases_are_joined(tmp_path: Path) -> None:
     assert [session.state for session in found.sessions] == ["finished"]
 
 
-def test_disagreements_of_json_and_junit_are_findings(tmp_path: Path) -> None:
-    write_run(tmp_path / "out", failing("bad"), junit=junit_xml(junit_case_of(failing("bad"))))
-    found = load_results(["out"], [], root=tmp_path)
-    assert kinds(found) == [("disagreement", "tests/test_refunds.py::test_bad", True)]
-
-
 def test_a_cut_junit_file_is_one_finding_and_not_one_for_each_lost_case(tmp_path: Path) -> None:
     everything = [episode("a"), episode("b"), episode("c")]
     junit = junit_xml(*(junit_case_of(item) for item in everything))
@@ -73,19 +65,6 @@ def test_a_cut_junit_file_is_one_finding_and_not_one_for_each_lost_case(tmp_path
     assert kinds(load_results(["out"], [], root=tmp_path)) == [
         ("unreadable_file", "out/junit.xml:2", True)
     ]
-
-
-def test_cases_of_ours_are_plain_tests_where_no_json_was_asked_for(tmp_path: Path) -> None:
-    write(tmp_path, a=junit_xml(junit_case_of(episode(), "<failure/>")))
-    found = load_results([], ["a.xml"], root=tmp_path)
-    assert (found.tests.tally.failed, len(found.tests.failing), found.findings) == (1, 1, ())
-
-
-def test_a_failure_that_the_suite_hides_is_counted_and_told(tmp_path: Path) -> None:
-    write(tmp_path, a=junit_xml(junit_case("<failure/>"), tests="1", failures="0"))
-    found = load_results([], ["a.xml"], root=tmp_path)
-    assert found.tests.tally.failed == 1
-    assert kinds(found) == [("declared_counts_differ", "a.xml", False)]
 
 
 def test_lost_cases_block(tmp_path: Path) -> None:
@@ -285,13 +264,6 @@ def test_results_of_an_interrupted_run_give_way_to_its_journal(tmp_path: Path) -
     assert [f.kind for f in found.findings] == ["interrupted"]
 
 
-def test_a_finished_run_does_not_need_its_journal(tmp_path: Path) -> None:
-    journal = {"gw0.jsonl": [journal_line(episode("a")), "{broken\n"]}
-    write_run(tmp_path / "out", episode("a"), journal=journal)
-    found = load_results(["out"], [], root=tmp_path)
-    assert (len(found.episodes), found.findings) == (1, ())
-
-
 @each_row(
     "session",
     [
@@ -408,33 +380,12 @@ def test_shards_are_written_out_merged_and_the_same_in_any_order(tmp_path: Path)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_spool_takes_the_last_line_of_a_journal(tmp_path: Path) -> None:
-    lost = episode("a", outcome="error")
-    journal = {"g.jsonl": [journal_line(lost, "started"), journal_line(episode("a"))]}
-    write_run(tmp_path / "out", results=False, session=Session(state="running"), journal=journal)
-    whole = write_run(tmp_path / "whole", episode("a"))
-    with EpisodeSpool() as spool:
-        load_results(["out"], [], root=tmp_path, spool=spool)
-        write_results(tmp_path / "merged.json", "default", spool)
-    assert (tmp_path / "merged.json").read_bytes() == (whole / "results.json").read_bytes()
-
-
 def test_details_of_very_many_failures_are_dropped_and_the_cases_are_not(tmp_path: Path) -> None:
     case = junit_case("<failure message='m'>text</failure>")
     write(tmp_path, a=junit_xml(case * 1500))
     tests = load_results([], ["a.xml"], root=tmp_path).tests
     assert (tests.tally.failed, len(tests.failing)) == (1500, 1500)
     assert sum(failure.detail is None for failure in tests.failing) == 500
-
-
-def test_junitparser_is_not_loaded_without_a_junit_file(tmp_path: Path) -> None:
-    write_run(tmp_path / "out", episode())
-    code = (
-        "import sys, pathlib; from ci_agent_eval.results.load import load_results;"
-        f"load_results(['out'], [], root=pathlib.Path({str(tmp_path)!r}));"
-        "assert 'junitparser' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -172,10 +172,7 @@ def merged(tmp_path):
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_scenarios_that_differ_only_in_a_secret_are_both_reported(merged, turned):
-    pair = [
-        failing(f"t {A}", nodeid="t.py::test[1]"),
-        episode(f"t {B}", nodeid="t.py::test[1]"),
-    ]
+    pair = [failing(f"t {A}", nodeid="t.py::test[1]"), episode(f"t {B}", nodeid="t.py::test[1]")]
     loaded, results = merged(*(reversed(pair) if turned else pair))
     expected = [("t [redacted]", "failed"), ("t [redacted]#2", "passed")]
     assert [(e.scenario_id, e.outcome) for e in loaded.episodes] == expected

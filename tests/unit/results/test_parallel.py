@@ -51,11 +51,6 @@ def test_what_a_process_does_not_bring_back_is_done_here(broken):
     assert map_parallel(broken(os.getpid()), range(7), processes=3) == list(range(7))
 
 
-def test_a_failure_here_is_raised():
-    with pytest.raises(ZeroDivisionError):
-        map_parallel(lambda number: 1 // number, range(5), processes=1)
-
-
 def test_beside_another_thread_nothing_is_forked():
     done = threading.Event()
     thread = threading.Thread(target=done.wait)

@@ -137,12 +137,6 @@ def test_what_every_shard_leaves_out_counts_once(tmp_path):
     assert report(tmp_path).summary.deselected == 3
 
 
-def test_a_shard_that_was_killed_fails(tmp_path):
-    write(tmp_path, 1, 2, EPISODES[0])
-    write(tmp_path, 2, 2, EPISODES[1], state="running")
-    assert not report(tmp_path).passed
-
-
 @each_row("text", ["", "0/2", "3/2", "1", "a/b", "1/0", "1/99999", "-1/2"])
 def test_what_is_no_shard(text):
     with pytest.raises(InputError, match="INDEX/COUNT"):
@@ -163,12 +157,6 @@ def test_every_unit_is_in_one_shard_whatever_the_order(units, count, shuffle):
     assert set(assigned.values()) <= set(range(1, count + 1))
     sizes = [list(assigned.values()).count(n) for n in range(1, count + 1)]
     assert max(sizes) - min(sizes) <= 1
-
-
-def test_long_ones_are_balanced():
-    durations = {"long": 100.0, "a": 30.0, "b": 30.0, "c": 40.0}
-    assigned = assign_shards(durations, 2, durations)
-    assert {name for name, shard in assigned.items() if shard == assigned["long"]} == {"long"}
 
 
 BROKEN = '<error message="collection failure">No module</error>'

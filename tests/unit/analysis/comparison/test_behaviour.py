@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from ci_agent_eval.analysis.comparison.behaviour import compare_behaviour
 from ci_agent_eval.analysis.comparison.pool import IterationPool, RunSample
 from ci_agent_eval.analysis.comparison.run_variation import PassCounts
 from ci_agent_eval.analysis.loaded_results import OutcomeTally
+from tests.tables import each_row
 
 LEVEL = 0.025
 USUAL = ("look_up", "note", "refund")
@@ -36,7 +35,7 @@ def compared(pools):
     return renames, tools, changed
 
 
-@pytest.mark.parametrize("iterations", [1, 5])
+@each_row("iterations", [1, 5])
 def test_two_tools_renamed_at_once(iterations):
     new = [("find", "note", "pay_back")] * iterations
     renames, tools, changed = compared(suite([USUAL] * iterations, new))

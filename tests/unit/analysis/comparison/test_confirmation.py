@@ -19,6 +19,7 @@ from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import baseline, episode, failing, report
+from tests.tables import each_row
 
 POLICY = ComparePolicy(confirm=True)
 
@@ -47,7 +48,7 @@ def judge(head, base, again=None, policy=POLICY):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "head", "passed", "said"),
     [
         ((20, 20), (9, 20), False, "confirmed: passes on the base today, 20 of 20, and 9 of 20"),
@@ -86,7 +87,7 @@ def suite(passed, judged, count=10):
     return [one for n in range(count) for one in rounds(f"s{n}", passed + n % 2, judged)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "head", "planned", "kind"),
     [
         (suite(7, 8), suite(4, 8), 8, "suite_drop"),
@@ -138,7 +139,7 @@ def test_a_renamed_scenario_is_planned_by_both_names():
     assert "passes on the base today, 20 of 20" in built.verdict.reasons[0].message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("again", "headline", "sentence"),
     [
         (suite(4, 8), "the suite passes less often, 90 % → 50 %, as the base does",

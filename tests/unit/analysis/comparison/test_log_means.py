@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from statistics import fmean, variance
 
 import pytest
@@ -46,12 +45,6 @@ def test_welch_s_degrees_of_freedom_are_satterthwaite_s():
     assert rise - compute_margin(found, 0.025) == pytest.approx(low)
 
 
-def test_without_variance_any_rise_is_certain():
-    none = VariancePart(0.0, math.inf)
-    assert [compute_rise_p_value(rise, none) for rise in (0.1, 0.0, -0.1)] == [0.0, 1.0, 1.0]
-    assert compute_margin(none, 0.025) == 0.0
-
-
 def test_one_scenario_alone_has_its_own_variance():
     one, other = [1.0, 2.5, 2.0, 4.0], [3.0, 3.5, 9.0]
     (found,) = shrink_variances([(one, other)])
@@ -79,23 +72,6 @@ def test_a_zero_counts_as_the_smallest_value_and_zeros_alone_as_nothing():
     assert found.base == pytest.approx((math.log(0.5), math.log(0.5), math.log(2)))
     assert logs([0.0, 0.0], after=[1.0]) is None
     assert logs([1.0], after=[0.0]) is None
-
-
-def test_a_replay_has_no_day():
-    suite = [logs([value] * 3, after=[value * 2] * 3) for value in (1.0, 5.0)]
-    assert estimate_day(suite).variance == 0
-    assert estimate_day([logs([1.0, 1.1], after=[2.0])]).variance == pytest.approx(0.05**2)
-
-
-def test_days_that_differ_show_in_the_runs_of_the_base():
-    draw = random.Random(1)
-    days = [0.4, -0.3, 0.0, 0.5, -0.6]
-    suite = [
-        logs(*([math.exp(day + draw.gauss(0, 0.1))] * 2 for day in days), after=[1.0])
-        for _ in range(30)
-    ]
-    assert estimate_day(suite).variance == pytest.approx(variance(days), rel=0.1)
-    assert estimate_run_shift(suite) == pytest.approx(variance(days), rel=0.2)
 
 
 def test_a_run_of_a_part_of_the_suite_does_not_count_as_a_day():

@@ -20,6 +20,7 @@ from ci_agent_eval.analysis.comparison.metric_changes import (
 )
 from ci_agent_eval.analysis.comparison.pool import RunValues
 from ci_agent_eval.analysis.comparison.run_variation import DayVariation
+from tests.tables import each_row
 
 NO_DAY = DayVariation(0.0, math.inf, 1)
 
@@ -82,26 +83,6 @@ def test_one_scenario_that_costs_more_is_no_chance_however_many_do_not():
     assert limits(found) == pytest.approx([0.16, 0.16])
 
 
-def test_single_iterations_vary_as_their_scenarios_do():
-    scenarios = suite(20, 1, 1, spread=0.1)
-    found = compare_means(MeasuredSuite(scenarios, NO_DAY))
-    low, high = limits(found)
-    assert low < found.after / found.before - 1 < high
-    assert limits(compare_means(MeasuredSuite(scenarios[:4], NO_DAY))) == [None, None]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_sides_of_different_sizes_estimate_the_same_quantile(seed):
-    found = compare_quantiles(MeasuredSuite(suite(40, 50, 5, seed=seed), NO_DAY), 0.95)
-    low, high = limits(found)
-    assert low < found.after / found.before - 1 < high
-
-
-def test_few_values_have_no_limits_of_a_p95():
-    found = compare_quantiles(MeasuredSuite(suite(5, 4, 4), NO_DAY), 0.95)
-    assert limits(found) == [None, None]
-
-
 def test_the_base_alone_decides_the_lower_limit():
     """Only its upper limit needs many values, not the head's lower one."""
     found = compare_quantiles(MeasuredSuite(suite(5, 40, 4, rise=4), NO_DAY), 0.95)
@@ -118,7 +99,7 @@ def test_nothing_measured_is_no_change_and_nothing_spent_has_no_limits():
         assert (found.before, found.after, *limits(found)) == (0.0, 1.5, None, None)
 
 
-@pytest.mark.parametrize("compare", [compare_means, compare_typical_values])
+@each_row("compare", [compare_means, compare_typical_values])
 def test_an_unchanged_suite_is_above_its_limit_no_more_often_than_the_level(compare):
     level, suites = 0.025, 300
     alarms = sum(
@@ -128,7 +109,7 @@ def test_an_unchanged_suite_is_above_its_limit_no_more_often_than_the_level(comp
     assert alarms <= stats.binom.ppf(0.99, suites, level)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rise", "word"),
     [
         (3.0, "certain"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.comparison.pool import find_distinct_runs, pool_iterations
 from tests.builders import episode, failing, loaded, turn
+from tests.tables import each_row
 
 
 def made(number, make=episode, source="replayed", latency=100.0, **fields):
@@ -35,7 +34,7 @@ def test_the_same_recording_for_several_iterations_counts_as_often_as_in_one_run
     assert pool(run[:2], run).tally.passed == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [made(1, latency=101.0), made(1, failing), made(1, source="live"), made(1, source="scripted")],
 )

@@ -16,6 +16,7 @@ from ci_agent_eval.analysis.comparison.run_variation import (
     estimate_day_variation,
     estimate_run_correlation,
 )
+from tests.tables import each_row
 
 
 def suite(runs, iterations, correlation, scenarios=200):
@@ -34,8 +35,8 @@ def suite(runs, iterations, correlation, scenarios=200):
     ]
 
 
-@pytest.mark.parametrize("runs", [1, 3, 10])
-@pytest.mark.parametrize("correlation", [0.0, 0.05, 0.2])
+@each_row("runs", [1, 3, 10])
+@each_row("correlation", [0.0, 0.05, 0.2])
 def test_the_correlation_that_is_there_is_found(runs, correlation):
     found = estimate_run_correlation(suite(runs, 20, correlation))
     # With few runs it is raised on purpose.

@@ -127,17 +127,6 @@ def test_runs_that_differ_excuse_a_scenario():
     assert find_certain(moody, 0.2) == set()
 
 
-def test_single_iterations_are_held_against_the_other_scenarios():
-    assert find_certain(suite(40, iterations=1, factors=[(7, 20.0)]), 0.5) == {"s7"}
-    assert find_certain(suite(4, iterations=1, factors=[(1, 20.0)]), 0.5) == set()
-
-
 def test_a_cost_that_rose_from_nothing_needs_no_test():
     pools = {("a", ""): (pool([0.0, 0.0]), pool([1.0])), ("b", ""): (pool([0.0]), pool([0.0]))}
     assert find_certain(pools, 9.0) == {"a"}
-
-
-def test_a_replay_shows_any_rise_over_the_limit():
-    pools = {("a", ""): (pool([1.0] * 3), pool([1.2] * 3))}
-    assert find_certain(pools, 0.1) == {"a"}
-    assert find_certain(pools, 0.3) == set()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,24 +44,12 @@ def test_without_correlation_it_is_fisher_s_exact_test(after, before):
     assert compute_drop_p_value(found, 0.0) == pytest.approx(expected, rel=1e-8)
 
 
-def test_thousands_of_iterations_are_no_matter():
-    expected = stats.hypergeom.logcdf(900, 23000, 9900, 3000)
-    found = compute_drop_p_value(scenario((900, 3000), (9000, 20000)), 0.0)
-    assert math.log(found) == pytest.approx(expected, rel=1e-7)
-
-
 def test_the_more_a_run_s_iterations_are_alike_the_less_a_drop_says():
     found = scenario((2, 10), (10, 10), (9, 10), (10, 10))
     p_values = [compute_drop_p_value(found, correlation) for correlation in (0, 0.03, 0.13, 0.5)]
     assert p_values == sorted(p_values)
     assert p_values[0] < 0.001
     assert p_values[-1] > 0.05
-
-
-def test_more_runs_say_more_than_more_iterations_of_one():
-    runs, one = [(5, 5)] * 4, [(20, 20)]
-    p_values = [compute_drop_p_value(scenario((2, 5), *before), 0.13) for before in (runs, one)]
-    assert p_values[0] < p_values[1]
 
 
 def test_a_scenario_that_never_passed_cannot_fall():

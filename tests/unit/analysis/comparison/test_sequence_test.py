@@ -14,6 +14,7 @@ from ci_agent_eval.analysis.comparison.sequence_test import (
     compute_change_p_values,
     estimate_sequence_correlation,
 )
+from tests.tables import each_row
 
 A, B, C = ("look_up",), ("look_up", "ask"), ("ask",)
 LEVEL = 0.025
@@ -30,7 +31,7 @@ def only(found, correlation=0.0):
     return p_value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [((5, 0), (1, 4)), ((45, 5), (2, 3)), ((9, 3, 8), (3, 1, 6)), ((20, 0, 1), (15, 3, 2))],
 )
@@ -82,13 +83,7 @@ def test_one_certain_change_among_many_tests_gets_more_permutations():
     assert found[0] < LEVEL < min(found[1:])
 
 
-def test_no_order_changes_a_p_value():
-    found = [scenario((8, 2, 0), (3, 4, 3)), scenario((5, 5), (9, 1)), scenario((7, 3), (7, 3))]
-    p_values = compute_change_p_values(found, 0.03, LEVEL)
-    assert compute_change_p_values(found[::-1], 0.03, LEVEL) == p_values[::-1]
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.1, 0.3])
+@each_row("correlation", [0.0, 0.1, 0.3])
 def test_the_correlation_of_the_base_runs_is_estimated(correlation):
     draw = np.random.default_rng(1)
     spread = 1 / correlation - 1 if correlation else 1e9
@@ -101,8 +96,3 @@ def test_the_correlation_of_the_base_runs_is_estimated(correlation):
     )
     # Raised by a third of itself with ten runs, as far as their five iterations reach.
     assert found == pytest.approx(correlation * (1 + (4 / 9) ** 2 / 3), abs=0.03)
-
-
-def test_with_one_run_of_the_base_a_correlation_is_assumed():
-    few, many = ([scenario((n, n), (n, n))] * 20 for n in (2, 10))
-    assert 0 < estimate_sequence_correlation(few) < estimate_sequence_correlation(many) == 0.05

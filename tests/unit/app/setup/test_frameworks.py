@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.app.setup.first_files import build_first_test
 from ci_agent_eval.app.setup.frameworks import find_agent, find_required_framework
 from ci_agent_eval.app.setup.repository import FoundAgent
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("requirement", "name"),
     [
         ("openai-agents>=0.2", "OpenAI Agents SDK"),
@@ -53,7 +52,7 @@ AGENTS = {
 }
 
 
-@pytest.mark.parametrize("case", AGENTS)
+@each_row("case", AGENTS)
 def test_agent_is_the_last_global_one(case: str) -> None:
     source, name = AGENTS[case]
 
@@ -63,7 +62,7 @@ def test_agent_is_the_last_global_one(case: str) -> None:
     assert found.name == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         "",

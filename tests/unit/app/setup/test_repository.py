@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from ci_agent_eval.app.setup.repository import ProjectRepository
+from tests.tables import each_row
 
 AGENT = "from agents import Agent\n\nagent = Agent(name='desk')\n"
 
@@ -16,7 +15,7 @@ def test_an_agent_of_a_test_is_not_the_projects(tmp_path):
     assert ProjectRepository(tmp_path, tmp_path).agent.file == "app/desk.py"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "name"),
     [
         ("https://github.com/octo/shop.git", "octo/shop"),

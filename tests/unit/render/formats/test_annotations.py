@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,8 @@ from ci_agent_eval.render.formats.annotations import (
 from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, evaluated, failed_assertion, failing, report
-from tests.render_reports import HOSTILE, REPORTS, hostile
+from tests.render_reports import REPORTS, hostile
+from tests.tables import each_row
 
 
 def test_each_failing_assertion_is_annotated_where_it_stands():
@@ -90,7 +90,7 @@ def test_plain_test_brings_its_traceback():
     assert found == Annotation("tests/t.py", 3, 3, "failure", "c::t", "assert x", "Traceback\n  x")
 
 
-@pytest.mark.parametrize("file", [None, "", "/abs.py", "../out.py", "a/../../b.py", "C:\\x.py"])
+@each_row("file", [None, "", "/abs.py", "../out.py", "a/../../b.py", "C:\\x.py"])
 def test_what_has_no_place_is_left_out_and_counted(file):
     cases = (JUnitCase("c", "t", "failed", file=file), JUnitCase("c", "u", "failed", file="u.py"))
     built = report(tests=PlainTests(OutcomeTally(0, 2), cases))
@@ -118,13 +118,13 @@ def test_any_text_gives_annotations_github_takes(text):
         assert not re.search(r"[\x00-\x08\x1b\u202e]", found.message + found.title + found.path)
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@each_row("name", REPORTS)
 def test_failures_come_first(name):
     levels = [a.level for a in list_annotations(build_report_view(REPORTS[name]()))]
     assert levels == sorted(levels, key=["failure", "warning", "notice"].index)
 
 
-@pytest.mark.parametrize(("required", "level"), [(0.5, "warning"), (0.75, "failure")])
+@each_row(("required", "level"), [(0.5, "warning"), (0.75, "failure")])
 def test_a_failing_scenario_is_a_failure_only_if_the_suite_misses_its_rate(required, level):
     policy = GatePolicy(suite_min_pass_rate=required)
     shown = report(episode("a"), failing("b"), policy=policy)
@@ -178,15 +178,6 @@ def test_ten_of_a_type_are_shown_and_the_rest_counted():
     )
 
 
-def test_nothing_to_say_says_nothing():
-    assert render_commands(list_annotations(build_report_view(report(episode())))) == ""
-
-
 def test_message_of_a_command_is_cut():
     found = Annotation("a.py", 1, 1, "failure", "t", "x" * 10_000)
     assert len(render_commands([found]).partition("::x")[2]) <= 4_096
-
-
-def test_no_command_of_a_test_starts_a_line():
-    for line in render_commands(list_annotations(build_report_view(hostile(HOSTILE)))).splitlines():
-        assert re.match("::(error|warning|notice) file=", line)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given, settings
 
-from ci_agent_eval.render.formats.brief import (
-    MOST_CAUSES,
-    render_brief_json,
-    render_brief_markdown,
-)
+from ci_agent_eval.render.formats.brief import MOST_CAUSES, render_brief_json, render_brief_markdown
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, report
 from tests.comment_reports import build_comment_report, hostile_behaviour
 from tests.render_reports import REPORTS, hostile
+from tests.tables import each_row
 from tests.unit.render.markdown.test_report import OUR_PART, TEXT, well_formed
 
 MAX_SIZE = 40_000
@@ -75,14 +71,7 @@ def test_causes_after_the_first_are_counted():
     assert "3 more causes in `report.html`" in render_brief_markdown(build_report_view(built))
 
 
-def test_a_passed_report_has_no_causes():
-    found = brief(build_comment_report("1-green-cheaper-slower"))
-    assert (found["conclusion"], found["causes"]) == ("success", [])
-    text = render_brief_markdown(build_report_view(build_comment_report("7-first-run")))
-    assert text == "### ✅ Agent evals passed: 12 of 12 scenarios\n"
-
-
-@pytest.mark.parametrize("name", REPORTS)
+@each_row("name", REPORTS)
 def test_every_brief_is_short_ours_alone_and_well_formed(name):
     view = build_report_view(REPORTS[name]())
     text = render_brief_markdown(view)

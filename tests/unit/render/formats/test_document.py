@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -21,9 +19,10 @@ from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import render_headline
 from tests.builders import agreement, baseline, episode, evaluated, failing, finding, report, turn
 from tests.render_reports import REPORTS, failing_over_budget, hostile
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@each_row("name", REPORTS)
 def test_round_trip_is_exact(name):
     built = REPORTS[name]()
     text = render_verdict(built)
@@ -51,35 +50,6 @@ def test_a_finding_that_is_data_is_written_with_its_sentence():
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
 def test_any_text_comes_back(text):
     assert parse_verdict(render_verdict(hostile(text))) == hostile(text)
-
-
-def test_first_level_answers_a_consumer():
-    built = failing_over_budget()
-    document = json.loads(render_verdict(built))
-    assert document["schema_version"] == "1"
-    assert document["conclusion"] == "failure"
-    assert document["headline"] == render_headline(built)
-    assert document["counts"] == {
-        "episodes": {"passed": 4, "failed": 3, "error": 0, "skipped": 0},
-        "evaluations": {"passed": 0, "failed": 0, "error": 0, "skipped": 0},
-        "tests": {"passed": 0, "failed": 0, "error": 0, "skipped": 0},
-        "scenarios": {"passing": 2, "failing": 2, "errored": 0, "skipped": 0, "incomplete": 0},
-        "budget_violations": 6,
-        "findings": 0,
-    }
-    assert document["summary"]["sources"][0]["cases"] == 8
-
-
-def test_the_commit_comes_back():
-    built = replace(failing_over_budget(), commit="a" * 40)
-    assert json.loads(render_verdict(built))["commit"] == "a" * 40
-    assert parse_verdict(render_verdict(built)) == built
-
-
-def test_a_file_without_a_commit_is_read():
-    document = json.loads(render_verdict(failing_over_budget()))
-    del document["commit"]
-    assert parse_verdict(json.dumps(document)) == failing_over_budget()
 
 
 DEAR = GatePolicy(increases=AllowedIncreases(cost=0.5))
@@ -156,7 +126,7 @@ NOT_PASSING = {
 }
 
 
-@pytest.mark.parametrize("why", NOT_PASSING)
+@each_row("why", NOT_PASSING)
 def test_a_success_that_its_own_content_contradicts_is_refused(why):
     built, sentence = NOT_PASSING[why]
     assert not built.passed
@@ -211,7 +181,7 @@ def edited(**changes):
     return json.dumps(document)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "sentence"),
     [
         ("", "verdict.json"),
@@ -252,7 +222,7 @@ def test_anything_else_is_refused_in_one_sentence(text, sentence):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "value"),
     [
         ("mean_score", 0.9),
@@ -272,15 +242,3 @@ def test_evaluations_that_are_not_those_of_the_scenarios_are_refused(key, value)
 def test_file_is_named_as_the_caller_knows_it():
     with pytest.raises(InputError, match=r"^out/verdict\.json: "):
         parse_verdict("{", name="out/verdict.json")
-
-
-def test_writing_builds_no_parser():
-    code = (
-        "from ci_agent_eval.render.formats import document\n"
-        "from ci_agent_eval.gate.report import Report\n"
-        "from ci_agent_eval.analysis.summary import Summary\n"
-        "from ci_agent_eval.gate import Verdict\n"
-        "document.render_verdict(Report(Summary(), Verdict('success')))\n"
-        "assert document._build_adapter.cache_info().currsize == 0\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.app.report_folder import CTRF_BEGINNING
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, report
-from tests.render_reports import REPORTS, oversize
+from tests.render_reports import REPORTS
+from tests.tables import each_row
 
 SCHEMAS = Path(__file__).parents[3] / "schemas"
 CTRF = jsonschema.Draft7Validator(json.loads((SCHEMAS / "ctrf.json").read_text()))
@@ -34,14 +33,14 @@ def test_named(results):
 test_named.__test__ = False
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@each_row("name", REPORTS)
 def test_every_report_is_valid_by_the_schema(name):
     shown = REPORTS[name]()
     results = ctrf(shown)
     assert results["summary"]["tests"] == len(results["tests"])
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@each_row("name", REPORTS)
 def test_whoever_looks_at_the_counts_alone_sees_a_gate_that_failed(name):
     shown = REPORTS[name]()
     results = ctrf(shown)
@@ -51,30 +50,7 @@ def test_whoever_looks_at_the_counts_alone_sees_a_gate_that_failed(name):
     assert (gate["name"], gate["status"] == "passed") == ("agent-eval gate", shown.passed)
 
 
-def test_a_large_report_is_valid():
-    assert len(ctrf(oversize())["tests"]) > 100
-
-
-def test_a_test_says_what_its_scenario_came_to():
-    shown = report(failing("refund", duration_ms=1500.4), episode("greet", duration_ms=10))
-    tests = test_named(ctrf(shown))
-    refund = tests["refund"]
-    assert (refund["status"], refund["duration"]) == ("failed", 1500)
-    assert refund["message"] == "says sorry: it did not"
-    assert (refund["filePath"], refund["line"]) == ("tests/test_refunds.py", 40)
-    assert refund["extra"]["passRate"] == 0
-    assert tests["greet"]["status"] == "passed"
-    assert "message" not in tests["greet"]
-
-
-def test_there_is_no_time_in_it_but_durations():
-    summary = ctrf(report(episode(duration_ms=20), episode("b", duration_ms=30)))["summary"]
-    assert (summary["start"], summary["stop"], summary["duration"]) == (0, 50, 50)
-    unmeasured = test_named(ctrf(report(episode(duration_ms=None))))["refund"]
-    assert (unmeasured["duration"], unmeasured["extra"]["durationMs"]) == (0, None)
-
-
-@pytest.mark.parametrize(
+@each_row(
     ("outcome", "status", "raw"),
     [("error", "failed", "errored"), ("skipped", "skipped", "skipped")],
 )
@@ -124,17 +100,6 @@ def test_any_text_gives_a_valid_file(name, reason, file):
     ctrf(shown)
 
 
-def test_the_same_episodes_in_any_order_give_the_same_bytes():
-    runs = [failing("a"), episode("b"), episode("c", outcome="error", reason="down")]
-    first, second = report(*runs), report(*reversed(runs))
-    assert render_ctrf(build_report_view(first)) == render_ctrf(build_report_view(second))
-
-
 def test_a_commit_is_named_where_it_is_known():
     shown = replace(report(episode()), commit="a" * 40)
     assert ctrf(shown)["environment"]["commit"] == "a" * 40
-
-
-def test_files_begin_as_the_folder_knows_them():
-    shown = report(episode())
-    assert render_ctrf(build_report_view(shown)).startswith(CTRF_BEGINNING)

@@ -12,12 +12,8 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.render.report_view import build_report_view
-from tests.builders import (
-    report,
-)
-from tests.render_reports import (
-    LINKS,
-)
+from tests.builders import report
+from tests.render_reports import LINKS
 
 
 def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=(), runs=()):

@@ -6,9 +6,8 @@ import base64
 import hashlib
 import re
 
-import pytest
-
 from ci_agent_eval.render.html import assets
+from tests.tables import each_row
 
 PAIRS = [
     (ink, paper)
@@ -34,15 +33,15 @@ def luminance(colour):
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("ink", "paper"), PAIRS)
+@each_row("scheme", ["light", "dark"])
+@each_row(("ink", "paper"), PAIRS)
 def test_text_can_be_read_in_both_schemes(scheme, ink, paper):
     known = colours()[scheme]
     low, high = sorted((luminance(known[ink]), luminance(known[paper])))
     assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
-@pytest.mark.parametrize(
+@each_row(
     "word",
     ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(",
      "fetch(", "XMLHttpRequest", "import(", 'setTimeout("', ".on", "</", "<!--"],

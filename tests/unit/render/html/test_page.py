@@ -7,7 +7,6 @@ import tracemalloc
 from html import unescape
 from html.parser import HTMLParser
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,19 +16,11 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.page import render_html
-from ci_agent_eval.render.html.page_beginning import PAGE_BEGINNING
 from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
-from tests.builders import (
-    episode,
-    failed_assertion,
-    failing,
-    report,
-    tool_call,
-    turn,
-)
+from tests.builders import episode, failed_assertion, failing, report, tool_call, turn
 from tests.render_reports import (
     HOSTILE,
     LINKS,
@@ -40,6 +31,7 @@ from tests.render_reports import (
     hostile_baseline,
     shards_broken,
 )
+from tests.tables import each_row
 from tests.unit.render.html.rendered_page import data, left_out, page
 
 
@@ -75,44 +67,9 @@ def test_the_page_is_the_golden_one(golden):
     golden("html/small.html", re.sub("sha256-[A-Za-z0-9+/=]{44}", "sha256-[hash]", text))
 
 
-def test_the_page_begins_as_ours_do():
-    assert page().startswith(PAGE_BEGINNING)
-
-
 def test_the_same_results_give_the_same_bytes_and_no_time():
     assert page(*suite()) == page(*reversed(suite()))
     assert not re.search(r"\b20\d\d-\d\d-\d\d|\d\d:\d\d:\d\d", page(*suite()))
-
-
-def test_an_episode_says_all_that_it_holds():
-    rows = data(page(*suite()), "episode")
-    assert [row["number"] for row in rows] == [1, 2, 3, 4]
-    parcel, first, second, skipped = rows
-    assert parcel["evaluation"] is True
-    assert parcel["stopped"] == "server error"
-    assert parcel["scores"] == [{"name": "warmth", "value": "0.7", "reason": ""}]
-    assert parcel["turns"][1]["calls"][0]["error"] == "HTTP 503"
-    assert first["figures"] == ["1 turn", "1 tool call", "790 tokens", "$0.004"]
-    assert first["turns"][1]["notes"] == [
-        "live",
-        "950 ms",
-        "700 (300 cached) tokens in, 90 out",
-        "$0.004",
-    ]
-    assert second["over"] is True
-    assert [check["passed"] for check in second["checks"]] == [False, False]
-    assert second["checks"][1]["warning"] is True
-    assert second["budgets"] == [
-        {"name": "tool calls", "used": "1", "limit": "0", "share": 99.0, "over": True},
-        {
-            "name": "latency, only turn",
-            "used": "1,400 ms",
-            "limit": "2,000 ms",
-            "share": 0.7,
-            "soft": True,
-        },
-    ]
-    assert "turns" not in skipped
 
 
 def test_retries_are_told_apart():
@@ -139,7 +96,7 @@ def test_scenarios_with_trouble_come_first():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("caps", "sentence"),
     [
         (PageLimits(text=3), "texts are shown only in its beginning"),
@@ -160,10 +117,6 @@ def test_histories_that_have_no_room_are_counted():
     assert left_out(page(*suite(), runs=runs)) == []
     found = left_out(page(*suite(), runs=runs, caps=PageLimits(histories=1)))
     assert found == ["2 scenarios are listed without the history"]
-
-
-def test_of_a_whole_page_nothing_is_said():
-    assert left_out(page(*suite())) == []
 
 
 def test_links_lead_to_the_web_alone():
@@ -279,34 +232,6 @@ def test_what_is_wrong_with_the_shards_is_the_first_reason_and_hides_what_follow
     assert "<summary>12 findings that may follow from it</summary>" in text
 
 
-def test_a_blank_stands_between_the_place_of_a_finding_and_its_text():
-    findings = page(built=shards_broken()).partition('<ul class="findings">')[2]
-    assert '</code> <span class="message">' in findings
-    assert '</code><span class="message">' not in findings
-
-
-def test_the_page_is_made_while_it_is_written():
-    read = []
-
-    def lines():
-        for item in many:
-            read.append(item)
-            yield canonical_json(item)
-
-    many = [
-        episode("a", iteration=n, trajectory={"turns": [turn("x" * 7_000)]}) for n in range(100)
-    ]
-    made = render_html(
-        build_report_view(report(*many), Links()),
-        [build_episode_record(item) for item in many],
-        lines(),
-        budgets=SuiteBudgets(),
-    )
-    next(made)
-    next(made)
-    assert 0 < len(read) < 50
-
-
 def test_memory_does_not_grow_with_what_is_said():
     one = canonical_json(episode("a", trajectory={"turns": [turn("x" * 8_000)] * 10}))
     facts = build_episode_record(episode("a"))
@@ -335,9 +260,3 @@ def test_what_was_agreed_stands_on_the_page_with_owner_reason_and_day():
     flaky = re.search(r'<details id="flaky">.*?</details>', text, re.DOTALL)[0]
     assert "1 flaky: passed only on a retry" in flaky
     assert "small_talk" in flaky
-
-
-def test_without_agreements_there_is_no_section_of_them():
-    text = page(built=compared())
-    assert 'id="agreed"' not in text
-    assert 'id="flaky"' not in text

@@ -8,19 +8,8 @@ from html import unescape
 
 from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.results.samples import SampleCollector
-from tests.builders import (
-    baseline,
-    episode,
-    failing,
-    report,
-    tool_call,
-    turn,
-)
-from tests.render_reports import (
-    compared,
-    no_baseline,
-    regressed,
-)
+from tests.builders import baseline, episode, failing, report, tool_call, turn
+from tests.render_reports import compared, regressed
 from tests.unit.render.html.rendered_page import data, left_out, page
 
 
@@ -149,12 +138,6 @@ def test_the_conversations_are_those_of_the_ways_that_are_shown():
     assert (pair["turns"][1]["text"], pair["now"]) == ("Usual.", 2)
 
 
-def test_a_scenario_that_did_not_change_has_no_conversation_of_the_base():
-    same = [episode("refund", **went("Wait.", "ask"))]
-    other = [episode("refund", **went("Wait.", "sing"))]
-    assert beside(same, other) == {}
-
-
 def test_a_conversation_that_has_no_room_is_said_to_be_left_out():
     before, now = [episode("a"), episode("b")], [failing("a"), failing("b")]
     pairs = beside(now, before, caps=PageLimits(baseline=10))
@@ -162,7 +145,3 @@ def test_a_conversation_that_has_no_room_is_said_to_be_left_out():
     text = page(*now, built=report(*now, baseline=baseline(before)), samples=sampled(*before),
                 caps=PageLimits(baseline=10))  # fmt: skip
     assert "1 episode is listed without the conversation" in left_out(text)
-
-
-def test_no_baseline_is_said_on_the_page():
-    assert "No baseline: evals/base is not there" in page(built=no_baseline())

@@ -22,10 +22,6 @@ def test_a_call_that_was_held_back_says_by_whom():
     }
 
 
-def test_any_other_says_how_long_it_took():
-    assert call_of(duration_ms=31)["duration"] == "31 ms"
-
-
 RUNS = [
     {"name": "bash", "test_run": "full", "steered_by": "pytest-full-suite", "duration_ms": 0},
     {"name": "bash", "test_run": "targeted", "duration_ms": 1200},
@@ -52,7 +48,3 @@ def test_runs_without_a_duration_are_counted_only():
 
     assert figures_of(RUNS[0], bare)[1:] == ["1 targeted test run (not measured)"]
     assert figures_of(*RUNS[:2], bare)[1:] == ["2 targeted test runs (1.2 s, 1 measured)"]
-
-
-def test_an_episode_in_which_nothing_was_held_back_shows_no_test_runs():
-    assert figures_of(*RUNS[1:]) == []

@@ -28,11 +28,7 @@ def test_a_turn_shows_models_finish_reason_times_tokens_and_settings():
             )
         ]
     )["turns"][1]
-    assert shown["notes"] == [
-        "live",
-        "1,500 ms",
-        "90 (50 cached) tokens in, 60 (40 reasoning) out",
-    ]
+    assert shown["notes"] == ["live", "1,500 ms", "90 (50 cached) tokens in, 60 (40 reasoning) out"]
     assert shown["details"] == [
         ["Model", "gpt-5-2026 (requested: gpt-5)"],
         ["Finish reason", "stop"],
@@ -57,10 +53,7 @@ def test_nested_agents_are_a_tree_of_turns():
 
 
 def test_attachments_incomplete_answers_and_unseen_results_are_shown():
-    files = [
-        {"media_type": "image/png", "sha256": "ab" * 32, "size_bytes": 1200},
-        {"sha256": None},
-    ]
+    files = [{"media_type": "image/png", "sha256": "ab" * 32, "size_bytes": 1200}, {"sha256": None}]
     shown = row_of(
         [
             turn(

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-import pytest
-
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
+from tests.tables import each_row
 
 OURS = """<!-- agent-eval suite=default -->
 ### ❌ Checkout tests (EU) failed: 1 of 2 scenarios fails
@@ -47,7 +43,7 @@ def test_our_own_markdown_has_nothing_foreign():
     assert find_foreign_elements(OURS, ALLOWED) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("planted", "named"),
     [
         ("hello @octocat", "mention"),
@@ -107,16 +103,3 @@ def test_anything_else_is_named(planted, named):
 def test_link_to_an_allowed_page_or_a_part_of_it_is_ours():
     text = "[run](https://runs.example/1) [part](https://runs.example/1#summary)"
     assert find_foreign_elements(text, ALLOWED) == ()
-
-
-def test_parser_is_imported_only_to_guard():
-    code = (
-        "import sys\n"
-        "from ci_agent_eval.render.formats import document\n"
-        "from ci_agent_eval.render.markdown import guard, report\n"
-        "from ci_agent_eval.render.terminal import report\n"
-        "assert not any(name.startswith('markdown_it') for name in sys.modules)\n"
-        "guard.find_foreign_elements('x', ())\n"
-        "assert 'markdown_it' in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,19 +13,10 @@ from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from tests.builders import failed_assertion, failing, report
 from tests.render_reports import REPORTS, failing_over_budget, hostile
+from tests.tables import each_row
 
 
-def test_causes_then_the_verdict_then_the_counts():
-    text = render_terminal(build_report_view(failing_over_budget()), color=False, width=80)
-    places = [
-        text.index(part)
-        for part in ("── whole suite, total cost", "── refund_over_limit 2/4", "═" * 80,
-                     "Agent evals failed: ", "Advisory   ", "7 episodes")
-    ]  # fmt: skip
-    assert places == sorted(places)
-
-
-@pytest.mark.parametrize("name", REPORTS)
+@each_row("name", REPORTS)
 def test_colour_adds_only_colour(name):
     built = REPORTS[name]()
     plain = render_terminal(build_report_view(built), color=False, width=80)
@@ -36,7 +26,7 @@ def test_colour_adds_only_colour(name):
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@each_row("width", [40, 60, 80, 120])
 def test_lines_keep_the_width(width):
     text = render_terminal(build_report_view(failing_over_budget()), color=False, width=width)
     # A command stays on one line, so that it can be copied.
@@ -55,7 +45,7 @@ def test_wide_characters_take_two_columns():
     assert max(map(count_columns, shown)) in {59, 60}
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@each_row("name", REPORTS)
 def test_the_verdict_follows_the_rule(name):
     built = REPORTS[name]()
     lines = render_terminal(build_report_view(built), color=False, width=80).splitlines()
@@ -76,7 +66,7 @@ def test_no_text_acts(text, width):
     assert not re.search(r"^\s*::[a-zA-Z]", shown, re.MULTILINE)
 
 
-@pytest.mark.parametrize("width", range(40, 80))
+@each_row("width", range(40, 80))
 def test_wrapping_moves_no_command_to_the_start_of_a_line(width):
     check = failed_assertion("a", reason="some words ::error::x and ::set-output name=a::b too" * 3)
     shown = render_terminal(

@@ -46,11 +46,6 @@ def test_a_run_of_another_suite_is_refused(tmp_path, name):
         assert names(found(tmp_path, name, suite=wanted).baseline) == [["refund"]]
 
 
-def test_a_run_without_a_suite_may_be_of_any(tmp_path):
-    write_run(tmp_path / "base", episode())
-    assert names(found(tmp_path, "base", suite="shop").baseline) == [["refund"]]
-
-
 def test_several_runs_the_last_in_natural_order_first(tmp_path):
     for number in (9, 10, 1):
         write_run(tmp_path / f"base/run-{number}", episode(f"s{number}"))
@@ -103,13 +98,6 @@ def test_what_cannot_be_read_is_a_finding_that_blocks(tmp_path, text):
     assert isinstance(result.baseline, NoBaseline)
 
 
-def test_one_broken_run_among_several_blocks(tmp_path):
-    write_run(tmp_path / "base/1", episode())
-    (tmp_path / "base/2").mkdir()
-    (tmp_path / "base/2/results.json").write_text("{")
-    assert [f.blocking for f in found(tmp_path, "base").findings] == [True]
-
-
 def test_a_run_of_the_base_that_did_not_finish_is_said_and_counts(tmp_path):
     session = Session(state="interrupted", selected=2)
     write_run(tmp_path / "base", episode(), session=session)
@@ -125,13 +113,6 @@ def test_a_run_is_not_its_own_baseline(tmp_path):
     for name in ("reports", "reports/*", "reports/*/results.json"):
         assert names(found(tmp_path, name, own=own).baseline) == [["a"]]
     assert isinstance(found(tmp_path, "reports/b", own=own).baseline, NoBaseline)
-
-
-def test_linked_folders_are_not_searched(tmp_path):
-    write_run(tmp_path / "elsewhere/run", episode())
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base/link").symlink_to(tmp_path / "elsewhere")
-    assert isinstance(found(tmp_path, "base").baseline, NoBaseline)
 
 
 def test_the_latest_run_lends_conversations(tmp_path):

@@ -110,14 +110,6 @@ def test_names_and_places():
     assert case(name="desk refunds", suite="a.js > desk").title == "a.js::desk refunds"
 
 
-def test_the_setting_about_retries_counts(tmp_path):
-    (tmp_path / "a.json").write_text(
-        json.dumps(report({"name": "a", "status": "passed", "retries": 1}))
-    )
-    found = load_results(["a.json"], [], root=tmp_path, passed_on_retry="failed")
-    assert [one.title for one in found.tests.failing] == ["a"]
-
-
 @each_row("name", ["tests", "failed", "other"])
 def test_lost_tests_are_noticed(name):
     document = report({"name": "a", "status": "passed"}, summary={name: 2})
@@ -158,14 +150,6 @@ class TestOwnReports:
 
     def test_tags_of_other_tools_mean_nothing(self):
         assert case(tags=["advisory"], status="failed").outcome == "failed"
-
-    def test_costs_and_durations_are_kept(self):
-        document = json.loads((GOLDEN / "failing.ctrf.json").read_text())
-        found = load_results(["failing.ctrf.json"], [], root=GOLDEN)
-        costs = {e.scenario_id: e.cost_usd for e in found.episodes}
-        for test in document["results"]["tests"]:
-            if "costUsd" in test.get("extra", {}):
-                assert costs[test["name"]] == test["extra"]["costUsd"]
 
 
 def test_no_test_is_no_result():

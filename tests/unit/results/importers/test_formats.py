@@ -75,14 +75,6 @@ def test_an_unknown_document_says_what_is_read():
     assert "promptfoo, inspect_ai, DeepEval" in problem.message
 
 
-@each_row("name", EXAMPLES.values())
-def test_a_file_that_is_cut_off_is_unreadable(name):
-    data = (FILES / name).read_bytes()
-    found = read_episodes(io.BytesIO(data[: len(data) // 2]), f"cut{Path(name).suffix}")
-    problems = [item.message for item in found if isinstance(item, ReadProblem)]
-    assert any("not JSON" in problem or "cut off" in problem for problem in problems)
-
-
 @pytest.mark.parametrize("name", sorted({*EXAMPLES} - NO_TOTALS))
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())

@@ -17,7 +17,6 @@ from ci_agent_eval.contract.result_mapping import ResultMapping
 from ci_agent_eval.results.episodes import ImportRules, ParsedEpisode, ReadProblem, read_episodes
 from ci_agent_eval.results.importers.mapped import read_mapped_file
 from ci_agent_eval.results.importers.registry import IMPORTERS
-from tests.samples import run_sample
 from tests.unit.results.importers.reading import loaded
 
 DOCUMENTS = {
@@ -102,15 +101,6 @@ def test_any_value_at_any_place_raises_nothing(name, data):
     read(with_value(SMALL[name], path, data.draw(ANY_JSON)))
 
 
-@pytest.mark.parametrize("name", IMPORTERS)
-@QUIET
-@given(document=st.dictionaries(st.text(max_size=12), ANY_JSON, max_size=4))
-def test_any_object_is_read_by_any_reader_without_raising(name, document):
-    importer = IMPORTERS[name]
-    if importer.can_import(document):
-        list(importer.iterate_episodes(document))
-
-
 MAPPING = ResultMapping(
     files="*",
     id="id",
@@ -136,39 +126,3 @@ def test_any_record_passes_by_its_mapping_only(records):
     passing = [r for r in records if isinstance(r, dict) and r.get("a") == "ok"]
     episodes = [item.episode for item in found if isinstance(item, ParsedEpisode)]
     assert sum(episode.outcome == "passed" for episode in episodes) <= len(passing)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", IMPORTERS)
-def test_every_place_may_be_missing(name):
-    document = SMALL[name]
-    for path in PLACES[name]:
-        if path and isinstance(path[-1], str):
-            changed = copy.deepcopy(document)
-            holder = changed
-            for key in path[:-1]:
-                holder = holder[key]
-            del holder[path[-1]]
-            read(changed)
-
-
-VALUES = [[], {}, None, True, -1, 1e308, 10**300, "x", [[]], [{"": []}]]
-REPLACED = [(name, value) for name in IMPORTERS for value in VALUES]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), run_sample(REPLACED, range(0, len(REPLACED), len(VALUES) + 1))
-)
-def test_every_place_may_hold_anything_else(name, value):
-    for path in PLACES[name]:
-        read(with_value(SMALL[name], path, value))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", IMPORTERS)
-def test_deep_values_are_data_or_a_finding(name):
-    deep: Any = "bottom"
-    for _ in range(400):
-        deep = {"a": deep}
-    for path in PLACES[name][:200]:
-        read(with_value(SMALL[name], path, deep))

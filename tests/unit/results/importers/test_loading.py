@@ -10,7 +10,6 @@ import pytest
 
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.spool import EpisodeSpool
-from tests.builders import episode, write_run
 from tests.tables import each_row
 
 FILES = Path(__file__).parents[3] / "fixtures/interchange"
@@ -69,22 +68,6 @@ def test_a_broken_member_is_a_finding(tmp_path, member, text):
     assert "unreadable_file" in kinds(load_results(["a.eval"], [], root=tmp_path))
 
 
-def test_a_name_tells_nothing(folder):
-    root = folder("promptfoo/once.json")
-    (root / "promptfoo-once.json").rename(root / "results.json")
-    loaded = load_results(["results.json"], [], root=root)
-    assert len(loaded.episodes) == 10
-    assert not loaded.findings
-
-
-def test_it_goes_together_with_runs_of_our_own(folder):
-    root = folder("deepeval/single.json")
-    write_run(root / "ours", episode("greet"))
-    loaded = load_results(["ours", "deepeval-single.json"], [], root=root)
-    assert {e.scenario_id for e in loaded.episodes} == {"greet", "refund", "invoice", "broken"}
-    assert not loaded.findings
-
-
 def test_the_same_file_twice_is_a_duplicate(folder):
     root = folder("pydantic_evals/once.json")
     shutil.copy(root / "pydantic_evals-once.json", root / "again.json")
@@ -100,27 +83,6 @@ def test_providers_in_files_of_their_own_are_no_duplicates(folder):
     assert not load_results(["*.json"], [], root=root).findings
 
 
-ALL = (
-    "promptfoo/once.json",
-    "inspect_ai/repeated.eval",
-    "deepeval/conversations.json",
-    "pydantic_evals/repeated.json",
-    "ctrf/jest.json",
-)
-
-
-def test_any_order_of_files_gives_the_same(folder):
-    root = folder(*ALL)
-    names = [name.replace("/", "-") for name in ALL]
-    written = []
-    for order in (names, names[::-1], names[3:] + names[:3]):
-        with EpisodeSpool() as spool:
-            loaded = load_results(order, [], root=root, spool=spool)
-            written.append((loaded, tuple(spool.iterate_lines())))
-    assert not written[0][0].findings
-    assert written[0] == written[1] == written[2]
-
-
 def test_secrets_are_taken_out(folder):
     root = folder("promptfoo/once.json")
     with EpisodeSpool(lambda text: text.replace("weather", "***")) as spool:
@@ -128,15 +90,6 @@ def test_secrets_are_taken_out(folder):
         text = "".join(spool.iterate_lines())
     assert "***" in text
     assert "weather" not in text
-
-
-def test_a_folder_is_read_as_its_files_are(folder):
-    root = folder(*ALL)
-    (root / "notes.md").write_text("no result")
-    found = load_results(["."], [], root=root)
-    named = load_results([name.replace("/", "-") for name in ALL], [], root=root)
-    assert not found.findings
-    assert (found.episodes, found.tests) == (named.episodes, named.tests)
 
 
 def test_a_file_of_a_folder_that_is_no_result_is_a_finding(folder):

@@ -56,11 +56,6 @@ class TestPromptfoo:
         (call,) = found.trajectory.tool_calls()
         assert (call.name, call.arguments) == ("lookup_order", {"order_id": 7})
 
-    def test_an_error_says_why(self):
-        found = read("promptfoo/once.json")["a refund while the system is down", "desk", 1]
-        assert found.reason == "the order system is down"
-        assert not found.assertions
-
     def test_an_assertion_that_broke_is_an_error_whatever_was_graded(self):
         document = loaded("promptfoo/once.json")
         for result in document["results"]["results"]:

@@ -56,7 +56,7 @@ JUDGED = {
 }
 STRICTER = {
     # pytest passes, and its file has the failures of an attempt that was retried.
-    "pytest-rerunfailures-16.7-subtests": (False, (1, 1, 0, 0), ()),
+    "pytest-rerunfailures-16.7-subtests": (False, (1, 1, 0, 0), ())
 }
 
 

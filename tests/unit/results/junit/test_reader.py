@@ -6,7 +6,6 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.results.junit.declared_counts import CaseCounts
 from ci_agent_eval.results.junit.failure_messages import find_message
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
 from tests.builders import junit_case, junit_xml
@@ -107,11 +106,6 @@ def test_reruns_of_a_case_that_says_it_passed_make_it_flaky() -> None:
     assert (tally(file), flaky(file)) == ((1, 0, 0, 0), ["tests.test_math::test_sum"])
 
 
-def test_a_case_that_failed_every_rerun_says_how() -> None:
-    (kept,) = read(junit_xml(junit_case("<rerunFailure message='again'/>"))).failing
-    assert (kept.outcome, kept.message) == ("failed", "again")
-
-
 @each_row("tag", ["error", "failure"])
 def test_what_broke_a_suite_itself_is_an_errored_case(tag: str) -> None:
     broken = f'<{tag} message="fixture died">trace</{tag}>'
@@ -152,29 +146,6 @@ def test_lines_of_pytest_count_from_one_like_all_others() -> None:
     case = junit_case("<failure/>", file="a.py", line="0")
     assert read(junit_xml(case, name="pytest")).failing[0].line == 1
     assert read(junit_xml(case, name="mocha")).failing[0].line is None
-
-
-def test_without_a_message_the_first_line_of_the_text_stands_for_it() -> None:
-    (kept,) = read(junit_xml(junit_case("<error>\n\n  boom\nrest</error>"))).failing
-    assert kept.message == "boom"
-
-
-def test_a_case_that_passed_on_a_rerun_is_flaky() -> None:
-    body = '<flakyFailure message="once"/><system-out>x</system-out>'
-    assert flaky(read(junit_xml(junit_case(body)))) == ["tests.test_math::test_sum"]
-
-
-def test_a_case_that_bears_a_node_id_is_kept_for_the_join() -> None:
-    node = '<properties><property name="agent_eval.nodeid" value="t.py::test_a"/></properties>'
-    file = read(junit_xml(junit_case(node), junit_case()))
-    assert [case.nodeid for case in file.joined] == ["t.py::test_a"]
-    assert tally(file) == (2, 0, 0, 0)
-
-
-def test_a_case_at_the_address_of_an_episode_is_kept_for_the_join() -> None:
-    document = junit_xml(junit_case(name="test_a"), junit_case(name="test_b"))
-    file = read(document, episode_addresses={("tests.test_math", "test_b")})
-    assert [case.name for case in file.joined] == ["test_b"]
 
 
 def test_suites_may_nest_and_cases_may_stand_anywhere() -> None:
@@ -257,12 +228,6 @@ def test_an_external_dtd_is_not_fetched() -> None:
     assert tally(read(document)) == (1, 0, 0, 0)
 
 
-def test_control_characters_do_not_lose_the_file() -> None:
-    file = read(junit_xml(junit_case("<failure>\x1b[31mred&#x1b;[0m</failure>")))
-    assert file.failing[0].detail == "red"
-    assert file.end.replaced == 2
-
-
 def test_huge_texts_are_cut_and_captured_output_is_not_kept() -> None:
     line = "x" * 99 + "\n"
     body = f"<system-out>{line * 120_000}</system-out><failure>{line * 120_000}</failure>"
@@ -287,21 +252,6 @@ def test_a_long_token_is_read_in_ever_larger_chunks_so_that_time_stays_linear() 
     document = Counting(b'<testsuite name="' + b"y" * 20_000_000 + b'"><testcase/></testsuite>')
     assert tally(read_junit(document)) == (1, 0, 0, 0)
     assert len(sizes) < 20
-
-
-def test_a_thousand_results_do_not_hide_a_worse_one() -> None:
-    assert outcomes("<skipped/>" * 3000 + "<property name='a' value='b'/>" * 3000 + "<error/>") == (
-        0,
-        0,
-        1,
-        0,
-    )
-
-
-def test_passing_cases_are_not_kept() -> None:
-    file = read(junit_xml(*(junit_case() for _ in range(1000))))
-    assert (file.failing, file.joined, file.flaky) == ([], [], [])
-    assert file.counts == CaseCounts(passed=1000)
 
 
 def differences(document: str) -> list[tuple[str, bool]]:
