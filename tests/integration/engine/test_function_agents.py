@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 
 import pytest
 from pydantic_ai.exceptions import (
@@ -16,7 +15,6 @@ from pydantic_ai.exceptions import (
 )
 
 from ci_agent_eval.engine.adapters.protocol import Reply
-from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
@@ -170,28 +168,3 @@ def test_allowed_ends_pass():
         InputError, match=r"aitest_run\.allowed_stops: must be one or several of max_turns, "
     ):
         allowing({"model_error"})
-
-
-def test_a_cancelled_run_is_seen_and_stays_cancelled():
-    async def cancelled():
-        seen, began = [], asyncio.Event()
-
-        async def respond(message):
-            began.set()
-            await asyncio.Event().wait()
-
-        task = asyncio.ensure_future(
-            run_adapter(respond, "hello", clock=time.monotonic, observer=seen.append)
-        )
-        await began.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return [result.stop_reason for result in seen]
-
-    assert asyncio.run(cancelled()) == ["cancelled"]
-
-
-def test_what_is_no_agent_is_refused():
-    with pytest.raises(InputError, match="int is no agent; give"):
-        run_agent(3)

@@ -1,47 +1,11 @@
-"""The one tool of a command-line program: its words, its limits, what the model reads of it."""
+"""The one tool of a command-line program: its subcommands and its description."""
 
 import pytest
 
 from ci_agent_eval.engine.declarations import CLIServer
-from ci_agent_eval.engine.servers.cli import (
-    check_subcommand,
-    render_command_result,
-    render_tool_description,
-)
-from ci_agent_eval.engine.servers.commands import CommandResult, StreamOutput
+from ci_agent_eval.engine.servers.cli import check_subcommand, render_tool_description
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row
-
-
-def output(text: str, size: int | None = None) -> StreamOutput:
-    return StreamOutput(text, len(text) if size is None else size, len(text))
-
-
-def ended(
-    stdout: str = "", stderr: str = "", code: int = 0, timed_out: bool = False
-) -> CommandResult:
-    return CommandResult(code, output(stdout), output(stderr), timed_out)
-
-
-def test_a_result_is_output_errors_and_exit_code() -> None:
-    text = render_command_result(ended("half done\n", "it broke\n", 3), 30)
-    assert text == "half done\n[stderr]\nit broke\n[exit code 3]"
-
-
-def test_a_silent_success_still_says_how_it_ended() -> None:
-    assert render_command_result(ended(), 30) == "[exit code 0]"
-
-
-def test_what_was_cut_is_said() -> None:
-    cut = CommandResult(0, output("abc", 1000), output("", 7), timed_out=False)
-    assert render_command_result(cut, 30) == (
-        "abc\n[cut: the first 3 of 1000 bytes]\n[cut: the first 0 of 7 bytes]\n[exit code 0]"
-    )
-
-
-def test_a_timeout_is_said_in_place_of_the_exit_code() -> None:
-    text = render_command_result(ended("so far", code=137, timed_out=True), 2.5)
-    assert text == "so far\n[killed: it had not ended after 2.5 s]"
 
 
 @each_row("words", [["status"], ["status", "-s"], ["remote", "show", "origin"]])
