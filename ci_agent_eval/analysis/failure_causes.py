@@ -39,6 +39,25 @@ _EXCEPTION = re.compile(
 )
 
 
+_HTTP_STATUS = re.compile(
+    r"(?:\b(?:HTTP|http)(?:/[\d.]+)? |\b[Cc]ode: |\b[Ss]tatus(?:[ _]code)?[:= ]{1,2}"
+    r"|^(?:[\w.]+: )?(?=\d{3} [A-Z][a-z]))([45]\d\d)\b"
+)
+"""The status in messages of HTTP clients: `Error code: 429`, `HTTP 500`, `status 503`."""
+
+
+def find_http_status(message: str) -> str:
+    """Return the HTTP status of an error's message; empty: none."""
+    found = _HTTP_STATUS.search(message)
+    return "" if found is None else found[1]
+
+
+def find_exception(message: str) -> str:
+    """Return the type that a message begins with; empty: none."""
+    found = _EXCEPTION.match(message)
+    return "" if found is None else found[0]
+
+
 @dataclass(frozen=True, slots=True)
 class FailureCause:
     """Why a scenario fails; name and message are foreign text."""
@@ -59,13 +78,16 @@ class FailureCause:
         """Equal for equal causes.
 
         A check is named by its author; its message, which often quotes the answer or is a judge's,
-        says the same of no two scenarios.
+        says the same of no two scenarios. An answer of a server is its status: an outage is one
+        cause.
         """
         if self.name == AGENT_FINISHED:
             # Our own check: its message begins with the reason of the stop.
             return self.kind, f"{self.name}: {self.message.partition(':')[0]}"
         if self.kind == "check":
             return self.kind, replace_varying_parts(self.name)
+        if status := find_http_status(self.sentence):
+            return self.kind, f"{self.name or find_exception(self.sentence)}: HTTP {status}"
         return self.kind, replace_varying_parts(self.sentence)
 
     @property
@@ -158,11 +180,6 @@ class CauseGroup:
     def role(self) -> CauseRole:
         """The role of its scenarios."""
         return self.first.role
-
-    @property
-    def is_varied(self) -> bool:
-        """Whether the names or messages differ in numbers, ids or directories."""
-        return len({one.cause.sentence for one in self.scenarios}) > 1
 
     @property
     def iterations(self) -> int:

@@ -7,10 +7,17 @@ import re
 
 _VARYING = re.compile(
     r"0x[0-9A-Fa-f]+"  # addresses
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
     r"|\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b"  # UUIDs
-    r"|\b(?=[0-9A-Fa-f]*[0-9])[0-9A-Fa-f]{7,}\b"  # hashes and ids
-    r"|(?:\b[A-Za-z]:)?(?:[\w.~-]*[/\\])+(?=[\w.~-])"  # directories
-    r"|\d+(?:[.,]\d+)*",  # numbers
+    r"|\b(?:req|call|chatcmpl|msg|resp|run|thread|asst|toolu|fc|file|batch|gen|evt)[_-]\w{6,}"
+    r"|\b(?=[0-9A-Fa-f]*[0-9])[0-9A-Fa-f]{8,}\b"  # hashes
+    r"|\b(?=[A-Za-z]*\d)(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])[A-Za-z0-9]{16,}\b"  # mixed tokens
+    r"|(?:/private)?/(?:tmp|var/tmp|var/folders)/(?:[\w.~-]+/)*"  # temporary folders
+    r"|\b[A-Za-z]:\\(?:[\w.~ -]+\\)*Temp\\(?:[\w.~-]+\\)*"
+    r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"  # times
+    r"|\b\d+:\d\d(?::\d\d)?\b"
+    r"|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds?|min|minutes?|h|hours?)\b"
+    r"|(?<![\w.'\"])\d+(?:[.,]\d+)*(?![\w'\"])",  # numbers, but not in names of the code
     re.ASCII,
 )
 # The runner reads `::command::` at the start of a line, blanks trimmed, and `##[command]`
@@ -99,7 +106,10 @@ def without_commands(text: str) -> str:
 
 
 def replace_varying_parts(text: str) -> str:
-    """Return the first line with numbers, ids and directories replaced by `#`, to group causes."""
+    """Return the first line with the parts that differ from run to run as `#`, to group causes.
+
+    These are ids, addresses, temporary folders, times and numbers. Names of the code stay.
+    """
     first = text.strip().partition("\n")[0][:_MAX_COMPARED]
     return _VARYING.sub("#", first).strip()
 

@@ -53,7 +53,8 @@ def build_baseline_cards(facts: CardFacts) -> Iterator[CauseCard]:
         else:
             head = Strong(count_noun(len(found), "scenario"))
             name = _NAMES.get(kind, kind.replace("_", " "))
-            yield CauseCard(role, (head, f" {name}"), [ListBlock(lines)], len(found))
+            keys = frozenset(one.key for one in found if one.key is not None)
+            yield CauseCard(role, (head, f" {name}"), [ListBlock(lines)], keys)
 
 
 _NAMES: dict[ReasonKind, str] = {

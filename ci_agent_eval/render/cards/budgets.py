@@ -64,12 +64,13 @@ def build_budget_cards(facts: CardFacts) -> Iterator[CauseCard]:
             pair, change = pairs.get(keys[0]), compared.get(keys[0])
             diff = () if keys[0] in failing else _list_call_lines(pair, change)
             body = [DiffBlock(diff, pair)] if diff else ()
-            yield CauseCard(role, lines[0], body, 1, facts.build_example(rows[keys[0]]))
+            example = facts.build_example(rows[keys[0]])
+            yield CauseCard(role, lines[0], body, frozenset(keys), example)
         else:
             head: Phrase = (Strong(count_noun(len(keys), "scenario")), " over budget")
             summary = join_phrases([head, ("for example ", *lines[0])], " · ")
             example = facts.build_example(rows[keys[0]])
-            yield CauseCard(role, summary, [ListBlock(lines)], len(keys), example)
+            yield CauseCard(role, summary, [ListBlock(lines)], frozenset(keys), example)
 
 
 def _list_call_lines(

@@ -89,7 +89,7 @@ class _FailureCard:
             self._group.role,
             self._write_summary(),
             tuple(self._list_body()),
-            self._size,
+            frozenset(self._keys),
             self._facts.build_example(row, cause),
         )
 
@@ -118,18 +118,10 @@ class _FailureCard:
         return self._rows[self._group.scenarios.index(one)]
 
     def _quote_cause(self, verb: str) -> Phrase:
-        cause = self._group.first.cause
+        cause = self._example.cause
         if cause.kind == "check":
-            text = (
-                self._group.key[1] if self._group.is_varied and self._is_renumbered else cause.name
-            )
-            return (verb, Quoted(text, CHECK_LIMIT))
-        text = self._group.key[1] if self._group.is_varied else cause.sentence
-        return (Quoted(text, CHECK_LIMIT),) if text else ()
-
-    @property
-    def _is_renumbered(self) -> bool:
-        return len({one.cause.name for one in self._group.scenarios}) > 1
+            return (verb, Quoted(cause.name, CHECK_LIMIT))
+        return (Quoted(cause.sentence, CHECK_LIMIT),) if cause.sentence else ()
 
     def _describe_passes(self) -> str:
         """Return ` 60/60 → 0/10, certain`; without a baseline the passes of this run."""
@@ -245,7 +237,7 @@ def build_error_cards(facts: CardFacts) -> Iterator[CauseCard]:
     rows = {row.key: row for row in facts.scenarios}
     for group in group_errors(facts.report):
         row, size = rows[get_key(group.first.scenario)], len(group.scenarios)
-        text = group.key[1] if group.is_varied else group.first.cause.sentence
+        text = group.first.cause.sentence
         head: Phrase
         if size == 1:
             tally = row.scenario.tally
@@ -265,7 +257,8 @@ def build_error_cards(facts: CardFacts) -> Iterator[CauseCard]:
         body += [names] if size > 1 else []
         summary = join_phrases([head, (quoted,), links], " · ")
         example = facts.build_example(row, group.first.cause)
-        yield CauseCard(group.role, summary, body, size, example)
+        keys = frozenset(get_key(one.scenario) for one in group.scenarios)
+        yield CauseCard(group.role, summary, body, keys, example)
 
 
 def build_test_cards(facts: CardFacts) -> Iterator[CauseCard]:

@@ -86,8 +86,8 @@ class CauseCard:
     role: CauseRole
     summary: Phrase
     body: Sequence[CardBlock] = ()
-    scenarios: int = 0
-    """Number of scenarios that it concerns."""
+    scenarios: frozenset[ScenarioKey] = frozenset()
+    """The scenarios that it concerns."""
     example: CardExample | None = None
     """None: it is about no scenario or test."""
 

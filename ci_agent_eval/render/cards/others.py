@@ -95,14 +95,15 @@ def build_skipped_cards(facts: CardFacts) -> Iterator[CauseCard]:
         for row in found
     ]
     role: CauseRole = "gates" if gates else "warns"
+    keys = frozenset(row.key for row in found)
     if len(found) == 1:
-        yield CauseCard(role, lines[0], (), 1)
+        yield CauseCard(role, lines[0], (), keys)
     elif found:
         head: Phrase = (
             Strong(count_noun(len(found), "scenario")),
             " not judged in every iteration",
         )
-        yield CauseCard(role, head, [ListBlock(lines)], len(found))
+        yield CauseCard(role, head, [ListBlock(lines)], keys)
 
 
 def build_finding_cards(findings: FindingRows) -> Iterator[CauseCard]:

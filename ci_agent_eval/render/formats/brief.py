@@ -108,7 +108,7 @@ def _build_cause(card: CauseCard) -> dict[str, Any]:
     diff = "\n".join(line for block in diffs for line in block.lines)
     return {
         "summary": get_phrase_text(card.summary),
-        "scenarios": card.scenarios,
+        "scenarios": len(card.scenarios),
         "diff": visible_lines(diff, DIFF_LIMIT).split("\n") if diff else [],
         "output": [
             visible_lines(block.text, OUTPUT_LIMIT)

@@ -198,7 +198,7 @@ class _Composer:
 def _render_rest(cards: Sequence[CauseCard], whole: str) -> str:
     """Return one line about the causes that get no card."""
     mark = "❌ " if any(card.role == "gates" for card in cards) else "⚠️ "
-    scenarios = sum(card.scenarios for card in cards)
+    scenarios = len(frozenset().union(*(card.scenarios for card in cards)))
     where = f" in {count_noun(scenarios, 'scenario')}" if scenarios else ""
     causes = count_noun(len(cards), "more cause", "more causes")
     return f"{mark}{causes}{where}; {whole}"

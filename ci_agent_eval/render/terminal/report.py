@@ -71,7 +71,7 @@ def render_terminal(view: ReportView, *, color: bool, width: int) -> str:
 def _list_blocks(cards: Sequence[CauseCard], style: TerminalStyle) -> Iterator[Sequence[str]]:
     """Yield the blocks, the most important one last."""
     if rest := cards[MOST_CARDS:]:
-        scenarios = sum(card.scenarios for card in rest)
+        scenarios = len(frozenset().union(*(card.scenarios for card in rest)))
         where = f" in {count_noun(scenarios, 'scenario')}" if scenarios else ""
         yield [f"{count_noun(len(rest), 'more cause')}{where}, in verdict.json"]
     for card in reversed(cards[:MOST_CARDS]):
@@ -141,7 +141,7 @@ def _render_example(card: CauseCard, example: CardExample, style: TerminalStyle)
     outputs = [one.text for one in card.body if isinstance(one, OutputBlock)]
     shown = " ".join((get_phrase_text(card.summary), *texts))
     parts = {
-        "example": escape_terminal(example.title, 60) if card.scenarios > 1 else "",
+        "example": escape_terminal(example.title, 60) if len(card.scenarios) > 1 else "",
         "message": (
             ""
             if not example.message or example.message in outputs
