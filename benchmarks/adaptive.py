@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from measure import format_share
+from red_suites import is_red
 
 from ci_agent_eval.analysis.adaptive_iterations import decide_required_rate
 from ci_agent_eval.analysis.comparison.run_variation import (
@@ -22,7 +23,6 @@ from ci_agent_eval.analysis.comparison.run_variation import (
     estimate_base_correlation,
 )
 from ci_agent_eval.analysis.comparison.scenario_test import predict_rate
-from ci_agent_eval.analysis.comparison.suite_power import is_red
 from ci_agent_eval.contract.adaptive import AdaptivePlan, PredictedScenario
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import parse_iterations

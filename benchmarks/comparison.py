@@ -17,12 +17,12 @@ from behaviour import behaviour_section
 from data import write_results
 from measure import ROOT, Figure, action, format_share, load_average, machine, median
 from metric_ratios import render_metric_sections
+from red_suites import SuiteDrops, find_drops, is_red
 
 from ci_agent_eval.analysis.comparison.confirmation import BLOCKS, SAMPLE_ITERATIONS
 from ci_agent_eval.analysis.comparison.confirmation import ITERATIONS as ITERATIONS_AGAIN
 from ci_agent_eval.analysis.comparison.model import ComparePolicy
 from ci_agent_eval.analysis.comparison.run_variation import PassCounts, ScenarioCounts
-from ci_agent_eval.analysis.comparison.suite_power import SuiteDrops, find_drops, is_red
 
 SUITES = 400
 SCENARIOS = 50

@@ -23,7 +23,6 @@ UNUSED = (
     "ci_agent_eval.model_traffic",
     "ci_agent_eval.analysis.adaptive_iterations",
     "ci_agent_eval.analysis.comparison.compare",
-    "ci_agent_eval.app.cli.power",
     "ci_agent_eval.app.cli.steer",
     "ci_agent_eval.app.confirmation",
     "ci_agent_eval.gate.comparison_reasons",

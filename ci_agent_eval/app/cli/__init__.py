@@ -49,7 +49,6 @@ _MODULES = {
     "doctor": ("setup", "doctor"),
     "init": ("setup", "init"),
     "judge": ("judge", "judge"),
-    "power": ("power", "power"),
     "publish": ("publish", "publish"),
     "scenarios": ("scenarios", "update_scenarios"),
     "steer": ("steer", "steer"),
