@@ -51,19 +51,6 @@ def test_a_missing_scenario_says_what_is_known_of_it(session, why):
     assert why in built.verdict.reasons[0].message
 
 
-def test_an_advisory_scenario_that_did_not_run_warns():
-    built = against(manifest_of(advisory=["refund"]), episode("search"))
-    assert built.passed
-    assert ("missing_scenario", "refund") in told(built.verdict.warnings)
-
-
-@each_row(("expired", "passes"), [(False, True), (True, False)])
-def test_a_scenario_in_quarantine_may_be_missing_until_that_ends(expired, passes):
-    held = in_quarantine("refund", expired=expired)
-    built = against(manifest_of("refund"), episode("search"), quarantine=(held,))
-    assert built.passed is passes
-
-
 def test_a_scenario_that_is_not_known_warns_with_the_command_that_adds_it():
     built = against(manifest_of("refund"), episode("refund"), episode("search"))
     assert built.passed
@@ -72,36 +59,31 @@ def test_a_scenario_that_is_not_known_warns_with_the_command_that_adds_it():
     assert "`agent-eval scenarios --write` adds it" in warning.message
 
 
-def test_a_scenario_that_gates_no_more_fails():
-    built = against(manifest_of("refund"), episode("search"), episode("refund", gate="advisory"))
-    assert ("regated_scenario", "refund") in told(built.verdict.reasons)
-    assert "regated_scenario" not in dict(told(built.verdict.warnings))
+REFUND = manifest_of("refund")
+ADVISORY = episode("refund", gate="advisory")
+HELD, OVER = (in_quarantine("refund", expired=expired) for expired in (False, True))
 
 
-def test_a_scenario_that_gates_now_warns():
-    built = against(manifest_of(advisory=["refund"]), episode("refund"))
-    assert told(built.verdict.reasons) == []
-    assert told(built.verdict.warnings) == [("regated_scenario", "refund")]
-
-
-def test_a_renamed_scenario_stands_for_its_entry():
-    built = against(manifest_of("refund"), episode("refund_v2", was=["refund"]))
-    assert built.passed
-    assert told(built.verdict.warnings) == [("renamed_scenario", "refund_v2")]
-
-
-def test_an_entry_stands_for_one_renamed_scenario_only():
-    new = [episode(name, was=["refund"]) for name in ("refund_all", "refund_part")]
-    built = against(manifest_of("refund"), *new)
-    assert told(built.verdict.warnings) == [
-        ("renamed_scenario", "refund_all"),
-        ("new_scenario", "refund_part"),
-    ]
-
-
-def test_a_scenario_stands_for_one_entry_only():
-    built = against(manifest_of("a", "b"), episode("new", was=["a", "b"]))
-    assert missing(built) == ["b"]
+@each_row(
+    ("built", "reasons", "warnings"),
+    [
+        (against(REFUND, episode("search"), ADVISORY), [("regated_scenario", "refund")], None),
+        (against(manifest_of(advisory=["refund"]), episode("refund")), [],
+         [("regated_scenario", "refund")]),
+        (against(REFUND, episode("refund_v2", was=["refund"])), [],
+         [("renamed_scenario", "refund_v2")]),
+        # An entry stands for one renamed scenario only.
+        (against(REFUND, episode("new_a", was=["refund"]), episode("new_b", was=["refund"])), [],
+         [("renamed_scenario", "new_a"), ("new_scenario", "new_b")]),
+        # In quarantine it may be missing until that ends.
+        (against(REFUND, episode("search"), quarantine=(HELD,)), [], None),
+        (against(REFUND, episode("search"), quarantine=(OVER,)), [("missing_scenario", "refund")],
+         None),
+    ],
+)  # fmt: skip
+def test_the_verdict_of_a_changed_suite(built, reasons, warnings):
+    assert told(built.verdict.reasons) == reasons
+    assert warnings is None or told(built.verdict.warnings) == warnings
 
 
 @each_row("restriction", ["-k search", "--lf", "tests/test_refunds.py::test_search"])

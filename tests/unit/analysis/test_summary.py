@@ -6,7 +6,7 @@ from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.evaluation import build_evaluation_report
-from tests.builders import episode, evaluated, failed_assertion, failing, loaded, turn
+from tests.builders import episode, evaluated, failing, loaded, turn
 from tests.tables import each_row
 
 
@@ -18,13 +18,6 @@ def test_only_the_last_attempt_of_an_iteration_counts_and_a_late_pass_is_flaky()
     summary = summary_of(failing(attempt=1), episode(attempt=2))
     assert summary.tally == OutcomeTally(passed=1)
     assert summary.scenarios[0].flaky == 1
-
-
-def test_an_assertion_that_fails_twice_in_one_iteration_is_one_iteration():
-    summary = summary_of(failing(assertions=[failed_assertion(), failed_assertion(reason="x")]))
-    (failure,) = summary.scenarios[0].failures
-    assert failure.iterations == 1
-    assert failure.assertion.reason == "it did not"
 
 
 def rows(summary):
@@ -74,24 +67,6 @@ def test_a_pass_rate_has_an_interval_from_two_judged_iterations_on():
     assert built.pass_interval == built.scenarios[1].pass_interval == (0.840746, 0.973771)
 
 
-def test_durations_of_every_attempt_are_added_up_and_unknown_where_one_is():
-    timed = [failing(duration_ms=10), episode(attempt=2, duration_ms=20)]
-    assert summary_of(*timed).scenarios[0].duration_ms == 30
-    assert summary_of(*timed, episode(iteration=2)).scenarios[0].duration_ms is None
-
-
-def test_reasons_stand_for_what_failed_without_an_assertion():
-    summary = summary_of(
-        failing(iteration=1, reason="AssertionError"),
-        episode(iteration=2, outcome="error", reason="429 from the model"),
-        episode(iteration=3, outcome="error", reason="429 from the model"),
-    )
-    assert summary.scenarios[0].reasons == ()
-    assert summary.scenarios[0].unjudged_reasons == ("429 from the model",)
-    bare = summary_of(episode(outcome="failed", reason="DID NOT RAISE"))
-    assert bare.scenarios[0].reasons == ("DID NOT RAISE",)
-
-
 def test_the_worst_violation_of_a_budget_stands_for_it():
     def using(used, iteration):
         return episode(
@@ -110,12 +85,6 @@ def test_totals_are_unknown_where_a_part_is_unknown():
     mixed = summary_of(episode("a", trajectory=priced), episode("b"))
     assert mixed.totals.cost_usd is None
     assert mixed.totals.unpriced == 1
-
-
-def test_wall_time_is_kept_only_where_it_has_a_budget():
-    assert summary_of(episode()).totals.wall_time_s is None
-    budgets = SuiteBudgets.model_validate({"total_wall_time_s": 60})
-    assert summarize_results(loaded(episode()), budgets=budgets).totals.wall_time_s == 2.5
 
 
 def test_every_attempt_costs_what_it_costs():

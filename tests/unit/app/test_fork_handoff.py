@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.loaded_results import OutcomeTally, PlainTests
 from ci_agent_eval.app.fork_handoff import find_handoff_findings
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.github.event import SourceRun
-from tests.builders import episode, failing, report
+from tests.builders import episode, report
 
 
 def source(conclusion="success", attempt=1):
@@ -21,28 +20,6 @@ def session(attempt=1, index=None, run="5"):
 def told(run, *sessions, of=None):
     found = find_handoff_findings(run, sessions or (session(),), of or report(episode()))
     return [(finding.message, finding.blocking) for finding in found]
-
-
-def test_a_run_that_did_not_succeed_needs_a_reason():
-    ((message, blocking),) = told(source("timed_out"))
-    assert blocking
-    assert message.startswith("GitHub says that it ended in timed out, and its results do not")
-    assert told(source("failure"), of=report(failing())) == []
-    assert told(source()) == []
-
-
-def test_tests_alone_hand_no_episode_over():
-    tests = PlainTests(OutcomeTally(passed=3))
-    ((message, blocking),) = told(source(), of=report(tests=tests, sources=()))
-    assert (blocking, "no episode that was handed over" in message) == (True, True)
-
-
-def test_an_attempt_that_left_nothing():
-    ((message, blocking),) = told(source(attempt=2), session(1))
-    assert (blocking, message.startswith("attempt 2 left no results")) == (True, True)
-    assert told(source(attempt=2), session(2)) == []
-    shards = (session(1, index=1), session(1, index=2))
-    assert [blocking for _, blocking in told(source(attempt=3), *shards)] == [True]
 
 
 def test_a_shard_that_was_not_run_again_is_said():

@@ -84,13 +84,6 @@ def test_the_line_counts_failures_cost_running_episodes_and_time():
     )
 
 
-def test_the_line_leaves_out_what_is_zero_or_unknown():
-    assert format_progress(RunProgress(), 0) == "0 episodes · 0:00"
-    # Adaptive iterations may be more than were selected.
-    assert format_progress(RunProgress(9, 3), 61) == "9 episodes · 1:01"
-    assert format_progress(RunProgress(0, 3), 0, 5) == "0/3 episodes · $0.00 of $5.00 · 0:00"
-
-
 def test_a_running_episode_with_long_names_fits_80_columns():
     name = "refunds[over-the-limit-of-a-manager-and-later-than-thirty-days-on-monday]"
     long = running(scenario_id=name, iterations=10, turn=12, tools=("tool_" * 9,))
@@ -136,16 +129,6 @@ def test_elsewhere_a_plain_line_comes_every_half_minute():
     line.show(RunProgress(2, 9))
     line.show(RunProgress(3, 9))
     assert stream.getvalue() == "agent-eval: 2/9 episodes · 0:30\n"
-
-
-def test_elsewhere_each_new_cause_is_one_line():
-    stream = io.StringIO()
-    line = ProgressLine(io.StringIO(), stream, clock=Clock())
-    line.show(RunProgress(causes=(failure(1),)))
-    line.show(RunProgress(causes=(failure(1),)))
-    line.show(RunProgress(causes=(failure(1), failure(2))))
-    expected = [format_first_failure(failure(number)) for number in (1, 2)]
-    assert stream.getvalue().splitlines() == expected
 
 
 def test_a_suite_with_many_causes_does_not_fill_the_log():

@@ -92,13 +92,6 @@ def test_both_files_are_named_by_flag_and_by_variable(tmp_path, variable, option
         assert len(found.quarantine + found.acknowledged) == 1
 
 
-def test_what_is_acknowledged_is_read_from_its_file(tmp_path):
-    assert load_acknowledged(tmp_path, ACKNOWLEDGED_NAME, TODAY) == ()
-    (tmp_path / ACKNOWLEDGED_NAME).write_text(HELD)
-    (entry,) = load_acknowledged(tmp_path, ACKNOWLEDGED_NAME, TODAY)
-    assert (entry.scenario, entry.agent, entry.reason) == ("refund", None, "b")
-
-
 @each_row(
     ("text", "said"),
     [
@@ -162,9 +155,3 @@ def test_a_pattern_that_matches_everything(tmp_path, pattern):
     (tmp_path / ACKNOWLEDGED_NAME).write_text(HELD.replace("refund", pattern))
     with pytest.raises(InputError, match=r"acknowledged.toml:2: .* matches every scenario"):
         load_acknowledged(tmp_path, ACKNOWLEDGED_NAME, TODAY)
-
-
-@each_row("pattern", ["refund*", "*_flow", "t.py::test[?]", "a*"])
-def test_a_pattern_that_names_something(tmp_path, pattern):
-    (entry,) = quarantine(tmp_path, ONE.replace("refund*", pattern))
-    assert entry.scenario == pattern

@@ -15,33 +15,156 @@ from tests.builders import episode, evaluated, failing, finding, report
 from tests.tables import each_row
 
 
+def told(reasons):
+    return [(reason.kind, reason.scenario_id) for reason in reasons]
+
+
 def kinds(built):
     return [reason.kind for reason in built.verdict.reasons]
 
 
-def test_everything_gated_passed_is_a_success():
-    built = report(episode("a"), episode("b"))
-    assert built.verdict.conclusion == "success"
-    assert kinds(built) == []
+def iterations(passed, failed, **overrides):
+    good = [episode(iteration=n, **overrides) for n in range(1, passed + 1)]
+    return good + [
+        failing(iteration=n, **overrides) for n in range(passed + 1, passed + failed + 1)
+    ]
 
 
-def test_zero_episodes_are_no_evidence():
-    assert kinds(report()) == ["no_evidence"]
+def mixed(passed, failed, **overrides):
+    """Return as many passing and failing scenarios of one iteration each."""
+    good = [episode(f"good-{n}", **overrides) for n in range(passed)]
+    return good + [failing(f"bad-{n}", **overrides) for n in range(failed)]
 
 
-def test_nothing_read_at_all_is_no_evidence():
-    assert kinds(report(sources=(), sessions=())) == ["no_evidence"]
+def erring(passed, errors):
+    runs = [episode(iteration=n) for n in range(passed)]
+    return runs + [episode(iteration=passed + n, outcome="error") for n in range(errors)]
 
 
-def test_a_plain_junit_run_is_evidence_enough_without_episodes():
-    tests = PlainTests(OutcomeTally(passed=3))
-    built = report(tests=tests, sources=(SourceFile("junit.xml", "junit", cases=3),), sessions=())
-    assert built.passed
+def over(hard=True, **fields):
+    return episode("b", budgets={"tool_calls": {"used": 6, "limit": 4, "hard": hard}}, **fields)
 
 
-def test_plain_tests_do_not_stand_in_for_missing_episodes():
-    built = report(tests=PlainTests(OutcomeTally(passed=3)))
-    assert kinds(built) == ["no_evidence"]
+A = episode("a")
+ADVISORY = {"gate": "advisory"}
+SKIPPED = episode("b", outcome="skipped", reason="no key")
+ERROR = episode("b", outcome="error", reason="429")
+HALF_JUDGED = [episode(iteration=1), episode(iteration=2, outcome="error")]
+FAILED_TEST = PlainTests(OutcomeTally(2, 1), (JUnitCase("tests.test_x", "test_y", "failed"),))
+JUNIT = {"sources": (SourceFile("junit.xml", "junit", cases=3),), "sessions": ()}
+SOFT_TOKENS = SuiteBudgets.model_validate({"total_tokens": {"limit": 5, "hard": False}})
+SUITE_RATE = GatePolicy(suite_min_pass_rate=0.75)
+LAX_SKIPS = GatePolicy(allow_skipped=True)
+OWES_NOTHING = episode("b", outcome="skipped", trajectory=None, budgets={"tool_calls": 3})
+
+VERDICTS = {
+    # what is: (report, (kind, scenario) of its reasons, and of its warnings)
+    "everything gated passed": (report(A, episode("b")), [], []),
+    "zero episodes": (report(), [("no_evidence", None)], []),
+    "nothing read at all": (report(sources=(), sessions=()), [("no_evidence", None)], []),
+    "a plain JUnit run": (report(tests=PlainTests(OutcomeTally(3)), **JUNIT), [], []),
+    "plain tests for missing episodes": (
+        report(tests=PlainTests(OutcomeTally(3))), [("no_evidence", None)], [],
+    ),
+    "a required scenario fails": (report(A, failing("b")), [("scenario", "b")], []),
+    "an advisory one fails": (report(A, failing("b", **ADVISORY)), [], [("scenario", "b")]),
+    "all are advisory": (report(failing("b", **ADVISORY)), [], [("scenario", "b")]),
+    "over a hard budget": (report(over()), [("budget", "b")], []),
+    "over a soft budget": (report(over(hard=False)), [], [("budget", "b")]),
+    "an advisory one over budget": (report(A, over(**ADVISORY)), [], [("budget", "b")]),
+    "over a soft budget of the suite": (
+        report(episode(), budgets=SOFT_TOKENS), [], [("suite_budget", None)],
+    ),
+    "a plain test fails": (report(A, tests=FAILED_TEST), [("tests", None)], []),
+    "a plain test errs": (report(A, tests=PlainTests(OutcomeTally(error=1))), [("tests", None)], []),
+    "a scenario only errs": (report(A, ERROR), [("scenario", "b"), ("error_budget", None)], []),
+    "an iteration errs": (report(*erring(9, 1)), [("error_budget", None)], []),
+    "errors within their budget": (
+        report(*erring(9, 1), policy=GatePolicy(max_error_rate=0.1)), [], [],
+    ),
+    "an advisory one errs": (
+        report(A, episode("b", outcome="error", **ADVISORY)), [], [("scenario", "b")],
+    ),
+    "a required one is skipped": (report(A, SKIPPED), [("skipped", "b")], []),
+    "a skip is allowed": (report(A, SKIPPED, policy=LAX_SKIPS), [], []),
+    "nothing but allowed skips": (
+        report(SKIPPED, policy=LAX_SKIPS), [("no_evidence", None)], [],
+    ),
+    "a skipped one owes no measurement": (
+        report(A, OWES_NOTHING, policy=LAX_SKIPS), [], [],
+    ),
+    "below the pass rate": (report(*iterations(4, 1)), [("scenario", "refund")], []),
+    "at the pass rate": (report(*iterations(4, 1), policy=GatePolicy(min_pass_rate=0.8)), [], []),
+    "at its own rate": (report(*iterations(3, 2, min_pass_rate=0.6)), [], []),
+    "below its own rate": (
+        report(*iterations(4, 1, min_pass_rate=1.0), policy=GatePolicy(min_pass_rate=0.5)),
+        [("scenario", "refund")], [],
+    ),
+    "rates are compared as they were written": (
+        report(*iterations(29, 71), policy=GatePolicy(min_pass_rate=0.29)), [], [],
+    ),
+    "so are shares of errors": (
+        report(*erring(71, 29), policy=GatePolicy(max_error_rate=0.29)), [], [],
+    ),
+    "errors do not count in the pass rate": (
+        report(*HALF_JUDGED, policy=GatePolicy(max_error_rate=1.0)), [], [],
+    ),
+    "enough passes": (report(*iterations(2, 3, min_passes=2)), [], []),
+    "enough passes for a rate of zero": (
+        report(*iterations(2, 3, min_passes=2, min_pass_rate=0.0)), [], [],
+    ),
+    "too few passes for a rate of zero": (
+        report(*iterations(2, 3, min_passes=3, min_pass_rate=0.0)), [("scenario", "refund")], [],
+    ),
+    "a lower rate of one of its tests": (
+        report(failing(nodeid="a"), episode(nodeid="b", min_pass_rate=0.0), failing(nodeid="c")),
+        [("scenario", "refund")], [],
+    ),
+    "a retry that skips": (
+        report(failing(attempt=1), episode(attempt=2, outcome="skipped"), A),
+        [("scenario", "refund")], [],
+    ),
+    "a retry that errs": (
+        report(failing(attempt=1), episode(attempt=2, outcome="error"), A),
+        [("scenario", "refund")], [],
+    ),
+    "a marker lets an evaluation gate": (
+        report(evaluated("a", False, gate="required"), episode()), [("scenario", "a")], [],
+    ),
+    "the suite reaches its rate": (
+        report(*mixed(3, 1), policy=SUITE_RATE), [], [("scenario", "bad-0")],
+    ),
+    "a requirement of its own beside a suite's rate": (
+        report(*mixed(9, 0), failing("own", min_pass_rate=0.5), policy=SUITE_RATE),
+        [("scenario", "own")], [],
+    ),
+    "passes of its own beside a suite's rate": (
+        report(*mixed(9, 0), failing("own", min_passes=1), policy=SUITE_RATE),
+        [("scenario", "own")], [],
+    ),
+    "a required evaluation beside a suite's rate": (
+        report(*mixed(9, 0), evaluated("x", False, gate="required"), policy=SUITE_RATE),
+        [("scenario", "x")], [],
+    ),
+    "an error beside a suite's rate": (
+        report(*mixed(9, 0), ERROR, policy=SUITE_RATE),
+        [("scenario", "b"), ("error_budget", None)], [],
+    ),
+    "a skip beside a suite's rate": (
+        report(*mixed(9, 0), SKIPPED, policy=SUITE_RATE), [("skipped", "b")], [],
+    ),
+    "a budget beside a suite's rate": (
+        report(*mixed(9, 0), over(), policy=SUITE_RATE), [("budget", "b")], [],
+    ),
+}  # fmt: skip
+
+
+@each_row("what", VERDICTS)
+def test_the_verdict_of(what):
+    built, reasons, warnings = VERDICTS[what]
+    assert told(built.verdict.reasons) == reasons
+    assert told(built.verdict.warnings) == warnings
+    assert built.passed is not bool(reasons)
 
 
 @each_row(
@@ -69,45 +192,10 @@ def test_a_finding_that_does_not_block_is_a_warning():
     assert [warning.kind for warning in built.verdict.warnings] == ["finding"]
 
 
-def test_a_failing_required_scenario_fails():
-    built = report(episode("a"), failing("b"))
-    assert [(r.kind, r.scenario_id) for r in built.verdict.reasons] == [("scenario", "b")]
-
-
-def test_a_failing_advisory_scenario_only_warns():
-    built = report(episode("a"), failing("b", gate="advisory"))
-    assert built.passed
-    assert [(w.kind, w.scenario_id) for w in built.verdict.warnings] == [("scenario", "b")]
-
-
-def test_only_advisory_scenarios_that_fail_is_still_a_success_that_says_so():
-    built = report(failing("b", gate="advisory"))
-    assert built.passed
-    assert built.verdict.warnings
-
-
-def test_a_hard_budget_over_its_limit_fails_though_the_scenario_passes():
-    built = report(episode(budgets={"tool_calls": {"used": 6, "limit": 4}}))
-    assert kinds(built) == ["budget"]
-    assert built.verdict.judgements[0].status == "passing"
-
-
-def test_a_soft_budget_over_its_limit_warns():
-    built = report(episode(budgets={"tool_calls": {"used": 6, "limit": 4, "hard": False}}))
-    assert built.passed
-    assert [w.kind for w in built.verdict.warnings] == ["budget"]
-
-
 def test_a_hard_budget_that_was_not_measured_fails():
     built = report(episode(budgets={"cost_usd": 0.5}))
     assert kinds(built) == ["budget"]
     assert "not measured" in built.verdict.reasons[0].message
-
-
-def test_a_hard_budget_of_an_advisory_scenario_does_not_gate():
-    built = report(episode("a"), episode("b", gate="advisory", budgets={"cost_usd": 0.5}))
-    assert built.passed
-    assert [w.scenario_id for w in built.verdict.warnings] == ["b"]
 
 
 @each_row(
@@ -122,118 +210,11 @@ def test_suite_budgets_gate(budgets, reason):
     assert [(r.kind, r.message) for r in built.verdict.reasons] == [("suite_budget", reason)]
 
 
-def test_a_soft_suite_budget_warns():
-    budgets = SuiteBudgets.model_validate({"total_tokens": {"limit": 5, "hard": False}})
-    built = report(episode(), budgets=budgets)
-    assert built.passed
-    assert [w.kind for w in built.verdict.warnings] == ["suite_budget"]
-
-
-def test_a_failing_plain_test_fails():
-    tests = PlainTests(
-        OutcomeTally(passed=2, failed=1), (JUnitCase("tests.test_x", "test_y", "failed"),)
-    )
-    assert kinds(report(episode(), tests=tests)) == ["tests"]
-
-
-def test_an_errored_plain_test_fails():
-    assert kinds(report(episode(), tests=PlainTests(OutcomeTally(error=1)))) == ["tests"]
-
-
-def test_a_scenario_that_only_errored_was_not_judged():
-    built = report(episode("a"), episode("b", outcome="error", reason="429"))
-    assert [(r.kind, r.scenario_id) for r in built.verdict.reasons] == [
-        ("scenario", "b"),
-        ("error_budget", None),
-    ]
-
-
-def test_errors_have_a_budget_of_their_own():
-    runs = [episode(iteration=n) for n in range(1, 10)]
-    errored = episode(iteration=10, outcome="error", reason="429")
-    assert kinds(report(*runs, errored)) == ["error_budget"]
-    assert report(*runs, errored, policy=GatePolicy(max_error_rate=0.1)).passed
-
-
-def test_an_error_in_an_advisory_scenario_does_not_count_against_the_budget():
-    assert report(episode("a"), episode("b", gate="advisory", outcome="error")).passed
-
-
-def test_a_required_scenario_that_was_skipped_did_not_prove_itself():
-    built = report(episode("a"), episode("b", outcome="skipped", reason="no key"))
-    assert kinds(built) == ["skipped"]
-
-
-def test_skips_can_be_allowed_but_not_instead_of_all_evidence():
-    policy = GatePolicy(allow_skipped=True)
-    skipped = episode("b", outcome="skipped")
-    assert report(episode("a"), skipped, policy=policy).passed
-    assert kinds(report(skipped, policy=policy)) == ["no_evidence"]
-
-
-def test_a_skipped_episode_owes_no_measurement():
-    built = report(
-        episode("a"),
-        episode("b", outcome="skipped", trajectory=None, budgets={"tool_calls": 3}),
-        policy=GatePolicy(allow_skipped=True),
-    )
-    assert built.passed
-
-
-def iterations(passed, failed, **overrides):
-    good = [episode(iteration=n, **overrides) for n in range(1, passed + 1)]
-    return good + [
-        failing(iteration=n, **overrides) for n in range(passed + 1, passed + failed + 1)
-    ]
-
-
-def test_a_pass_rate_below_what_is_required_fails():
-    assert kinds(report(*iterations(4, 1))) == ["scenario"]
-    assert report(*iterations(4, 1), policy=GatePolicy(min_pass_rate=0.8)).passed
-
-
-def test_a_scenario_s_own_pass_rate_tolerates_as_well_as_tightens():
-    assert report(*iterations(3, 2, min_pass_rate=0.6)).passed
-    strict = report(*iterations(4, 1, min_pass_rate=1.0), policy=GatePolicy(min_pass_rate=0.5))
-    assert kinds(strict) == ["scenario"]
-
-
-def test_errors_count_neither_for_nor_against_the_pass_rate():
-    runs = [episode(iteration=1), episode(iteration=2, outcome="error")]
-    built = report(*runs, policy=GatePolicy(max_error_rate=1.0))
-    assert built.passed
-    assert built.summary.scenarios[0].tally.pass_rate == 1.0
-
-
 @given(st.lists(st.sampled_from(["passed", "failed", "error", "skipped"]), max_size=8))
 def test_success_always_has_evidence_and_no_failure(outcomes):
     runs = [episode(f"s{n}", outcome=outcome) for n, outcome in enumerate(outcomes)]
     built = report(*runs)
     assert built.passed == (bool(outcomes) and set(outcomes) == {"passed"})
-
-
-def test_a_scenario_can_ask_for_a_number_of_passes():
-    assert report(*iterations(2, 3, min_passes=2, min_pass_rate=0.0)).passed
-    assert kinds(report(*iterations(2, 3, min_passes=3, min_pass_rate=0.0))) == ["scenario"]
-    assert report(*iterations(2, 3, min_passes=2)).passed
-
-
-def test_a_lower_rate_of_one_test_does_not_excuse_the_others_of_its_scenario():
-    lax = episode(nodeid="b", min_pass_rate=0.0)
-    assert kinds(report(failing(nodeid="a"), lax, failing(nodeid="c"))) == ["scenario"]
-
-
-def test_a_retry_that_skips_or_errs_erases_no_failure():
-    for outcome in ("skipped", "error"):
-        built = report(failing(attempt=1), episode(attempt=2, outcome=outcome), episode("b"))
-        assert "scenario" in kinds(built)
-
-
-def test_rates_are_compared_as_they_were_written():
-    runs = [episode(iteration=n) for n in range(1, 72)]
-    errors = [episode(iteration=n, outcome="error") for n in range(72, 101)]
-    assert report(*runs, *errors, policy=GatePolicy(max_error_rate=0.29)).passed
-    assert report(*iterations(29, 71), policy=GatePolicy(min_pass_rate=0.29)).passed
 
 
 def test_passes_tolerate_where_the_policy_would_not_and_say_what_is_missing():
@@ -271,11 +252,6 @@ def test_evaluations_only_inform_without_a_threshold():
 
 def test_evaluations_that_all_errored_are_no_evidence():
     assert kinds(report(*measured(0, 0, errored=2))) == ["no_evidence"]
-
-
-def test_an_evaluation_whose_marker_says_gate_gates():
-    built = report(evaluated("a", False, gate="required"), episode())
-    assert kinds(built) == ["scenario"]
 
 
 @each_row(
@@ -420,35 +396,12 @@ def test_an_episode_that_needs_no_evidence_passes_and_is_named():
     assert (warning.kind, warning.scenario_id) == ("evidence", "refund")
 
 
-SUITE_RATE = GatePolicy(suite_min_pass_rate=0.75)
-
-
-def mixed(passed, failed, **overrides):
-    """Return as many passing and failing scenarios of one iteration each."""
-    good = [episode(f"good-{n}", **overrides) for n in range(passed)]
-    return good + [failing(f"bad-{n}", **overrides) for n in range(failed)]
-
-
-def test_a_suite_s_required_rate_tolerates_failing_scenarios():
-    built = report(*mixed(3, 1), policy=SUITE_RATE)
-    assert built.passed
-    assert [(w.kind, w.scenario_id) for w in built.verdict.warnings] == [("scenario", "bad-0")]
-    assert [j.status for j in built.verdict.judgements] == ["failing", *["passing"] * 3]
-
-
 def test_a_suite_below_its_required_rate_fails_with_one_reason():
     built = report(*mixed(2, 1), policy=SUITE_RATE)
     (reason,) = built.verdict.reasons
     assert describe_reason(reason) == (
         "2 of 3 iterations of the required scenarios pass, 75% required"
     )
-
-
-def test_a_scenario_with_its_own_requirement_fails_the_gate_beside_a_suite_s_rate():
-    own = failing("own", min_pass_rate=0.5)
-    assert kinds(report(*mixed(9, 0), own, policy=SUITE_RATE)) == ["scenario"]
-    passes = failing("own", min_passes=1)
-    assert kinds(report(*mixed(9, 0), passes, policy=SUITE_RATE)) == ["scenario"]
 
 
 def test_own_requirements_advisory_scenarios_and_evaluations_do_not_count_in_a_suite_s_rate():
@@ -459,17 +412,3 @@ def test_own_requirements_advisory_scenarios_and_evaluations_do_not_count_in_a_s
     ]
     policy = GatePolicy(suite_min_pass_rate=0.6)
     assert kinds(report(episode("a"), failing("b"), *others, policy=policy)) == ["suite_pass_rate"]
-
-
-def test_a_required_evaluation_fails_the_gate_beside_a_suite_s_rate():
-    required = evaluated("measured", False, gate="required", outcome="failed")
-    assert kinds(report(*mixed(9, 0), required, policy=SUITE_RATE)) == ["scenario"]
-
-
-def test_errors_skips_and_budgets_gate_beside_a_suite_s_rate():
-    errored = episode("e", outcome="error", reason="429")
-    assert kinds(report(*mixed(9, 0), errored, policy=SUITE_RATE)) == ["scenario", "error_budget"]
-    skipped = episode("e", outcome="skipped")
-    assert kinds(report(*mixed(9, 0), skipped, policy=SUITE_RATE)) == ["skipped"]
-    over = episode("e", budgets={"tool_calls": {"used": 6, "limit": 4}})
-    assert kinds(report(*mixed(9, 0), over, policy=SUITE_RATE)) == ["budget"]

@@ -50,52 +50,34 @@ def test_a_pull_request_is_its_head_commit_not_its_merge_commit(name: str):
     assert event.api_url == "https://api.github.com"
 
 
-@each_row("head", ["mallory/shop", None])
-def test_another_repository_or_a_deleted_one_is_a_fork(head: str | None):
-    assert parse_event("pull_request", pull_payload(head), ENVIRON).is_fork
+THEIRS, OURS = (
+    {"number": number, "base": {"repo": {"id": id_}}} for number, id_ in ((4, 2), (7, 1))
+)
 
 
-def test_a_push_looks_its_pull_requests_up():
-    event = parse_event("push", {"after": SHA}, ENVIRON)
-
-    assert (event.head_sha, event.pulls) == (MERGE, None)
+@each_row(
+    ("name", "payload", "found"),
+    [
+        ("pull_request", pull_payload("mallory/shop"), (SHA, (7,), True)),
+        ("pull_request", pull_payload(None), (SHA, (7,), True)),
+        ("push", {"after": SHA}, (MERGE, None, False)),
+        ("merge_group", {"merge_group": {"head_sha": SHA}}, (SHA, (), False)),
+        ("schedule", {}, (MERGE, None, False)),
+        ("some_event_to_come", {}, (MERGE, None, False)),
+        ("workflow_run", run_payload({"number": 7}, {"number": 9}), (SHA, (7, 9), False)),
+        ("workflow_run", run_payload(head="mallory/shop"), (SHA, None, True)),
+        # A pull request to the upstream repository is not ours.
+        ("workflow_run", run_payload(THEIRS, OURS), (SHA, (7,), False)),
+    ],
+)
+def test_an_event_is_a_commit_with_its_pull_requests(name: str, payload: Any, found: tuple):
+    event = parse_event(name, payload, ENVIRON)
+    assert (event.head_sha, event.pulls, event.is_fork) == found
 
 
 def test_a_deleted_branch_has_nothing_to_report_on():
     with pytest.raises(InputError, match="deleted a branch"):
         parse_event("push", {"after": "0" * 40, "deleted": True}, ENVIRON)
-
-
-def test_a_merge_group_has_no_pull_requests():
-    event = parse_event("merge_group", {"merge_group": {"head_sha": SHA}}, ENVIRON)
-
-    assert (event.head_sha, event.pulls) == (SHA, ())
-
-
-@each_row("name", ["schedule", "workflow_dispatch", "some_event_to_come"])
-def test_other_events_are_their_commit(name: str):
-    event = parse_event(name, {}, ENVIRON)
-
-    assert (event.head_sha, event.pulls) == (MERGE, None)
-
-
-def test_a_workflow_run_lists_its_pull_requests():
-    event = parse_event("workflow_run", run_payload({"number": 7}, {"number": 9}), ENVIRON)
-
-    assert (event.head_sha, event.pulls, event.is_fork) == (SHA, (7, 9), False)
-
-
-def test_a_workflow_run_of_a_fork_looks_them_up():
-    event = parse_event("workflow_run", run_payload(head="mallory/shop"), ENVIRON)
-
-    assert (event.pulls, event.is_fork) == (None, True)
-
-
-def test_a_pull_request_to_the_upstream_repository_is_not_ours():
-    theirs = {"number": 400, "base": {"repo": {"id": 2}}}
-    ours = {"number": 7, "base": {"repo": {"id": 1}}}
-
-    assert parse_event("workflow_run", run_payload(theirs, ours), ENVIRON).pulls == (7,)
 
 
 REPOSITORY = {"full_name": "octo/shop", "default_branch": "trunk"}

@@ -45,24 +45,6 @@ def runner_reads(text: str) -> dict[str, str]:
     return found
 
 
-def test_the_step_summary_is_appended(tmp_path: Path):
-    file = tmp_path / "summary.md"
-    file.write_text("of another program", encoding="utf-8")
-
-    part = append_step_summary(file, "| a |\n|---|", short="short")
-
-    assert part.status == "written"
-    assert file.read_text(encoding="utf-8") == "of another program\n| a |\n|---|\n\n"
-
-
-def test_a_step_summary_that_just_fits_is_written(tmp_path: Path):
-    file = tmp_path / "summary.md"
-
-    append_step_summary(file, "x" * (SUMMARY_BYTES - 3), short="short")
-
-    assert file.stat().st_size == SUMMARY_BYTES
-
-
 @each_row("text", ["x" * (SUMMARY_BYTES - 2), "é" * (SUMMARY_BYTES // 2)])
 def test_a_step_summary_over_the_limit_gives_way_to_its_headline(tmp_path: Path, text: str):
     file = tmp_path / "summary.md"

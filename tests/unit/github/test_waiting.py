@@ -126,14 +126,6 @@ def test_what_stays_unclear_is_given_up():
     assert called == list(range(TRIES))
 
 
-def test_a_plain_refusal_is_not_attempted_again():
-    attempt, called = scripted(PublishError("no"))
-
-    with pytest.raises(PublishError, match=r"^no$"):
-        retry_ambiguous(attempt, lambda _seconds, _why: None)
-    assert called == [0]
-
-
 def test_a_look_that_fails_leaves_it_unclear_and_says_so():
     attempt, _ = scripted(AmbiguousWriteError("cut."), PublishError("gone."))
 

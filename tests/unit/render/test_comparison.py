@@ -144,13 +144,6 @@ def test_a_failed_check_of_a_regression_does_not_say_that_nothing_changed():
     )
 
 
-def test_a_check_without_a_reason_says_what_it_is():
-    (found,) = list_annotations(
-        build_report_view(report(failing(assertions=[failed_assertion("asks", reason=None)])))
-    )
-    assert found.message == "the check failed: asks\npasses 0 / 1"
-
-
 def test_a_regression_that_only_warns_is_marked_among_what_passes():
     shown = comment(regressing(regressions="warn"))
     assert "2 passing scenarios" in shown
@@ -324,13 +317,6 @@ def test_a_shard_that_was_run_again_is_no_fault():
     built = report(episode(), findings=(again,))
     assert render_headline(built).endswith("1 of 1 scenario, 1 shard was run again")
     assert "⚠️ shard run again in `shards/2`: `it was replaced`" in comment(built)
-
-
-def test_without_a_fault_in_the_shards_every_disagreement_is_told():
-    found = tuple(finding("disagreement", where=f"t{n}") for n in range(3))
-    built = report(episode(), findings=found)
-    assert render_headline(built) == "Agent evals failed: 3 disagreements between files"
-    assert terminal(built).count("disagreement in t") == 3
 
 
 @each_row(

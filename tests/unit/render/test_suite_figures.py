@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ci_agent_eval.render.suite_figures import list_evidence, list_figures
-from tests.builders import episode, evaluated, report, turn
+from tests.builders import episode, report, turn
 
 JUDGE = {"calls": 3, "tokens": {"input": 900, "output": 100}, "cost_usd": 0.25}
 USED = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 40, "output": 10})]}}
@@ -21,22 +21,7 @@ def test_what_a_judge_took_is_told_beside_the_totals_and_is_no_agent_s():
     assert found["tokens per episode"] == "50"
 
 
-def test_without_a_judge_nothing_is_said_of_one():
-    built = report(episode(**USED))
-    assert told(built)["total cost"] == "$0.50"
-    assert not any("judge" in text for pair in told(built).items() for text in pair)
-    assert not any("judge call" in part for part in list_evidence(built))
-
-
 def test_a_judge_without_a_price_is_said():
     built = report(episode(judge={**JUDGE, "cost_usd": None}, **USED))
     assert told(built)["total cost (of which judge)"] == "at least $0.50 ($0.00)"
     assert "3 judge calls (1 episode without a price)" in list_evidence(built)
-
-
-def test_evaluations_have_figures_of_their_own():
-    found = told(report(episode(), evaluated("a", True, False)))
-    assert found["scenarios passing"] == "1 / 1"
-    assert found["pass rate (1 episode)"] == "100.0 %"
-    assert found["evaluation conversations passed"] == "0 / 1"
-    assert found["average evaluation score"] == "0.50"

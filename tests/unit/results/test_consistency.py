@@ -45,14 +45,6 @@ def test_a_failure_that_no_file_shows_is_a_disagreement(tmp_path: Path) -> None:
     assert loaded.findings[0].where == "session.json"
 
 
-def test_with_a_junit_file_that_shows_none_the_advice_is_another(tmp_path: Path) -> None:
-    item = episode(outcome="passed")
-    junit = junit_xml(junit_case_of(item))
-    write_run(tmp_path / "run", item, session=ended(), junit=junit)
-    (finding,) = loaded_from(tmp_path).findings
-    assert finding.message.startswith(SAID + "something besides the tests failed it")
-
-
 OVER = {"tool_calls": {"used": 5, "limit": 4}}
 
 

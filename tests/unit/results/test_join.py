@@ -81,54 +81,6 @@ def test_a_case_agrees_or_is_listed(fields: dict, outcome: str, agrees: bool) ->
     )
 
 
-def test_a_case_without_property_joins_by_its_address() -> None:
-    found = joined([episode(outcome="failed")], [case("passed", nodeid=None)])
-    assert [f.where for f in found.findings] == [NODE]
-
-
-def test_a_case_of_ours_without_episode_is_listed_and_stays_a_test() -> None:
-    lost = case("failed", nodeid="tests/test_refunds.py::test_lost")
-    found = joined([episode()], [case(), lost])
-    assert found.plain == (lost,)
-    assert [(f.where, "the JSON lacks" in f.message) for f in found.findings] == [
-        ("tests/test_refunds.py::test_lost", True)
-    ]
-
-
-def test_an_episode_without_case_is_listed_when_its_run_has_cases() -> None:
-    found = joined([episode(), episode("b")], [case()])
-    assert [f.where for f in found.findings] == ["tests/test_refunds.py::test_b"]
-
-
-def test_an_episode_without_case_says_nothing_when_the_junit_file_is_incomplete() -> None:
-    assert joined([episode(), episode("b")], [case()], complete=False).findings == ()
-
-
-def test_an_episode_of_a_run_without_junit_file_needs_no_case() -> None:
-    runs = [(0, build_episode_record(episode())), (1, build_episode_record(episode("b")))]
-    assert join_cases(runs, [case()], complete=True).findings == ()
-
-
-def test_only_the_last_attempt_of_an_episode_counts() -> None:
-    tries = [episode(attempt=1, outcome="failed"), episode(attempt=2)]
-    assert joined(tries, [case("passed")]).findings == ()
-    assert joined(tries[::-1], [case("passed")]).findings == ()
-    assert joined(tries, [case("failed"), case("passed")]).findings == ()
-    assert len(joined(tries, [case("failed")]).findings) == 1
-
-
-@each_row(("outcome", "agrees"), [("passed", False), ("failed", True)])
-def test_one_failing_episode_of_several_fails_their_test(outcome: str, agrees: bool) -> None:
-    several = [episode(nodeid=NODE), episode("b", nodeid=NODE, outcome="failed")]
-    assert (joined(several, [case(outcome)]).findings == ()) is agrees
-
-
-def test_the_worst_of_several_cases_of_one_test_counts() -> None:
-    # pytest writes two cases where a test failed and its teardown errored.
-    assert joined([episode(outcome="failed")], [case("failed"), case("error")]).findings == ()
-    assert len(joined([episode()], [case("passed"), case("error")]).findings) == 1
-
-
 def test_many_disagreements_are_capped_and_counted() -> None:
     many = [episode(f"s{n:04}", outcome="failed") for n in range(250)]
     cases = [case("passed", nodeid=item.nodeid) for item in many]
@@ -148,24 +100,6 @@ def test_what_pytest_wrote_of_a_run_cut_short_need_not_agree() -> None:
     cases = [case("passed"), case("passed", nodeid="tests/test_refunds.py::test_c")]
     found = join_cases(others, cases, complete=True, cut_short={0}).findings
     assert [f.where for f in found] == ["tests/test_refunds.py::test_c"]
-
-
-def test_more_cases_than_episodes_are_listed() -> None:
-    bad = episode(outcome="failed")
-    assert len(joined([bad], [case("failed"), case("failed")]).findings) == 1
-    assert len(joined([episode()], [case("passed"), case("passed")]).findings) == 1
-    twice = [episode(iteration=1), episode(iteration=2, outcome="failed")]
-    assert joined(twice, [case("passed"), case("failed")]).findings == ()
-    assert len(joined(twice, [case("failed"), case("failed")]).findings) == 1
-
-
-def test_a_retry_hides_no_case_that_no_attempt_explains() -> None:
-    tries = [episode(attempt=1, outcome="failed"), episode(attempt=2)]
-    assert len(joined(tries, [case("failed"), case("failed"), case("passed")]).findings) == 1
-    good = [episode(attempt=1), episode(attempt=2)]
-    assert len(joined(good, [case("failed"), case("passed")]).findings) == 1
-    broken = [case("failed"), case("error"), case("passed")]  # its teardown broke, too
-    assert joined(tries, broken).findings == ()
 
 
 def test_not_even_a_run_that_was_cut_short_hides_a_failing_case() -> None:
@@ -190,16 +124,43 @@ def test_a_node_id_with_control_characters_joins_as_pytest_writes_it(raw: str) -
     assert (agreeing.plain, agreeing.findings) == ((), ())
 
 
-def test_a_failed_evaluation_explains_one_failing_case_and_no_more() -> None:
-    measured = [episode(mode="evaluation", outcome="failed")]
-    assert joined(measured, [case("passed"), case("error")]).findings == ()
-    assert len(joined(measured, [case("failed"), case("failed")]).findings) == 1
+BAD, EVALUATED = episode(outcome="failed"), episode(mode="evaluation", outcome="failed")
+RETRIED = [episode(attempt=1, outcome="failed"), episode(attempt=2)]
+TWICE = [episode(iteration=1), episode(iteration=2, outcome="failed")]
+OTHER = episode("b", nodeid=NODE, outcome="failed")
 
 
-def test_a_strict_episode_beside_an_evaluation_still_has_to_fail_its_test() -> None:
-    group = [
-        episode(mode="evaluation", outcome="failed"),
-        episode("b", nodeid=NODE, outcome="failed"),
-    ]
-    assert len(joined(group, [case("passed")]).findings) == 1
-    assert joined(group, [case("failed")]).findings == ()
+@each_row(
+    ("episodes", "outcomes", "disagreements"),
+    [
+        ([episode(), episode("b")], "passed", 1),  # no case of b
+        # Only the last attempt counts, and it explains the case of each before it.
+        (RETRIED, "passed", 0),
+        (RETRIED[::-1], "passed", 0),
+        (RETRIED, "failed passed", 0),
+        (RETRIED, "failed", 1),
+        (RETRIED, "failed failed passed", 1),
+        (RETRIED, "failed error passed", 0),  # its teardown broke, too
+        ([episode(attempt=1), episode(attempt=2)], "failed passed", 1),
+        # One failing episode of several fails their test.
+        ([episode(nodeid=NODE), OTHER], "passed", 1),
+        ([episode(nodeid=NODE), OTHER], "failed", 0),
+        # pytest writes two cases where a test failed and its teardown errored.
+        ([BAD], "failed error", 0),
+        ([episode()], "passed error", 1),
+        ([BAD], "failed failed", 1),
+        ([episode()], "passed passed", 1),
+        (TWICE, "passed failed", 0),
+        (TWICE, "failed failed", 1),
+        # A failed evaluation explains one failing case, and no strict episode beside it.
+        ([EVALUATED], "passed error", 0),
+        ([EVALUATED], "failed failed", 1),
+        ([EVALUATED, OTHER], "passed", 1),
+        ([EVALUATED, OTHER], "failed", 0),
+    ],
+)
+def test_the_cases_of_a_test_are_those_of_its_episodes(
+    episodes: list[Episode], outcomes: str, disagreements: int
+) -> None:
+    found = joined(episodes, [case(outcome) for outcome in outcomes.split()])
+    assert len(found.findings) == disagreements

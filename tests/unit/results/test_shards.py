@@ -115,14 +115,6 @@ def test_a_shard_of_another_run_fails(tmp_path, other, said):
     assert any(said in message for message in shard_messages(tmp_path))
 
 
-def test_a_split_of_another_size_fails(tmp_path):
-    write(tmp_path, 1, 2, EPISODES[0])
-    write(tmp_path, 2, 3, EPISODES[1])
-    messages = shard_messages(tmp_path)
-    assert any("different sizes" in m for m in messages)
-    assert any("shard 3 of 3" in m for m in messages)
-
-
 def test_a_failed_shard_that_was_run_again_counts_once(tmp_path):
     write(tmp_path, 1, 2, EPISODES[0], run="7")
     write(tmp_path, 2, 2, failing("s1"), run="7", name="2-first")

@@ -51,13 +51,6 @@ def test_a_new_tool_at_another_place_is_no_rename():
     assert changed == []
 
 
-def test_a_tool_that_some_scenario_of_the_base_calls_is_no_new_name():
-    known = (pool([("find",)]), pool([("find",)]))
-    renames, tools, _ = compared([*suite([USUAL], [("find", "note", "refund")]), known])
-    assert renames == []
-    assert [tool for tool, *_ in tools] == ["find", "look_up"]
-
-
 def test_a_renamed_tool_that_is_also_called_less_often():
     renames, tools, changed = compared(
         suite([USUAL] * 10, [("look_up", "memo", "refund")] * 5 + [("look_up", "refund")] * 5)

@@ -77,12 +77,6 @@ def test_a_scenario_that_was_not_run_again_stays_a_regression():
     assert built.comparison.scenarios[0].confirmation is None
 
 
-def test_without_the_setting_nothing_is_excused():
-    again = confirmation(rounds("refund", 0, 20), rounds("refund", 0, 20))
-    built = judge(rounds("refund", 0, 5), rounds("refund", 5, 5), again, ComparePolicy())
-    assert not built.passed
-
-
 def suite(passed, judged, count=10):
     return [one for n in range(count) for one in rounds(f"s{n}", passed + n % 2, judged)]
 

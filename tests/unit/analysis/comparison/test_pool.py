@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.comparison.model import BaselineRun
-from ci_agent_eval.analysis.comparison.pool import find_distinct_runs, pool_iterations
+from ci_agent_eval.analysis.comparison.pool import pool_iterations
 from tests.builders import episode, failing, loaded, turn
 from tests.tables import each_row
 
@@ -43,11 +42,6 @@ def test_what_was_recorded_anew_or_answered_by_a_model_counts(other):
     assert pool(facts(other), facts(made(1))).tally.judged == 2
 
 
-def test_live_answers_count_each_time():
-    run = facts(made(1, source="live"))
-    assert pool(run, run).tally.judged == 2
-
-
 def test_an_iteration_counts_by_the_attempt_that_decides():
     run = facts(made(1, failing, attempt=1), made(1, attempt=2))
     found = pool(run, run)
@@ -64,9 +58,3 @@ def test_an_iteration_without_a_price_leaves_the_cost_unmeasured():
 def test_an_error_before_there_was_a_price_does_not():
     run = facts(episode(iteration=1, cost_usd=0.5), episode(iteration=2, outcome="error"))
     assert pool(run).aggregate("cost_usd") == 0.5
-
-
-def test_a_copy_of_a_run_is_no_other_run():
-    one, other = facts(made(1)), facts(made(1, latency=7.0))
-    runs = [BaselineRun(episodes, label=str(n)) for n, episodes in enumerate((one, other, one))]
-    assert find_distinct_runs(runs) == [0, 1]

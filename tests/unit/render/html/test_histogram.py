@@ -33,10 +33,3 @@ def test_the_charts_say_in_words_what_they_show():
     assert cost.sentence == "10 episodes, from $0.10 to $1.00: median $0.50, 95th percentile $1.00"
     assert latency.high == "1,050 ms"
     assert sum(int(bar.count) for bar in latency.bars) == 10
-
-
-def test_values_without_any_spread_are_said_in_a_sentence():
-    found = build_charts(loaded(*(episode(iteration=n) for n in (1, 2, 3))).episodes)
-    assert [(c.title, c.sentence, c.bars) for c in found] == [
-        ("Latency per turn", "3 turns, 100 ms each", ())
-    ]

@@ -29,7 +29,6 @@ from tests.render_reports import (
     hostile,
     hostile_agreed,
     hostile_baseline,
-    shards_broken,
 )
 from tests.tables import each_row
 from tests.unit.render.html.rendered_page import data, left_out, page
@@ -222,14 +221,6 @@ def test_names_of_scenarios_in_a_cause_lead_to_them():
     assert re.findall(r'href="(.*?)"', names) == [
         "#scenario=a%2Fb%20c%261", "#scenario=a%2Fb%20c%262",
     ]  # fmt: skip
-
-
-def test_what_is_wrong_with_the_shards_is_the_first_reason_and_hides_what_follows():
-    text = unescape(page(built=shards_broken()))
-    lines = list_causes(text)
-    assert "shard 3 of 7 left no results" in lines[0]
-    assert not any("in one of two" in line for line in lines)
-    assert "<summary>12 findings that may follow from it</summary>" in text
 
 
 def test_memory_does_not_grow_with_what_is_said():

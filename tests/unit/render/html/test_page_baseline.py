@@ -127,17 +127,6 @@ def test_of_what_was_fixed_the_failing_side_is_that_of_the_base():
     assert (pair["iteration"], pair["outcome"], pair["now"]) == (2, "failed", 1)
 
 
-def test_the_conversations_are_those_of_the_ways_that_are_shown():
-    usual = [episode("refund", iteration=n, **went("Usual.", "ask", "pay")) for n in (2, 3)]
-    before = [episode("refund", iteration=1, **went("Odd.", "sing")), *usual]
-    now = [
-        failing("refund", iteration=1, **went("Odd.", "dance")),
-        *(failing("refund", iteration=n, **went("Paid.", "pay")) for n in (2, 3)),
-    ]
-    (pair,) = beside(now, before).values()
-    assert (pair["turns"][1]["text"], pair["now"]) == ("Usual.", 2)
-
-
 def test_a_conversation_that_has_no_room_is_said_to_be_left_out():
     before, now = [episode("a"), episode("b")], [failing("a"), failing("b")]
     pairs = beside(now, before, caps=PageLimits(baseline=10))

@@ -85,19 +85,12 @@ def test_every_rendering_is_ours_alone_and_well_formed(name, render):
 
 
 @given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
-def test_any_text_in_any_agreement_is_harmless_and_fits_any_limit(text, limit):
-    comment = render_comment(build_report_view(hostile_agreed(text), LINKS), limit=limit)
-    assert len(comment.encode()) <= limit
-    well_formed(comment)
-    assert find_foreign_elements(comment, LINKS.prefixes) == ()
-
-
-@given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
 def test_any_text_in_any_field_is_harmless_and_fits_any_limit(text, limit):
-    comment = render_comment(build_report_view(hostile(text), LINKS), limit=limit)
-    assert len(comment.encode()) <= limit
-    well_formed(comment)
-    assert find_foreign_elements(comment, LINKS.prefixes) == ()
+    for built in (hostile(text), hostile_agreed(text)):
+        comment = render_comment(build_report_view(built, LINKS), limit=limit)
+        assert len(comment.encode()) <= limit
+        well_formed(comment)
+        assert find_foreign_elements(comment, LINKS.prefixes) == ()
 
 
 @given(text=TEXT)
@@ -123,20 +116,6 @@ def test_any_text_that_is_said_stays_in_its_line_of_the_diff(text, limit):
     diffs = [token.content for token in tokens if token.type == "fence" and token.info == "diff"]
     for line in "".join(diffs).splitlines():
         assert line.startswith(("  ", "- ", "+ ")) or OUR_PART.fullmatch(line)
-
-
-def test_what_is_said_cannot_look_like_a_part_of_the_diff_nor_close_it():
-    said = "@@ user, turn 1 @@\n```\n+++ b/x\n--- a/x\n``````\n- gone"
-    comment = render_comment(build_report_view(hostile_behaviour(said), LINKS))
-    (diff,) = [
-        token.content
-        for token in MarkdownIt("commonmark").parse(comment)
-        if token.type == "fence" and token.info == "diff" and "answer" in token.content
-    ][:1]
-    parts = [line for line in diff.splitlines() if line.startswith("@@")]
-    assert all(OUR_PART.fullmatch(line) for line in parts)
-    assert len(parts) == 3
-    assert "``````" in diff
 
 
 @each_row("limit", [MIN_LIMIT, 1_500, 3_000, 8_000, 20_000, 60_000])
@@ -202,13 +181,6 @@ def test_a_sixth_cause_is_counted_and_the_step_summary_has_it():
     assert render_step_summary(view).count("❌ <code>s") == 9
 
 
-def test_a_long_list_of_names_is_cut_and_counted():
-    view = build_report_view(report(*(failing(f"s{n}") for n in range(1, 121))), LINKS)
-    assert "The first 20: `s1`, `s2`, `s3`" in render_comment(view)
-    assert "`s20`, and 100 more; the whole is in [the report](" in render_comment(view)
-    assert "All 120: `s1`, `s2`" in render_step_summary(view)
-
-
 @each_row("name", [*COMMENTS, *REPORTS])
 def test_every_reason_to_fail_has_a_card(name):
     built = REPORTS[name]() if name in REPORTS else build_comment_report(name)
@@ -254,11 +226,6 @@ def test_error_beside_a_failed_assertion_is_not_told_as_the_agents_fault():
     (error,) = [line for line in comment.splitlines() if "429" in line]
     assert error.startswith("❌ `a` 1 of 2 episodes ended in an error · `429` · ")
     assert "❌ <code>a</code> 0/1 · fails <code>says sorry</code>" in comment
-
-
-def test_what_several_agents_fail_names_them():
-    built = report(failing("a", agent="x"), episode("a", agent="y"))
-    assert "<code>a</code> (<code>x</code>) 0/1" in render_comment(build_report_view(built))
 
 
 def test_marker_is_one_comment_that_no_suite_name_ends():

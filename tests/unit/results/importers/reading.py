@@ -10,6 +10,14 @@ from ci_agent_eval.results.episodes import read_episodes
 from ci_agent_eval.results.json_text import ReadProblem
 
 FILES = Path(__file__).parents[3] / "fixtures/interchange"
+EXAMPLES = {
+    "promptfoo": "promptfoo/once.json",
+    "inspect-ai": "inspect_ai/once.json",
+    "deepeval": "deepeval/single.json",
+    "pydantic-evals": "pydantic_evals/once.json",
+    "promptfoo-lines": "promptfoo/lines.jsonl",
+    "ctrf": "ctrf/jest.json",
+}
 
 
 def read(name):

@@ -14,17 +14,7 @@ from ci_agent_eval.results.importers.records import build_document
 from ci_agent_eval.results.importers.registry import IMPORTERS
 from ci_agent_eval.results.json_text import ReadProblem
 from tests.tables import each_row
-from tests.unit.results.importers.reading import FILES, loaded, read_document
-
-EXAMPLES = {
-    "promptfoo": "promptfoo/once.json",
-    "inspect-ai": "inspect_ai/once.json",
-    "deepeval": "deepeval/single.json",
-    "pydantic-evals": "pydantic_evals/once.json",
-    "promptfoo-lines": "promptfoo/lines.jsonl",
-    "ctrf": "ctrf/jest.json",
-}
-
+from tests.unit.results.importers.reading import EXAMPLES, FILES, loaded, read_document
 
 NO_TOTALS = {"promptfoo-lines"}
 """Lines that do not say how many there are."""
