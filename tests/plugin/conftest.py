@@ -178,7 +178,7 @@ def suite(pytester: pytest.Pytester, imported_modules: ImportedModules) -> Suite
     return Suite(pytester, imported_modules)
 
 
-@pytest.fixture(params=["-n0", "-n2"])
+@pytest.fixture(params=[pytest.param("-n0", marks=pytest.mark.full), "-n2"])
 def workers(request: pytest.FixtureRequest) -> str:
-    """Each option is shown without and with xdist."""
+    """An option is shown with xdist, and in the full tier without it too."""
     return request.param

@@ -137,7 +137,7 @@ def test_repeated_overrun_is_shown_once(suite, pytester):
     )
 
 
-def test_frames_of_this_package_are_left_out(suite):
+def test_frames_of_this_package_are_left_out_unless_they_are_asked_for(suite):
     suite.write(SUITE)
 
     shown = suite.run("-k", "broken").result.stdout.str()
@@ -145,13 +145,7 @@ def test_frames_of_this_package_are_left_out(suite):
     assert "await aitest_run(answer" in shown
     assert "raise AgentRunError" not in shown
     assert "ci_agent_eval/" not in shown
-
-
-def test_full_trace_shows_all_frames(suite):
-    suite.write(SUITE)
-
     shown = suite.run("-k", "broken", "--full-trace").result.stdout.str()
-
     assert "raise AgentRunError" in shown
 
 
@@ -167,15 +161,15 @@ def test_scenario_is_selected_by_its_id(suite, workers):
     ]
 
 
-def test_unknown_scenario_is_one_sentence(suite, pytester):
+def test_what_cannot_be_selected_is_one_sentence(suite):
     suite.write(SUITE)
-
-    result = pytester.runpytest_inprocess("--episode-scenario=statu")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*no collected test has the scenario 'statu'; did you mean 'status'?"]
-    )
+    for option, said in [
+        ("scenario=statu", "*no collected test has the scenario 'statu'; did you mean 'status'?"),
+        ("iterations=0", "*give a whole number, 1 or more (got '0')*"),
+    ]:
+        result = suite.run_in_process(f"--episode-{option}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([said])
 
 
 def test_unknown_test_name_suggests_the_scenario_of_the_nearest_test(suite):
@@ -198,24 +192,11 @@ def test_loop(episode):
 """
 
 
-@pytest.mark.parametrize(
-    ("cost", "shown"), [("0.0", "$0.00"), ("0.000012", "$0.000024"), ("0.01", "$0.0200")]
-)
-def test_failure_of_an_episode_is_its_message_with_its_cost(suite, cost, shown):
-    suite.write(BUDGET_SUITE.replace("COST", cost))
-
-    result = suite.run_in_process()
-
-    result.stdout.fnmatch_lines(
-        ["episode 'loop': budget max_turns: 2, limit 1 (hard)", f"1 episode: *; {shown}"]
-    )
-    result.stdout.no_fnmatch_line("*entries are hidden*")
-
-
-def test_number_of_iterations_must_be_positive(suite, pytester):
-    suite.write(SUITE)
-
-    result = pytester.runpytest_subprocess("--episode-iterations=0")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*give a whole number, 1 or more (got '0')*"])
+def test_failure_of_an_episode_is_its_message_with_its_cost(suite):
+    for cost, shown in (("0.0", "$0.00"), ("0.000012", "$0.000024"), ("0.01", "$0.0200")):
+        suite.write(BUDGET_SUITE.replace("COST", cost))
+        result = suite.run_in_process()
+        result.stdout.fnmatch_lines(
+            ["episode 'loop': budget max_turns: 2, limit 1 (hard)", f"1 episode: *; {shown}"]
+        )
+        result.stdout.no_fnmatch_line("*entries are hidden*")

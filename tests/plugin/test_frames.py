@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import pytest
+RETURNED = [
+    ("None", "@llm_episode: the test returned nothing; return an Episode, *"),
+    ("{}", "it gives no outcome, no assertion and no measured budget"),
+    (
+        "{'asertions': []}",
+        "the returned episode: unknown key 'asertions'; did you mean 'assertions'[?]",
+    ),
+    ("[]", "@llm_episode: the test returned no episode but 'list'; return an Episode, *"),
+    ("{'cost': float('nan')}", "the returned episode: unknown key 'cost'; *"),
+]
 
-RETURNING = """
-from ci_agent_eval import conversation, llm_episode
 
-@llm_episode()
-def test_it():
-    return {value}
-"""
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ("None", "@llm_episode: the test returned nothing; return an Episode, *"),
-        ("{}", "it gives no outcome, no assertion and no measured budget"),
-        (
-            "{'asertions': []}",
-            "the returned episode: unknown key 'asertions'; did you mean 'assertions'[?]",
-        ),
-        ("[]", "@llm_episode: the test returned no episode but 'list'; return an Episode, *"),
-        ("{'cost': float('nan')}", "the returned episode: unknown key 'cost'; *"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["def", "async def"])
-def test_what_is_no_episode_is_said_in_a_sentence(suite, value, said, kind):
-    suite.write(RETURNING.replace("{value}", value).replace("def", kind))
+def test_what_is_no_episode_is_said_in_a_sentence(suite):
+    suite.write(
+        "from ci_agent_eval import conversation, llm_episode\n\n"
+        + "".join(
+            f"@llm_episode()\n{kind} test_{kind[0]}{number}():\n    return {value}\n\n"
+            for kind in ("def", "async def")
+            for number, (value, _) in enumerate(RETURNED)
+        )
+        + '@conversation("Greets", lambda: None)\ndef test_no_agent(agent): pass\n'
+    )
     result = suite.run().result
-    result.stdout.fnmatch_lines(["*_ test_it _*", said, "*= episodes =*"], consecutive=False)
-    assert not [line for line in result.outlines if "ci_agent_eval/" in line]
-
-
-def test_an_agent_that_cannot_be_made_is_said_in_a_sentence(suite):
-    suite.write("""
-        from ci_agent_eval import conversation
-
-        @conversation("Greets", lambda: None)
-        def test_it(agent): pass
-    """)
-    result = suite.run().result
+    for kind in "da":
+        for number, (_, said) in enumerate(RETURNED):
+            result.stdout.fnmatch_lines([f"*_ test_{kind}{number} _*", said, "*= episodes =*"])
     result.stdout.fnmatch_lines(["the factory made nothing, which is no agent; *"])
     assert not [line for line in result.outlines if "ci_agent_eval/" in line]
 
@@ -100,17 +86,17 @@ def test_what_an_app_raises_shows_the_frames_of_test_and_app(suite):
     assert len(called) == 6
 
 
-@pytest.mark.parametrize(
-    ("decorated", "said"),
-    [
+def test_a_misused_decorator_shows_the_line_of_the_test(suite):
+    cases = [
         ('@conversation("a", object)\ndef test_it(): pass', "takes no parameter `agent`; give it"),
         ('@conversation("", object)\ndef test_it(agent): pass', "needs a name and a factory"),
         ("@llm_unit()\nclass TestIt: pass", "decorate a test function or method"),
         ("@llm_episode()\nclass TestIt: pass", "decorate a test function or method"),
-    ],
-)
-def test_a_misused_decorator_shows_the_line_of_the_test(suite, decorated, said):
-    suite.write(f"from ci_agent_eval import conversation, llm_episode, llm_unit\n{decorated}\n")
+    ]
+    head = "from ci_agent_eval import conversation, llm_episode, llm_unit\n"
+    files = {f"test_{n}": f"{head}{decorated}\n" for n, (decorated, _) in enumerate(cases)}
+    suite.pytester.makepyfile(**files)
     result = suite.run().result
-    result.stdout.fnmatch_lines(["test_suite.py:2: in <module>", f"E  *: *{said}*"])
+    for number, (_, said) in enumerate(cases):
+        result.stdout.fnmatch_lines([f"test_{number}.py:2: in <module>", f"E  *: *{said}*"])
     assert not [line for line in result.outlines if "ci_agent_eval/" in line]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 SETTINGS = "session:\n  shell_tools: {devbox_sh: command}\n"
 
 HEAD = """
@@ -22,57 +20,53 @@ def record(episode, calls):
 """
 
 
-def run_check(suite, check, calls="CALLS", settings=SETTINGS):
-    """Return the test's outcome and the reason of its only assertion."""
+def run_checks(suite, *checks, settings=SETTINGS):
+    """Return each test's outcome and the reason of its only assertion; a check may name its calls."""
     if settings is not None:
         (suite.pytester.path / "agent-eval-steering.yaml").write_text(settings)
-    suite.write(
-        f"{HEAD}\ndef test_it(episode):\n    record(episode, {calls})\n    check({check})\n"
-    )
-    episode = suite.run().episodes["test_it"]
-    (found,) = episode.assertions or (None,)
-    return episode.outcome, found.reason if found else episode.reason
+    tests = [
+        f"def test_{number}(episode):\n    record(episode, {calls})\n    check({check})\n"
+        for number, (check, calls) in enumerate(checks)
+    ]
+    suite.write("\n".join([HEAD, *tests]))
+    episodes = suite.run().episodes
+    found = [episodes[f"test_{number}"] for number in range(len(checks))]
+    return [(e.outcome, e.assertions[0].reason if e.assertions else e.reason) for e in found]
 
 
-@pytest.mark.parametrize("calls", ["CALLS", "CALLS[1:]"])
-@pytest.mark.parametrize(
-    "check",
-    [
+def test_the_tools_of_the_settings_file_are_shells(suite):
+    checks = [
         "NoFullSuiteRun()",
         "NoFullSuiteRun(optional=True)",
         # Rules of its own replace the file's, but the file still says which tools are shells.
         "NoFullSuiteRun(rules=Rules(aliases=('make test',)))",
         "NoFullSuiteRun(rules=Rules(shell_tools={'sh9': ('line',)}))",
-    ],
-)
-def test_the_tools_of_the_settings_file_are_shells(suite, check, calls):
-    outcome, reason = run_check(suite, check, calls)
-    assert outcome == "failed"
-    assert reason.startswith("turn 1: `pytest -q` (")
+    ]
+    tests = [(check, calls) for check in checks for calls in ("CALLS", "CALLS[1:]")]
+    # A tool that the check names itself is read by its own arguments.
+    own = "NoFullSuiteRun(rules=Rules(shell_tools={'devbox_sh': ('script',)}))"
+    *found, named = run_checks(suite, *tests, (own, "[('devbox_sh', 'script', 'pytest')]"))
+    assert named[0] == "failed"
+    for test, (outcome, reason) in zip(tests, found, strict=True):
+        assert (outcome, reason.partition(" (")[0]) == ("failed", "turn 1: `pytest -q`"), test
 
 
-def test_a_tool_that_the_check_names_itself_is_read_by_its_own_arguments(suite):
-    rules = "NoFullSuiteRun(rules=Rules(shell_tools={'devbox_sh': ('script',)}))"
-    calls = "[('devbox_sh', 'script', 'pytest')]"
-    assert run_check(suite, rules, calls)[0] == "failed"
-
-
-@pytest.mark.parametrize(
-    ("check", "outcome"),
-    [("NoFullSuiteRun()", "failed"), ("NoFullSuiteRun(rules=Rules())", "passed")],
-)
-def test_rules_of_the_settings_file_hold_unless_the_check_has_its_own(suite, check, outcome):
+def test_rules_of_the_settings_file_hold_unless_the_check_has_its_own(suite):
     settings = "session:\n  pytest_full_suite_aliases: [make test]\n"
     calls = "[('bash', 'command', 'make test')]"
-    assert run_check(suite, check, calls, settings)[0] == outcome
+    checks = [("NoFullSuiteRun()", calls), ("NoFullSuiteRun(rules=Rules())", calls)]
+    found = run_checks(suite, *checks, settings=settings)
+    assert [outcome for outcome, _ in found] == ["failed", "passed"]
 
 
 def test_without_a_settings_file_the_known_tools_are_shells(suite):
-    assert run_check(suite, "NoFullSuiteRun()", settings=None) == ("passed", "no call ran it")
+    found = run_checks(suite, ("NoFullSuiteRun()", "CALLS"), settings=None)
+    assert found == [("passed", "no call ran it")]
 
 
 def test_a_wrong_settings_file_fails_the_test_and_is_named(suite):
-    outcome, reason = run_check(suite, "NoFullSuiteRun()", settings="session:\n  tll: 3\n")
+    checks = ("NoFullSuiteRun()", "CALLS")
+    ((outcome, reason),) = run_checks(suite, checks, settings="session:\n  tll: 3\n")
     assert outcome == "error"
     assert "agent-eval-steering.yaml:2: unknown key" in reason
 

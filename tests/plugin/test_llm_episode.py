@@ -143,9 +143,22 @@ def no_opik(monkeypatch, tmp_path):
     monkeypatch.setenv("OPIK_CONFIG_PATH", str(tmp_path / "none"))
 
 
-def test_each_fails_when_its_episode_does(suite):
+REASONS = {
+    "test_nothing": f"InputError: @llm_episode: the test returned nothing; {SENTENCE}",
+    "test_number": f"InputError: @llm_episode: the test returned no episode but 'int'; {SENTENCE}",
+    "test_typo": (
+        "InputError: the returned episode: unknown key 'asertions'; did you mean 'assertions'?"
+    ),
+    "test_empty": "ReturnedEpisodeError: it gives no outcome, no assertion and no measured budget",
+    "test_outcome_error": "ReturnedEpisodeError: rate limit",
+    "test_outcome_skipped": "no key",
+    "test_outcome_failed": "failed: outcome",
+}
+
+
+def test_each_fails_when_its_episode_does(suite, artifact):
     suite.write(SUITE)
-    ran = suite.run("-W", "error")
+    ran = suite.run("-W", "error", "--episode-artifact")
     ran.result.assert_outcomes(passed=5, failed=15, errors=1, skipped=1, xfailed=1)
     assert {name: e.outcome for name, e in ran.episodes.items()} == {
         "test_document": "passed",
@@ -175,11 +188,17 @@ def test_each_fails_when_its_episode_does(suite):
     # Every episode is there once, under the name it gave itself in the end.
     assert len(ran.results.episodes) == 23
     assert ran.results.complete
+    reasons = {name: ran.episodes[name].reason for name in REASONS}
+    assert reasons == REASONS
+    lines = [line for line in ran.result.outlines if line.startswith(("FAILED one", "FAILED two"))]
+    assert lines == ["FAILED one: polite", "FAILED two: polite"]
+    assert "LOST" not in ran.result.stdout.str()
+    assert "the process ended before" not in ran.result.stdout.str()
+    expect_what_was_returned(ran)
+    expect_all_in_the_artifact(json.loads(artifact.read_text()))
 
 
-def test_what_was_returned_is_recorded(suite):
-    suite.write(SUITE)
-    ran = suite.run()
+def expect_what_was_returned(ran):
     document = ran.episodes["test_document"]
     assert (document.scenario_id, document.thread_id) == ("refund_flow_v1", "t-1")
     assert [(a.name, a.passed) for a in document.assertions] == [("polite", True)]
@@ -209,39 +228,15 @@ def test_what_was_returned_is_recorded(suite):
     assert ran.properties["test_document"]["agent_eval.scenario_id"] == "refund_flow_v1"
 
 
-@pytest.mark.parametrize(
-    ("test", "reason"),
-    [
-        ("test_nothing", f"InputError: @llm_episode: the test returned nothing; {SENTENCE}"),
-        (
-            "test_number",
-            f"InputError: @llm_episode: the test returned no episode but 'int'; {SENTENCE}",
-        ),
-        (
-            "test_typo",
-            "InputError: the returned episode: unknown key 'asertions'; did you mean 'assertions'?",
-        ),
-        (
-            "test_empty",
-            "ReturnedEpisodeError: it gives no outcome, no assertion and no measured budget",
-        ),
-        ("test_outcome_error", "ReturnedEpisodeError: rate limit"),
-        ("test_outcome_skipped", "no key"),
-        ("test_outcome_failed", "failed: outcome"),
-    ],
-)
-def test_the_reason_is_one_sentence(suite, test, reason):
-    suite.write(SUITE)
-    assert suite.run("-k", test).episodes[test].reason == reason
-
-
-def test_the_terminal_names_scenarios_as_they_were_returned(suite):
-    suite.write(SUITE)
-    ran = suite.run()
-    lines = [line for line in ran.result.outlines if line.startswith(("FAILED one", "FAILED two"))]
-    assert lines == ["FAILED one: polite", "FAILED two: polite"]
-    assert "LOST" not in ran.result.stdout.str()
-    assert "the process ended before" not in ran.result.stdout.str()
+def expect_all_in_the_artifact(document):
+    assert document["episodes_total"] == len(document["results"]) == 23
+    assert document["episodes_passed"] == 5
+    assert document["episodes_failed"] == 18
+    record = {r["nodeid"].rpartition("::")[2]: r for r in document["results"]}
+    assert record["test_over_budget"]["episode_passed"] is False
+    assert record["test_over_budget"]["pytest_passed"] is False
+    assert record["test_document"]["episode"]["scenario_id"] == "refund_flow_v1"
+    assert record["test_setup"]["episode"]["outcome"] == "error"
 
 
 def test_workers_leave_the_same_results_artifact_and_terminal_lines(suite, artifact):
@@ -275,7 +270,7 @@ def test_a_returned_failure_never_exits_0(suite):
     assert suite.run("-q").result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_the_fixture_and_the_returned_episode_are_one(suite):
+def test_beside_fixture_marker_and_iterations_what_was_returned_is_one_episode(suite):
     suite.write("""
         import pytest
         from ci_agent_eval import llm_episode
@@ -293,27 +288,27 @@ def test_the_fixture_and_the_returned_episode_are_one(suite):
         @llm_episode()
         def test_limit():
             return {"budgets": {"tool_calls": {"used": 2, "limit": 100}}}
+
+        @pytest.mark.episode(iterations=3)
+        @llm_episode()
+        def test_again():
+            return {"scenario_id": "mine", "assertions": [{"name": "a", "passed": True}]}
+
+        @llm_episode()
+        def made(): return {"outcome": "failed"}
+
+        def test_called_by_hand_it_is_a_function(): assert made() == {"outcome": "failed"}
     """)
     ran = suite.run()
-    ran.result.assert_outcomes(passed=1, failed=1)
+    ran.result.assert_outcomes(passed=5, failed=1)
+    again = [e for e in ran.results.episodes if "test_again" in e.nodeid]
+    assert [(e.key[0], e.iteration) for e in again] == [("mine", n) for n in (1, 2, 3)]
     episode = ran.episodes["test_snapshot"]
     assert [turn.role for turn in episode.trajectory.turns] == ["user", "assistant"]
     assert [a.name for a in episode.assertions] == ["greets"]
     assert (episode.agent, episode.budgets.max_turns.used) == ("desk", 1)
     limit = ran.episodes["test_limit"].budgets.tool_calls
     assert (limit.used, limit.limit) == (2, 1)
-
-
-def test_iterations_of_one_test_are_of_one_returned_scenario(suite):
-    suite.write("""
-        from ci_agent_eval import llm_episode
-
-        @llm_episode()
-        def test_one(): return {"scenario_id": "mine", "outcome": "passed"}
-    """)
-    ran = suite.run("--aitest-iterations=3")
-    assert [e.key[0] for e in ran.results.episodes] == ["mine"] * 3
-    assert [e.iteration for e in ran.results.episodes] == [1, 2, 3]
 
 
 def test_a_killed_worker_leaves_its_episode_under_the_name_of_its_test(suite, artifact):
@@ -372,20 +367,6 @@ def artifact(suite):
     return suite.pytester.path / ".opik/pytest_episode_report.json"
 
 
-def test_the_artifact_holds_every_episode_whatever_came_of_it(suite, artifact):
-    suite.write(SUITE)
-    suite.run("--episode-artifact")
-    document = json.loads(artifact.read_text())
-    assert document["episodes_total"] == len(document["results"]) == 23
-    assert document["episodes_passed"] == 5
-    assert document["episodes_failed"] == 18
-    record = {r["nodeid"].rpartition("::")[2]: r for r in document["results"]}
-    assert record["test_over_budget"]["episode_passed"] is False
-    assert record["test_over_budget"]["pytest_passed"] is False
-    assert record["test_document"]["episode"]["scenario_id"] == "refund_flow_v1"
-    assert record["test_setup"]["episode"]["outcome"] == "error"
-
-
 def test_the_artifact_is_where_the_environment_says_and_the_same_for_any_order(suite, monkeypatch):
     suite.write("""
         from ci_agent_eval import llm_episode
@@ -405,12 +386,12 @@ def test_the_artifact_is_where_the_environment_says_and_the_same_for_any_order(s
     assert len(texts) == 1
 
 
-@pytest.mark.parametrize("path", ["/x.json", "../x.json", "a/../../x.json"])
-def test_an_artifact_that_leads_elsewhere_is_refused(suite, path):
+def test_an_artifact_that_leads_elsewhere_is_refused(suite):
     suite.write("def test_one(): pass")
-    ran = suite.run("--episode-artifact", f"--episode-artifact-path={path}")
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    ran.result.stderr.fnmatch_lines(["*must be a relative path without `..`*"])
+    for path in ("/x.json", "../x.json", "a/../../x.json"):
+        ran = suite.run("--episode-artifact", f"--episode-artifact-path={path}")
+        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR, path
+        ran.result.stderr.fnmatch_lines(["*must be a relative path without `..`*"])
 
 
 def test_an_artifact_never_replaces_a_file_of_others(suite):
@@ -419,15 +400,3 @@ def test_an_artifact_never_replaces_a_file_of_others(suite):
     ran = suite.run("--episode-artifact", "--episode-artifact-path=mine.json")
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     assert (suite.pytester.path / "mine.json").read_text() == '{"mine": 1}'
-
-
-def test_called_by_hand_it_is_a_function_like_another(suite):
-    suite.write("""
-        from ci_agent_eval import llm_episode
-
-        @llm_episode()
-        def made(): return {"outcome": "failed"}
-
-        def test_one(): assert made() == {"outcome": "failed"}
-    """)
-    suite.run().result.assert_outcomes(passed=1)

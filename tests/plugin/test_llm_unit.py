@@ -97,6 +97,7 @@ def test_every_kind_of_test_is_in_the_experiment_as_it_ended(suite, pytester, wo
     assert results["test_skipped"].scores == ()
     assert experiment.dataset == "tests"
     assert experiment.name.startswith("Test-Suite-20")
+    expect_arguments_linked_as_opik_links_them(results)
     nodeids = [result.nodeid for result in experiment.results]
     assert nodeids == sorted(nodeids)
 
@@ -153,11 +154,7 @@ def test_a_test_with_a_failed_subtest_has_failed(pytester):
     assert results["test_broken"].reason.startswith("in a subtest: KeyError: 'b-7' (")
 
 
-def test_arguments_are_linked_as_opik_links_them(suite, pytester):
-    pytester.makepyfile(test_suite=SUITE)
-    suite.run_in_process(KEPT)
-    _, results = kept(pytester)
-
+def expect_arguments_linked_as_opik_links_them(results):
     def fields(name):
         return results[name].item.fields
 
@@ -234,44 +231,34 @@ def test_nothing_is_kept_where_only_collected_or_switched_off(suite, pytester):
     assert b'"experiment"' not in (pytester.path / "out/results.json").read_bytes()
 
 
-@pytest.mark.parametrize("how", ["option", "environment", "ini", "opik's file"])
-def test_names_come_from_each_place(suite, pytester, monkeypatch, how):
+def test_names_come_from_each_place_and_the_nearest_stands(suite, pytester, monkeypatch):
     pytester.makepyfile(ONE)
-    options = []
-    if how == "option":
-        options = ["--experiment-dataset=d", "--experiment-prefix=p", "--experiment-score=s"]
-    elif how == "environment":
-        monkeypatch.setenv("OPIK_PYTEST_EXPERIMENT_DATASET_NAME", "d")
-        monkeypatch.setenv("OPIK_PYTEST_EXPERIMENT_NAME_PREFIX", "p")
-        monkeypatch.setenv("OPIK_PYTEST_PASSED_SCORE_NAME", "s")
-    elif how == "ini":
-        pytester.makeini(
-            "[pytest]\nexperiment_dataset=d\nexperiment_prefix=p\nexperiment_score=s\n"
-        )
-    else:
-        file = pytester.path / "opik.config"
-        file.write_text(
-            "[opik]\npytest_experiment_dataset_name=d\npytest_experiment_name_prefix=p\n"
-            "pytest_passed_score_name=s\n"
-        )
-        monkeypatch.setenv("OPIK_CONFIG_PATH", str(file))
-    suite.run_in_process(KEPT, *options)
-    experiment, results = kept(pytester)
-    assert experiment.dataset == "d"
-    assert experiment.name.startswith("p-")
-    assert [score.name for score in results["test_one"].scores] == ["s"]
 
+    def expect(name, *options):
+        suite.run_in_process(KEPT, *options)
+        experiment, results = kept(pytester)
+        assert experiment.dataset == f"{name}-d"
+        assert experiment.name.startswith(f"{name}-p-")
+        assert [score.name for score in results["test_one"].scores] == [f"{name}-s"]
 
-def test_options_stand_over_the_environment_and_that_over_the_ini_file(
-    suite, pytester, monkeypatch
-):
-    pytester.makepyfile(ONE)
-    pytester.makeini("[pytest]\nexperiment_dataset=ini\n")
-    monkeypatch.setenv("OPIK_PYTEST_EXPERIMENT_DATASET_NAME", "environment")
-    suite.run_in_process(KEPT)
-    assert kept(pytester)[0].dataset == "environment"
-    suite.run_in_process(KEPT, "--experiment-dataset=option")
-    assert kept(pytester)[0].dataset == "option"
+    file = pytester.path / "opik.config"
+    file.write_text(
+        "[opik]\npytest_experiment_dataset_name=file-d\npytest_experiment_name_prefix=file-p\n"
+        "pytest_passed_score_name=file-s\n"
+    )
+    monkeypatch.setenv("OPIK_CONFIG_PATH", str(file))
+    expect("file")
+    monkeypatch.setenv("OPIK_CONFIG_PATH", str(pytester.path / "none"))
+    pytester.makeini(
+        "[pytest]\nexperiment_dataset=ini-d\nexperiment_prefix=ini-p\nexperiment_score=ini-s\n"
+    )
+    expect("ini")
+    monkeypatch.setenv("OPIK_PYTEST_EXPERIMENT_DATASET_NAME", "environment-d")
+    monkeypatch.setenv("OPIK_PYTEST_EXPERIMENT_NAME_PREFIX", "environment-p")
+    monkeypatch.setenv("OPIK_PYTEST_PASSED_SCORE_NAME", "environment-s")
+    expect("environment")
+    names = [f"--experiment-{n}=option-{n[0]}" for n in ("dataset", "prefix", "score")]
+    expect("option", *names)
 
 
 def test_a_setting_that_means_nothing_is_said_before_anything_runs(suite, pytester, monkeypatch):
@@ -356,12 +343,12 @@ def test_a_rerun_replaces_the_attempt_before_it(suite, pytester):
     assert kept(pytester)[1]["test_one"].outcome == "passed"
 
 
-def test_an_experiment_is_sent_to_opik(pytester, monkeypatch, workers):
+def test_an_experiment_is_sent_to_opik(pytester, monkeypatch):
     pytester.makepyfile(test_suite=SUITE)
     with opik_server() as server:
         for name, value in server.environ().items():
             monkeypatch.setenv(name, value)
-        ran = pytester.runpytest_subprocess(KEPT, workers)
+        ran = pytester.runpytest_subprocess(KEPT, "-n2")
     ran.stdout.fnmatch_lines(["sent to Opik at 127.0.0.1:*"])
     experiment, results = kept(pytester)
     assert [one["name"] for one in server.experiments.values()] == [experiment.name]

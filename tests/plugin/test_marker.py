@@ -46,27 +46,16 @@ def test_the_scenario_is_the_node_id_unless_it_is_said(suite):
     ]
 
 
-@pytest.mark.parametrize("was", ['"old"', '["old"]', '("old",)'])
-def test_it_names_what_the_scenario_was_called_before(suite, was):
-    suite.write(f"""
-        import pytest
-
-        @pytest.mark.episode("refund", was={was})
-        def test_one(episode): pass
-    """)
-    (episode,) = suite.run().results.episodes
-    assert episode.was == ("old",)
-
-
-def test_a_former_name_is_a_text(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode("refund", was=[7])
-        def test_one(episode): pass
-    """)
-    result = suite.run().result
-    result.stdout.fnmatch_lines(["*@pytest.mark.episode: episode: was.0: *string (got 7)"])
+def test_it_names_what_the_scenario_was_called_before(suite):
+    forms = ('"old"', '["old"]', '("old",)')
+    suite.write(
+        "import pytest\n"
+        + "".join(
+            f"\n@pytest.mark.episode('refund-{n}', was={was})\ndef test_{n}(episode): pass\n"
+            for n, was in enumerate(forms)
+        )
+    )
+    assert [e.was for e in suite.run().results.episodes] == [("old",)] * len(forms)
 
 
 def test_a_marked_test_without_the_fixture_is_an_episode_with_a_duration(suite):
@@ -112,40 +101,47 @@ def test_markers_of_module_class_and_test_are_read_together(suite):
     assert {n: b.limit for n, b in episode.budgets.iter_named()} == {"max_turns": 5, "emails": 1}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ("scenaro_id='x'", "unknown key 'scenaro_id'; did you mean 'scenario_id'?"),
-        ("budgets={'tool_cals': 4}", "unknown key 'tool_cals'; did you mean 'tool_calls'?"),
-        ("budgets={'tool_calls': -1}", "budgets.tool_calls.limit: *greater than or equal to 0*"),
-        ("budgets={'tool_calls': float('nan')}", "budgets.tool_calls.limit: *finite number*"),
-        ("budgets=7", "budgets: *"),
-        ("gate='blocking'", "gate: *'required' or 'advisory'*"),
-        ("min_pass_rate=2", "min_pass_rate: *"),
-        ("iterations=3, min_passes=9", "min_passes 9 of 3 iterations can never be reached"),
-        ("'a', iterations=1, min_passes=2", "min_passes 2 of 1 iterations can never be reached"),
-        ("scenario_id=''", "scenario_id: *"),
-        ("'a', 'b'", "give everything after `scenario_id` by name"),
-        ("'a', scenario_id='b'", "`scenario_id` is given twice: without a name, and by it; *"),
-        ("5", "scenario_id: the argument without a name must be a text (got 5)"),
-        ("['a']", "scenario_id: the argument without a name must be a text (got ['a'])"),
-        ("None", "scenario_id: the argument without a name must be a text (got None)"),
-        ("' '", "scenario_id: the argument without a name must be a text (got ' ')"),
-    ],
-)
-def test_nonsense_is_a_collection_error_that_names_test_and_key(suite, arguments, sentence):
-    suite.write(f"""
-        import pytest
+NONSENSE = [
+    ("scenaro_id='x'", "unknown key 'scenaro_id'; did you mean 'scenario_id'?"),
+    ("budgets={'tool_cals': 4}", "unknown key 'tool_cals'; did you mean 'tool_calls'?"),
+    ("budgets={'tool_calls': -1}", "budgets.tool_calls.limit: *greater than or equal to 0*"),
+    ("budgets={'tool_calls': float('nan')}", "budgets.tool_calls.limit: *finite number*"),
+    ("budgets=7", "budgets: *"),
+    ("gate='blocking'", "gate: *'required' or 'advisory'*"),
+    ("min_pass_rate=2", "min_pass_rate: *"),
+    ("iterations=3, min_passes=9", "min_passes 9 of 3 iterations can never be reached"),
+    ("'a', iterations=1, min_passes=2", "min_passes 2 of 1 iterations can never be reached"),
+    ("scenario_id=''", "scenario_id: *"),
+    ("'a', 'b'", "give everything after `scenario_id` by name"),
+    ("'a', scenario_id='b'", "`scenario_id` is given twice: without a name, and by it; *"),
+    ("5", "scenario_id: the argument without a name must be a text (got 5)"),
+    ("['a']", "scenario_id: the argument without a name must be a text (got ['a'])"),
+    ("None", "scenario_id: the argument without a name must be a text (got None)"),
+    ("' '", "scenario_id: the argument without a name must be a text (got ' ')"),
+    ("'refund', was=[7]", "episode: was.0: *string (got 7)"),
+    ("gates='required'", "unknown key 'gates'; did you mean 'gate'?"),
+]
 
-        @pytest.mark.episode({arguments})
-        def test_one(): pass
-    """)
+
+def test_nonsense_is_a_collection_error_that_names_test_and_key(suite):
+    files = {
+        f"test_{number}": f"import pytest\n\n@pytest.mark.episode({given})\ndef test_one(): pass\n"
+        for number, (given, _) in enumerate(NONSENSE)
+    }
+    suite.pytester.makepyfile(**files)
     ran = suite.run()
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
-    said = f"test_suite.py::test_one: @pytest.mark.episode: *{sentence.replace('[', '[[]')}*"
-    ran.result.stdout.fnmatch_lines([said])
-    (error,) = ran.session.collection_errors
-    assert error.message.startswith("test_suite.py::test_one: @pytest.mark.episode: ")
+    errors = {error.nodeid: error.message for error in ran.session.collection_errors}
+    for number, (_, sentence) in enumerate(NONSENSE):
+        start = f"test_{number}.py::test_one: @pytest.mark.episode: "
+        assert errors[f"test_{number}.py"].startswith(start)
+        ran.result.stdout.fnmatch_lines([f"*{start}*{sentence.replace('[', '[[]')}*"])
+
+
+def test_nonsense_is_the_same_under_xdist(suite):
+    suite.write("import pytest\n@pytest.mark.episode(gates='required')\ndef test_one(): pass")
+    (error,) = suite.run("-n2").session.collection_errors
+    assert "unknown key 'gates'; did you mean 'gate'?" in error.message
 
 
 def test_iterations_of_several_tests_may_reach_what_those_of_one_cannot(suite):
@@ -164,18 +160,6 @@ def test_iterations_of_several_tests_may_reach_what_those_of_one_cannot(suite):
             def test_three(self): pass
     """)
     suite.run().result.assert_outcomes(passed=8)
-
-
-def test_nonsense_is_the_same_under_xdist(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode(gates="required")
-        def test_one(): pass
-    """)
-    ran = suite.run("-n2")
-    (error,) = ran.session.collection_errors
-    assert "unknown key 'gates'; did you mean 'gate'?" in error.message
 
 
 def test_nonsense_that_comes_after_collection_is_an_error_of_the_test(suite):

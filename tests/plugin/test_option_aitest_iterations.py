@@ -46,29 +46,33 @@ def test_only_episodes_are_repeated_and_each_is_an_item(suite, workers):
     assert ran.properties["test_one[2-of-2]"]["agent_eval.nodeid"].endswith("test_one[2-of-2]")
 
 
-def test_the_default_scenario_keeps_the_parameters_of_the_user(suite):
+def test_parameters_of_the_user_stay_in_scenario_and_name(suite):
     suite.write("""
         import pytest
 
+        def pytest_generate_tests(metafunc):
+            if "by_hook" in metafunc.fixturenames:
+                metafunc.parametrize("by_hook", ["gold", "basic"])
+
         @pytest.mark.parametrize("tier", ["gold", "1-of-2"])
         def test_tiers(episode, tier): pass
+
+        def test_one(episode, by_hook): pass
     """)
     ran = suite.run("--aitest-iterations=2")
     assert {e.scenario_id for e in ran.results.episodes} == {
-        "test_suite.py::test_tiers[gold]",
-        "test_suite.py::test_tiers[1-of-2]",
+        f"test_suite.py::{name}"
+        for name in ("test_tiers[gold]", "test_tiers[1-of-2]", "test_one[gold]", "test_one[basic]")
     }
-    assert len(ran.results.episodes) == 4
+    assert len(ran.results.episodes) == 8
+    assert {"test_one[basic-1-of-2]", "test_one[gold-2-of-2]"} < set(ran.episodes)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--aitest-iterations=1"]])
-def test_once_is_as_ever(suite, arguments):
+def test_once_is_as_ever(suite):
     suite.write(SUITE)
-    assert sorted(suite.run(*arguments).episodes) == [
-        "test_one",
-        "test_tiers[basic]",
-        "test_tiers[gold]",
-    ]
+    for arguments in ([], ["--aitest-iterations=1"]):
+        names = sorted(suite.run(*arguments).episodes)
+        assert names == ["test_one", "test_tiers[basic]", "test_tiers[gold]"], arguments
 
 
 def test_the_ini_setting_is_read_and_the_option_wins(suite, pytester):
@@ -155,33 +159,17 @@ def test_it_works_with_classes_coroutines_and_fixtures_that_take_parameters(suit
     }  # fmt: skip
 
 
-def test_a_class_of_fixtures_by_autouse_and_of_a_module_of_its_own_hook(suite):
-    suite.write("""
-        import pytest
-
-        def pytest_generate_tests(metafunc):
-            if "tier" in metafunc.fixturenames:
-                metafunc.parametrize("tier", ["gold", "basic"])
-
-        def test_one(episode, tier): pass
-    """)
-    ran = suite.run("--aitest-iterations=2")
-    assert sorted(ran.episodes) == [
-        "test_one[basic-1-of-2]", "test_one[basic-2-of-2]",
-        "test_one[gold-1-of-2]", "test_one[gold-2-of-2]",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["iteration", "_aitest_iteration", "number"])
-def test_names_of_the_user_do_not_clash(suite, name):
-    suite.write(f"""
-        import pytest
-
-        @pytest.mark.parametrize("{name}", [7])
-        def test_one(episode, {name}):
-            assert {name} == 7
-    """)
-    suite.run("--aitest-iterations=2").result.assert_outcomes(passed=2)
+def test_names_of_the_user_do_not_clash(suite):
+    names = ("iteration", "_aitest_iteration", "number")
+    suite.write(
+        "import pytest\n"
+        + "".join(
+            f"\n@pytest.mark.parametrize('{name}', [7])\ndef test_{name}(episode, {name}):\n"
+            f"    assert {name} == 7\n"
+            for name in names
+        )
+    )
+    suite.run("--aitest-iterations=2").result.assert_outcomes(passed=2 * len(names))
 
 
 def test_an_iteration_can_be_selected_and_run_again(suite):
@@ -211,31 +199,32 @@ def test_the_order_of_the_run_does_not_matter(suite, monkeypatch):
 FORMS = 'a whole number, 1 or more, "auto" (3 to 60 as needed), or a range such as "auto:5-40"'
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "1.5", "many", "²", "auto:5", "auto:0-9"])
-def test_what_is_no_number_is_a_usage_error(suite, pytester, given):
+def test_what_is_no_number_is_a_usage_error(suite, pytester):
     suite.write(SUITE)
-    ran = suite.run(f"--aitest-iterations={given}")
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    said = f"must be {FORMS} (got '{given}')"
-    assert f"argument --aitest-iterations: {said}" in ran.result.stderr.str()
-    pytester.makeini(f"[pytest]\naitest_iterations = {given}\n")
+    for given in ("0", "-1", "1.5", "many", "²", "auto:5", "auto:0-9"):
+        ran = suite.run(f"--aitest-iterations={given}")
+        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR, given
+        said = f"must be {FORMS} (got '{given}')"
+        assert f"argument --aitest-iterations: {said}" in ran.result.stderr.str()
+    pytester.makeini("[pytest]\naitest_iterations = auto:0-9\n")
     ran = suite.run()
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     assert f"ini setting aitest_iterations: {said}" in ran.result.stderr.str()
 
 
-@pytest.mark.parametrize("given", ["0", "True", "'3'", "2.0"])
-def test_what_is_no_number_in_a_marker_is_a_collection_error(suite, given):
-    suite.write(f"""
-        import pytest
-
-        @pytest.mark.episode(iterations={given})
-        def test_one(): pass
-    """)
-    (error,) = suite.run().session.collection_errors
-    assert error.message == (
-        f"test_suite.py::test_one: @pytest.mark.episode: iterations: must be {FORMS} (got {given})"
+def test_what_is_no_number_in_a_marker_is_a_collection_error(suite):
+    numbers = ("0", "True", "'3'", "2.0")
+    suite.pytester.makepyfile(
+        **{
+            f"test_{n}": f"import pytest\n@pytest.mark.episode(iterations={given})\ndef test(): pass"
+            for n, given in enumerate(numbers)
+        }
     )
+    errors = suite.run().session.collection_errors
+    assert sorted(error.message for error in errors) == [
+        f"test_{n}.py::test: @pytest.mark.episode: iterations: must be {FORMS} (got {given})"
+        for n, given in enumerate(numbers)
+    ]
 
 
 def test_the_summary_counts_what_repeats(suite):

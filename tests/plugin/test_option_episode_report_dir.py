@@ -57,18 +57,13 @@ def test_it_is_relative_to_where_pytest_was_started(suite, pytester, monkeypatch
     assert not (pytester.path / "out").exists()
 
 
-def test_it_can_be_set_in_the_ini_file(suite, pytester):
-    suite.write(TESTS)
-    pytester.makeini("[pytest]\nepisode_report_dir = from-ini\n")
-    pytester.runpytest_inprocess()
-    assert (pytester.path / "from-ini" / "results.json").exists()
-
-
-def test_the_option_wins_over_the_ini_file(suite, pytester):
+def test_it_can_be_set_in_the_ini_file_and_the_option_wins(suite, pytester):
     suite.write(TESTS)
     pytester.makeini("[pytest]\nepisode_report_dir = from-ini\n")
     assert suite.run().results.episodes
     assert not (pytester.path / "from-ini").exists()
+    pytester.runpytest_inprocess()
+    assert (pytester.path / "from-ini" / "results.json").exists()
 
 
 def test_a_former_runs_files_are_replaced_and_foreign_ones_left(suite):
@@ -77,38 +72,35 @@ def test_a_former_runs_files_are_replaced_and_foreign_ones_left(suite):
     notes = {"notes.txt": "mine", "episodes/notes.jsonl": "mine", "episodes/gw0.jsonl.bak": "mine"}
     for name, text in notes.items():
         (ran.folder / name).write_text(text)
+    before = ran.results
+    assert suite.run("--collect-only").results == before
     again = suite.run("-k", "test_one")
     assert [e.outcome for e in again.results.episodes] == ["passed"]
     for name, text in notes.items():
         assert (ran.folder / name).read_text() == text
 
 
-@pytest.mark.parametrize("name", ["results.json", "session.json", "episodes/main.jsonl"])
-def test_a_foreign_file_of_our_name_is_not_overwritten(suite, pytester, name):
+def test_a_foreign_file_of_our_name_is_not_overwritten(suite, pytester):
     suite.write(TESTS)
-    foreign = pytester.path / "report" / name
-    foreign.parent.mkdir(parents=True)
-    foreign.write_text("[1, 2, 3]")
-    ran = suite.run()
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    ran.result.stderr.fnmatch_lines(["*was not written by this program and would be overwritten*"])
-    assert foreign.read_text() == "[1, 2, 3]"
+    for name in ("results.json", "session.json", "episodes/main.jsonl"):
+        foreign = pytester.path / "report" / name
+        foreign.parent.mkdir(parents=True, exist_ok=True)
+        foreign.write_text("[1, 2, 3]")
+        ran = suite.run()
+        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR, name
+        said = "*was not written by this program and would be overwritten*"
+        ran.result.stderr.fnmatch_lines([said])
+        assert foreign.read_text() == "[1, 2, 3]"
+        foreign.unlink()
 
 
-@pytest.mark.parametrize("folder", ["out", "out/below"])
-def test_a_file_in_its_place_is_a_usage_error(suite, pytester, folder):
+def test_a_file_in_its_place_is_a_usage_error(suite, pytester):
     suite.write(TESTS)
     (pytester.path / "out").write_text("a file")
-    result = pytester.runpytest_inprocess(f"--episode-report-dir={folder}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*a file is in the way*"])
-
-
-def test_collect_only_leaves_it_alone(suite):
-    suite.write(TESTS)
-    before = suite.run().results
-    ran = suite.run("--collect-only")
-    assert ran.results == before
+    for folder in ("out", "out/below"):
+        result = pytester.runpytest_inprocess(f"--episode-report-dir={folder}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR, folder
+        result.stderr.fnmatch_lines(["*a file is in the way*"])
 
 
 def test_a_collection_error_is_in_the_session(suite, pytester, workers):

@@ -48,7 +48,7 @@ def read(path):
     return json.loads(path.read_text())
 
 
-def test_without_a_report_directory_it_is_written_here(evals, workers):
+def test_without_a_report_directory_it_is_written_here_and_the_table_says_the_same(evals, workers):
     result = evals.runpytest_inprocess("diagram_eval.py", workers)
     found = read(evals.path / "eval-results.json")
     assert [c["name"] for c in found["conversations"]] == [
@@ -67,11 +67,7 @@ def test_without_a_report_directory_it_is_written_here(evals, workers):
     ]
     assert create["assertions"][1]["reason"].startswith("no C")
     assert found["conversations"][0]["error"].startswith("ConnectionError: refused")
-    result.stdout.fnmatch_lines(["wrote eval-results.json"])
-
-
-def test_the_table_says_the_same(evals, workers):
-    lines = evals.runpytest_inprocess("diagram_eval.py", workers).outlines
+    lines = result.outlines
     start = next(i for i, line in enumerate(lines) if line.strip("=") == " evaluations ")
     table = [" ".join(line.split()) for line in lines[start + 1 : start + 13]]
     # The times of the scripted clock are the same for every conversation.
@@ -118,17 +114,13 @@ def pytest_collection_modifyitems(items):
     assert len(seen) == 1
 
 
-def test_with_a_report_directory_it_is_there(evals):
-    evals.runpytest_inprocess("diagram_eval.py", "--episode-report-dir=report")
-    assert read(evals.path / "report/eval-results.json")["totalConversations"] == 4
-    assert not (evals.path / "eval-results.json").exists()
-
-
-def test_a_file_that_is_named_is_written_beside_it(evals):
+def test_with_a_report_directory_it_is_there_and_a_named_file_beside_it(evals):
     arguments = ["--episode-report-dir=report", "--eval-results=out/evals.json"]
     evals.runpytest_inprocess("diagram_eval.py", *arguments)
     inside = (evals.path / "report/eval-results.json").read_bytes()
+    assert json.loads(inside)["totalConversations"] == 4
     assert (evals.path / "out/evals.json").read_bytes() == inside
+    assert not (evals.path / "eval-results.json").exists()
 
 
 def test_the_ini_setting_names_it_and_the_option_wins(evals):
@@ -139,23 +131,20 @@ def test_the_ini_setting_names_it_and_the_option_wins(evals):
     assert not (evals.path / "eval-results.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("workers", "arguments"),
-    [("-n0", []), ("-n0", ["--eval-results=eval-results.json"]), ("-n2", [])],
-)
-def test_a_file_of_others_is_refused_before_anything_runs(evals, workers, arguments):
+def test_a_file_of_others_is_refused_before_anything_runs(evals):
     (evals.path / "eval-results.json").write_text(FOREIGN)
-    result = evals.runpytest_inprocess("diagram_eval.py", workers, *arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = [line for line in result.errlines if "eval-results.json" in line]
-    assert said == [
-        (
-            f"ERROR: eval results: {evals.path}/eval-results.json: was not written by this program and "
-            "would be overwritten; move it, or name another file with --eval-results"
-        )
-    ]
-    assert (evals.path / "eval-results.json").read_text() == FOREIGN
-    assert "passed" not in result.stdout.str()
+    for arguments in ([], ["--eval-results=eval-results.json"], ["-n2"]):
+        result = evals.runpytest_inprocess("diagram_eval.py", *arguments)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR, arguments
+        said = [line for line in result.errlines if "eval-results.json" in line]
+        assert said == [
+            (
+                f"ERROR: eval results: {evals.path}/eval-results.json: was not written by this program and "
+                "would be overwritten; move it, or name another file with --eval-results"
+            )
+        ]
+        assert (evals.path / "eval-results.json").read_text() == FOREIGN
+        assert "passed" not in result.stdout.str()
 
 
 def test_in_a_project_without_evaluations_it_is_nobodys_business(pytester, workers):
@@ -165,10 +154,10 @@ def test_in_a_project_without_evaluations_it_is_nobodys_business(pytester, worke
     assert (pytester.path / "eval-results.json").read_text() == FOREIGN
 
 
-@pytest.mark.parametrize("arguments", [["--collect-only"], ["--eval-strict"], ["-k", "nothing"]])
-def test_without_an_evaluation_that_runs_nothing_is_written(evals, arguments):
-    evals.runpytest_inprocess("diagram_eval.py", *arguments)
-    assert not (evals.path / "eval-results.json").exists()
+def test_without_an_evaluation_that_runs_nothing_is_written(evals):
+    for arguments in (["--collect-only"], ["--eval-strict"], ["-k", "nothing"]):
+        evals.runpytest_inprocess("diagram_eval.py", *arguments)
+        assert not (evals.path / "eval-results.json").exists(), arguments
 
 
 def test_a_former_report_does_not_survive_a_run_that_is_killed(evals):
@@ -179,34 +168,30 @@ def test_a_former_report_does_not_survive_a_run_that_is_killed(evals):
     assert not (evals.path / "eval-results.json").exists()
 
 
-# Only workers collect under -n2: how the run was asked for evaluations matters, not the error.
-@pytest.mark.parametrize(
-    ("workers", "broken"),
-    [
-        ("-n0", "import nowhere\n"),
-        ("-n0", "def test_a(:\n"),
-        ("-n0", "assert 0\n"),
-        ("-n2", "import nowhere\n"),
-    ],
-)
 @pytest.mark.parametrize("asked", ["diagram_eval.py", "--eval", "--override-ini=python_files=*.py"])
-def test_nor_one_that_cannot_be_collected(evals, workers, asked, broken):
-    evals.runpytest_inprocess("diagram_eval.py")
-    assert (evals.path / "eval-results.json").exists()
-    (evals.path / "diagram_eval.py").write_text(broken)
-    assert evals.runpytest_inprocess(asked, workers).ret != 0
-    assert not (evals.path / "eval-results.json").exists()
+def test_nor_one_that_cannot_be_collected(evals, asked):
+    # Only workers collect under -n2: how the run was asked for evaluations matters, not the error.
+    for broken, workers in [
+        ("import nowhere\n", "-n0"),
+        ("def test_a(:\n", "-n0"),
+        ("assert 0\n", "-n0"),
+        ("import nowhere\n", "-n2"),
+    ]:
+        (evals.path / "diagram_eval.py").write_text("def test_a(): assert 1\n")
+        evals.runpytest_inprocess("diagram_eval.py")
+        assert (evals.path / "eval-results.json").exists()
+        (evals.path / "diagram_eval.py").write_text(broken)
+        assert evals.runpytest_inprocess(asked, workers).ret != 0
+        assert not (evals.path / "eval-results.json").exists(), (broken, workers)
 
 
-@pytest.mark.parametrize(
-    ("workers", "stop"), [("-n0", "-x"), ("-n0", "--maxfail=1"), ("-n2", "-x")]
-)
-def test_a_run_that_was_cut_short_says_so(evals, workers, stop):
+def test_a_run_that_was_cut_short_says_so(evals):
     evals.makepyfile(a_eval="def test_a(): raise OSError\ndef test_b(): assert 1\n")
-    result = evals.runpytest_inprocess("a_eval.py", workers, stop)
-    result.stdout.fnmatch_lines(["* conversation*; partial: the run was cut short"])
-    whole = evals.runpytest_inprocess("a_eval.py", workers)
-    assert "partial" not in whole.stdout.str()
+    for arguments in (["-x"], ["--maxfail=1"], ["-x", "-n2"]):
+        result = evals.runpytest_inprocess("a_eval.py", *arguments)
+        result.stdout.fnmatch_lines(["* conversation*; partial: the run was cut short"])
+    for workers in ("-n0", "-n2"):
+        assert "partial" not in evals.runpytest_inprocess("a_eval.py", workers).stdout.str()
 
 
 def test_conversations_of_one_name_are_told_apart_and_long_lists_cut(evals):
@@ -247,11 +232,27 @@ def test_nor_one_in_which_nothing_was_measured_though_it_was_asked_for(evals):
     assert not (evals.path / "a.json").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--episode-report-dir=report"]])
-def test_the_conversation_of_a_killed_worker_is_in_it(evals, arguments):
+ENDED = "the process ended before the episode did"
+KILLED = [
+    ("killed_eval.py::test_kill", False, ENDED),
+    ("killed_eval.py::test_lives", True, None),
+    ("killed_eval.py::test_no_report_at_all", False, ENDED),
+]
+
+
+# Before it could report anything a worker leaves its conversation in the report directory only.
+@pytest.mark.parametrize(
+    ("arguments", "folder", "expected"),
+    [
+        ("--deselect=killed_eval.py::test_no_report_at_all", ".", KILLED[:2]),
+        ("--episode-report-dir=report", "report", KILLED),
+    ],
+)
+def test_the_conversation_of_a_killed_worker_is_in_it(evals, arguments, folder, expected):
     evals.makepyfile(
         killed_eval="""
         import os
+        import pytest
 
         def test_kill():
             assert True
@@ -259,35 +260,18 @@ def test_the_conversation_of_a_killed_worker_is_in_it(evals, arguments):
 
         def test_lives():
             assert True
-        """
-    )
-    evals.runpytest_subprocess("killed_eval.py", "-n1", *arguments)
-    folder = evals.path / ("report" if arguments else "")
-    found = read(folder / "eval-results.json")["conversations"]
-    assert [(c["name"], c["passed"]) for c in found] == [
-        ("killed_eval.py::test_kill", False),
-        ("killed_eval.py::test_lives", True),
-    ]
-    assert found[0]["error"] == "the process ended before the episode did"
-
-
-def test_so_is_one_whose_worker_was_killed_before_it_could_report_anything(evals):
-    evals.makepyfile(
-        killed_eval="""
-        import os
-        import pytest
 
         @pytest.fixture
         def agent():
             os.kill(os.getpid(), 9)
 
-        def test_kill(agent):
+        def test_no_report_at_all(agent):
             assert True
         """
     )
-    evals.runpytest_subprocess("killed_eval.py", "-n1", "--episode-report-dir=report")
-    (found,) = read(evals.path / "report/eval-results.json")["conversations"]
-    assert found["error"] == "the process ended before the episode did"
+    evals.runpytest_subprocess("killed_eval.py", "-n1", arguments)
+    found = read(evals.path / folder / "eval-results.json")["conversations"]
+    assert [(c["name"], c["passed"], c.get("error")) for c in found] == expected
 
 
 def test_one_that_ctrl_c_ended_is_in_it(evals):

@@ -61,10 +61,13 @@ def test_what_an_option_leaves_out_is_not_what_a_shard_leaves_out(suite):
     assert ran.session.deselected == 2
 
 
-def test_a_shard_with_nothing_to_do_says_so(suite):
+def test_a_shard_says_whose_it_is_and_whether_it_has_nothing_to_do(suite, monkeypatch):
+    monkeypatch.setenv("GITHUB_RUN_ID", "42")
+    monkeypatch.setenv("GITHUB_RUN_ATTEMPT", "2")
     suite.write("def test_only(episode): pass")
     assert suite.run("--shard=2/2").session.shard.empty
-    assert not suite.run("--shard=1/2").session.shard.empty
+    shard = suite.run("--shard=1/2").session.shard
+    assert (shard.empty, shard.run, shard.attempt) == (False, "42", 2)
 
 
 def test_durations_balance_the_shards(suite, pytester):
@@ -78,24 +81,13 @@ def test_durations_balance_the_shards(suite, pytester):
     assert list(first.episodes) == ["test_scenario[3]"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_cannot_be_used_is_one_sentence(suite):
+    suite.write(TESTS)
+    for arguments, said in [
         (["--shard=3/2"], "*--shard: give a shard as INDEX/COUNT, such as 2/7 (got '3/2')*"),
         (["--shard=1/2", "--shard-durations=nowhere"], "*nowhere: No such file*"),
         (["--shard=1/2", "--shard-durations=test_suite.py"], "*test_suite.py: it is no results*"),
-    ],
-)
-def test_what_cannot_be_used_is_one_sentence(suite, arguments, said):
-    suite.write(TESTS)
-    ran = suite.run(*arguments)
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    ran.result.stderr.fnmatch_lines([said])
-
-
-def test_the_workflow_run_and_its_attempt_are_kept(suite, monkeypatch):
-    monkeypatch.setenv("GITHUB_RUN_ID", "42")
-    monkeypatch.setenv("GITHUB_RUN_ATTEMPT", "2")
-    suite.write(TESTS)
-    shard = suite.run("--shard=1/2").session.shard
-    assert (shard.run, shard.attempt) == ("42", 2)
+    ]:
+        ran = suite.run(*arguments)
+        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+        ran.result.stderr.fnmatch_lines([said])

@@ -145,54 +145,46 @@ def test_desk(scenario):
     assert ran.episodes["test_desk[a]"].metadata["scenario"] == "data/one.csv:2"
 
 
-@pytest.mark.parametrize(
-    ("workers", "text", "said"),
-    [
-        *(
-            (
-                workers,
-                "- id: a\n  fixed_responses: [hi]\n  persna: x\n- id: b",
-                [
-                    "desk.yaml:3: unknown key 'persna'; did you mean 'persona'?",
-                    "desk.yaml:4: its user has nothing to say; give fixed_responses, script or model",
-                ],
-            )
-            for workers in ("-n0", "-n2")
-        ),
-        ("-n0", "- id: [", ["desk.yaml:1: is no YAML: *"]),
-        ("-n0", "", ["desk.yaml:1: is empty; write a list of scenarios*"]),
-    ],
-)
-def test_a_broken_file_is_an_error_of_collection(suite, write, workers, text, said):
-    write(desk_yaml=text)
+def test_a_broken_file_is_an_error_of_collection(suite, write, workers):
+    cases = {
+        "- id: a\n  fixed_responses: [hi]\n  persna: x\n- id: b": [
+            "0.yaml:3: unknown key 'persna'; did you mean 'persona'?",
+            "0.yaml:4: its user has nothing to say; give fixed_responses, script or model",
+        ],
+        "- id: [": ["1.yaml:1: is no YAML: *"],
+        "": ["2.yaml:1: is empty; write a list of scenarios*"],
+    }
+    for number, text in enumerate(cases):
+        (suite.pytester.path / f"{number}.yaml").write_text(text)
+        tests = TEST.replace("desk.yaml", f"{number}.yaml")
+        suite.pytester.makepyfile(**{f"test_{number}": tests})
     ran = suite.run(workers)
-    ran.result.assert_outcomes(errors=1)
-    ran.result.stdout.fnmatch_lines(said)
+    ran.result.assert_outcomes(errors=len(cases))
+    for said in cases.values():
+        ran.result.stdout.fnmatch_lines(said)
     ran.result.stdout.no_fnmatch_line("*Traceback*")
-    (error,) = ran.session.collection_errors
-    assert error.message.splitlines()[0].startswith("desk.yaml:")
+    errors = {error.nodeid: error.message for error in ran.session.collection_errors}
+    for number, _ in enumerate(cases):
+        assert errors[f"test_{number}.py"].startswith(f"{number}.yaml:")
 
 
-@pytest.mark.parametrize(
-    ("tests", "said"),
-    [
-        (TEST, "desk.yaml: cannot be read (No such file or directory); write its path relative*"),
-        (
-            APP + '@scenarios("desk.yaml")\ndef test_desk(): pass',
+def test_a_decorator_that_cannot_be_followed_is_an_error_of_collection(suite):
+    for name in ("a.json", "b.json"):
+        (suite.pytester.path / name).write_text('[{"id": "a", "fixed_responses": ["hi"]}]')
+    suite.pytester.makepyfile(
+        test_0=TEST,
+        test_1=APP + '@scenarios("a.json")\ndef test_desk(): pass',
+        test_2=APP + '@scenarios("a.json", "b.json")\ndef test_desk(scenario): pass',
+    )
+    result = suite.run().result
+    result.assert_outcomes(errors=3)
+    result.stdout.fnmatch_lines(
+        [
+            "desk.yaml: cannot be read (No such file or directory); write its path relative*",
             "*test_desk: @scenarios: the test takes no argument `scenario`; give it one",
-        ),
-        (
-            APP + '@scenarios("a.json", "b.json")\ndef test_desk(scenario): pass',
             "b.json:1: id 'a' is that of a.json:1 already; give it another one",
-        ),
-    ],
-)
-def test_a_decorator_that_cannot_be_followed_is_an_error_of_collection(suite, write, tests, said):
-    same = '[{"id": "a", "fixed_responses": ["hi"]}]'
-    write(tests, a_json=same, b_json=same)
-    ran = suite.run()
-    ran.result.assert_outcomes(errors=1)
-    ran.result.stdout.fnmatch_lines([said])
+        ]
+    )
 
 
 def test_a_test_that_never_runs_its_scenario_does_not_pass_its_checks(suite, write):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 SUITE = """
 import pytest
 
@@ -19,36 +17,31 @@ def test_plain(): pass
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "selected", "ended"),
-    [
-        (["-k", "test_a or plain"], 1, ["test_a"]),
-        (["-x"], 3, ["test_a", "test_b"]),
-        (["--maxfail=1", "-k", "not test_a"], 2, ["test_b"]),
-        (["test_suite.py::test_c", "test_suite.py::test_a"], 2, ["test_a", "test_c"]),
-        (["--setup-only", "-k", "test_a"], 1, ["test_a"]),
-    ],
-    ids=["-k", "-x", "maxfail", "node ids", "setup-only"],
-)
-def test_selected_tells_what_was_to_run(suite, arguments, selected, ended):
+def test_selected_and_deselected_tell_what_was_to_run(suite):
     suite.write(SUITE)
-    ran = suite.run(*arguments)
-    assert ran.session.selected == selected
-    assert ran.session.state == "finished"
-    assert sorted(ran.episodes) == ended
-
-
-def test_last_failed_runs_the_failed_episode_again(suite):
-    suite.write(SUITE)
-    suite.run()
-    ran = suite.run("--lf")
-    assert ran.session.selected == 1
-    assert sorted(ran.episodes) == ["test_b"]
+    for arguments, selected, deselected, ended in [
+        (["-k", "test_a or plain"], 1, 2, ["test_a"]),
+        (["-n2", "-k", "test_a or plain"], 1, 2, ["test_a"]),
+        (["-x"], 3, 0, ["test_a", "test_b"]),
+        (["--maxfail=1", "-k", "not test_a"], 2, 1, ["test_b"]),
+        (["test_suite.py::test_c", "test_suite.py::test_a"], 2, 0, ["test_a", "test_c"]),
+        (["--deselect", "test_suite.py::test_b"], 2, 1, ["test_a", "test_c"]),
+        (["-m", "not episode", "-k", "not plain"], 3, 0, ["test_a", "test_b", "test_c"]),
+        ([], 3, 0, ["test_a", "test_b", "test_c"]),
+        (["--lf"], 1, 0, ["test_b"]),
+    ]:
+        ran = suite.run(*arguments)
+        found = (ran.session.selected, ran.session.deselected, sorted(ran.episodes))
+        assert found == (selected, deselected, ended), arguments
+        assert ran.session.state == "finished"
+    assert ran.session.stopped is None
 
 
 def test_set_up_but_not_called_is_skipped(suite):
     suite.write(SUITE)
-    episode = suite.run("--setup-only", "-k", "test_a").episodes["test_a"]
+    ran = suite.run("--setup-only", "-k", "test_a")
+    assert (ran.session.selected, ran.session.state) == (1, "finished")
+    episode = ran.episodes["test_a"]
     assert (episode.outcome, episode.reason) == ("skipped", "the test was set up but not called")
 
 
@@ -71,9 +64,9 @@ def test_an_episode_says_how_many_iterations_its_test_declares(suite):
     assert declared == {**{f"test_refund[{n}-of-3]": 3 for n in (1, 2, 3)}, "test_chat": 1}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "restrictions", "paths"),
-    [
+def test_a_session_says_what_the_command_line_restricts(suite):
+    suite.write(ITERATED)
+    for arguments, restrictions, paths in [
         ((), (), ()),
         (("-kchat", "-m", "episode or not x"), ("-k chat", "-m 'episode or not x'"), ()),
         (("--deselect=test_suite.py::test_chat",), ("--deselect test_suite.py::test_chat",), ()),
@@ -82,14 +75,11 @@ def test_an_episode_says_how_many_iterations_its_test_declares(suite):
         (("test_suite.py::test_chat",), ("test_suite.py::test_chat",), ()),
         (("test_suite.py",), (), ("test_suite.py",)),
         (("./", "-v"), (), (".",)),
-    ],
-    ids=["none", "-k -m", "deselect", "lf", "ignore", "node id", "file", "folder"],
-)
-def test_a_session_says_what_the_command_line_restricts(suite, arguments, restrictions, paths):
-    suite.write(ITERATED)
-    session = suite.run(*arguments).session
-    assert (session.restrictions, session.paths) == (restrictions, paths)
-    assert session.removed == ()
+        (("--shard=1/2",), (), ()),
+    ]:
+        session = suite.run(*arguments).session
+        assert (session.restrictions, session.paths) == (restrictions, paths)
+        assert session.removed == (), "another shard takes nothing away"
 
 
 def test_what_the_ini_file_leaves_out_is_no_restriction(suite):
@@ -118,11 +108,6 @@ def test_a_session_says_what_hooks_took_away(suite, workers):
         {"scenario_id": "refund", "gate": "required", "iterations": 1, "by": None},
         {"scenario_id": "refund", "gate": "required", "iterations": 1, "by": "conftest.py"},
     ]
-
-
-def test_another_shard_takes_nothing_away(suite):
-    suite.write(ITERATED)
-    assert suite.run("--shard=1/2").session.removed == ()
 
 
 def test_a_session_says_which_files_skipped_themselves(suite, workers):
@@ -192,31 +177,8 @@ def test_the_same_test_twice_is_two_iterations(suite):
     assert ran.session.selected == 2
 
 
-@pytest.mark.parametrize(
-    ("workers", "arguments", "count"),
-    [
-        ("-n0", [], 0),
-        ("-n0", ["-k", "test_a or plain"], 2),
-        ("-n2", ["-k", "test_a or plain"], 2),
-        ("-n0", ["--deselect", "test_suite.py::test_b"], 1),
-        ("-n0", ["-m", "not episode", "-k", "not plain"], 0),
-    ],
-)
-def test_deselected_episodes_are_counted(suite, workers, arguments, count):
-    suite.write(SUITE)
-    assert suite.run(workers, *arguments).session.deselected == count
-
-
-@pytest.mark.parametrize(
-    ("workers", "limit"), [("-n0", "-x"), ("-n0", "--maxfail=1"), ("-n2", "-x")]
-)
-def test_a_stop_at_a_limit_is_no_interruption(suite, workers, limit):
+def test_a_stop_at_a_limit_is_no_interruption(suite):
     suite.write(SUITE + "".join(f"\ndef test_{n}(episode): talk(episode)" for n in range(20)))
-    session = suite.run(workers, limit).session
-    assert session.state == "finished"
-    assert session.stopped == "stopping after 1 failures"
-
-
-def test_a_run_to_its_end_was_not_stopped(suite):
-    suite.write(SUITE)
-    assert suite.run().session.stopped is None
+    for arguments in (["-x"], ["--maxfail=1"], ["-x", "-n2"]):
+        session = suite.run(*arguments).session
+        assert (session.state, session.stopped) == ("finished", "stopping after 1 failures")

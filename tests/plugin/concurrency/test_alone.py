@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.plugin.conftest import SCRIPTED_CLOCK
-
-ALONE = """
+HEAD = """
 import asyncio
 import pytest
 from meeting import Crowd, let_others_work, meet
-{head}
+
 crowd = Crowd()
 told = []
 
+@pytest.fixture
+def desk(bank): pass
+
+@pytest.fixture
+def bank(episode_alone): pass
+"""
+
+TOGETHER = """
 @pytest.mark.parametrize("number", range(3))
-async def test_before(episode, number):
+async def test_together_{group}(episode, number):
     with crowd.among():
-        await meet(3, "before")
-        told.append("together")
+        await meet(3, "{group}")
+        told.append("together {group}")
+"""
 
-{alone}
-
-@pytest.mark.parametrize("number", range(3))
-async def test_after(episode, number):
-    with crowd.among():
-        await meet(3, "after")
-
+TOLD = """
 def test_told():
-    assert told == ["together"] * 3 + ["alone"]
+    expected = ["together 0"] * 3
+    for group in range(1, {groups}):
+        expected += ["alone"] + [f"together {{group}}"] * 3
+    assert told == expected
 """
 
 BODY = """
@@ -40,48 +42,38 @@ BODY = """
 """
 
 
-def run(suite, alone, head="", conftest=SCRIPTED_CLOCK, arguments=()):
-    suite.write(ALONE.format(head=head, alone=alone), conftest=conftest)
+def run(suite, *alone, arguments=()):
+    """Run each of these tests between two groups of three that run together."""
+    tests = [HEAD, TOGETHER.format(group=0)]
+    for number, test in enumerate(alone, start=1):
+        tests.append(test.replace("test_alone", f"test_alone_{number}"))
+        tests.append(TOGETHER.format(group=number))
+    suite.write("\n".join([*tests, TOLD.format(groups=len(alone) + 1)]))
     ran = suite.run("--episode-concurrency=4", *arguments)
-    ran.result.assert_outcomes(passed=8)
+    ran.result.assert_outcomes(passed=4 + 4 * len(alone))
     return ran
 
 
-@pytest.mark.parametrize(
-    "fixture",
-    [
-        "monkeypatch",
-        "capsys",
-        "capfd",
-        "caplog",
-        "recwarn",
-        "record_xml_attribute",
-        "episode_alone",
-    ],
-)
-def test_one_that_asks_for_what_there_is_once(suite, fixture):
-    alone = f"async def test_alone(episode, {fixture}):{BODY}"
-    ran = run(
-        suite, alone, arguments=("-o", "junit_family=xunit1", "-W", "ignore::pytest.PytestWarning")
+def test_one_that_asks_for_what_there_is_once(suite):
+    fixtures = (
+        *("monkeypatch", "capsys", "capfd", "caplog", "recwarn"),
+        *("record_xml_attribute", "episode_alone", "desk"),
     )
-    reason = f"it uses the fixture {fixture}"
-    ran.result.stdout.fnmatch_lines([f"note: 1 of the episodes run alone (1: {reason})"])
+    alone = [f"async def test_alone(episode, {fixture}):{BODY}" for fixture in fixtures]
+    arguments = ("-o", "junit_family=xunit1", "-W", "ignore::pytest.PytestWarning")
+    ran = run(suite, *alone, arguments=arguments)
+    ran.result.stdout.fnmatch_lines(
+        [
+            (
+                "note: 8 of the episodes run alone (2: it uses the fixture episode_alone; 1: it uses "
+                "the fixture capfd; 1: it uses the fixture caplog; and 4 other reasons)"
+            )
+        ]
+    )
 
 
-def test_one_whose_fixture_asks_for_it(suite):
-    head = """
-@pytest.fixture
-def desk(bank): pass
-
-@pytest.fixture
-def bank(episode_alone): pass
-"""
-    run(suite, f"async def test_alone(episode, desk):{BODY}", head)
-
-
-@pytest.mark.parametrize(
-    "alone",
-    [
+def test_one_that_says_so(suite):
+    alone = [
         f"@pytest.mark.episode(alone=True)\nasync def test_alone(episode):{BODY}",
         f"@pytest.mark.filterwarnings('ignore')\nasync def test_alone(episode):{BODY}",
         "def test_alone(episode):\n    assert crowd.now == 0\n    told.append('alone')",
@@ -90,11 +82,8 @@ def bank(episode_alone): pass
 class TestAlone:
   @pytest.mark.episode(scenario_id='a')
   async def test_alone(self, episode):{BODY}""",
-    ],
-    ids=["marker", "filter", "plain", "no-episode", "class"],
-)
-def test_one_that_says_so(suite, alone):
-    run(suite, alone)
+    ]
+    run(suite, *alone)
 
 
 def test_a_whole_module_that_says_so(suite):
@@ -131,17 +120,21 @@ def test_without_concurrency_nothing_is_said_of_it(suite):
     assert "alone" not in ran.result.stdout.str()
 
 
-@pytest.mark.parametrize("value", ["'no'", "1", "[]"])
-def test_a_value_that_is_neither_is_refused(suite, value):
-    suite.write(f"""
-        import pytest
+def test_a_value_that_is_neither_is_refused(suite):
+    suite.pytester.makepyfile(
+        **{
+            f"test_{number}": f"""
+            import pytest
 
-        @pytest.mark.episode(alone={value})
-        async def test_one(episode): pass
-    """)
+            @pytest.mark.episode(alone={value})
+            async def test_one(episode): pass
+            """
+            for number, value in enumerate(("'no'", "1", "[]"))
+        }
+    )
     ran = suite.run("--episode-concurrency=4")
-    assert ran.result.ret != 0
-    assert "alone" in ran.result.stdout.str()
+    ran.result.assert_outcomes(errors=3)
+    assert all("alone" in error.message for error in ran.session.collection_errors)
 
 
 def test_async_tests_of_others_run_alone_by_their_own_rules(suite):

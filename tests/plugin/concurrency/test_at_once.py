@@ -40,11 +40,9 @@ async def test_quick(episode, number):
 """
 
 
-@pytest.mark.parametrize("parties", [2, 3, 6])
-def test_as_many_are_at_work_as_was_asked_for_and_no_more(suite, parties):
-    suite.write(MEET.format(parties=parties))
-    ran = suite.run(f"--episode-concurrency={parties}")
-    ran.result.assert_outcomes(passed=13)
+def test_as_many_are_at_work_as_was_asked_for_and_no_more(suite):
+    suite.write(MEET.format(parties=6))
+    suite.run("--episode-concurrency=6").result.assert_outcomes(passed=13)
 
 
 def test_the_ini_setting_says_it_too_and_the_option_overrides_it(suite):
@@ -60,24 +58,22 @@ def test_without_it_they_run_one_by_one(suite):
     suite.run().result.assert_outcomes(passed=13)
 
 
-@pytest.mark.parametrize(
-    ("said", "arguments"),
-    [("--episode-concurrency", ("--episode-concurrency=0",)), ("episode_concurrency", ())],
-)
-def test_a_number_that_means_nothing_is_refused_before_anything_runs(suite, said, arguments):
+def test_a_number_that_means_nothing_is_refused_before_anything_runs(suite):
     suite.pytester.makeini("[pytest]\nepisode_concurrency = many")
     suite.write("async def test_one(episode): pass")
-    ran = suite.run(*arguments)
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    ran.result.stderr.fnmatch_lines([f"*{said}*"])
-    assert not (ran.folder / "results.json").exists()
+    for said, arguments in [
+        ("--episode-concurrency", ["--episode-concurrency=0"]),
+        ("episode_concurrency", []),
+    ]:
+        ran = suite.run(*arguments)
+        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+        ran.result.stderr.fnmatch_lines([f"*{said}*"])
+        assert not (ran.folder / "results.json").exists()
 
 
-@pytest.mark.parametrize(("concurrency", "others"), [(2, 8), (4, 16)])
-def test_a_slow_one_whose_turn_it_is_does_not_keep_the_others_waiting(suite, concurrency, others):
-    suite.write(SLOW.format(others=others))
-    ran = suite.run(f"--episode-concurrency={concurrency}")
-    ran.result.assert_outcomes(passed=1 + others)
+def test_a_slow_one_whose_turn_it_is_does_not_keep_the_others_waiting(suite):
+    suite.write(SLOW.format(others=16))
+    suite.run("--episode-concurrency=4").result.assert_outcomes(passed=17)
 
 
 def test_those_that_wait_for_their_turn_do_not_pile_up(suite):
@@ -119,13 +115,13 @@ def test_workers_have_as_many_each(suite):
     assert len(ran.results.episodes) == 80
 
 
-@pytest.mark.parametrize("option", ["--setup-show", "--setup-only", "--setup-plan"])
-def test_what_shows_each_setup_sees_them_one_by_one(suite, option):
+def test_what_shows_each_setup_sees_them_one_by_one(suite):
     suite.write(MEET.format(parties=1).replace("== (0, 1)", "in [(0, 1), (0, 0)]"))
-    ran = suite.run(option, "--episode-concurrency=4", "-k", "test_meet")
-    lines = [line.split()[0] for line in ran.result.outlines if line.lstrip().startswith("SETUP")]
-    assert len(lines) > 12
-    assert ran.result.ret == 0
+    for option in ("--setup-show", "--setup-only", "--setup-plan"):
+        ran = suite.run(option, "--episode-concurrency=4", "-k", "test_meet")
+        shown = [line for line in ran.result.outlines if line.lstrip().startswith("SETUP")]
+        assert len(shown) > 12, option
+        assert ran.result.ret == 0
 
 
 def test_iterations_run_beside_each_other(suite):

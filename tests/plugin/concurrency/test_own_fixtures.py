@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from tests.plugin.concurrency.conftest import MEETING
 from tests.plugin.conftest import SCRIPTED_CLOCK
 
 HEAD = """
 import asyncio
 import pytest
-from meeting import let_others_work, meet
+import meeting
 
 told = []
+
+async def meet(parties):
+    if meeting.CONCURRENT:
+        await meeting.meet(parties, __name__)
 """
 
 TOLD = """
@@ -26,15 +31,15 @@ def test_told():
 def run(suite, tests, conftest=SCRIPTED_CLOCK, arguments=(), **outcomes):
     """Run at both: the same has to hold for episodes one by one, where they need not meet."""
     suite.write(HEAD + tests, conftest=conftest)
-    ran = suite.run("--episode-concurrency=8", *arguments)
-    ran.result.assert_outcomes(**outcomes)
-    suite.write(HEAD + "async def meet(parties): pass\n" + tests, conftest=conftest)
-    suite.run("--episode-concurrency=1", *arguments).result.assert_outcomes(**outcomes)
+    for concurrency in (1, 8):
+        suite.pytester.makepyfile(meeting=f"CONCURRENT = {concurrency > 1}\n{MEETING}")
+        ran = suite.run(f"--episode-concurrency={concurrency}", *arguments)
+        ran.result.assert_outcomes(**outcomes)
     return ran
 
 
-def test_each_has_its_own_value_until_its_own_teardown(suite):
-    tests = """
+MODULES = {
+    "each_has_its_own_value_until_its_own_teardown": """
 @pytest.fixture
 def desk(request):
     mine = {"of": request.node.name}
@@ -50,12 +55,8 @@ async def test_meet(episode, desk, number, request):
     await meet(4)
     assert "down " + request.node.name not in told
 """
-    names = " ".join(f"test_meet[{n}]" for n in range(4))
-    run(suite, tests + TOLD.format(names=names), passed=5)
-
-
-def test_those_that_fixtures_ask_for_too(suite):
-    tests = """
+    + TOLD.format(names=" ".join(f"test_meet[{n}]" for n in range(4))),
+    "those_that_fixtures_ask_for_too": """
 @pytest.fixture
 def room(): return []
 
@@ -77,12 +78,8 @@ async def test_meet(desk, room, episode, number):
     assert sorted(room) == ["chair", "desk", "lamp"]
     await meet(4)
     assert len(room) == 3
-"""
-    run(suite, tests, passed=4)
-
-
-def test_one_that_is_asked_for_while_the_test_runs(suite):
-    tests = """
+""",
+    "one_that_is_asked_for_while_the_test_runs": """
 @pytest.fixture
 def desk(request):
     told.append("up " + request.node.name)
@@ -102,12 +99,8 @@ async def test_meet(episode, request, number):
     assert request.getfixturevalue("desk") is found
     assert "down " + request.node.name not in told
 """
-    names = " ".join(f"test_meet[{n}]" for n in range(4))
-    run(suite, tests + TOLD.format(names=names), passed=5)
-
-
-def test_one_that_an_async_test_asks_for_in_a_thread(suite):
-    tests = """
+    + TOLD.format(names=" ".join(f"test_meet[{n}]" for n in range(4))),
+    "one_that_an_async_test_asks_for_in_a_thread": """
 import asyncio
 
 @pytest.fixture
@@ -118,19 +111,8 @@ def desk(request):
 async def test_meet(episode, request, number):
     await meet(2)
     assert await asyncio.to_thread(request.getfixturevalue, "desk") == request.node.name
-"""
-    run(suite, tests, passed=2)
-
-
-def test_one_that_overrides_its_own_name(suite):
-    conftest = (
-        SCRIPTED_CLOCK
-        + """
-@pytest.fixture
-def desk(request): return ["conftest", request.node.name]
-"""
-    )
-    tests = """
+""",
+    "one_that_overrides_its_own_name": """
 @pytest.fixture
 def desk(desk): return [*desk, "module"]
 
@@ -146,12 +128,8 @@ class TestDesk:
     async def test_late(self, episode, request):
         await meet(4)
         assert request.getfixturevalue("desk") == ["conftest", "test_late", "module", "class"]
-"""
-    run(suite, tests, conftest, passed=4)
-
-
-def test_parametrized_ones_direct_and_indirect(suite):
-    tests = """
+""",
+    "parametrized_ones_direct_and_indirect": """
 @pytest.fixture(params=["gold", "basic"])
 def tier(request): return [request.param]
 
@@ -162,12 +140,8 @@ def desk(request): return [request.param]
 async def test_meet(episode, tier, desk, request):
     await meet(4)
     assert request.node.callspec.params == {"tier": tier[0], "desk": desk[0]}
-"""
-    run(suite, tests, passed=4)
-
-
-def test_an_instance_and_its_setup_method(suite):
-    tests = """
+""",
+    "an_instance_and_its_setup_method": """
 class TestDesk:
     def setup_method(self, method):
         self.number = [method.__name__]
@@ -198,23 +172,41 @@ def teardown_function(function): told.append("down " + function.__name__)
 async def test_three(episode): assert told.count("up test_three") == 1
 def test_four(): pass
 """
-    names = "test_one test_two test_three test_four"
-    tests += TOLD.format(names=names).replace(
+    + TOLD.format(names="test_one test_two test_three test_four").replace(
         "def test_told():", "def test_told():\n    told.pop()"
-    )
-    run(suite, tests, passed=5)
-
-
-def test_its_folder(suite):
-    tests = """
+    ),
+    "its_folder": """
 @pytest.mark.parametrize("number", range(4))
 async def test_meet(episode, tmp_path, number, request):
     (tmp_path / "number").write_text(str(number))
     await meet(4)
     assert [path.read_text() for path in tmp_path.iterdir()] == [str(number)]
     assert request.getfixturevalue("tmp_path") == tmp_path
+""",
+    "a_fixture_of_a_value_that_a_wider_parametrization_gives_is_shared": """
+@pytest.fixture
+def desk(request): return []
+
+@pytest.mark.parametrize("desk", ["left", "right"], indirect=True, scope="module")
+class TestDesk:
+    async def test_one(self, episode, desk): desk.append(1)
+    async def test_two(self, episode, desk): assert desk == [1]
+""",
+}
+
+SHARED = (
+    SCRIPTED_CLOCK
+    + """
+@pytest.fixture
+def desk(request): return ["conftest", request.node.name]
 """
-    run(suite, tests, passed=4)
+)
+
+
+def test_each_kind_of_fixture_is_its_episode_s_own(suite):
+    files = {f"test_{name}": HEAD + tests for name, tests in MODULES.items()}
+    suite.pytester.makepyfile(**files)
+    run(suite, "", SHARED, passed=37)
 
 
 def test_what_the_request_knows_of_the_test(suite):
@@ -242,19 +234,6 @@ def test_late():
     for number in range(3):
         # pytest writes a test's own properties beside ours.
         assert f'name="number" value="{number}"' in (ran.folder / "junit.xml").read_text()
-
-
-def test_a_fixture_of_a_value_that_a_wider_parametrization_gives_is_shared(suite):
-    tests = """
-@pytest.fixture
-def desk(request): return []
-
-@pytest.mark.parametrize("desk", ["left", "right"], indirect=True, scope="module")
-class TestDesk:
-    async def test_one(self, episode, desk): desk.append(1)
-    async def test_two(self, episode, desk): assert desk == [1]
-"""
-    run(suite, tests, passed=4)
 
 
 def test_the_same_file_twice_has_two_sets_of_them(suite):

@@ -79,9 +79,8 @@ def assert_cut_off(ran, told, reason, parties=4):
     assert told[-1] == "down floor"
 
 
-@pytest.mark.parametrize("option", ["-x", "--maxfail=1", "--exitfirst"])
-def test_the_first_failure_stops_it(suite, option):
-    ran, told = run(suite, "assert False", option)
+def test_the_first_failure_stops_it(suite):
+    ran, told = run(suite, "assert False", "-x")
     ran.result.assert_outcomes(passed=1, failed=1)
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert ran.episodes["test_two"].outcome == "failed"
@@ -177,48 +176,34 @@ def test_one_that_is_ahead_of_its_turn_interrupts_the_run(suite, how):
     assert slow.trajectory is not None
 
 
-@pytest.mark.parametrize("how", ["raise SystemExit(3)", "__import__('sys').exit('gone')"])
-def test_an_exit_of_one_is_its_failure_alone(suite, how):
-    suite.write(f"""
+def test_an_exit_or_cancellation_of_one_is_its_failure_alone(suite):
+    suite.write("""
+        import asyncio
+        import sys
         import pytest
         from meeting import meet
 
         @pytest.mark.parametrize("number", range(4))
         async def test_meet(episode, number):
-            if {{concurrency}} > 1:
+            if {concurrency} > 1:
                 await meet(4)
+            if number == 1:
+                raise SystemExit(3)
             if number == 2:
-                {how}
-    """)
-    path = suite.pytester.path / "test_suite.py"
-    text = path.read_text()
-    seen = set()
-    for concurrency in (1, 4):
-        path.write_text(text.replace("{concurrency}", str(concurrency)))
-        ran = suite.run_apart(f"--episode-concurrency={concurrency}")
-        ran.result.assert_outcomes(passed=3, failed=1)
-        seen.add((ran.episodes["test_meet[2]"].outcome, ran.episodes["test_meet[2]"].reason))
-    assert len(seen) == 1
-
-
-def test_one_that_cancels_itself_fails_alone(suite):
-    suite.write("""
-        import asyncio
-        import pytest
-
-        @pytest.mark.parametrize("number", range(4))
-        async def test_meet(episode, number):
-            await asyncio.sleep(0)
-            if number == 2:
+                sys.exit("gone")
+            if number == 3:
                 asyncio.current_task().cancel()
             await asyncio.sleep(0)
     """)
-    seen = set()
+    path = suite.pytester.path / "test_suite.py"
+    text = path.read_text()
+    seen = []
     for concurrency in (1, 4):
+        path.write_text(text.replace("{concurrency}", str(concurrency)))
         ran = suite.run_apart(f"--episode-concurrency={concurrency}")
-        ran.result.assert_outcomes(passed=3, failed=1)
-        seen.add((ran.episodes["test_meet[2]"].outcome, ran.episodes["test_meet[2]"].reason))
-    assert len(seen) == 1
+        ran.result.assert_outcomes(passed=1, failed=3)
+        seen.append({name: (e.outcome, e.reason) for name, e in ran.episodes.items()})
+    assert seen[0] == seen[1]
 
 
 def test_stepwise_stops_too(suite):

@@ -8,10 +8,7 @@ import pytest
 
 from tests.plugin.conversations.rig import outcomes
 
-
-class TestCleanUp:
-    def test_what_it_raises_is_the_episode_s_error_even_as_an_assertion(self, write):
-        ran = write("""
+RAISES = """
 class Leaks(Echo):
     def close(self):
         assert not "a connection is open"
@@ -28,15 +25,9 @@ async def generated():
 async def test_late(agent):
     await agent.send("a")
     assert 1 == 2
-""").run()
-        ran.result.assert_outcomes(passed=1, failed=1, errors=2)
-        assert outcomes(ran) == {"test_leaks": "error", "test_late": "failed"}
-        assert "in teardown: AssertionError" in ran.episodes["test_leaks"].reason
-        reason = ran.episodes["test_late"].reason
-        assert reason.startswith("assert 1 == 2; then in teardown: OSError: the server is gone")
+"""
 
-    def test_a_reset_cleans_the_old_agent_up_and_goes_on_if_that_fails(self, write):
-        ran = write("""
+RESETS = """
 class Leaks(Echo):
     def close(self):
         log.append(self)
@@ -48,14 +39,9 @@ def test_two(agent):
     agent.reset()
     assert agent.send("b") == "you said b"
     assert len(agent.conversation.messages) == 2
-""").run()
-        ran.result.assert_outcomes(passed=1, errors=1)
-        ran.result.stdout.fnmatch_lines(["*agent 1 leaks*"])
-        ran.result.stdout.fnmatch_lines(["*agent 2 leaks*"])
-        assert len(ran.episodes["test_two"].trajectory.agent_turns) == 2
+"""
 
-    def test_an_agent_that_is_none_is_cleaned_up_too(self, write):
-        ran = write("""
+NO_AGENT = """
 class NoAgent:
     def close(self):
         log.append("closed")
@@ -65,11 +51,9 @@ def test_none(agent): pass
 
 def test_log():
     assert log == ["closed"]
-""").run()
-        ran.result.assert_outcomes(passed=1, failed=1)
+"""
 
-    def test_what_needs_arguments_is_no_clean_up(self, write):
-        write("""
+NEEDS_ARGUMENTS = """
 class Broker(Echo):
     def close(self, position):
         raise AssertionError("sold")
@@ -77,10 +61,9 @@ class Broker(Echo):
 @conversation("broker", Broker)
 def test_broker(agent):
     assert agent.send("hello")
-""").run().result.assert_outcomes(passed=1)
+"""
 
-    def test_a_skip_and_a_failure_clean_up(self, write):
-        ran = write("""
+SKIPS_AND_FAILS = """
 @conversation("skips", AsyncEcho)
 async def test_skips(agent):
     pytest.skip("not today")
@@ -92,8 +75,21 @@ def test_fails(agent):
 
 def test_log():
     assert log == ["closed"] * 2
-""").run()
-        ran.result.assert_outcomes(passed=1, skipped=1, failed=1)
+"""
+
+
+class TestCleanUp:
+    def test_it_is_done_after_failures_skips_resets_and_for_what_is_no_agent(self, write):
+        ran = write(RAISES, RESETS, NO_AGENT, NEEDS_ARGUMENTS, SKIPS_AND_FAILS).run()
+        ran.result.assert_outcomes(passed=5, failed=3, errors=3, skipped=1)
+        found = outcomes(ran)
+        assert (found["test_leaks"], found["test_late"]) == ("error", "failed")
+        assert "in teardown: AssertionError" in ran.episodes["test_leaks"].reason
+        reason = ran.episodes["test_late"].reason
+        assert reason.startswith("assert 1 == 2; then in teardown: OSError: the server is gone")
+        ran.result.stdout.fnmatch_lines(["*agent 1 leaks*"])
+        ran.result.stdout.fnmatch_lines(["*agent 2 leaks*"])
+        assert len(ran.episodes["test_two"].trajectory.agent_turns) == 2
 
     def test_a_timeout_cleans_up_and_keeps_the_turns(self, write):
         ran = write("""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.plugin.conversations.rig import AGENTS
 
 
-@pytest.mark.parametrize(
-    ("decorated", "said"),
-    [
+def test_what_is_no_conversation_is_said_at_collection(write):
+    cases = [
         ("@conversation\ndef test_x(agent): pass", "needs a name and a factory"),
         ('@conversation("x")\ndef test_x(agent): pass', "give a factory as well"),
         ('@conversation("x", Echo)\ndef test_x(agent): yield', "contains `yield`"),
@@ -19,12 +16,10 @@ from tests.plugin.conversations.rig import AGENTS
             'class TestX:\n  @conversation("x", Echo)\n  @staticmethod\n  def test_x(agent): pass',
             "put it below @staticmethod",
         ),
-    ],
-)
-def test_what_is_no_conversation_is_said_at_collection(write, decorated, said):
-    ran = write(decorated).run()
-    ran.result.assert_outcomes(errors=1)
-    ran.result.stdout.fnmatch_lines([f"E*InputError*{said}*"])
+    ]
+    ran = write(*[decorated for decorated, _ in cases]).run()
+    ran.result.assert_outcomes(errors=len(cases))
+    ran.result.stdout.fnmatch_lines([f"E*InputError*{said}*" for _, said in cases])
 
 
 def test_forms_of_a_test_function(write):

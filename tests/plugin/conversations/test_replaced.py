@@ -27,14 +27,12 @@ def test_loop(): pass
 """
 
 
-@pytest.mark.parametrize("tests", [LOOP, TWICE])
-def test_a_replaced_conversation_is_refused(suite, tests):
-    suite.write(HEAD + tests)
+def test_a_replaced_conversation_is_refused(suite):
+    suite.pytester.makepyfile(test_loop=HEAD + LOOP, test_twice=HEAD + TWICE)
     ran = suite.run()
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
-    ran.result.stdout.fnmatch_lines(
-        ["test_suite.py:*: the conversation 'p' is replaced by another 'test_loop'; give *"]
-    )
+    said = "the conversation 'p' is replaced by another 'test_loop'; give *"
+    ran.result.stdout.fnmatch_lines([f"test_{name}.py:*: {said}" for name in ("loop", "twice")])
 
 
 @pytest.mark.parametrize("decorator", ["", "    @given(flag=st.booleans())\n"])

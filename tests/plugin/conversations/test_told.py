@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 
 def test_what_a_test_holds_is_to_be_looked_at(write):
     ran = write("""
@@ -31,8 +29,19 @@ def test_looks(agent):
     assert reply == agent.conversation.last and {reply: 1}["you said hello"] == 1
     with pytest.raises(AttributeError):
         reply.content = "other"
+
+class Blocking(Echo):
+    def respond(self, message):
+        return asyncio.run(self.think(message))
+
+    async def think(self, message):
+        return message.upper()
+
+@conversation("a plain agent may run a loop of its own in a plain test", Blocking)
+def test_blocking(agent):
+    assert agent.send("a") == "A"
 """).run("-W", "error")
-    ran.result.assert_outcomes(passed=1)
+    ran.result.assert_outcomes(passed=2)
 
 
 def test_hostile_text_is_data(write):
@@ -84,42 +93,26 @@ def test_priced(agent):
     assert [(v.budget, v.observed) for v in priced.violations] == [("cost_usd", 1.5)]
 
 
-def test_a_plain_agent_may_run_a_loop_of_its_own_in_a_plain_test(write):
-    ran = write("""
-class Blocking(Echo):
-    def respond(self, message):
-        return asyncio.run(self.think(message))
-
-    async def think(self, message):
-        return message.upper()
-
-@conversation("blocking", Blocking)
-def test_blocking(agent):
-    assert agent.send("a") == "A"
-""").run("-W", "error")
-    ran.result.assert_outcomes(passed=1)
-
-
-@pytest.mark.parametrize(
-    ("stop_reason", "outcome"),
-    [("max_turns", "failed"), ("cost_limit", "failed"), ("model_error", "error")],
-)
-def test_a_run_that_stops_counts_as_the_engine_counts_it(suite, stop_reason, outcome):
-    suite.write(f"""
+def test_a_run_that_stops_counts_as_the_engine_counts_it(suite):
+    suite.write("""
+        import pytest
         from ci_agent_eval import conversation
 
-        def stopping(message):
-            return {{"text": "", "stop_reason": "{stop_reason}", "error": "it was enough"}}
+        def stopping(reason):
+            return lambda message: {"text": "", "stop_reason": reason, "error": "it was enough"}
 
-        @conversation("Stops", lambda: stopping)
-        def test_stops(agent):
+        @pytest.mark.parametrize("reason", ["max_turns", "cost_limit", "model_error"])
+        @conversation("Stops", stopping)
+        def test_stops(agent, reason):
             agent.send("go on")
     """)
     ran = suite.run()
-    ran.result.assert_outcomes(failed=1)
-    episode = ran.episodes["test_stops"]
-    assert episode.outcome == outcome
-    assert f"{stop_reason}: it was enough" in episode.reason
+    ran.result.assert_outcomes(failed=3)
+    outcomes = {"max_turns": "failed", "cost_limit": "failed", "model_error": "error"}
+    for stop_reason, outcome in outcomes.items():
+        episode = ran.episodes[f"test_stops[{stop_reason}]"]
+        assert episode.outcome == outcome
+        assert f"{stop_reason}: it was enough" in episode.reason
 
 
 ENDS = """
