@@ -25,7 +25,6 @@ from tests.model_server import ModelServer, Script
 
 FORMATS = ["chat", "responses"]
 MODELS = {"chat": OpenAIChatModel, "responses": OpenAIResponsesModel}
-SYSTEMS = {"chat": "openai-chat", "responses": "openai-responses"}
 
 
 def now() -> str:
@@ -107,10 +106,6 @@ def loop_agent(server, wire):
     return Loop(MODELS[wire]("gpt-5-mini", provider=provider), tools=[now, echo])
 
 
-def declared_agent(server, wire):
-    return rig.agent(server, f"{SYSTEMS[wire]}:gpt-5-mini", max_turns=20)
-
-
 async def runs(folder, mode, agent, rounds):
     """Hold the conversation; return each round's end and turns, and what the cassette counted."""
     store = CassetteStore(mode, Redactor.from_environ({}))
@@ -172,12 +167,6 @@ def is_replayed(server, hold, agent, conversation):
     assert replayed == CassetteCounts(hits=recorded.live)
     assert recorded.live > 0
     assert len(server.requests) == asked
-
-
-@pytest.mark.parametrize("wire", FORMATS)
-@thoroughly
-def test_a_declared_agent_is_replayed_as_it_was_recorded(server, wire, conversation):
-    is_replayed(server, runs, declared_agent(server, wire), conversation)
 
 
 @pytest.mark.parametrize("wire", FORMATS)

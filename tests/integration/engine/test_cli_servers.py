@@ -71,28 +71,10 @@ def test_git_reports_an_error_with_its_exit_code(repository: Path) -> None:
     assert told.endswith("[exit code 128]")
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        "status; rm -rf kept.txt",
-        "status && rm kept.txt",
-        "$(rm kept.txt)",
-        "status `rm kept.txt`",
-        "status > kept.txt",
-        "status | tee kept.txt",
-        "status\nrm kept.txt",
-        "status 'kept.txt",
-    ],
-)
+@each_row("args", ["status; rm -rf kept.txt", "status `rm kept.txt`", "status 'kept.txt"])
 def test_a_shells_syntax_has_no_effect_and_is_told(repository: Path, args: str) -> None:
     with pytest.raises(ModelRetry, match="args"):
         execute(a_git(repository), args)
-    assert (repository / "kept.txt").read_text() == "kept"
-
-
-def test_quoted_text_is_text(repository: Path) -> None:
-    told = failure(a_git(repository), "config --file kept.txt --get-all 'x.$(id); rm -rf'")
-    assert "uid=" not in told
     assert (repository / "kept.txt").read_text() == "kept"
 
 

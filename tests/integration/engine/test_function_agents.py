@@ -15,7 +15,6 @@ from pydantic_ai.exceptions import (
 )
 
 from ci_agent_eval.engine.adapters.protocol import Reply
-from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
 from tests.integration.engine import rig
@@ -99,15 +98,6 @@ def test_a_function_that_hangs_is_left_at_its_deadline(kind):
     release.set()
     assert (result.stop_reason, result.error) == ("timeout", "it was not done after 0.05 s")
     assert result.turns[0].content == "my balance?"
-
-
-def test_an_agent_says_itself_that_it_refused_or_went_too_far():
-    assert (
-        run_agent(lambda m: Reply("no", stop_reason="refusal", error="no")).stop_reason == "refusal"
-    )
-    calls = [{"name": "x"}] * 3
-    result = run_agent(lambda m: Reply("y", tool_calls=calls), limits=RunLimits(tool_calls=2))
-    assert result.stop_reason == "tool_call_limit"
 
 
 @each_row(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import threading
-import time
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,7 +12,6 @@ import pytest
 
 from ci_agent_eval.engine.adapters.command import CommandAgent
 from ci_agent_eval.engine.adapters.http import GATEWAY_HEADER, HTTPAgent
-from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.errors import InputError
@@ -96,23 +93,6 @@ def test_a_program_is_recorded_and_replayed(server, tmp_path):
     assert [turn.tokens for turn in replayed.turns] == [turn.tokens for turn in recorded.turns]
     (cassette,) = tmp_path.rglob("balance.yaml")
     assert "sk-test" not in cassette.read_text("utf-8")
-
-
-def test_a_program_that_is_stopped_leaves_a_complete_record():
-    seen = []
-
-    async def stop_at_the_first_request():
-        run = asyncio.ensure_future(
-            run_adapter(program(LINES, server), "hi", clock=time.monotonic, observer=seen.append)
-        )
-        await server.requests_arrived(1)
-        run.cancel()
-        await asyncio.wait([run])
-
-    with ModelServer([{"text": "never", "hang": True}]) as server:
-        asyncio.run(stop_at_the_first_request())
-    assert (seen[0].stop_reason, seen[0].traffic.failed) == ("cancelled", 1)
-    assert "model-gateway" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_contradicting_base_urls_are_the_tests_error(server):

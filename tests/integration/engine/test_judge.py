@@ -7,13 +7,13 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from ci_agent_eval.checks import Rubric
 from ci_agent_eval.checks.judge_questions import JudgeError
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.engine import CassetteStore, Provider
+from ci_agent_eval.engine import Provider
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
 from ci_agent_eval.recording import EpisodeRecorder
@@ -22,7 +22,6 @@ from ci_agent_eval.recording.active_episode import (
     activate_episode,
     deactivate_episode,
 )
-from ci_agent_eval.redaction import Redactor
 from tests.builders import talk, tool_call, turn
 from tests.integration.engine.rig import Clock, go, session
 from tests.model_server import ModelServer, Step
@@ -244,45 +243,6 @@ def test_a_model_of_pydantic_ai_judges_as_well():
     result = judged([], model=FunctionModel(kind))
     assert (result.assertion.passed, result.requests) == (True, [])
     assert result.episode.judge.calls == 1
-
-
-def store_of(mode):
-    return CassetteStore(mode, Redactor.from_environ({}))
-
-
-def test_a_recorded_verdict_is_replayed_without_a_model(tmp_path):
-    live = judged([verdict(usage=USAGE)], store=store_of("record"), folder=tmp_path)
-    assert len(live.requests) == 1
-    again = judged([], store=store_of("replay"), folder=tmp_path)
-    assert again.requests == []
-    assert again.assertion == live.assertion
-    assert again.episode.judge == live.episode.judge
-    assert (again.episode.cassette_misses, live.episode.cassette_misses) == (0, 0)
-
-
-def test_another_reply_has_no_recording(tmp_path):
-    judged([verdict()], store=store_of("record"), folder=tmp_path)
-    other = talk("Where is my order?", turn("It is lost."))
-    with pytest.raises(JudgeError, match="has no recording of this request"):
-        judged([], other, store=store_of("replay"), folder=tmp_path)
-
-
-def test_what_no_recording_answered_is_counted(tmp_path):
-    found = judged([verdict()], store=store_of("auto"), folder=tmp_path)
-    assert found.episode.cassette_misses == 1
-
-
-def test_a_model_of_pydantic_ai_is_recorded_too(tmp_path):
-    answers = iter([ModelResponse([TextPart("no json")])])
-
-    def once(messages, info):
-        (tool,) = info.output_tools
-        next(answers)
-        return ModelResponse([ToolCallPart(tool.name, {"pass": True, "score": 1, "reason": "ok"})])
-
-    for mode in ("record", "replay"):
-        found = judged([], model=FunctionModel(once), store=store_of(mode), folder=tmp_path)
-        assert found.assertion.passed
 
 
 def test_a_judge_needs_something_to_judge():

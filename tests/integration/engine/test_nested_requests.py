@@ -15,7 +15,6 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.cassette import CassetteMissError, CassetteStore
-from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.redaction import Redactor
@@ -119,27 +118,6 @@ def test_a_sub_agent_is_replayed_and_its_tokens_count_once(tmp_path, server, del
     assert again.messages[-1].parts[0].content == "It is green"
 
 
-@pytest.mark.parametrize("delegates", [runs_it, shares_usage])
-def test_a_sub_agents_tokens_count_once_without_a_cassette(server, delegates):
-    result = go(main_agent(server, delegates(server)))
-    assert [t.tokens.total for t in result.trajectory.agent_turns] == 5 * [120]
-
-
-def test_a_sub_agents_sub_agent_is_no_other(tmp_path, server):
-    async def delegate(topic: str) -> str:
-        async with model_of(server) as model:
-            return (await Agent(model, tools=[runs_it(server)]).run("middle")).output
-
-    server.script = type(server.script)({**SCRIPT, "middle": [ASKS, "{tool}"]})
-    agent = main_agent(server, delegate)
-    live, again = (
-        run_with_cassette(tmp_path, "record", agent),
-        run_with_cassette(tmp_path, "replay", agent),
-    )
-    assert live.token_usage.total == again.token_usage.total == 9 * 120
-    assert again.cassette == CassetteCounts(hits=9)
-
-
 @pytest.mark.parametrize("delegates", DELEGATES)
 def test_a_sub_agent_that_the_cassette_does_not_answer_fails_the_run(tmp_path, server, delegates):
     def delegate(topic: str) -> str:
@@ -195,25 +173,6 @@ def test_a_request_that_no_cassette_can_hold_fails_the_replay(tmp_path, server, 
     assert LIVE in missed.error
 
 
-def test_outside_of_runs_models_are_asked_as_ever(tmp_path, server):
-    agent = main_agent(server, runs_it(server))
-    run_with_cassette(tmp_path, "record", agent)
-    run_with_cassette(tmp_path, "replay", agent)
-    assert asyncio.run(ask_sub_agent(server, "tea")) == "green"
-
-
-def test_an_agent_inside_of_a_function_is_replayed(tmp_path, server):
-    async def respond(message):
-        async with main_agent(server, runs_it(server)) as agent:
-            return (await agent.run(message)).output
-
-    run_with_cassette(tmp_path, "record", respond)
-    asked = len(server.requests)
-    again = run_with_cassette(tmp_path, "replay", respond)
-    assert (again.final_response, again.cassette) == ("It is green", CassetteCounts(hits=5))
-    assert len(server.requests) == asked
-
-
 def test_a_sub_agent_that_is_a_script_is_not_recorded(tmp_path, server):
     scripted = Agent(model_of(server))
 
@@ -241,12 +200,6 @@ def test_a_sub_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, s
     assert run_with_cassette(tmp_path, "replay", agent).cassette == CassetteCounts(hits=5)
 
 
-def test_what_a_sub_agent_takes_counts_in_the_limits(server):
-    result = go(main_agent(server, runs_it(server)), limits=RunLimits(tokens=350))
-    assert result.stop_reason == "token_limit"
-    assert "it used 360 tokens" in result.error
-
-
 def test_a_declared_agents_tools_may_ask_agents_too(tmp_path, server):
     def run(mode):
         async def once():
@@ -263,12 +216,3 @@ def test_a_declared_agents_tools_may_ask_agents_too(tmp_path, server):
     live, again = run("record"), run("replay")
     assert live.token_usage.total == again.token_usage.total == 600
     assert again.cassette == CassetteCounts(hits=5)
-
-
-def test_an_overridden_model_is_refused_also_where_a_sub_agent_asks_the_cassette(tmp_path, server):
-    agent = main_agent(server, runs_it(server))
-    with (
-        agent.override(model=TestModel(call_tools=["delegate"])),
-        pytest.raises(Exception, match="its model is overridden"),
-    ):
-        run_with_cassette(tmp_path, "record", agent)

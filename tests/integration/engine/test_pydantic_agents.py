@@ -16,7 +16,6 @@ from pydantic_ai.usage import UsageLimits
 from ci_agent_eval.engine.adapters.loop import LoopAgent
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
-from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
@@ -72,28 +71,6 @@ def test_a_pydantic_agent_keeps_what_it_did_however_it_ends(script, options, rea
     assert result.tool_was_called("balance")
 
 
-def test_a_pydantic_agent_goes_on_from_where_it_was():
-    with ModelServer(["first", "second"]) as server:
-        agent = loop_agent(server)
-        first = run_agent(agent, "one")
-        second = run_agent(agent, "two", messages=first.messages)
-    assert [turn.content for turn in second.turns] == ["two", "second"]
-
-
-def test_a_pydantic_agent_is_recorded_and_replayed(tmp_path):
-    redactor = Redactor.from_environ({})
-    with ModelServer(SCRIPT) as server:
-        agent = loop_agent(server)
-        with CassetteStore("record", redactor).episode("e", tmp_path, "s") as cassette_session:
-            live = run_agent(agent, cassette_session=cassette_session)
-    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as cassette_session:
-        again = run_agent(agent, cassette_session=cassette_session)
-    assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
-    assert again.final_response == live.final_response
-    assert again.turns[1].latency_ms == live.turns[1].latency_ms
-    assert {t.source for t in again.trajectory.agent_turns} == {"replayed"}
-
-
 def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     redactor = Redactor.from_environ({})
@@ -136,30 +113,6 @@ def test_the_model_that_is_set_instead_is_recorded_and_replayed(tmp_path):
 def test_an_agent_without_a_model_is_refused():
     with pytest.raises(InputError, match="has no model"):
         run_agent(LoopAgent(Agent(), name="x"))
-
-
-async def echo(message):
-    return f"you said {message}"
-
-
-def test_any_agent_stands_where_a_declared_one_does(tmp_path):
-    def answer(agent, mode):
-        async def once():
-            store = CassetteStore(mode, Redactor.from_environ({}))
-            opened = rig.session(cassettes=store, cassette_mode=mode)
-            async with opened:
-                with store.episode("e", tmp_path, "s"):
-                    return await aitest_run(
-                        agent, "my balance?", session=opened, episode_id="e", max_turns=5
-                    )
-
-        return asyncio.run(once())
-
-    assert answer(echo, "off").final_response == "you said my balance?"
-    with ModelServer(SCRIPT) as server:
-        agent = loop_agent(server)
-        assert answer(agent, "record").cassette == CassetteCounts(live=2)
-    assert answer(agent, "replay").cassette == CassetteCounts(hits=2)
 
 
 def test_turns_asked_for_hold_for_any_agent():

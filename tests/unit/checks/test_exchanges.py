@@ -36,18 +36,8 @@ def test_an_exchange_is_what_the_user_says_and_what_follows():
     ]
 
 
-def test_a_user_who_speaks_twice_begins_one_exchange():
-    assert parts("a", "b", turn("c")) == [(("a", "b"), ("c",))]
-
-
 def test_an_agent_may_speak_first_and_a_user_last():
     assert parts(turn("hi"), "a") == [((), ("hi",)), (("a",), ())]
-
-
-def test_what_the_loop_and_the_tools_say_is_neither_s():
-    assert parts({"role": "system", "content": "s"}, "a", {"role": "tool"}, turn("b")) == [
-        (("a",), ("b",))
-    ]
 
 
 def test_replies_calls_and_texts():

@@ -9,7 +9,7 @@ import pytest
 from ci_agent_eval.checks import NoFullSuiteRun
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.model import Rules
-from tests.builders import calling, talk, turn
+from tests.builders import calling
 from tests.tables import each_row
 
 ROOT = Path(__file__).parents[3]
@@ -31,13 +31,6 @@ def test_a_full_run_fails_it_and_the_reason_names_turn_and_command():
     passed, reason = of(NoFullSuiteRun(), bash("ls"), bash("cd app && pytest -q | tail"))
     assert not passed
     assert reason.startswith("turn 1: `pytest -q` (")
-
-
-def test_the_turn_is_the_agent_s():
-    full = turn(role="assistant", tool_calls=[bash("pytest")])
-    episode = talk("go on", turn(role="assistant"), "and?", full)
-    (found,) = NoFullSuiteRun().assertions(episode)
-    assert found.reason.startswith("turn 2: `pytest`")
 
 
 @each_row(

@@ -106,10 +106,6 @@ def test_loops(check, calls, said):
     assert of(check, calling(*calls)) == said
 
 
-def test_the_same_tool_with_other_arguments_is_no_loop():
-    assert of(Loops(), calling(*[find(page=n) for n in range(9)]))[0]
-
-
 def test_name_of_loops():
     assert named(Loops(), calling()) == "makes no sequence of calls more than twice in a row"
 

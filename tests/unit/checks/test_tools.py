@@ -78,10 +78,6 @@ def test_each_limit_is_an_assertion_of_its_own():
     assert [a.score for a in found] == [0.75, pytest.approx(1 / 3), 1, 0]
 
 
-def test_a_call_that_failed_counts():
-    assert not of(ToolCallLimits(0), calling({"name": "find", "error": "down"}))[0]
-
-
 def test_limits_under_one_name_say_which_in_the_reason():
     total, of_find = ToolCallLimits(1, {"find": 1}, name="stays small").assertions(calling("find"))
     assert total.name == of_find.name == "stays small"
@@ -96,10 +92,6 @@ def test_a_name_and_a_severity_of_one_s_own():
 def test_a_long_list_is_cut_and_counted():
     reason = of(RequiredTools([f"t{n}" for n in range(9)]), SILENT)[3]
     assert reason == "never called: t0, t1, t2, t3, t4 and 4 more"
-
-
-def test_a_bare_text_is_one_tool_and_not_its_letters():
-    assert RequiredTools("find").tools == ("find",)
 
 
 @each_row(

@@ -23,24 +23,6 @@ CALL = {"type": "tool_call", "name": "balance", "id": "a", "arguments": {"accoun
 RESULT = {"type": "tool_result", "id": "a", "result": 1500}
 
 
-def test_lines_become_turns():
-    heard = transcript(
-        {"type": "text", "text": "Let me "},
-        {"type": "text", "text": "look."},
-        CALL,
-        {"type": "usage", "input": 10, "output": 5, "cost_usd": 0.5},
-        RESULT,
-        {"type": "text", "text": "It is 1500."},
-    )
-    first, second = heard.turns
-    assert (first.content, second.content) == ("Let me look.", "It is 1500.")
-    (call,) = first.tool_calls
-    assert (call.name, call.arguments, call.result) == ("balance", {"account": "checking"}, 1500)
-    assert (first.tokens.total, first.cost_usd, second.tokens) == (15, 0.5, None)
-    assert (first.latency_ms, second.latency_ms) == (30, 10)
-    assert heard.stop.reason == "completed"
-
-
 def test_parallel_calls_stay_in_one_turn_and_may_be_answered_in_any_order():
     other = {**CALL, "id": "b"}
     heard = transcript(CALL, other, {"type": "tool_result", "id": "b", "error": "no"}, RESULT)

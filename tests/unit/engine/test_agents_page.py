@@ -19,11 +19,6 @@ def test_the_page_has_its_blocks():
     assert (len(PYTHON), len(OWN)) == (6, 5)
 
 
-@each_row("code", PYTHON)
-def test_every_block_compiles(code):
-    compile(code, "agents.md", "exec")
-
-
 @each_row("code", OWN)
 def test_what_needs_no_other_library_runs(code, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

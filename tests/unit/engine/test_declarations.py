@@ -136,25 +136,6 @@ def test_names_that_messages_use():
     assert agent(name="teller").label == "teller"
 
 
-@dataclasses.dataclass(frozen=True)
-class Taught:
-    name: str = "finance"
-    content: str = "Know money."
-
-
-@each_row(
-    ("options", "said"),
-    [
-        ({}, None),
-        ({"system_prompt": "Be kind."}, "Be kind."),
-        ({"skill": Taught()}, "Know money."),
-        ({"skill": Taught(), "system_prompt": "Be kind."}, "Know money.\n\nBe kind."),
-    ],
-)
-def test_a_skill_goes_before_the_system_prompt(options, said):
-    assert agent(**options).instructions == said
-
-
 @each_row(
     ("make", "field"),
     [

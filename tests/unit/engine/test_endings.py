@@ -41,11 +41,6 @@ def test_an_end_that_is_allowed_passes_and_is_no_success(stop_reason):
     assert (result.outcome, result.success) == ("passed", False)
 
 
-def test_a_timeout_before_any_answer_is_an_infrastructure_error():
-    assert result_of("timeout").outcome == "error"
-    assert result_of("timeout", ANSWER).outcome == "failed"
-
-
 @each_row(
     ("limits", "reason"),
     [

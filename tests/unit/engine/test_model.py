@@ -90,34 +90,6 @@ def test_a_provider_that_cannot_be_had_is_named(model, said):
         build_model(Provider(model), {"GROQ_API_KEY": "k"})
 
 
-def test_only_what_is_set_is_a_setting():
-    assert build_model_settings(Provider("openai:m")) == {}
-    both = Provider("openai:m", temperature=0, max_tokens=5)
-    assert build_model_settings(both) == {"temperature": 0, "max_tokens": 5}
-
-
-def test_every_setting_has_its_name_in_pydantic_ai():
-    provider = Provider(
-        "openai-chat:m",
-        top_p=0.5,
-        seed=0,
-        reasoning_effort="none",
-        timeout_s=9,
-        headers={"X-Team": "desk"},
-        extra_body={"user": "ci"},
-    )
-    assert build_model(provider, KEY).model_name == "m"
-    assert build_model_settings(provider) == {
-        "top_p": 0.5,
-        "seed": 0,
-        "thinking": False,
-        "openai_reasoning_effort": "none",
-        "timeout": 9,
-        "extra_headers": {"X-Team": "desk"},
-        "extra_body": {"user": "ci"},
-    }
-
-
 def test_a_setting_that_the_model_cannot_send_is_refused_instead_of_left_out():
     with pytest.raises(InputError, match=r"'openai:m': it takes no seed; .*openai-chat:MODEL"):
         build_model(Provider("openai:m", seed=0), KEY)

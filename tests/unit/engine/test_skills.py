@@ -11,10 +11,10 @@ from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RunUsage
 
-from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.skill_files import CAP_BYTES, build_skill_toolset, read_skill_file
 from ci_agent_eval.engine.skills import FIELDS, Skill, parse_front_matter, split_front_matter
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 FRONT = {"name": "financial-advisor", "description": "Advises on money. Use it for budgets."}
 
@@ -78,20 +78,6 @@ def test_the_file_itself_names_the_skill_too(folder: Path) -> None:
     assert Skill.from_path(folder / "SKILL.md") == Skill.from_path(str(folder))
 
 
-def test_a_relative_path_is_its_own_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    assert Skill.from_path(".").name == "financial-advisor"
-
-
-def test_content_goes_before_the_system_prompt(folder: Path) -> None:
-    agent = Agent(
-        provider=Provider(model="openai:gpt-5-mini"),
-        skill=Skill.from_path(folder),
-        system_prompt="You are helpful.",
-    )
-    assert agent.instructions == "# Advice\n\nSave first.\n\nYou are helpful."
-
-
 def test_content_lists_what_can_be_read(full: Path) -> None:
     skill = Skill.from_path(full)
     assert skill.files == ("references/deep/tax.md", "references/rates.md", "scripts/sum.py")
@@ -101,7 +87,7 @@ def test_content_lists_what_can_be_read(full: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("", "SKILL.md:1: must begin with front matter"),
@@ -175,22 +161,14 @@ def test_any_text_is_read_or_refused_with_a_line(text: str) -> None:
         assert str(error).startswith("SKILL.md:")  # noqa: PT017 - both ways out are right
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n")))
-def test_any_front_matter_is_read_or_refused_with_a_line(line: str) -> None:
-    try:
-        parse_front_matter(line, "SKILL.md", FIELDS)
-    except InputError as error:
-        assert str(error).startswith("SKILL.md:")  # noqa: PT017 - both ways out are right
-
-
-@pytest.mark.parametrize(
+@each_row(
     "name", ["references/rates.md", "rates.md", "./references/rates.md", "references//rates.md"]
 )
 def test_a_reference_is_read_by_its_name(full: Path, name: str) -> None:
     assert read_skill_file(Skill.from_path(full), name) == "Rates: 3 %"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "",

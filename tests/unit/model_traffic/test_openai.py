@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 from ci_agent_eval.contract.finish_reasons import normalize_finish_reason
 from ci_agent_eval.contract.trajectory import Attachment, TokenUsage, ToolCall
@@ -202,102 +203,10 @@ def test_every_kind_of_base64_has_the_hash_of_its_bytes(data, content):
     assert read_base64(data + "%", "image/png") == Attachment(media_type="image/png")
 
 
-HOSTED = [
-    (
-        {
-            "type": "web_search_call",
-            "id": "ws_1",
-            "status": "completed",
-            "action": {"type": "search", "query": "Rome"},
-        },
-        ToolCall(
-            id="ws_1",
-            name="web_search",
-            arguments={"action": {"type": "search", "query": "Rome"}},
-            result={"status": "completed"},
-        ),
-    ),
-    (
-        {
-            "type": "code_interpreter_call",
-            "id": "ci_1",
-            "status": "completed",
-            "code": "print(4)",
-            "outputs": [{"type": "logs", "logs": "4\n"}],
-        },
-        ToolCall(
-            id="ci_1",
-            name="code_interpreter",
-            arguments={"code": "print(4)"},
-            result=[{"type": "logs", "logs": "4\n"}],
-        ),
-    ),
-    (
-        {"type": "file_search_call", "id": "fs_1", "status": "failed", "queries": ["a"]},
-        ToolCall(id="fs_1", name="file_search", arguments={"queries": ["a"]}, error="failed"),
-    ),
-    (
-        {
-            "type": "mcp_call",
-            "id": "mcp_1",
-            "name": "roll",
-            "server_label": "dice",
-            "arguments": '{"sides": 6}',
-            "output": "4",
-        },
-        ToolCall(id="mcp_1", name="roll", arguments={"sides": 6}, result="4"),
-    ),
-    (
-        {"type": "mcp_call", "id": "mcp_1", "name": "roll", "arguments": "{}", "error": "no dice"},
-        ToolCall(id="mcp_1", name="roll", arguments={}, error="no dice"),
-    ),
-    (
-        {
-            "type": "shell_call",
-            "call_id": "c1",
-            "action": {"commands": ["ls"]},
-        },
-        ToolCall(id="c1", name="shell", arguments={"commands": ["ls"]}),
-    ),
-    (
-        {
-            "type": "mcp_call",
-            "id": "mcp_1",
-            "name": "roll",
-            "arguments": "{}",
-            "error": {"type": "mcp_protocol_error", "code": 32600, "message": "no dice"},
-        },
-        ToolCall(id="mcp_1", name="roll", arguments={}, error="no dice"),
-    ),
-    (
-        {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBO"},
-        ToolCall(id="ig_1", name="image_generation", arguments={}, result={"status": "completed"}),
-    ),
-    (
-        {
-            "type": "local_shell_call",
-            "id": "x",
-            "call_id": "c1",
-            "action": {"type": "exec", "command": ["ls"]},
-        },
-        ToolCall(id="c1", name="local_shell", arguments={"command": ["ls"]}),
-    ),
-    (
-        {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "*** Begin"},
-        ToolCall(id="c1", name="patch", arguments="*** Begin"),
-    ),
-    (
-        {"type": "computer_call", "call_id": "c1", "action": {"type": "click", "x": 1}},
-        ToolCall(id="c1", name="computer", arguments={"type": "click", "x": 1}),
-    ),
-    (
-        {"type": "apply_patch_call", "call_id": "c1", "operation": {"type": "delete_file"}},
-        ToolCall(id="c1", name="apply_patch", arguments={"type": "delete_file"}),
-    ),
-]
+HOSTED = json.loads((Path(__file__).parent / "hosted_calls.json").read_text())
 
 
-@each_row(("item", "call"), HOSTED, ids=lambda value: str(value)[:30])
+@each_row(("item", "call"), [(item, ToolCall(**call)) for item, call in HOSTED])
 def test_calls_of_the_provider_s_tools_have_their_result(item, call):
     assert RESPONSES.read({"output": [item]}).tool_calls == (call,)
     streamed = llm_wire.response_events(items=[item | {"id": item.get("id", "i1")}])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.model_traffic.messages import ModelAnswer
-from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call, price_usage
+from ci_agent_eval.model_traffic.pricing import CallPrice, price_call, price_usage
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 from tests.tables import each_row
 from tests.traffic_wire import JSON, WIRES
@@ -243,7 +243,3 @@ def test_a_recorded_call_is_priced_by_its_answer_and_request():
     assert price_call(before) is None
     assert before.answer is None
     assert ModelAnswer().usage is None
-
-
-def test_the_price_table_has_a_version():
-    assert get_price_table().startswith("genai-prices 0.")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -45,11 +44,6 @@ def test_an_event_is_there_with_the_line_that_ends_it(end):
     assert splitter.feed(event[:-1]) in ([], [event[:-1]])
 
 
-def test_an_event_does_not_wait_for_the_next():
-    assert Splitter().feed(b"data: 1\r\n\r\n") == [b"data: 1\r\n\r\n"]
-    assert Splitter().feed(b"data: 1\r\n\r\ndata: 2") == [b"data: 1\r\n\r\n"]
-
-
 def test_data_of_several_lines_is_one_value():
     assert parse_data(b': hi\nevent: x\ndata: {"a":\ndata:1}\nid: 3\n\n') == {"a": 1}
     assert parse_data(b'\xef\xbb\xbfdata: {"a":1}\n\n') == {"a": 1}
@@ -88,11 +82,6 @@ def test_an_event_keeps_its_other_lines_and_their_ends():
     raw = b'event: x\r\ndata: {"a":\r\nid: 7\r\ndata: 1}\r\n\r\n'
     assert replace_data(raw, {"b": 2}) == b'event: x\r\ndata: {"b":2}\r\nid: 7\r\n\r\n'
     assert replace_data(b'data:{"a":1}', {"b": 2}) == b'data: {"b":2}\n\n'
-
-
-def test_lone_surrogates_survive():
-    text = json.dumps({"a": "\ud800"})
-    assert parse_data(replace_data(b"data: {}\n\n", json.loads(text))) == {"a": "\ud800"}
 
 
 def test_many_small_chunks_cost_little():

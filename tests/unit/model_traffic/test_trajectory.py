@@ -9,7 +9,6 @@ from ci_agent_eval.contract.trajectory import Attachment, TokenUsage
 from ci_agent_eval.model_traffic.conversations import KnownPrompt
 from ci_agent_eval.model_traffic.messages import ModelAnswer, RequestMessage, ToolResult
 from ci_agent_eval.model_traffic.trajectory import MAX_TEXT_CHARACTERS, build_trajectory
-from tests.tables import each_row
 from tests.traffic_calls import Traffic, answer, result, said, system, tool, user
 
 
@@ -31,20 +30,6 @@ def agents_of(traffic, **options):
 LOOKUP = tool("lookup", "c1", order=7)
 
 
-def test_a_loop_of_two_calls_with_a_tool_is_a_message_and_two_turns_with_the_result():
-    traffic = Traffic()
-    traffic.ask(user("Where is it?"), gives=answer("", LOOKUP, finish_reason="tool_calls"))
-    traffic.ask(
-        user("Where is it?"), said("", LOOKUP), result("in Rome", "c1"), gives=answer("Rome.")
-    )
-    asked, first, last = turns_of(traffic)
-    assert (asked.role, asked.content) == ("user", "Where is it?")
-    (call,) = first.tool_calls
-    assert (call.name, call.arguments, call.result) == ("lookup", {"order": 7}, "in Rome")
-    assert not call.result_unseen
-    assert (last.content, last.finish_reason) == ("Rome.", "stop")
-
-
 def test_a_turn_has_models_times_settings_tokens_cost_and_typed_output():
     traffic = Traffic()
     traffic.ask(
@@ -59,14 +44,6 @@ def test_a_turn_has_models_times_settings_tokens_cost_and_typed_output():
     assert (turn.settings, turn.typed_output) == ({"temperature": 0.2}, {"stars": 4})
     assert (turn.tokens, turn.cost_usd) == (TokenUsage(input=10, output=5), 0.25)
     assert (turn.source, turn.error) == ("live", None)
-
-
-def test_missing_usage_stays_unknown():
-    traffic = Traffic()
-    traffic.ask(user("Hello"), gives=answer("Hi", tokens=None, finish_reason=None))
-    trajectory = build_trajectory(traffic.calls)
-    (turn,) = trajectory.select(1, 1)[1:]
-    assert (turn.tokens, turn.cost_usd, turn.finish_reason, turn.response_model) == (None,) * 4
 
 
 def test_an_attachment_is_kept_by_its_hash():
@@ -119,22 +96,6 @@ def test_an_error_result_is_an_error():
     assert (call.error, call.result, call.result_unseen) == ("no order 7", None, False)
 
 
-def test_the_result_of_the_last_tool_is_in_the_refused_request():
-    traffic = Traffic()
-    traffic.ask(user("Go"), gives=answer("", LOOKUP))
-    traffic.recorder.refusal = "over budget"
-    refused = traffic.start(user("Go"), said("", LOOKUP), result("in Rome", "c1"))
-    refused.decide()
-    _, turn = turns_of(traffic)
-    assert turn.tool_calls[0].result == "in Rome"
-
-
-def test_a_result_that_is_never_sent_was_not_seen():
-    traffic = Traffic()
-    traffic.ask(user("Go"), gives=answer("", LOOKUP))
-    assert turns_of(traffic)[-1].tool_calls[0].result_unseen
-
-
 def test_results_that_a_framework_writes_as_text_are_not_seen_and_not_said_by_the_user():
     traffic = Traffic()
     traffic.ask(user("Go"), gives=answer("", LOOKUP))
@@ -168,28 +129,6 @@ def test_examples_in_the_first_request_are_no_part_of_the_episode():
     traffic = Traffic()
     traffic.ask(user("2+2"), said("4"), user("3+3"), gives=answer("6"))
     assert texts_of(traffic) == [("user", "3+3"), ("assistant", "6")]
-
-
-@each_row("status", [429, 503, None])
-def test_a_request_that_an_sdk_repeats_after_a_failure_is_one_turn(status):
-    traffic = Traffic()
-    traffic.fail(user("Hi"), status=status)
-    traffic.fail(user("Hi"), status=status)
-    traffic.ask(user("Hi"), gives=answer("Hello"))
-    assert texts_of(traffic) == [("user", "Hi"), ("assistant", "Hello")]
-
-
-def test_a_call_that_fails_for_good_leaves_the_message_of_the_user():
-    traffic = Traffic()
-    traffic.fail(user("Hi"), status=500)
-    assert texts_of(traffic) == [("user", "Hi")]
-
-
-def test_a_stream_that_breaks_off_is_a_turn_with_the_part_that_arrived():
-    traffic = Traffic()
-    traffic.break_off(user("Hi"), gives=answer("Hel", tokens=None, finish_reason=None))
-    turn = turns_of(traffic)[-1]
-    assert (turn.content, turn.tokens, turn.error) == ("Hel", None, "the answer broke off")
 
 
 def test_a_stream_that_breaks_off_and_is_repeated_is_one_turn():
@@ -242,32 +181,6 @@ def test_a_summary_in_place_of_the_history_continues_by_the_id_of_a_result():
     traffic.ask(user("Summary: he asked"), result("Rome", "c1"), gives=answer("Rome."))
     assert turns_of(traffic)[1].tool_calls[0].result == "Rome"
     assert agents_of(traffic) == []
-
-
-def test_an_agent_that_a_tool_runs_is_nested_below_the_call():
-    ask_expert = tool("ask_expert", "c1", question="Which law?")
-    traffic = Traffic()
-    main = (system("You are a clerk"), user("Help"))
-    traffic.ask(*main, gives=answer("", ask_expert), tools=["ask_expert"])
-    traffic.ask(system("You know laws"), user("Which law?"), gives=answer("Law 7"))
-    traffic.ask(
-        *main,
-        said("", ask_expert),
-        result("Law 7", "c1"),
-        gives=answer("It is law 7."),
-        tools=["ask_expert"],
-    )
-    trajectory = build_trajectory(traffic.calls)
-    assert agents_of(traffic) == [("1", None, None), ("1.1", "ask_expert", "nested")]
-    assert trajectory.agents[1].parent == "1"
-    assert trajectory.agents[1].call_id == "c1"
-    assert [(one.turn.agent, one.turn.role, one.turn.content) for one in trajectory.turns] == [
-        ("1", "user", "Help"),
-        ("1", "assistant", ""),
-        ("1.1", "system", "Which law?"),  # the prompt is the clerk's: the user did not say it
-        ("1.1", "assistant", "Law 7"),
-        ("1", "assistant", "It is law 7."),
-    ]
 
 
 def test_agents_that_parallel_tool_calls_run_belong_to_the_call_with_their_prompt():
@@ -335,31 +248,6 @@ def test_other_instructions_without_a_transfer_are_the_same_agent():
     traffic.ask(system("It is 10:00"), user("Hi"), gives=answer("Hello"))
     traffic.ask(system("It is 10:01"), user("Hi"), said("Hello"), user("Bye"), gives=answer("Bye!"))
     assert agents_of(traffic) == []
-
-
-def test_parallel_conversations_are_told_apart():
-    traffic = Traffic()
-    poet = traffic.start(system("Poet"), user("Go"))
-    judge = traffic.start(system("Judge"), user("Go"))
-    traffic.finish(judge, answer("", tool("read", "r1")))
-    traffic.finish(poet, answer("", tool("write", "w1")))
-    traffic.ask(
-        system("Poet"),
-        user("Go"),
-        said("", tool("write", "w1")),
-        result("ok", "w1"),
-        gives=answer("A poem"),
-    )
-    traffic.ask(
-        system("Judge"),
-        user("Go"),
-        said("", tool("read", "r1")),
-        result("ok", "r1"),
-        gives=answer("Good"),
-    )
-    found = build_trajectory(traffic.calls)
-    assert [agent.id for agent in found.agents] == ["1", "2"]
-    assert [one.turn.content for one in found.turns if one.turn.agent == "2"] == ["Go", "", "Good"]
 
 
 def test_an_agent_that_is_asked_twice_without_history_is_one_agent():

@@ -7,12 +7,6 @@ from tests import llm_wire as wire
 from tests.tables import each_row
 
 
-def test_a_streamed_request_asks_for_usage_too():
-    asked = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_x": True}}
-    changed = json.loads(add_usage_option(json.dumps(asked).encode()))
-    assert changed == {**asked, "stream_options": {"include_x": True, "include_usage": True}}
-
-
 @each_row(
     "asked",
     [

@@ -36,12 +36,6 @@ def test_checks_go_on_and_fail_the_episode_at_its_end():
     assert list_failure_reasons(ended) == ("tests/test_a.py:4: asks first: called refund at once",)
 
 
-def test_a_failed_warning_does_not_fail_the_episode():
-    episode = a_recorder()
-    episode.check("short", False, severity="warning")
-    assert episode.finish().outcome == "passed"
-
-
 FOUND = Assertion(name="calls refund", passed=False, reason="it did not", score=0.5)
 
 NO_VERDICTS: list[tuple[object, str]] = [

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.trajectory import TokenUsage, TrajectoryAgent, Turn
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.merge import add_agents, add_traffic
+from ci_agent_eval.recording.merge import add_agents
 from ci_agent_eval.recording.traffic import EpisodeTraffic
 from tests.traffic_calls import Traffic, answer, result, said, tool, user
 
@@ -85,15 +84,6 @@ def test_an_explicit_reply_counts_with_its_own_figures():
     assert (used.turns, used.tool_calls, used.tokens) == (1, 1, 2)
 
 
-def test_a_turn_that_raised_keeps_its_answers_and_the_error():
-    recorder, traffic = start()
-    turn = recorder.turn("go").__enter__()
-    traffic.ask(user("go"), gives=answer("half"))
-    turn.record_error(KeyError("x"))
-    turn.close(broken=True)
-    assert [turn.role for turn in recorder.turns] == ["user", "assistant", "system"]
-
-
 def test_a_turn_whose_calls_all_failed_has_an_empty_answer():
     recorder, traffic = start()
     with recorder.turn("go"):
@@ -139,12 +129,3 @@ def test_the_same_agents_of_two_runs_are_one_tree_and_others_get_new_places():
         ("2.1", "2"),
     ]
     assert [turn.agent for turn in moved] == ["2.1"]
-
-
-def test_the_traffic_of_two_runs_adds_up():
-    first = TrafficSummary(requests=2, failed=1, unpriced_models=("b", "a"))
-    second = TrafficSummary(requests=1, is_shared=True, unpriced_models=("a",))
-    assert add_traffic(first, second) == TrafficSummary(
-        requests=3, failed=1, is_shared=True, unpriced_models=("a", "b")
-    )
-    assert add_traffic(None, first) is first

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 
 import pytest
@@ -37,71 +36,6 @@ def lived(make, **fixtures):
         opened = run_steps(factory.open(fixtures), run)
         run_steps(opened.close(), run)
     return opened.agent
-
-
-@contextmanager
-def managed(log):
-    yield Agent(log)
-    log.append("left")
-
-
-@asynccontextmanager
-async def managed_async(log):
-    yield Agent(log)
-    log.append("left")
-
-
-class Closes(Agent):
-    def close(self):
-        self.log.append("closed")
-
-
-class ClosesBoth(Closes):
-    async def aclose(self):
-        self.log.append("closed async")
-
-
-class ClosesWithDefault(Agent):
-    def close(self, *, force=False):
-        self.log.append(f"closed {force}")
-
-
-class Enters(Closes):
-    def __enter__(self):
-        self.log.append("entered")
-
-    def __exit__(self, *_):
-        self.log.append("left")
-
-
-class Named(Agent):
-    close = "at hand"
-
-
-async def made_async(log):
-    await asyncio.sleep(0)
-    return Closes(log)
-
-
-@each_row(
-    ("make", "log"),
-    [
-        (Agent, []),
-        (Named, []),
-        (Closes, ["closed"]),
-        (ClosesBoth, ["closed async"]),
-        (ClosesWithDefault, ["closed False"]),
-        (Enters, ["entered", "left"]),
-        (managed, ["left"]),
-        (managed_async, ["left"]),
-        (made_async, ["closed"]),
-    ],
-)
-def test_an_agent_is_closed_once_and_its_own_way(make, log):
-    seen = []
-    agent = lived(make, log=seen)
-    assert isinstance(agent, Agent)
-    assert seen == log
 
 
 def test_parameters_with_a_default_and_bound_ones_are_no_fixtures():

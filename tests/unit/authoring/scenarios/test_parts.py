@@ -28,7 +28,6 @@ from ci_agent_eval.recording.active_episode import (
     activate_episode,
     deactivate_episode,
 )
-from tests.tables import each_row
 
 YAML = """
 - id: refund
@@ -159,21 +158,6 @@ def test_every_format_has_steps_judge_facts_and_checks(name, recorder):
     assert sum(turn.injected for turn in episode.trajectory.turns) == 2
 
 
-def test_a_failed_expectation_of_a_turn_is_an_assertion_and_the_script_goes_on(recorder):
-    text = step("expect: [{RequiredText: {texts: Bye}}]\n    - user: Ok\n    - agent")
-    (scenario,) = parse_scenarios(text.encode(), "s.yaml")
-    assert scenario.run(lambda message: "Hi").turns == 2
-    (failed,) = recorder.finish().failed_assertions
-    assert failed.name.startswith("turn 1: ")
-    assert (failed.file, failed.line) == ("s.yaml", 1)
-
-
-def test_given_messages_have_the_facts_of_a_script_without_a_user(recorder):
-    text = step("user: It is {order}.\n    - agent") + "  private_facts: {order: W1002}\n"
-    (scenario,) = parse_scenarios(text.encode(), "s.yaml")
-    assert scenario.run(desk).exchanges[-1].message == "It is W1002."
-
-
 def test_an_injected_reply_reaches_no_goal(recorder):
     text = step("{message: {role: assistant, text: It is done.}}\n    - user: Ok\n    - agent")
     text += "  goal: {reply_matches: done}\n"
@@ -251,46 +235,6 @@ class TestNames:
         with pytest.raises(InputError) as refused:
             build_check(given)
         assert said in str(refused.value)
-
-
-@each_row(
-    ("text", "said"),
-    [
-        (step("aggent"), "s.yaml:5: steps.2: unknown key 'aggent'; did you mean 'agent'?"),
-        (step("{agent: , user: }"), "s.yaml:5: steps.2: must be one step: user, agent, "),
-        (step("agent: now"), "s.yaml:5: steps.2.agent: takes no value; write it alone"),
-        (step("proceed: 0"), "s.yaml:5: steps.2.proceed: ProceedStep.turns: must be 1 or more"),
-        (step("message: Hi"), "s.yaml:5: steps.2.message: must be a table with role, text"),
-        (step("message: {role: system}"), "s.yaml:5: steps.2.message: text is required"),
-        (step("tool_result: {tol: a}"), "s.yaml:5: steps.2.tool_result: unknown key 'tol'"),
-        (step("user: {text: 3}"), "s.yaml:5: steps.2.user: UserStep.text: must be a text"),
-        (step("user: {text: a, files: [a.png]}"), "s.yaml:5: steps.2.user: a.png: cannot be read"),
-        (step("user: {text: a, files: [a.zzz]}"), "s.yaml:5: steps.2.user: a.zzz: its type is "),
-        (
-            step("user: {text: a, files: a.png}"),
-            "s.yaml:5: steps.2.user: files: must be a list of paths, got 'a.png'",
-        ),
-        (
-            step("agent") + "  initial_message: Hi\n",
-            "s.yaml:1: give steps or initial_message, not both",
-        ),
-        (step("expect: []"), "s.yaml:5: steps.2.expect: has no checks; name one"),
-        (step("expect: {Rubrik: x}"), "s.yaml:5: steps.2.expect.0: unknown key 'Rubrik'"),
-        (step("judge"), "s.yaml:2: steps: run_simulation: steps[2]: there is no judge"),
-        (step("proceed"), "s.yaml:2: steps: its user has nothing to say; give script or model"),
-        ("- id: a\n  fixed_responses: [hi]\n  judge: {}", "s.yaml:3: judge: ConversationJudge: "),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  expect:\n    - StateUnchanged\n    - Lops",
-            "s.yaml:5: expect.1: unknown key 'Lops'; did you mean 'Loops'?",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  private_facts: {order: 3}",
-            "s.yaml:3: private_facts.order: must be a text; put it in quotes (got 3)",
-        ),
-    ],
-)
-def test_a_mistake_is_found_with_its_line(text, said):
-    assert problem(text).startswith(said)
 
 
 def test_a_mistake_in_a_cell_or_a_line_has_its_place():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -128,224 +129,40 @@ def test_a_cell_may_have_lines_of_its_own():
     assert (first.line, second.line) == (2, 5)
 
 
-@each_row(
-    ("text", "said"),
-    [
-        ("", "s.yaml:1: is empty; write a list of scenarios, each with id and fixed_responses"),
-        ("# nothing\n", "s.yaml:1: is empty"),
-        ("[]", "s.yaml:1: holds no scenario; write at least one"),
-        ("scenarios: []", "s.yaml:1: holds no scenario"),
-        ("defaults: {}", "s.yaml:1: holds no scenario"),
-        ("just a text", "s.yaml:1: must be a list of scenarios, or a table with `scenarios`"),
-        ("scenarios:\n  a: 1", "s.yaml:1: must be a list of scenarios"),
-        ("- a text", "s.yaml:1: a scenario must be a table (keys with values)"),
-        ("scenario: []", "s.yaml:1: unknown key 'scenario'; did you mean 'scenarios'?"),
-        ("defaults: 3\nscenarios: [{id: a}]", "s.yaml:1: defaults: must be a table"),
-        (
-            "defaults:\n  persona: x\n  id: y\nscenarios: [{id: a}]",
-            "s.yaml:3: defaults: each scenario needs an id of its own",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  persna: x",
-            "s.yaml:3: unknown key 'persna'; did you mean 'persona'?",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  checks:\n    required_tool: [x]",
-            "s.yaml:4: checks: unknown key 'required_tool'; did you mean 'required_tools'?",
-        ),
-        ("- fixed_responses: [hi]", "s.yaml:1: id: is required"),
-        (
-            "- id: 3\n  fixed_responses: [hi]",
-            "s.yaml:1: id: must be a text; put it in quotes (got 3)",
-        ),
-        ("- id: ''\n  fixed_responses: [hi]", "s.yaml:1: id: must be a printable text"),
-        ('- id: "a\\nb"\n  fixed_responses: [hi]', "s.yaml:1: id: must be a printable text"),
-        (
-            "- id: a\n  fixed_responses:\n    - hi\n    - true",
-            "s.yaml:4: fixed_responses.1: must be a text; put it in quotes (got True)",
-        ),
-        (
-            "- id: a\n  fixed_responses: hi",
-            "s.yaml:2: fixed_responses: must be a list (got 'hi')",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  max_turns: '3'",
-            "s.yaml:3: max_turns: must be a whole number (got '3')",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  max_turns: 0",
-            "s.yaml:3: max_turns: Input should be greater than or equal to 1 (got 0)",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  budgets:\n    tool_calls: many",
-            "s.yaml:4: budgets.tool_calls: must be a number, or a table with `limit` (got 'many')",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  budgets:\n    tool_cals: 3",
-            "s.yaml:4: budgets: unknown key 'tool_cals'; did you mean 'tool_calls'?",
-        ),
-        (
-            "- id: a\n  script:\n    - hi\n    - '(': x",
-            "s.yaml:4: script.1: is no regular expression: ",
-        ),
-        ("- id: a\n  script:\n    - 3", "s.yaml:3: script.0: must be a text, or rules"),
-        (
-            "- id: a\n  script:\n    - hi: 3",
-            "s.yaml:3: script.0: what is said to 'hi' must be a text",
-        ),
-        ("- id: a", "s.yaml:1: its user has nothing to say; give fixed_responses, script or model"),
-        (
-            "- id: b\n  fixed_responses: [hi]\n\n- id: a\n  fixed_responses: [hi]\n  script: [hi]",
-            "s.yaml:4: give fixed_responses or a script, not both",
-        ),
-        (
-            "- {id: a, fixed_responses: [hi]}\n- {id: b, fixed_responses: [hi]}\n- {id: a, fixed_responses: [hi]}",
-            "s.yaml:3: id 'a' is that of line 1 already; give it another one",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  checks:\n    required_tools: []",
-            "s.yaml:4: checks.required_tools: is empty, and so checks nothing; name at least one",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  checks:\n    max_tool_calls: 1\n    tool_limits: {}",
-            "s.yaml:5: checks.tool_limits: is empty, and so checks nothing; name at least one",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  checks:\n    arguments:\n      refund: {}",
-            "s.yaml:5: checks.arguments.refund: is empty, and so checks nothing",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  checks: {}",
-            "s.yaml:3: checks: checks nothing; write a check, or take the key away",
-        ),
-        (
-            "- id: a\n  fixed_responses: [hi]\n  checks:\n    max_tool_calls: null",
-            "s.yaml:3: checks: checks nothing; write a check, or take the key away",
-        ),
-        (
-            "defaults:\n  checks: {required_text: []}\nscenarios:\n  - {id: a, fixed_responses: [x]}",
-            "s.yaml:2: checks.required_text: is empty, and so checks nothing",
-        ),
-        (
-            "- {id: a, fixed_responses: [hi], iterations: 3, min_passes: 9}",
-            "s.yaml:1: min_passes 9 of 3 iterations can never be reached",
-        ),
-        (
-            "- {id: a, fixed_responses: [hi], iterations: auto, min_passes: 9}",
-            "s.yaml:1: min_passes needs a fixed number of iterations; give min_pass_rate",
-        ),
-        (
-            "- {id: a, fixed_responses: [hi], iterations: often}",
-            "s.yaml:1: iterations: must be a whole number, 1 or more",
-        ),
-        (
-            "- {id: a, fixed_responses: [hi], iterations: 2.0}",
-            "s.yaml:1: iterations: must be a whole number, 1 or more",
-        ),
-        (
-            "- {id: a, fixed_responses: [hi], gate: maybe}",
-            "s.yaml:1: gate: Input should be 'required' or 'advisory' (got 'maybe')",
-        ),
-        (
-            "- id: a\n  persona: x\n  persona: y",
-            "s.yaml:3: key 'persona' is there twice (first in line 2)",
-        ),
-        ("- id: a\n  persona: [", "s.yaml:2: is no YAML: "),
-        ("- id: a\n\tpersona: x", "s.yaml:2: is no YAML: "),
-        ("- id: a\n  persona: \x00", "s.yaml:2: holds a character that YAML forbids"),
-        ("- &x {id: a}\n- *x", "s.yaml:2: the alias *x is not read; write the value out"),
-        (
-            "- id: a\n  persona: !!python/object:os.system x",
-            "s.yaml:2: the tag 'tag:yaml.org,2002:python/object:os.system' is not read",
-        ),
-        ("- id: !secret x", "s.yaml:1: the tag '!secret' is not read"),
-        ("- id: a\n  ? [x]\n  : y", "s.yaml:2: a key must be a text"),
-        ("- id: a\n--- \n- id: b", "s.yaml:2: is no YAML: expected a single document"),
-        ("- max_turns: .inf", "s.yaml:1: '.inf' is not finite; write a number"),
-        ("- max_turns: !!int x", "s.yaml:1: 'x' is no number; put a text in quotes"),
-        ("[" * 40 + "]" * 40, "s.yaml:1: is nested too deep; write it flat"),
-        ("[" * 5000 + "]" * 5000, "s.yaml:1: is nested too deep; write it flat"),
-        ('- persona: "\\ud800"', "s.yaml:1: holds half of a character"),
-        (b"- id: a\n  persona: \xff", "s.yaml:2: is not UTF-8; save it as UTF-8"),
-        ("- id: a".encode("utf-16"), "s.yaml: is UTF-16; save it as UTF-8"),
-    ],
-)
-def test_what_is_wrong_with_yaml_is_said_with_its_line(text, said):
-    assert problem(text).startswith(said)
+def read_mistakes():
+    """Return each file of mistakes.txt: its name, its text, and how what is said of it begins."""
+    whole = (Path(__file__).parent / "mistakes.txt").read_text("utf-8")
+    for block in whole.strip().removeprefix("==== ").split("\n\n==== "):
+        file, said = block.rsplit("\n---- ", 1)
+        name, text = file.split("\n", 1)
+        yield name, text, said
 
 
-@each_row(
-    ("text", "said"),
-    [
-        (" \n", "s.json:1: is empty"),
-        ('[\n {"id": "a",}\n]', "s.json:2: is no JSON: "),
-        ("[1, NaN]", "s.json:1: is no JSON that can be read: NaN is no number of JSON"),
-        ("[" * 90_000, "s.json:1: is nested too deep"),
-        ("[" * 40 + "]" * 40, "s.json:1: is nested too deep"),
-        ("[" + "9" * 5000 + "]", "s.json:1: is no JSON that can be read: "),
-        (
-            '[\n {"id": "a",\n\t"persna": 1,\n "fixed_responses": ["x"]}]',
-            "s.json:3: unknown key 'persna'",
-        ),
-        ('[{"id": "a",\n"id": "b"}]', "s.json:2: key 'id' is there twice (first in line 1)"),
-        ('[{"id":\n"\\ud800"}]', "s.json:2: holds half of a character"),
-        (
-            '[{"id": "a", "fixed_responses": ["[]{}:,", "\\ud83d\\ude00"], "tags":\n[3]}]',
-            "s.json:2: tags.0: must be a text",
-        ),
-    ],
-)
-def test_what_is_wrong_with_json_is_said_with_its_line(text, said):
-    assert problem(text, "s.json").startswith(said)
+UNPRINTABLE = [
+    (
+        "s.yaml",
+        "",
+        "s.yaml:1: is empty; write a list of scenarios, each with id and fixed_responses",
+    ),
+    ("s.yaml", "- id: a\n\tpersona: x", "s.yaml:2: is no YAML: "),
+    ("s.yaml", "- id: a\n  persona: \x00", "s.yaml:2: holds a character that YAML forbids"),
+    ("s.yaml", "[" * 5000 + "]" * 5000, "s.yaml:1: is nested too deep; write it flat"),
+    ("s.yaml", b"- id: a\n  persona: \xff", "s.yaml:2: is not UTF-8; save it as UTF-8"),
+    ("s.yaml", "- id: a".encode("utf-16"), "s.yaml: is UTF-16; save it as UTF-8"),
+    ("s.json", " \n", "s.json:1: is empty"),
+    ("s.json", "[" * 90_000, "s.json:1: is nested too deep"),
+    ("s.json", "[" + "9" * 5000 + "]", "s.json:1: is no JSON that can be read: "),
+    ("s.json", '[\n {"id": "a",\n\t"persna": 1}]', "s.json:3: unknown key 'persna'"),
+    ("s.csv", "\n\n", "s.csv:1: is empty"),
+    ("s.csv", b"id,script\na,b\nc,caf\xe9\n", "s.csv:3: is not UTF-8; save it as UTF-8"),
+    ("s.csv", b"id,script\ra,b\rc,caf\x8e\r", "s.csv:3: is not UTF-8; save it as UTF-8"),
+    ("s.csv", b"id,script\r\na,b\r\n\xe9,d\r\n", "s.csv:3: is not UTF-8; save it as UTF-8"),
+]
 
 
-@each_row(
-    ("text", "said"),
-    [
-        ("\n\n", "s.csv:1: is empty"),
-        (b"id,script\na,b\nc,caf\xe9\n", "s.csv:3: is not UTF-8; save it as UTF-8"),
-        (b"id,script\ra,b\rc,caf\x8e\r", "s.csv:3: is not UTF-8; save it as UTF-8"),
-        (b"id,script\r\na,b\r\n\xe9,d\r\n", "s.csv:3: is not UTF-8; save it as UTF-8"),
-        ("id,persona\n", "s.csv:1: holds no scenario"),
-        ("id,id\n", "s.csv:1: column 'id': column 'id' is there twice; keep one of them"),
-        ("id,\na,b\n", "s.csv:1: column 2 has no name"),
-        ("id;persona\na;b\n", "s.csv:1: its columns are not separated by commas"),
-        (
-            "id,persona\na\n",
-            "s.csv:2: the row has 1 cells, the header 2; put a cell that holds a comma",
-        ),
-        ('id,persona\na,"b\n', "s.csv:2: is no CSV: unexpected end of data"),
-        (
-            "id,persna,script\na,b,c\n",
-            "s.csv:1: column 'persna': unknown key 'persna'; did you mean",
-        ),
-        (
-            "id,script,budgets.tool_cals\na,c,3\n",
-            "s.csv:1: column 'budgets.tool_cals': unknown key 'tool_cals'; did you mean 'tool_calls'?",
-        ),
-        (
-            "id,script,budgets.tool_calls\na,c,3\nb,c,many\n",
-            "s.csv:3: column 'budgets.tool_calls': must be a number (got 'many')",
-        ),
-        (
-            "id,script,max_turns\na,c,2.5\n",
-            "s.csv:2: column 'max_turns': must be a whole number (got 2.5)",
-        ),
-        ("id,script\na,[1\n", "s.csv:2: column 'script': the cell is no JSON"),
-        ("id,script\na,[1]\n", "s.csv:2: column 'script': must be a text, or rules"),
-        (
-            "id,script,checks,checks.required_tools\na,c,{},x\nb,c,x,y\n",
-            "s.csv:3: column 'checks.required_tools': 'checks' has a column of its own",
-        ),
-        (
-            "id,script,checks.required_tools,checks\na,c,x,{}\n",
-            "s.csv:2: column 'checks': 'checks' has columns of its own already",
-        ),
-        ("id,script\na,b\na,b\n", "s.csv:3: id 'a' is that of line 2 already"),
-    ],
-)
-def test_what_is_wrong_with_csv_is_said_with_line_and_column(text, said):
-    assert problem(text, "s.csv").startswith(said)
+@each_row(("name", "text", "said"), [*read_mistakes(), *UNPRINTABLE])
+def test_what_is_wrong_with_a_file_is_said_with_its_place(name, text, said):
+    assert problem(text, name).startswith(said)
 
 
 @each_row(

@@ -220,13 +220,6 @@ class TestSteps:
 
 
 class TestJudge:
-    def test_success_ends_the_conversation(self, recorder):
-        judge = ConversationJudge(success=RequiredTools(["refund"]))
-        result = run_simulation(desk, user("Hi", "1001", "never said"), judge=judge)
-        assert (result.stop_reason, result.turns) == ("judge_verdict", 2)
-        assert result.verdict.passed
-        assert found(recorder) == [("judge", True)]
-
     def test_what_must_hold_ends_it_with_a_failure(self, recorder):
         judge = ConversationJudge([RequiredText("Bye")], must_hold=[ForbiddenTools(["refund"])])
         result = run_simulation(desk, user("Hi", "1001", "never said"), judge=judge)
@@ -262,11 +255,6 @@ class TestJudge:
 
         run_simulation(desk, user("Hi", "Hm"), judge=ConversationJudge(Count()))
         assert asked == [1, 2]
-
-    def test_a_failed_warning_is_no_success_to_stop_for(self, recorder):
-        judge = ConversationJudge(RequiredTools(["refund"], severity="warning"))
-        result = run_simulation(desk, user("Hi", "1001", "never said"), judge=judge)
-        assert (result.stop_reason, result.turns) == ("judge_verdict", 2)
 
     def test_it_asks_models_as_an_awaitable(self, recorder):
         class Later:
