@@ -24,6 +24,44 @@ def written(*episodes):
     return json.loads(render_evaluation(build_evaluation_report(episodes)))
 
 
+SHAPE = r"""{
+  "totalConversations": 2,
+  "passedConversations": 0,
+  "passRate": 0,
+  "averageScore": 0.5,
+  "conversations": [
+    {
+      "name": "Build incrementally",
+      "passed": false,
+      "score": 0,
+      "assertions": [],
+      "duration": 0,
+      "error": "Refused: \u00fcber"
+    },
+    {
+      "name": "Create basic diagram",
+      "passed": false,
+      "score": 0.5,
+      "assertions": [
+        {
+          "description": "assertion 1",
+          "passed": true,
+          "score": 1
+        },
+        {
+          "description": "assertion 2",
+          "passed": false,
+          "score": 0,
+          "reason": "it did not"
+        }
+      ],
+      "duration": 1500
+    }
+  ]
+}
+"""
+
+
 def test_the_shape_is_the_seed_s_in_its_order_and_spelling():
     text = render_evaluation(
         build_evaluation_report(
@@ -33,43 +71,7 @@ def test_the_shape_is_the_seed_s_in_its_order_and_spelling():
             ]
         )
     )
-    assert text == (
-        "{\n"
-        '  "totalConversations": 2,\n'
-        '  "passedConversations": 0,\n'
-        '  "passRate": 0,\n'
-        '  "averageScore": 0.5,\n'
-        '  "conversations": [\n'
-        "    {\n"
-        '      "name": "Build incrementally",\n'
-        '      "passed": false,\n'
-        '      "score": 0,\n'
-        '      "assertions": [],\n'
-        '      "duration": 0,\n'
-        '      "error": "Refused: \\u00fcber"\n'
-        "    },\n"
-        "    {\n"
-        '      "name": "Create basic diagram",\n'
-        '      "passed": false,\n'
-        '      "score": 0.5,\n'
-        '      "assertions": [\n'
-        "        {\n"
-        '          "description": "assertion 1",\n'
-        '          "passed": true,\n'
-        '          "score": 1\n'
-        "        },\n"
-        "        {\n"
-        '          "description": "assertion 2",\n'
-        '          "passed": false,\n'
-        '          "score": 0,\n'
-        '          "reason": "it did not"\n'
-        "        }\n"
-        "      ],\n"
-        '      "duration": 1500\n'
-        "    }\n"
-        "  ]\n"
-        "}\n"
-    )
+    assert text == SHAPE
     assert is_rendered_evaluation(text)
 
 

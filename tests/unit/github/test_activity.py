@@ -30,9 +30,9 @@ def test_a_pull_request_gets_what_was_asked_for(asked: dict[str, bool], activity
 
 
 def test_pull_requests_that_are_not_known_are_looked_up():
-    activity = decide_activity(event("push", None), comment=True, check_run=True, has_token=True)
+    activity = decide_activity(event("push", None), comment=True, check_run=False, has_token=True)
 
-    assert activity == Activity(look_up_pulls=True, check_run=True)
+    assert activity == Activity(look_up_pulls=True)
     assert activity.needs_network
 
 

@@ -45,30 +45,32 @@ def test_a_failure_that_no_file_shows_is_a_disagreement(tmp_path: Path) -> None:
     assert loaded.findings[0].where == "session.json"
 
 
-OVER = {"tool_calls": {"used": 5, "limit": 4}}
+PASSED = episode(outcome="passed")
+OVER = episode(budgets={"tool_calls": {"used": 5, "limit": 4}}, trajectory=None)
+ERRORED = evaluated("a", outcome="error", reason="refused")
+BROKEN_FILE = (CollectionError(nodeid="test_b.py", message="no such module"),)
 
 
 @each_row(
-    "item",
-    [failing(), episode(outcome="error"), episode(outcome="passed", budgets=OVER, trajectory=None)],
-    ids=["failed", "error", "over a hard budget"],
+    ("items", "cases", "session", "kinds"),
+    [
+        ([failing()], None, {}, []),
+        ([episode(outcome="error")], None, {}, ["no_results"]),
+        ([OVER], None, {}, []),
+        # An earlier attempt explains nothing.
+        ([failing(attempt=1), episode(attempt=2)], None, {}, ["disagreement"]),
+        # A plain test in its JUnit file, and a file that could not be collected
+        ([PASSED], [junit_case_of(PASSED), junit_case(FAILURE)], {}, []),
+        ([PASSED], None, {"collection_errors": BROKEN_FILE}, ["collection_error"]),
+        ([ERRORED], [junit_case_of(ERRORED, FAILURE)], {}, []),
+    ],
 )
-def test_an_episode_explains_it(tmp_path: Path, item: Any) -> None:
-    write_run(tmp_path / "run", item, session=ended())
-    assert "disagreement" not in {kind for kind, _, _ in found(loaded_from(tmp_path))}
-
-
-def test_an_earlier_attempt_does_not(tmp_path: Path) -> None:
-    tries = [failing(attempt=1), episode(outcome="passed", attempt=2)]
-    write_run(tmp_path / "run", *tries, session=ended())
-    assert [kind for kind, _, _ in found(loaded_from(tmp_path))] == ["disagreement"]
-
-
-def test_a_plain_test_in_its_junit_file_explains_it(tmp_path: Path) -> None:
-    item = episode(outcome="passed")
-    junit = junit_xml(junit_case_of(item), junit_case(FAILURE))
-    write_run(tmp_path / "run", item, session=ended(), junit=junit)
-    assert found(loaded_from(tmp_path)) == []
+def test_what_explains_a_run_that_failed(
+    tmp_path: Path, items: Any, cases: Any, session: Any, kinds: list[str]
+) -> None:
+    junit = None if cases is None else junit_xml(*cases)
+    write_run(tmp_path / "run", *items, session=ended(**session), junit=junit)
+    assert [kind for kind, _, _ in found(loaded_from(tmp_path))] == kinds
 
 
 def test_so_does_a_junit_file_elsewhere_but_not_that_of_another_run(tmp_path: Path) -> None:
@@ -78,13 +80,6 @@ def test_so_does_a_junit_file_elsewhere_but_not_that_of_another_run(tmp_path: Pa
     assert [f.where for f in loaded_from(tmp_path).findings] == ["run/a/session.json"]
     (tmp_path / "plain.xml").write_text(junit_xml(junit_case(FAILURE)))
     assert found(loaded_from(tmp_path, "plain.xml")) == []
-
-
-def test_a_file_that_could_not_be_collected_explains_it(tmp_path: Path) -> None:
-    errors = (CollectionError(nodeid="test_b.py", message="no such module"),)
-    item = episode(outcome="passed")
-    write_run(tmp_path / "run", item, session=ended(collection_errors=errors))
-    assert [kind for kind, _, _ in found(loaded_from(tmp_path))] == ["collection_error"]
 
 
 def test_a_scenario_of_two_tests_is_said(tmp_path: Path) -> None:
@@ -211,10 +206,3 @@ def test_what_fails_in_an_evaluation_explains_no_failing_run(tmp_path: Path) -> 
     write_run(tmp_path / "run", measured, strict, session=ended(), junit=junit)
     (finding,) = loaded_from(tmp_path).findings
     assert finding.message.startswith(SAID)
-
-
-def test_an_evaluation_that_errored_explains_one(tmp_path: Path) -> None:
-    errored = evaluated("a", outcome="error", reason="refused")
-    junit = junit_xml(junit_case_of(errored, FAILURE))
-    write_run(tmp_path / "run", errored, session=ended(), junit=junit)
-    assert not loaded_from(tmp_path).findings
