@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 AGENT = """
 import asyncio
 import pytest
@@ -123,47 +121,6 @@ def test_named(agent):
     suite.run("-m", "usefixtures").result.assert_outcomes(passed=2, deselected=1)
 
 
-def test_iterations_are_of_one_scenario(suite):
-    write(
-        suite,
-        """
-@conversation("Again", DiagramAgent)
-@pytest.mark.parametrize("box", ["A"])
-def test_again(agent, box):
-    agent.send(box)
-    assert agent.state["boxes"] == 1
-""",
-    )
-    ran = suite.run("--aitest-iterations=3")
-    ran.result.assert_outcomes(passed=3)
-    assert {(e.scenario_id, e.iteration) for e in ran.results.episodes} == {
-        ("Again[A]", 1),
-        ("Again[A]", 2),
-        ("Again[A]", 3),
-    }
-
-
-def test_the_first_failed_assertion_fails_it_and_the_agent_is_closed(suite):
-    write(
-        suite,
-        """
-@conversation("Fails", DiagramAgent)
-async def test_fails(agent):
-    await agent.send("Create A")
-    assert "B" in agent.canvas.content
-    await agent.send("never")
-
-def test_after():
-    assert len(DiagramAgent.closed) == 1
-""",
-    )
-    ran = suite.run()
-    ran.result.assert_outcomes(passed=1, failed=1)
-    episode = ran.episodes["test_fails"]
-    assert (episode.outcome, len(episode.trajectory.agent_turns)) == ("failed", 1)
-    assert episode.assertions[0].name == 'assert "B" in agent.canvas.content'
-
-
 FACTORIES = """
 log = []
 
@@ -210,15 +167,35 @@ def test_log():
 """
 
 
-def test_every_kind_of_factory(suite):
-    write(suite, FACTORIES)
-    suite.run("-W", "error", "-p", "no:randomly").result.assert_outcomes(passed=7)
+FAILS = """
+@conversation("Fails", DiagramAgent)
+async def test_fails(agent):
+    await agent.send("Create A")
+    assert "B" in agent.canvas.content
+    await agent.send("never")
 
+def test_after():
+    assert len(DiagramAgent.closed) == 1
+"""
 
-def test_reset(suite):
-    write(
-        suite,
-        """
+REPEATED = """
+@pytest.mark.episode(iterations=3)
+@conversation("Again", DiagramAgent)
+@pytest.mark.parametrize("box", ["A"])
+def test_again(agent, box):
+    agent.send(box)
+    assert agent.state["boxes"] == 1
+"""
+
+OVER_BUDGET = """
+@conversation("Chatty", PlainAgent)
+@pytest.mark.episode(budgets={"max_turns": 1})
+def test_chatty(agent):
+    agent.send("a")
+    agent.send("b")
+"""
+
+RESET = """
 class Resettable(DiagramAgent):
     async def reset(self):
         await asyncio.sleep(0)
@@ -248,11 +225,54 @@ def test_new(agent):
     agent.reset()
     assert agent.wrapped is not before and before in DiagramAgent.closed
     assert agent.canvas.content == ""
-""",
-    )
+"""
+
+ENGINE = """
+from ci_agent_eval.engine import FunctionAgent, Reply
+
+async def answer(message, history):
+    return Reply(f"{len(history)} before {message}", usage={"input": 3, "output": 1})
+
+@conversation("Adapter", lambda: FunctionAgent(answer, name="desk"))
+async def test_adapter(agent):
+    assert (await agent.send("a")).text == "0 before a"
+    assert (await agent.send("b")).text == "2 before b"
+    assert len(agent.conversation.messages) == 4
+    agent.reset()
+    assert (await agent.send("c")).text == "0 before c"
+"""
+
+ENDED = """
+kept = []
+
+@pytest.mark.episode(evidence="none")
+@conversation("Keeps", PlainAgent)
+def test_keeps(agent):
+    kept.append(agent)
+
+def test_later():
+    from ci_agent_eval.errors import InputError
+    with pytest.raises(InputError, match="the conversation has ended"):
+        kept[0].send("x")
+    assert kept[0].canvas.content == ""
+"""
+
+
+def test_every_kind_of_factory_agent_and_end(suite):
+    modules = (FAILS, REPEATED, OVER_BUDGET, RESET, ENGINE, ENDED, FACTORIES)
+    files = {f"test_{number}": AGENT + tests for number, tests in enumerate(modules)}
+    suite.pytester.makepyfile(**files)
     ran = suite.run("-W", "error")
-    ran.result.assert_outcomes(passed=3)
-    assert len(ran.episodes["test_own"].trajectory.agent_turns) == 2
+    ran.result.assert_outcomes(passed=17, failed=2)
+    episodes = ran.episodes
+    fails = episodes["test_fails"]
+    assert (fails.outcome, len(fails.trajectory.agent_turns)) == ("failed", 1)
+    assert fails.assertions[0].name == 'assert "B" in agent.canvas.content'
+    again = [(e.scenario_id, e.iteration) for e in ran.results.episodes if "test_again" in e.nodeid]
+    assert again == [("Again[A]", number) for number in (1, 2, 3)]
+    assert [v.budget for v in episodes["test_chatty"].violations] == ["max_turns"]
+    assert len(episodes["test_own"].trajectory.agent_turns) == 2
+    assert episodes["test_adapter"].agent == "desk"
 
 
 def test_faults_are_errors_and_nothing_is_lost(suite):
@@ -331,37 +351,21 @@ def test_observe(agent):
     assert "then in teardown: OSError: still in use" in reasons["test_both"][1]
 
 
-@pytest.mark.parametrize(
-    ("decorated", "said"),
-    [
+def test_what_is_no_conversation_is_said_at_collection(suite):
+    cases = [
         ('@conversation("x", DiagramAgent)\ndef test_x(): pass', "takes no parameter `agent`"),
         ('@conversation("", DiagramAgent)\ndef test_x(agent): pass', "a name"),
         ('@conversation("x", DiagramAgent())\ndef test_x(agent): pass', "give a factory"),
         ('@conversation("x", 42)\ndef test_x(agent): pass', "not a int"),
         ('@conversation("x", DiagramAgent)\nclass TestX: pass', "decorate a test function"),
-    ],
-)
-def test_what_is_no_conversation_is_said_at_collection(suite, decorated, said):
-    write(suite, decorated)
+    ]
+    files = {f"test_{n}": AGENT + decorated for n, (decorated, _) in enumerate(cases)}
+    suite.pytester.makepyfile(**files)
     ran = suite.run()
-    ran.result.assert_outcomes(errors=1)
-    ran.result.stdout.fnmatch_lines([f"*{said}*"])
-
-
-def test_a_hard_budget_fails_a_conversation(suite):
-    write(
-        suite,
-        """
-@conversation("Chatty", PlainAgent)
-@pytest.mark.episode(budgets={"max_turns": 1})
-def test_chatty(agent):
-    agent.send("a")
-    agent.send("b")
-""",
-    )
-    ran = suite.run()
-    ran.result.assert_outcomes(failed=1)
-    assert [v.budget for v in ran.episodes["test_chatty"].violations] == ["max_turns"]
+    ran.result.assert_outcomes(errors=len(cases))
+    said = {error.nodeid: error.message for error in ran.session.collection_errors}
+    for number, (_, sentence) in enumerate(cases):
+        assert sentence in said[f"test_{number}.py"]
 
 
 def test_ctrl_c_closes_the_agent_and_keeps_the_turns(suite):
@@ -388,50 +392,6 @@ async def test_it(agent):
     (episode,) = ran.results.episodes
     assert [t.content for t in episode.trajectory.turns][:2] == ["A", "drew A"]
     ran.result.stdout.fnmatch_lines(["*closed by the harness*"])
-
-
-def test_an_agent_of_the_engine_converses(suite):
-    write(
-        suite,
-        """
-from ci_agent_eval.engine import FunctionAgent, Reply
-
-async def answer(message, history):
-    return Reply(f"{len(history)} before {message}", usage={"input": 3, "output": 1})
-
-@conversation("Adapter", lambda: FunctionAgent(answer, name="desk"))
-async def test_adapter(agent):
-    assert (await agent.send("a")).text == "0 before a"
-    assert (await agent.send("b")).text == "2 before b"
-    assert len(agent.conversation.messages) == 4
-    agent.reset()
-    assert (await agent.send("c")).text == "0 before c"
-""",
-    )
-    ran = suite.run("-W", "error")
-    ran.result.assert_outcomes(passed=1)
-    assert ran.episodes["test_adapter"].agent == "desk"
-
-
-def test_after_the_end_nothing_can_be_sent(suite):
-    write(
-        suite,
-        """
-kept = []
-
-@pytest.mark.episode(evidence="none")
-@conversation("Keeps", PlainAgent)
-def test_keeps(agent):
-    kept.append(agent)
-
-def test_later():
-    from ci_agent_eval.errors import InputError
-    with pytest.raises(InputError, match="the conversation has ended"):
-        kept[0].send("x")
-    assert kept[0].canvas.content == ""
-""",
-    )
-    suite.run("-p", "no:randomly").result.assert_outcomes(passed=2)
 
 
 def test_the_files_of_a_conversation_have_a_limit_together(suite):

@@ -44,55 +44,43 @@ def test_a_fixture_of_ones_own_beside_our_marker(suite):
     assert ran.episodes["test_series"].outcome == "passed"
 
 
-def test_a_fixture_that_extends_ours_is_ours(suite):
-    suite.write(
-        "def test_one(episode): pass",
-        conftest="""
-            import pytest
-
-            @pytest.fixture
-            def episode(episode):
-                episode.agent = "desk"
-                return episode
-        """,
-    )
-    assert suite.run().episodes["test_one"].agent == "desk"
-
-
-def test_it_reaches_through_other_fixtures(suite):
-    suite.write(
-        "def test_one(desk): pass",
-        conftest="""
-            import pytest
-
-            @pytest.fixture
-            def desk(episode):
-                episode.check("ready", True)
-        """,
-    )
-    assert suite.run().episodes["test_one"].assertions[0].name == "ready"
-
-
-def test_it_can_be_asked_for_late(suite):
+def test_it_is_extended_asked_for_by_others_or_late_and_timed_by_the_clock(suite):
     suite.write("""
-        def test_one(request):
+        import pytest
+
+        @pytest.fixture
+        def desk(episode):
+            episode.check("ready", True)
+
+        @pytest.mark.episode(evidence="none")
+        def test_through_others(desk): pass
+
+        def test_late(request):
             request.getfixturevalue("episode").check("late", False)
-    """)
-    ran = suite.run()
-    ran.result.assert_outcomes(failed=1)
-    assert ran.episodes["test_one"].outcome == "failed"
 
-
-def test_a_scripted_clock_times_turns_and_episode(suite):
-    suite.write("""
-        def test_one(episode):
+        def test_timed(episode):
             with episode.turn("Hello") as turn:
                 turn.reply("Hi")
+            episode.check("greets", True)
+
+        class TestExtended:
+            @pytest.fixture
+            def episode(self, episode):
+                episode.agent = "desk"
+                return episode
+
+            @pytest.mark.episode(evidence="none")
+            def test_own(self, episode): pass
     """)
-    episode = suite.run().episodes["test_one"]
-    assert episode.trajectory is not None
-    assert episode.trajectory.latencies_ms == (100,)
-    assert episode.duration_ms == 300
+    ran = suite.run()
+    ran.result.assert_outcomes(passed=3, failed=1)
+    episodes = ran.episodes
+    assert episodes["test_through_others"].assertions[0].name == "ready"
+    assert episodes["test_late"].outcome == "failed"
+    assert episodes["test_own"].agent == "desk"
+    timed = episodes["test_timed"]
+    assert timed.trajectory is not None
+    assert (timed.trajectory.latencies_ms, timed.duration_ms) == ((100,), 300)
 
 
 def test_a_check_stands_where_the_test_made_it(suite, pytester):

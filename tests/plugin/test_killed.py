@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 
 
@@ -49,11 +47,13 @@ def test_what_had_ended_is_on_disk_and_what_had_not_says_so(suite, how):
     assert not (ran.folder / "results.json").exists()
 
 
-def test_a_killed_run_leaves_no_results_of_the_run_before(suite, pytester):
+def test_a_terminated_run_stays_running_and_leaves_no_results_of_the_run_before(suite, pytester):
     suite.write("def test_one(episode): pass")
     assert suite.run().results.episodes
-    pytester.makepyfile(test_suite=dying("os.kill(os.getpid(), signal.SIGKILL)"))
-    assert not (suite.run_apart().folder / "results.json").exists()
+    pytester.makepyfile(test_suite=dying("os.kill(os.getpid(), signal.SIGTERM)"))
+    ran = suite.run_apart()
+    assert ran.session.state == "running"
+    assert not (ran.folder / "results.json").exists()
 
 
 def test_a_killed_worker_costs_its_episode_and_no_other(suite):
@@ -69,24 +69,27 @@ def test_a_killed_worker_costs_its_episode_and_no_other(suite):
     ran.result.stdout.fnmatch_lines(["ERROR  test_suite.py::test_two: " + LOST])
 
 
-def test_ctrl_c_keeps_what_was_said(suite):
-    suite.write(dying("os.kill(os.getpid(), signal.SIGINT)"))
+@pytest.mark.parametrize(
+    ("how", "reason", "status"),
+    [
+        ("os.kill(os.getpid(), signal.SIGINT)", "interrupted: KeyboardInterrupt", 2),
+        ("pytest.exit('enough', returncode=0)", "interrupted: Exit", 0),
+    ],
+    ids=["SIGINT", "exit"],
+)
+def test_an_interruption_keeps_what_was_said_and_is_named_everywhere(suite, how, reason, status):
+    suite.write(dying(how))
     ran = suite.run_apart()
-    assert ran.session.state == "interrupted"
-    assert ran.session.exit_status == pytest.ExitCode.INTERRUPTED
+    assert (ran.session.state, ran.session.exit_status) == ("interrupted", status)
     assert ran.session.selected == 3
     two = ran.episodes["test_two"]
-    assert (two.outcome, two.reason) == ("error", "interrupted: KeyboardInterrupt")
+    assert (two.outcome, two.reason) == ("error", reason)
     assert two.trajectory is not None
     assert [call.name for call in two.trajectory.tool_calls()] == ["lookup"]
     assert len(ran.results.episodes) == 2
-
-
-def test_pytest_exit_is_an_interruption_too(suite):
-    suite.write(dying("pytest.exit('enough', returncode=0)"))
-    ran = suite.run_apart()
-    assert (ran.session.state, ran.session.exit_status) == ("interrupted", 0)
-    assert ran.episodes["test_two"].outcome == "error"
+    ran.result.stdout.fnmatch_lines([f"ERROR  test_suite.py::test_two: {reason}"])
+    # It has not ended, and is not counted among those that have.
+    assert [line.event for line in ran.journal] == ["started", "ended", "started", "started"]
 
 
 def test_a_broken_line_of_a_journal_is_named(suite):
@@ -102,28 +105,6 @@ def test_a_broken_line_of_a_journal_is_named(suite):
     assert len(ran.results.episodes) == 2
     (error,) = ran.session.collection_errors
     assert error.nodeid == "episodes/main.jsonl:4"
-
-
-def test_terminated_runs_stay_running(suite):
-    suite.write(dying(f"os.kill(os.getpid(), {int(signal.SIGTERM)})"))
-    ran = suite.run_apart()
-    assert ran.session.state == "running"
-
-
-@pytest.mark.parametrize(
-    ("how", "reason"),
-    [
-        ("os.kill(os.getpid(), signal.SIGINT)", "interrupted: KeyboardInterrupt"),
-        ("pytest.exit('enough')", "interrupted: Exit"),
-    ],
-)
-def test_the_terminal_and_the_results_give_the_same_reason(suite, how, reason):
-    suite.write(dying(how))
-    ran = suite.run_apart()
-    assert ran.episodes["test_two"].reason == reason
-    ran.result.stdout.fnmatch_lines([f"ERROR  test_suite.py::test_two: {reason}"])
-    # It has not ended, and is not counted among those that have.
-    assert [line.event for line in ran.journal] == ["started", "ended", "started", "started"]
 
 
 def test_so_they_do_over_a_worker_that_could_not_report(suite):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 # test_times_out ends the timer of pytest-timeout itself, so that no machine is too slow.
 SUITE = """\
 import signal, pytest
@@ -131,22 +129,21 @@ EXPECTED = {
 }
 
 
-@pytest.fixture
-def ran(suite):
+def test_every_end_has_its_outcome_and_is_told(suite):
     suite.write(SUITE)
-    return suite.run("--timeout-method=signal")
-
-
-def test_every_end_has_its_outcome(ran):
+    ran = suite.run("--timeout-method=signal")
     found = {name: (e.outcome, e.reason) for name, e in ran.episodes.items()}
     assert found == EXPECTED
     ran.result.assert_outcomes(passed=4, failed=11, errors=4, skipped=2, xfailed=2, xpassed=1)
     # Each is started once; a broken teardown is a second end.
     assert [line.event for line in ran.journal].count("started") == len(EXPECTED)
     assert [line.event for line in ran.journal].count("ended") == len(EXPECTED) + 3
+    expect_a_failed_assert_as_an_assertion_with_its_place(ran)
+    expect_what_was_said_before_the_end(ran)
+    expect_checks_and_hard_budgets_by_name_and_place(ran)
 
 
-def test_a_failed_assert_is_an_assertion_with_its_place(ran):
+def expect_a_failed_assert_as_an_assertion_with_its_place(ran):
     (assertion,) = ran.episodes["test_fails"].assertions
     assert assertion.name == 'assert answer == 45, "wrong sum"'
     assert assertion.reason is not None
@@ -155,14 +152,14 @@ def test_a_failed_assert_is_an_assertion_with_its_place(ran):
     assert (assertion.file, assertion.line) == ("test_suite.py", line)
 
 
-def test_what_was_said_before_the_end_is_kept(ran):
+def expect_what_was_said_before_the_end(ran):
     for name in ("test_errors", "test_times_out"):
         trajectory = ran.episodes[name].trajectory
         assert trajectory is not None, name
         assert [call.name for call in trajectory.tool_calls()] == ["lookup"], name
 
 
-def test_checks_and_hard_budgets_fail_the_test_by_name_and_place(ran):
+def expect_checks_and_hard_budgets_by_name_and_place(ran):
     line = SUITE.splitlines().index('    episode.check("asks first", False, "did not ask")') + 1
     ran.result.stdout.fnmatch_lines(
         [
@@ -221,17 +218,13 @@ def test_a_failed_check_fails_whatever_comes_after_it(suite):
         "test_expects_it": ("skipped", "xfail: known"),
     }
     ran.result.assert_outcomes(failed=3, skipped=1, xfailed=2)
+    (kept,) = ran.episodes["test_expected"].assertions
+    assert (kept.name, kept.passed, kept.severity) == ("polite", False, "warning")
     outcomes = {name: p["agent_eval.outcome"] for name, p in ran.properties.items()}
     assert outcomes == {name: e.outcome for name, e in ran.episodes.items()}
     ran.result.stdout.fnmatch_lines(
         ["  test_suite.py:4: polite: was rude", "  then skipped: no weather"]
     )
-
-
-def test_what_was_to_fail_is_kept_as_a_warning(suite):
-    suite.write(AFTER_A_CHECK)
-    (kept,) = suite.run("-k", "test_expected").episodes["test_expected"].assertions
-    assert (kept.name, kept.passed, kept.severity) == ("polite", False, "warning")
 
 
 def test_an_error_says_where_it_was_raised_and_called(suite, pytester):

@@ -38,7 +38,7 @@ def verdict(passed=True, score=1.0, reason="it is kind"):
 
 @pytest.fixture
 def suite(pytester, suite, monkeypatch):
-    """Run tests against a scripted judge; returns pytest's result, the episode, the requests."""
+    """Run tests against a scripted judge; returns pytest's result, the episodes, the requests."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody-0123456789")
 
     def run(script, source, *arguments, name="test_order.py", run_pytest=suite.run_in_process):
@@ -47,15 +47,33 @@ def suite(pytester, suite, monkeypatch):
             (pytester.path / name).write_text(HEAD.format(url=server.base_url) + source)
             result = run_pytest(name, "--episode-report-dir=out", "-W", "error", *arguments)
         results = json.loads((pytester.path / "out/results.json").read_text())
-        (episode,) = results["episodes"]
-        return result, episode, len(server.requests)
+        return result, results["episodes"], len(server.requests)
 
     return run
 
 
+OTHERS = """
+async def test_not_kept(talked):
+    assert await check(Rubric("It is brief.", JUDGE))
+
+async def test_broken_judge(talked):
+    assert await check(Rubric("It is true.", JUDGE))
+
+def test_not_awaited(talked):
+    check(Rubric("It is kind.", JUDGE))
+"""
+
+
 def test_a_rubric_is_one_assertion_of_the_test_s_episode(suite):
-    result, episode, _ = suite([verdict()], KIND)
-    result.assert_outcomes(passed=1)
+    script = {
+        "It is kind.": [verdict()],
+        "It is brief.": [verdict(False, 0.2, "it is curt")],
+        "It is true.": [Step(status=500)] * 9,
+    }
+    result, episodes, _ = suite(script, KIND + OTHERS)
+    result.assert_outcomes(passed=1, failed=3)
+    by_name = {one["nodeid"].rpartition("::")[2]: one for one in episodes}
+    episode = by_name["test_order"]
     (found,) = [a for a in episode["assertions"] if a["name"].startswith("rubric")]
     assert found == {
         "name": "rubric: It is kind.",
@@ -68,27 +86,19 @@ def test_a_rubric_is_one_assertion_of_the_test_s_episode(suite):
     assert episode["judge"]["calls"] == 1
     assert episode["judge"]["cost_usd"] > 0
     assert "cost_usd" not in episode["trajectory"]["turns"][1]
-
-
-def test_a_rubric_that_is_not_kept_fails_a_strict_test(suite):
-    result, episode, _ = suite([verdict(False, 0.2, "it is curt")], KIND)
-    result.assert_outcomes(failed=1)
-    assert episode["outcome"] == "failed"
-    result.stdout.fnmatch_lines(["*rubric: It is kind.: it is curt*"])
-
-
-def test_a_broken_judge_makes_the_episode_an_error(suite):
-    result, episode, _ = suite([Step(status=500)], KIND)
-    result.assert_outcomes(failed=1)
-    assert episode["outcome"] == "error"
-    assert episode["reason"].startswith("JudgeError: the judge gave no verdict")
-    assert [a for a in episode.get("assertions", ()) if not a["passed"]] == []
+    assert by_name["test_not_kept"]["outcome"] == "failed"
+    result.stdout.fnmatch_lines(["*rubric: It is brief.: it is curt*"])
+    broken = by_name["test_broken_judge"]
+    assert broken["outcome"] == "error"
+    assert broken["reason"].startswith("JudgeError: the judge gave no verdict")
+    assert [a for a in broken.get("assertions", ()) if not a["passed"]] == []
+    assert "await check" in by_name["test_not_awaited"]["reason"]
 
 
 def test_a_recorded_verdict_needs_neither_key_nor_network(suite, pytester, monkeypatch):
-    _, live, asked = suite([verdict()], KIND, "--cassette=record")
+    _, (live,), asked = suite([verdict()], KIND, "--cassette=record")
     monkeypatch.delenv("OPENAI_API_KEY")
-    result, again, asked_again = suite([], KIND, "--cassette=replay")
+    result, (again,), asked_again = suite([], KIND, "--cassette=replay")
     result.assert_outcomes(passed=1)
     assert (asked, asked_again) == (1, 0)
     assert again["assertions"] == live["assertions"]
@@ -105,7 +115,7 @@ async def test_order(talked):
 
 
 def test_an_evaluation_goes_on_after_a_check_that_failed(suite):
-    result, episode, _ = suite([verdict(False, 0.4, "curt")], EVALUATION, name="order_eval.py")
+    result, (episode,), _ = suite([verdict(False, 0.4, "curt")], EVALUATION, name="order_eval.py")
     assert result.ret == 0
     assert [(a["name"], a["passed"], a.get("score")) for a in episode["assertions"]] == [
         ("says 'Tuesday'", False, 0),
@@ -135,22 +145,15 @@ def test_judges_of_pydantic_evals_are_asked_by_the_engine(suite, pytester, monke
         "It is short.": [verdict()],
         "kindness": [Step(tool_calls=[call("final_result", reason="warm", score=5)])],
     }
-    result, live, asked = suite(script, JUDGES, "--cassette=record", **apart)
+    result, (live,), asked = suite(script, JUDGES, "--cassette=record", **apart)
     result.assert_outcomes(passed=1)
     assert (live["judge"]["calls"], asked) == (3, 3)
     assert [a["name"] for a in live["assertions"][-3:]] == ["LLMJudge", "LLMJudge", "GEval"]
     monkeypatch.delenv("OPENAI_API_KEY")
-    result, again, asked = suite([], JUDGES, "--cassette=replay", **apart)
+    result, (again,), asked = suite([], JUDGES, "--cassette=replay", **apart)
     result.assert_outcomes(passed=1)
     assert asked == 0
     assert again["judge"] == live["judge"]
-
-
-def test_a_plain_test_is_told_that_a_judge_is_awaited(suite):
-    source = KIND.replace("async def", "def").replace("assert await ", "")
-    result, episode, _ = suite([verdict()], source)
-    result.assert_outcomes(failed=1)
-    assert "await check" in episode["reason"]
 
 
 def test_a_rubric_of_a_scenario_file_judges_each_turn_and_ends_the_conversation(suite, pytester):
@@ -174,7 +177,7 @@ def test_order(scenario):
         "judge_verdict", "rubric: It names a day.: it is kind"
     )
 """
-    result, episode, asked = suite(script, source)
+    result, (episode,), asked = suite(script, source)
     result.assert_outcomes(passed=1)
     (found,) = [each for each in episode["assertions"] if each["name"].startswith("judge")]
     assert (found["name"], found["file"], found["line"]) == (

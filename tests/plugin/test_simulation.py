@@ -36,36 +36,27 @@ async def test_async():
 
 def test_no_episode():
     assert run_simulation(app, user("a"), max_turns=1).turns == 1
+
+@pytest.mark.episode(budgets={"max_turns": 3})
+def test_turns_are_the_budget_s(simulation):
+    assert simulation(app, user("a")).turns == 3
+
+def test_turns_without_a_budget(simulation):
+    assert simulation(app, user("a")).turns == 5
+
+async def test_turns_of_its_own(simulation):
+    assert (await simulation(app, user("a"), max_turns=1, stop_when=lambda h: False)).turns == 1
 """
     )
     ran = suite.run("-W", "error")
-    ran.result.assert_outcomes(passed=3)
+    ran.result.assert_outcomes(passed=6)
+    assert len(ran.episodes) == 5
     plain, awaited = ran.episodes["test_plain"], ran.episodes["test_async"]
     assert plain.trajectory == awaited.trajectory
     assert [t.content for t in plain.trajectory.turns] == ["a", "a!", "b", "b!"]
     assert plain.thread_id == awaited.thread_id
     assert plain.metadata == awaited.metadata
     assert plain.metadata["simulations"][0]["stop_reason"] == "max_turns"
-
-
-def test_the_fixture_s_turns_are_the_budget_s(suite):
-    suite.write(
-        APP
-        + """
-@pytest.mark.episode(budgets={"max_turns": 3})
-def test_budget(simulation):
-    assert simulation(app, user("a")).turns == 3
-
-def test_none(simulation):
-    assert simulation(app, user("a")).turns == 5
-
-async def test_own(simulation):
-    assert (await simulation(app, user("a"), max_turns=1, stop_when=lambda h: False)).turns == 1
-"""
-    )
-    ran = suite.run("-W", "error")
-    ran.result.assert_outcomes(passed=3)
-    assert set(ran.episodes) == {"test_budget", "test_none", "test_own"}
 
 
 def test_a_simulation_that_is_not_awaited_fails_its_test(suite):
@@ -157,28 +148,33 @@ def modelled(pytester, suite):
     return run
 
 
-@pytest.mark.parametrize(
-    "test",
-    [
-        "def test_it(episode):\n    assert run_simulation(app, someone)",
-        "async def test_it(episode):\n    assert await run_simulation(app, someone)",
-        "async def test_it(simulation):\n    assert await simulation(app, someone)",
-    ],
-)
-def test_a_model_plays_the_user_and_is_not_counted_as_the_agent(modelled, test):
-    script = {"begins": ["I want my money."], "Which order?": ["1001, please. [DONE]"]}
-    ran, asked = modelled(script, test, "-W", "error")
-    ran.result.assert_outcomes(passed=1)
-    episode = ran.episodes["test_it"]
-    said = [t.content for t in episode.trajectory.turns if t.role == "user"]
-    assert said == ["I want my money.", "1001, please."]
-    (noted,) = episode.metadata["simulations"]
-    assert noted["stop_reason"] == "stop_token"
-    user = episode.simulated_user
-    assert (user.calls, user.tokens) == (2, TokenUsage(input=200, output=40))
-    assert user.cost_usd > 0
-    assert episode.trajectory.total_tokens is None
-    assert len(episode.trajectory.agent_turns) == 2
+PLAYED = """
+def test_plain(episode):
+    assert run_simulation(app, someone)
+
+async def test_async(episode):
+    assert await run_simulation(app, someone)
+
+async def test_fixture(simulation):
+    assert await simulation(app, someone)
+"""
+
+
+def test_a_model_plays_the_user_and_is_not_counted_as_the_agent(modelled):
+    begins, ends = ["I want my money."], ["1001, please. [DONE]"]
+    script = {"begins": begins * 3, "Which order?": ends * 3}
+    ran, asked = modelled(script, PLAYED, "-W", "error")
+    ran.result.assert_outcomes(passed=3)
+    for episode in ran.episodes.values():
+        said = [t.content for t in episode.trajectory.turns if t.role == "user"]
+        assert said == ["I want my money.", "1001, please."]
+        (noted,) = episode.metadata["simulations"]
+        assert noted["stop_reason"] == "stop_token"
+        user = episode.simulated_user
+        assert (user.calls, user.tokens) == (2, TokenUsage(input=200, output=40))
+        assert user.cost_usd > 0
+        assert episode.trajectory.total_tokens is None
+        assert len(episode.trajectory.agent_turns) == 2
     system, prompt = (message["content"] for message in asked[1])
     assert "Ada, in a hurry" in system
     assert "a refund of order 1001" in system

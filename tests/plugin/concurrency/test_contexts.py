@@ -11,24 +11,19 @@ HEAD = """
 import asyncio
 import contextvars
 import pytest
-from meeting import meet
+import meeting
 
 PARTIES = {parties}
 who = contextvars.ContextVar("who", default="nobody")
 run_wide = contextvars.ContextVar("run_wide", default="unset")
+
+async def meet(parties, name=""):
+    await meeting.meet(parties, __name__ + name)
 """
 
 
-def run(suite, tests, **outcomes):
-    for parties in (1, 4):
-        suite.write(HEAD.format(parties=parties) + tests)
-        ran = suite.run(f"--episode-concurrency={parties}", "-W", "error")
-        ran.result.assert_outcomes(**outcomes)
-        assert all(e.outcome == "passed" for e in ran.results.episodes)
-
-
-def test_a_fixture_s_variable_is_seen_in_its_test_and_reset_after_it(suite):
-    tests = """
+MODULES = {
+    "a_fixture_s_variable_is_seen_in_its_test_and_reset_after_it": """
 @pytest.fixture
 def signed_in(request):
     assert who.get() == "nobody"
@@ -57,12 +52,8 @@ async def seen(): return who.get()
 
 async def test_other(episode): assert who.get() == "nobody"
 def test_plain(): assert who.get() == "nobody"
-"""
-    run(suite, tests, passed=6)
-
-
-def test_what_a_test_sets_is_seen_by_no_other_test(suite):
-    tests = """
+""",
+    "what_a_test_sets_is_seen_by_no_other_test": """
 @pytest.mark.parametrize("number", range(4))
 async def test_meet(episode, number):
     assert who.get() == "nobody"
@@ -72,12 +63,8 @@ async def test_meet(episode, number):
     assert who.get() == number
 
 def test_plain(): assert who.get() == "nobody"
-"""
-    run(suite, tests, passed=5)
-
-
-def test_a_wider_fixture_s_variable_is_seen_by_all_that_come_after_it(suite):
-    tests = """
+""",
+    "a_wider_fixture_s_variable_is_seen_by_all_that_come_after_it": """
 @pytest.fixture(scope="module", autouse=True)
 def everywhere():
     token = run_wide.set("set")
@@ -90,12 +77,8 @@ async def test_meet(episode, number):
     assert run_wide.get() == "set"
 
 def test_plain(episode): assert run_wide.get() == "set"
-"""
-    run(suite, tests, passed=5)
-
-
-def test_one_that_an_item_ahead_sets_up_too(suite):
-    tests = """
+""",
+    "one_that_an_item_ahead_sets_up_too": """
 @pytest.fixture(scope="module")
 def everywhere():
     token = run_wide.set("set")
@@ -111,12 +94,8 @@ async def test_meet(episode, everywhere, number):
     assert run_wide.get() == "set"
 
 def test_plain(everywhere): assert run_wide.get() == "set"
-"""
-    run(suite, tests, passed=9)
-
-
-def test_setup_and_teardown_methods_share_it_with_their_test(suite):
-    tests = """
+""",
+    "setup_and_teardown_methods_share_it_with_their_test": """
 class TestDesk:
     def setup_method(self): self.token = who.set("method")
     def teardown_method(self): who.reset(self.token)
@@ -124,8 +103,17 @@ class TestDesk:
     async def test_two(self, episode): assert who.get() == "method"
 
 async def test_other(episode): assert who.get() == "nobody"
-"""
-    run(suite, tests, passed=3)
+""",
+}
+
+
+def test_a_variable_is_seen_where_it_was_set_for_and_reset_after_it(suite):
+    for parties in (1, 4):
+        head = HEAD.format(parties=parties)
+        suite.pytester.makepyfile(**{f"test_{n}": head + tests for n, tests in MODULES.items()})
+        ran = suite.run(f"--episode-concurrency={parties}", "-W", "error")
+        ran.result.assert_outcomes(passed=28)
+        assert all(e.outcome == "passed" for e in ran.results.episodes)
 
 
 def test_a_fixture_that_the_test_asks_for_late_is_torn_down_where_it_was_set_up(suite):
@@ -189,8 +177,7 @@ def test_checks_and_asserts_find_their_own_episode(suite):
     assert seen[0].count(b" of test_meet[2]") >= 5
 
 
-@pytest.mark.parametrize("number", [1, 8])
-def test_the_current_loop_and_task_are_their_own(suite, number):
+def test_the_current_loop_and_task_are_their_own(suite):
     suite.write("""
         import asyncio
         import pytest
@@ -205,7 +192,8 @@ def test_the_current_loop_and_task_are_their_own(suite, number):
             await asyncio.sleep(0)
             assert asyncio.current_task() is task
     """)
-    suite.run(f"--episode-concurrency={number}").result.assert_outcomes(passed=4)
+    for number in (1, 8):
+        suite.run(f"--episode-concurrency={number}").result.assert_outcomes(passed=4)
 
 
 def test_pytest_may_run_in_a_thread_of_its_own(suite):

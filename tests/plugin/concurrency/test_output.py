@@ -6,6 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.samples import run_sample
+
 PRINTS = '''
 import asyncio
 import functools
@@ -63,6 +65,7 @@ async def said(name, number):
 def test_plain(desk, request): say(request.node.name, "plain")
 '''
 
+CAPTURES = ("fd", "sys", "tee-sys")
 WHERE = [
     "before",
     "between",
@@ -79,8 +82,9 @@ WHERE = [
 ]
 
 
-@pytest.mark.parametrize("parties", [1, 4])
-@pytest.mark.parametrize("capture", ["fd", "sys", "tee-sys"])
+@pytest.mark.parametrize(
+    ("capture", "parties"), run_sample([(c, n) for c in CAPTURES for n in (4, 1)], {0, 1, 2})
+)
 def test_it_is_told_with_its_own_test(suite, capture, parties):
     suite.write(PRINTS.replace("PARTIES", str(parties)))
     arguments = (f"--episode-concurrency={parties}", f"--capture={capture}")
@@ -239,7 +243,7 @@ def pytest_runtest_logreport(report):
 """
 
 
-@pytest.mark.parametrize("capture", ["fd", "sys", "no"])
+@pytest.mark.parametrize("capture", run_sample([("fd",), ("no",), ("sys",)], {0, 1}))
 def test_a_thread_prints_and_logs_between_two_turns(suite, capture):
     suite.write(BETWEEN, conftest=BETWEEN_HOOK)
     ran = suite.run_apart(

@@ -193,7 +193,7 @@ def test_the_same_bytes_over_workers(suite):
     assert cases(others) == cases(junit)
 
 
-def test_reports_come_in_the_order_of_the_run(suite):
+def test_reports_come_in_the_order_of_the_run_and_the_journal_says_which_had_begun(suite):
     conftest = """
     import pytest
 
@@ -206,17 +206,12 @@ def test_reports_come_in_the_order_of_the_run(suite):
         (session.config.rootpath / "told.txt").write_text("\\n".join(told))
     """
     suite.write(MIXED, conftest=SCRIPTED_CLOCK + dedent(conftest))
-    told = []
+    told, journals = [], []
     for concurrency in (1, 8):
-        suite.run(f"--episode-concurrency={concurrency}")
+        journals.append(suite.run(f"--episode-concurrency={concurrency}").journal)
         told.append((suite.pytester.path / "told.txt").read_text().splitlines())
     assert len(told[0]) == 46
     assert told[0] == told[1]
-
-
-def test_the_journal_says_which_had_begun_and_ends_the_same(suite):
-    suite.write(MIXED)
-    journals = [suite.run(f"--episode-concurrency={n}").journal for n in (1, 8)]
     ended = [[line.episode for line in j if line.event == "ended"] for j in journals]
     started = [[line.episode for line in j if line.event == "started"] for j in journals]
     assert [e.nodeid for e in started[0]] == [e.nodeid for e in started[1]]

@@ -101,8 +101,12 @@ BUSY = """
 """
 
 
-@pytest.mark.parametrize("others", ["await asyncio.sleep(0)", BUSY], ids=["idle", "busy"])
-@pytest.mark.parametrize("parties", [1, 4])
+# One by one nobody is busy beside it.
+@pytest.mark.parametrize(
+    ("others", "parties"),
+    [("await asyncio.sleep(0)", 1), ("await asyncio.sleep(0)", 4), (BUSY, 4)],
+    ids=["alone", "idle", "busy"],
+)
 def test_the_slow_one_fails_and_no_other(suite, timed, others, parties):
     timed(SLOW.format(parties=parties, others=others.lstrip()))
     ran = suite.run_apart(f"--episode-concurrency={parties}")
@@ -117,7 +121,7 @@ def test_the_slow_one_fails_and_no_other(suite, timed, others, parties):
     assert sum(line.startswith("down") for line in told) == 6
 
 
-@pytest.mark.parametrize("parties", [1, 4])
+@pytest.mark.parametrize("parties", [pytest.param(1, marks=pytest.mark.full), 4])
 def test_a_signal_between_two_steps_of_the_loop_ends_the_one_whose_turn_it_is(suite, parties):
     """The loop logs what a callback raises, and goes on."""
     suite.write("""
@@ -143,7 +147,7 @@ def test_a_signal_between_two_steps_of_the_loop_ends_the_one_whose_turn_it_is(su
     assert slow.assertions[0].name == "cleaned up"
 
 
-@pytest.mark.parametrize("parties", [1, 4])
+@pytest.mark.parametrize("parties", [pytest.param(1, marks=pytest.mark.full), 4])
 def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, timed, parties):
     timed("""
         import asyncio
