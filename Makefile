@@ -175,7 +175,7 @@ mermaid:
 
 .PHONY: lock
 lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
-	$(call compile,dev,pyproject.toml --extra pytest --extra judges --extra compare --extra inspect --extra proxy --group dev)
+	$(call compile,dev,pyproject.toml --extra pytest --extra evals --extra compare --extra inspect --extra proxy --group dev)
 	$(call compile,action,pyproject.toml --extra compare --extra inspect -c requirements/dev.txt)
 	$(call compile,demo,pyproject.toml --extra pytest --group build -c requirements/dev.txt)
 	$(call compile,suite,--group suite -c requirements/dev.txt)

@@ -10,8 +10,8 @@ from ci_agent_eval.contract.episode import Episode
 from tests.builders import episode, talk, turn
 
 HEAD = """
-from ci_agent_eval.checks import PairwiseRubric, RequiredText, Rubric
-from tests.scripted_judges import build_judge, grade, judge_in_turn, prefer
+from ci_agent_eval.checks import RequiredText, Rubric
+from tests.scripted_judges import build_judge, grade, judge_in_turn
 
 def by_word(sections):
     return grade("Monday" in sections["Output"], 0.8 if "Monday" in sections["Output"] else 0.4)

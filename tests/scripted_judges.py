@@ -39,10 +39,6 @@ def grade(
     return {"pass": passed, "score": float(passed) if score is None else score, "reason": reason}
 
 
-def prefer(which: str, reason: str = "clearer") -> dict[str, Any]:
-    return {"preferred": which, "reason": reason}
-
-
 def grades(reason: str = "overall", **scores: int) -> dict[str, Any]:
     listed = [{"name": k, "score": v, "reason": f"{k} is {v}"} for k, v in scores.items()]
     return {"grades": listed, "reason": reason}

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
     from ci_agent_eval.checks.full_suite import NoFullSuiteRun
     from ci_agent_eval.checks.judge_questions import ScoringDimension
-    from ci_agent_eval.checks.pairwise import PairwiseRubric
     from ci_agent_eval.checks.protocol import Check
     from ci_agent_eval.checks.recovery import ErrorRecovery
     from ci_agent_eval.checks.repeats import Loops, RepeatedCalls
@@ -48,7 +47,6 @@ __all__ = [
     "Loops",
     "NoFullSuiteRun",
     "OrderedTools",
-    "PairwiseRubric",
     "RepeatedCalls",
     "ReplyShape",
     "RequiredText",
@@ -79,7 +77,6 @@ _HOMES = {
     "Loops": "checks.repeats",
     "NoFullSuiteRun": "checks.full_suite",
     "OrderedTools": "checks.tools",
-    "PairwiseRubric": "checks.pairwise",
     "RepeatedCalls": "checks.repeats",
     "ReplyShape": "checks.shapes",
     "RequiredText": "checks.text",

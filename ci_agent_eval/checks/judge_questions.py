@@ -22,7 +22,6 @@ ENGINE_FIXTURE = "aitest_run"
 """The fixture that holds an episode's engine and cassette."""
 
 JudgedScope = Literal["reply", "conversation"]
-Preferred = Literal["first", "second", "tie"]
 Answer = TypeVar("Answer")
 
 
@@ -42,16 +41,6 @@ class JudgeVerdict:
     passed: bool
     score: float
     """0 to 1."""
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class JudgePreference:
-    """A judge's preference between two texts."""
-
-    judge: str
-    preferred: Preferred
-    """By the position in which the judge saw the text."""
     reason: str
 
 
@@ -106,15 +95,6 @@ class GradeQuestion(JudgeQuestion[JudgeVerdict]):
     """A reference answer."""
     is_by_score: bool = False
     """Whether the score decides, so that a verdict that contradicts it does not matter."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceQuestion(JudgeQuestion[JudgePreference]):
-    """Which of two texts a rubric prefers."""
-
-    rubric: str
-    first: str
-    second: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

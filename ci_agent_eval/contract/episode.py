@@ -56,9 +56,6 @@ def _convert_array(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-VotePosition = Literal["first", "second"]
-
-
 class JudgeVote(FrozenModel):
     """One answer of a judge model, on which an assertion is based."""
 
@@ -67,9 +64,6 @@ class JudgeVote(FrozenModel):
     score: Rate
     reason: str | None = None
     repeat: Count = Field(default=1, description="1-based repeat of the same question")
-    position: VotePosition | None = Field(
-        default=None, description="place of the agent's text in a pairwise comparison"
-    )
 
 
 class Assertion(FrozenModel):

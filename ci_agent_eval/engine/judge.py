@@ -4,7 +4,7 @@ The judged text comes from an agent and may contain instructions to the judge. I
 between tags of the prompt; such tags in the text are escaped, and the prompt tells the judge never
 to follow instructions in the text. No prompt makes a model immune: use a rubric in addition to
 deterministic checks. Whether a rubric is true is asked by the prompts of pydantic-evals, which
-has none for comparing two texts and for dimensions (`judge_prompts`).
+has none for dimensions (`judge_prompts`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ from ci_agent_eval.checks.judge_questions import (
     GradeQuestion,
     JudgeError,
     JudgeGrades,
-    JudgePreference,
     JudgeQuestion,
     JudgeVerdict,
-    PreferenceQuestion,
 )
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.engine.judge_models import JudgeModels, get_judge_settings, parse_judge_model
@@ -37,7 +35,6 @@ from ci_agent_eval.engine.judge_prompts import (
     DATA_NOTICE,
     DimensionGrades,
     ask_dimensions,
-    ask_preference,
     escape_tags,
 )
 from ci_agent_eval.engine.pausable_deadline import PausableDeadline
@@ -67,13 +64,10 @@ async def ask_judge(question: JudgeQuestion[Answer], models: JudgeModels) -> Ans
 
 async def _ask_model(
     question: JudgeQuestion[Answer], model: Model, settings: ModelSettings | None
-) -> JudgeVerdict | JudgePreference | JudgeGrades:
+) -> JudgeVerdict | JudgeGrades:
     match question:
         case GradeQuestion():
             return _parse_grading(await _ask_grading(question, model, settings), question, model)
-        case PreferenceQuestion():
-            found = await ask_preference(question, model, settings)
-            return JudgePreference(model.model_id, found.preferred, _clean_reason(found.reason))
         case DimensionsQuestion():
             return _parse_grades(await ask_dimensions(question, model, settings), question, model)
     raise InputError(f"{type(question).__name__} is no question that a judge answers")

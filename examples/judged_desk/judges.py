@@ -1,12 +1,11 @@
 """The judge of the desk's replies.
 
-It is scripted, so that the example needs neither network nor key. As a model, it errs, and does not
-always give the same verdict on the same reply. For a real model only JUDGE differs:
+It is scripted, so that the example needs neither network nor key. As a model, it errs. For
+a real model only JUDGE differs:
 JUDGE = "openai-chat:gpt-5-mini".
 """
 
 import re
-from collections import Counter
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
@@ -14,16 +13,12 @@ from pydantic_ai.models.function import FunctionModel
 from ci_agent_eval.checks import Rubric
 
 KIND = re.compile(r"sorry|glad|happy|of course|thank|please", re.IGNORECASE)
-asked = Counter()
 
 
 def judge(messages, info):
     prompt = messages[-1].parts[-1].content
     reply = prompt.partition("<Output>\n")[2].partition("\n</Output>")[0]
-    asked[reply] += 1
     is_kind = bool(KIND.search(reply))
-    if "policy" in reply:  # it is undecided about these
-        is_kind = is_kind and asked[reply] % 3 != 0
     reason = "it has kind words" if is_kind else "it has no kind word"
     verdict = {"reason": reason, "pass": is_kind, "score": 0.9 if is_kind else 0.2}
     return ModelResponse([ToolCallPart(info.output_tools[0].name, verdict)])

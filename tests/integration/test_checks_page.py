@@ -26,10 +26,6 @@ SCRIPT = {
     "names the sum": [VERDICT],
     "tells the sum": [VERDICT],
     "asks first": [VERDICT, VERDICT],
-    "is exact": [
-        Step(tool_calls=[call("final_result", reason="it has the sum", preferred=preferred)])
-        for preferred in ("first", "second")
-    ],
     "first reading": [Step(tool_calls=[call("final_result", reason="fine", grades=GRADES)])],
 }
 
@@ -98,7 +94,7 @@ def test_every_check_of_the_page_was_made_and_says_why(episodes):
     assert {name: len(found) for name, found in made.items()} == calls
     assert all(assertion["reason"] for found in made.values() for assertion in found)
     assert episodes["test_rubric"]["judge"]["calls"] == 2
-    assert episodes["test_panel"]["judge"]["calls"] == 5
+    assert episodes["test_panel"]["judge"]["calls"] == 3
 
 
 def test_every_check_has_a_row_in_the_table_and_an_example():

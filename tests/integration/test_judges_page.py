@@ -24,8 +24,8 @@ def test_the_file_of_checks_loads(tmp_path):
     path = tmp_path / "judges.py"
     path.write_text(block("python"))
     plan = load_plan(path)
-    assert len(plan.find_checks("refund_late")) == 4
-    assert len(plan.find_checks("greeting")) == 3
+    assert len(plan.find_checks("refund_late")) == 3
+    assert len(plan.find_checks("greeting")) == 2
     assert plan.find_budgets("greeting")[0].max_turns.limit == 4
 
 

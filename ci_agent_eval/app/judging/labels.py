@@ -9,11 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_agent_eval.analysis.judges.judged_checks import (
-    LabelKey,
-    RepeatedAssertion,
-    TranscriptKey,
-)
+from ci_agent_eval.analysis.judge_agreement import JudgedAssertion, LabelKey, TranscriptKey
 from ci_agent_eval.checks.judge_questions import render_judged_conversation
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.human_labels import LABEL_HEADER, HumanLabel, parse_labels
@@ -47,14 +43,14 @@ class LabelMatcher:
     """Matches the labels of a file with judged assertions."""
 
     path: Path
-    repeated: Sequence[RepeatedAssertion]
+    judged: Sequence[JudgedAssertion]
     digests: Mapping[TranscriptKey, str]
     unjudged: frozenset[TranscriptKey]
     """Transcripts whose judge gave no verdict; their labels are not used."""
 
     def match_all(self, labels: Sequence[HumanLabel]) -> Mapping[LabelKey, bool]:
         """Return the labels by assertion. Raises InputError for a label without its assertion."""
-        judged = {LabelKey(one.transcript, one.name) for one in self.repeated}
+        judged = {one.key for one in self.judged}
         found: dict[LabelKey, bool] = {}
         for label in labels:
             transcript = self._find_transcript(label)
@@ -80,7 +76,7 @@ class LabelMatcher:
                 raise self._build_error(
                     label,
                     f"is about another transcript of {label.scenario_id!r} than the judged one; "
-                    "name the results that were labelled with --labelled, or label it again",
+                    "name the results that were labelled with --results, or label it again",
                 )
             keys = same
         if len(keys) != 1:
@@ -88,12 +84,12 @@ class LabelMatcher:
             raise self._build_error(
                 label,
                 f"matches {problem} of scenario {label.scenario_id!r}; give its iteration, or name "
-                "the results that were labelled with --labelled",
+                "the results that were labelled with --results",
             )
         return keys[0]
 
     def _find_assertion(self, label: HumanLabel) -> str:
-        names = sorted({one.name for one in self.repeated if one.is_judged})
+        names = sorted({one.assertion.name for one in self.judged if one.is_judged})
         if label.assertion is None and len(names) == 1:
             return names[0]
         if label.assertion not in names:
@@ -117,14 +113,15 @@ def refuse_labelled_template(path: Path) -> None:
 
 
 def render_label_template(
-    repeated: Sequence[RepeatedAssertion], digests: Mapping[TranscriptKey, str]
+    judged: Sequence[JudgedAssertion], digests: Mapping[TranscriptKey, str]
 ) -> str:
     """Return a CSV file of the judged assertions, to be labelled without seeing the verdicts."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(LABEL_HEADER.split(","))
-    for one in sorted(repeated, key=lambda one: (one.transcript, one.name)):
+    for one in sorted(judged, key=lambda one: one.key):
         if one.is_judged:
             key = one.transcript
-            writer.writerow([key.scenario, key.iteration, one.name, "", digests[key]])
+            name = one.assertion.name
+            writer.writerow([key.scenario, key.iteration, name, "", digests[key]])
     return written.getvalue()

@@ -1,4 +1,4 @@
-"""Apply checks and budgets to stored episodes, several times if models judge them."""
+"""Apply checks and budgets to stored episodes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.analysis.judges.judged_checks import (
-    RepeatedAssertion,
-    TranscriptKey,
-    combine_results,
-)
+from ci_agent_eval.analysis.judge_agreement import JudgedAssertion, TranscriptKey
 from ci_agent_eval.app.judging.plan import JudgePlan
 from ci_agent_eval.checks.conversion import validate_assertions
 from ci_agent_eval.checks.protocol import Check
@@ -35,9 +31,7 @@ class RejudgedEpisode:
     """A stored episode with its new assertions and budgets."""
 
     episode: Episode
-    without_verdicts: Episode
-    """The episode whose judged assertions only warn, so that they do not decide its outcome."""
-    results: tuple[RepeatedAssertion, ...] = ()
+    results: tuple[JudgedAssertion, ...] = ()
     error: str | None = None
     """Why a judge gave no verdict; None: all did."""
     usage: SideUsage | None = None
@@ -58,21 +52,20 @@ def is_judgeable(episode: Episode) -> bool:
 class _Answers:
     """The results of an episode's checks, and the usage of their judges."""
 
-    results: list[RepeatedAssertion] = field(default_factory=list)
+    results: list[JudgedAssertion] = field(default_factory=list)
     usage: SideUsage | None = None
-    judges: dict[str, str] = field(default_factory=dict)
-    """Models by the name of the assertion."""
+    judges: set[str] = field(default_factory=set)
+    """Their models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejudging:
-    """Judges stored episodes by a plan, `repeats` times."""
+    """Judges stored episodes by a plan."""
 
     plan: JudgePlan
     session: EngineSession
     store: CassetteStore
     cassettes: Path
-    repeats: int = 1
     concurrency: int = 8
     keeps_stored: bool = True
     """Whether stored assertions of other names stay."""
@@ -116,37 +109,28 @@ class Rejudging:
         with judge_stored_episode(episode, self.session, episode_id) as recorder:
             try:
                 found, is_judged = await _await_assertions(check, episode)
-                more = range(1, self.repeats if is_judged else 1)
-                rounds = [found, *[(await _await_assertions(check, episode))[0] for _ in more]]
             finally:
                 used = recorder.snapshot()
                 answers.usage = add_usage(answers.usage, used.judge)
-        key, judge = get_transcript_key(episode), used.conditions.judge or "judge"
-        for name in dict.fromkeys(one.name for listed in rounds for one in listed):
-            results = tuple(one for listed in rounds for one in listed if one.name == name)
-            answers.results.append(RepeatedAssertion(key, name, results, is_judged))
-            answers.judges[name] = judge
+        if used.conditions.judge is not None:
+            answers.judges.add(used.conditions.judge)
+        key = get_transcript_key(episode)
+        answers.results += [JudgedAssertion(key, one, is_judged) for one in found]
 
     def _build_episode(
         self, episode: Episode, answers: _Answers, error: str | None
     ) -> RejudgedEpisode:
-        new = [combine_results(one, answers.judges[one.name]) for one in answers.results]
+        new = [one.assertion for one in answers.results]
         names = {one.name for one in new}
         kept = [one for one in episode.assertions if self.keeps_stored and one.name not in names]
-        warning = [
-            made.model_copy(update={"severity": "warning"}) if one.is_judged else made
-            for one, made in zip(answers.results, new, strict=True)
-        ]
         judged = episode.model_copy(update={"judge": add_usage(episode.judge, answers.usage)})
-        budgets = self._merge_budgets(episode)
-        built = _change_episode(judged, (*kept, *new), budgets, error)
-        without_verdicts = _change_episode(judged, (*kept, *warning), budgets, error)
-        models = sorted({*answers.judges.values()} - {"judge"})
-        if models:
-            conditions = Conditions(**{**dict(built.conditions), "judge": ", ".join(models)})
+        built = _change_episode(judged, (*kept, *new), self._merge_budgets(episode), error)
+        if answers.judges:
+            judges = ", ".join(sorted(answers.judges))
+            conditions = Conditions(**{**dict(built.conditions), "judge": judges})
             built = built.model_copy(update={"conditions": conditions})
         results = () if error else tuple(answers.results)
-        return RejudgedEpisode(built, without_verdicts, results, error, answers.usage)
+        return RejudgedEpisode(built, results, error, answers.usage)
 
     def _merge_budgets(self, episode: Episode) -> Any:
         budgets = episode.budgets

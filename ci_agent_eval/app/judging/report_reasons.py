@@ -10,11 +10,11 @@ from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.gate.judge_gate import ReportReason
-from ci_agent_eval.gate.model import ReasonKind
+from ci_agent_eval.gate.model import Reason, ReasonKind
 from ci_agent_eval.gate.report import build_report
+from ci_agent_eval.render.sentences import describe_reason
 
-# Errors and doubtful results are reasons of the judges' gate already.
+# Errors and doubtful results are reasons of `agent-eval judge` already.
 _KINDS: frozenset[ReasonKind] = frozenset(
     {"scenario", "suite_pass_rate", "skipped", "incomplete", "evaluation", "budget"}
 )
@@ -25,8 +25,8 @@ def list_report_reasons(
     episodes: Sequence[Episode],
     settings: Settings,
     quarantine: tuple[WaiverStatus, ...],
-) -> Iterator[ReportReason]:
-    """Yield the reasons for which `agent-eval report` fails `episodes` in place of the loaded ones.
+) -> Iterator[str]:
+    """Yield why `agent-eval report` would fail `episodes` in place of the loaded ones.
 
     Budgets of the whole suite are left out: they limit a run, and judging again is none.
     """
@@ -46,5 +46,11 @@ def list_report_reasons(
         if reason.kind not in _KINDS or (found and found.judgement.status == "errored"):
             continue
         failures = found.scenario.failures if found and reason.kind == "scenario" else ()
-        names = dict.fromkeys(failure.assertion.name for failure in failures)
-        yield ReportReason(reason, tuple(names))
+        yield _describe(reason, tuple(dict.fromkeys(one.assertion.name for one in failures)))
+
+
+def _describe(reason: Reason, failed: Sequence[str]) -> str:
+    name = "" if reason.scenario_id is None else f"{reason.scenario_id}: "
+    agent = "" if reason.agent is None else f" (agent {reason.agent})"
+    names = f"; failed: {', '.join(failed)}" if failed else ""
+    return f"{name}{describe_reason(reason)}{agent}{names}"
