@@ -14,7 +14,7 @@ from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
 from tests.integration.engine.rig import run_agent
-from tests.model_server import ModelServer
+from tests.model_server import ModelServer, Step
 from tests.model_server.script import call
 from tests.tables import each_row
 
@@ -86,9 +86,13 @@ def test_reasoning_tokens_and_typed_output_are_those_of_the_traffic():
 
 
 def test_a_repeated_request_gives_the_data_of_its_answer():
-    result = rig.run([500, "hello"])
-    assert result.turns[-1].response_model == "gpt-5-mini"
-    assert result.turns[-1].error is None
+    failed = Step(status=500, headers={"retry-after-ms": "1"})
+    with ModelServer([failed, "hello"]) as server:
+        of_its_sdk = run_agent(Agent(get_openai(OpenAIChatModel)(server)))
+        assert len(server.requests) == 2
+    for result in (of_its_sdk, rig.run([500, "hello"])):
+        turn = result.turns[-1]
+        assert (turn.response_model, turn.error) == ("gpt-5-mini", None)
 
 
 def record_and_replay(tmp_path, run):
