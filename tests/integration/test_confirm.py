@@ -16,6 +16,7 @@ import pytest
 from tests.builders import episode
 from tests.model_server import ModelServer
 from tests.processes import run_agent_eval, started_python, wait_for
+from tests.samples import run_sample
 
 TESTS = """
 import itertools, json, os, urllib.request
@@ -165,18 +166,21 @@ def cut_last_episode(document):
 
 @pytest.mark.parametrize(
     ("forge", "problem"),
-    [
-        (lambda document: document, None),
-        (change(results="0" * 64), "belongs to other results"),
-        (change(suite="other"), "it is of another suite"),
-        (change(commit="a" * 40), "it is about another commit"),
-        (change(base_commit="a" * 40), "it is of another suite or commit"),
-        (change(ended="the budget is used up"), "the budget is used up"),
-        (change(blocks=9), "does not have one run of each side in 9 blocks"),
-        (change(surplus=1), "cannot be read"),
-        (cut_last_run, "does not have one run of each side"),
-        (cut_last_episode, "episodes are missing"),
-    ],
+    run_sample(
+        [
+            (lambda document: document, None),
+            (change(results="0" * 64), "belongs to other results"),
+            (change(suite="other"), "it is of another suite"),
+            (change(commit="a" * 40), "it is about another commit"),
+            (change(base_commit="a" * 40), "it is of another suite or commit"),
+            (change(ended="the budget is used up"), "the budget is used up"),
+            (change(blocks=9), "does not have one run of each side in 9 blocks"),
+            (change(surplus=1), "cannot be read"),
+            (cut_last_run, "does not have one run of each side"),
+            (cut_last_episode, "episodes are missing"),
+        ],
+        {0, 1, 9},
+    ),
 )
 def test_a_report_elsewhere_excuses_only_by_a_whole_confirmation_of_its_own(
     bad_day, tmp_path, forge, problem
@@ -204,6 +208,7 @@ def test_a_report_without_the_file_or_without_the_setting_stays_red(bad_day, tmp
     assert run_agent_eval(*arguments, cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.full
 def test_a_drop_of_the_suite_is_confirmed_by_a_sample(desk):
     desk.cases(*(f"case{number}" for number in range(12)))
     desk.commit_twice(POLITE, MOODY)
@@ -232,6 +237,7 @@ def environment(tmp_path):
     return tmp_path / "environment/bin/python"
 
 
+@pytest.mark.full
 def test_the_base_has_an_environment_of_its_own(desk, environment):
     """What the head installs is not what the base installs."""
     desk.commit(desk=RULES, rules='PREFIX = "please "', setup=INSTALL)
@@ -245,6 +251,7 @@ def test_the_base_has_an_environment_of_its_own(desk, environment):
     assert all("passes on the base today, 20 of 20, and 0 of 20" in m for m in messages)
 
 
+@pytest.mark.full
 def test_a_base_that_imports_the_code_of_the_head_excuses_nothing(desk):
     """As an editable installation of the head would make it."""
     (desk.folder / "src").mkdir()
@@ -259,6 +266,7 @@ def test_a_base_that_imports_the_code_of_the_head_excuses_nothing(desk):
     assert "desk comes from the other checkout" in done.stdout
 
 
+@pytest.mark.full
 def test_a_failing_install_of_the_base_excuses_nothing(desk, environment):
     desk.commit_twice(POLITE, RUDE)
     script = f"import os; assert os.getcwd() == {str(desk.folder)!r}"
@@ -270,6 +278,7 @@ def test_a_failing_install_of_the_base_excuses_nothing(desk, environment):
     assert [kind for kind, _ in desk.reasons()] == ["regression"]
 
 
+@pytest.mark.full
 def test_a_used_up_budget_ends_the_confirmation(desk):
     """The run costs $0.10, a block of a side $0.05."""
     desk.commit_twice(POLITE, POLITE.replace("please {case}", "{case}"))
@@ -282,6 +291,7 @@ def test_a_used_up_budget_ends_the_confirmation(desk):
     assert 1 <= len(runs) < 8
 
 
+@pytest.mark.full
 def test_a_killed_confirmation_leaves_the_report_and_the_next_run_cleans_up(desk, tmp_path):
     desk.commit_twice(POLITE, RUDE)
     arguments = ("run", "test_desk.py", *desk.arguments, "--confirm-base", "main")
@@ -354,6 +364,7 @@ def test_the_base_branch_of_a_pull_request_is_the_default(desk):
     assert (done.returncode, "no commit origin/release here" in done.stderr) == (2, True)
 
 
+@pytest.mark.full
 def test_an_interrupted_confirmation_leaves_nothing_behind(desk, tmp_path):
     desk.commit_twice(POLITE, RUDE)
     arguments = ("run", "test_desk.py", *desk.arguments, "--confirm-base", "main")
@@ -371,6 +382,7 @@ def test_an_interrupted_confirmation_leaves_nothing_behind(desk, tmp_path):
     assert not list(tmp_path.glob("agent-eval-base-*"))
 
 
+@pytest.mark.full
 def test_environment_is_that_of_this_interpreter(environment):
     code = "import ci_agent_eval, sys; print(sys.prefix)"
     done = subprocess.run([environment, "-c", code], capture_output=True, text=True, check=True)

@@ -7,10 +7,9 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from ci_agent_eval.config.settings import load_settings
 from tests.processes import run_python
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/evaluations.md").read_text()
@@ -40,7 +39,7 @@ def test_every_block_has_a_test_here():
     assert PAGE.count("```python") == len(CODE)
 
 
-@pytest.mark.parametrize("arguments", [["--eval"], ["shop_eval.py"]], ids=["option", "name"])
+@each_row("arguments", [["--eval"], ["shop_eval.py"]], ids=["option", "name"])
 def test_the_table_is_what_the_first_block_prints(tmp_path, arguments):
     said, report = run(tmp_path, "shop_eval.py", *arguments)
     found = without_durations(said)

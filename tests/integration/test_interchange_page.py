@@ -8,12 +8,11 @@ import shlex
 import shutil
 from pathlib import Path
 
-import pytest
-
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.results.importers.registry import IMPORTERS
 from tests.builders import episode, write_run
 from tests.processes import run_python
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests/fixtures/interchange"
@@ -38,7 +37,7 @@ def test_every_tool_has_its_section_and_command():
     assert {tool for tool in tools if f"\n### {tool}\n" not in PAGE} == set()
 
 
-@pytest.mark.parametrize("name", NAMED)
+@each_row("name", NAMED)
 def test_a_command_reads_what_its_tool_writes(name, tmp_path):
     (command,) = [given for given in COMMANDS if f" {name}" in f" {given}"]
     shutil.copy(FILES / NAMED[name], tmp_path / name)

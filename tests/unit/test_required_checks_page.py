@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
+from tests.tables import each_row
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs/required-checks.md"
@@ -20,7 +20,7 @@ def test_the_table_is_there():
     assert len(RULES) >= 19
 
 
-@pytest.mark.parametrize("found", RULES)
+@each_row("found", RULES)
 def test_each_rule_is_shown_by_tests_that_are_there(found):
     shown_by = re.findall(r"`(?P<file>[\w/]+\.py)::(?P<name>test_\w+)`", RULES[found])
     assert shown_by

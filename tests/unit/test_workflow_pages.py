@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from ruamel.yaml import YAML
 
 from ci_agent_eval.app.report_folder import PAGE_NAME
 from ci_agent_eval.config.options import DEFAULT_ARTIFACT
 from scripts.reference import build_example_workflows
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = {
@@ -35,12 +35,12 @@ def test_the_files_are_those_that_init_writes():
     assert {f"{name}.yml": text for name, text in WORKFLOWS.items()} == build_example_workflows()
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
+@each_row("name", WORKFLOWS)
 def test_a_page_shows_it_word_for_word(name):
     assert f"```yaml\n{WORKFLOWS[name]}```" in PAGES
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
+@each_row("name", WORKFLOWS)
 def test_it_gives_inputs_that_the_action_has(name):
     known = parsed((ROOT / "action.yml").read_text())["inputs"]
     given = [step["with"] for step in steps(name) if "agent-eval-action" in step.get("uses", "")]
@@ -114,7 +114,7 @@ def find_publishing_job(name):
     return job["steps"]
 
 
-@pytest.mark.parametrize("name", sorted(WORKFLOWS.keys() - {"fork-run"}))
+@each_row("name", sorted(WORKFLOWS.keys() - {"fork-run"}))
 def test_the_page_is_uploaded_before_the_report_is_published(name):
     shown = find_publishing_job(name)
     at = next(number for number, step in enumerate(shown) if step.get("id") == "page")
@@ -132,7 +132,7 @@ def test_the_page_is_uploaded_before_the_report_is_published(name):
         assert (after["with"]["mode"], after["with"]["report-url"]) == ("publish", address)
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
+@each_row("name", WORKFLOWS)
 def test_artifacts_of_a_workflow_have_different_names(name):
     uploads = [s["with"] for s in steps(name) if "upload-artifact" in s.get("uses", "")]
     names = [given.get("name", Path(given["path"]).name) for given in uploads]
@@ -140,7 +140,7 @@ def test_artifacts_of_a_workflow_have_different_names(name):
     assert all("matrix.shard" in name for name in names if "shard" in name)
 
 
-@pytest.mark.parametrize("name", ["fork-run", "baseline"])
+@each_row("name", ["fork-run", "baseline"])
 def test_what_is_uploaded_is_what_is_looked_for(name):
     (given,) = (s for s in steps(name) if s.get("with", {}).get("name") == DEFAULT_ARTIFACT)
     assert given["with"]["path"] == "agent-eval-report/"

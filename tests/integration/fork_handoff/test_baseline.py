@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.archive_builders import hostile_zips, report_files, report_zip, zippe
 from tests.builders import episode
 from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig, pull_event
+from tests.samples import run_sample
 
 NAME = "agent-eval-report"
 
@@ -234,8 +236,14 @@ def test_this_many_requests(rig: Rig):
     assert len(rig.fake.requests) == 8
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PASSING_FAULTS if kind != "cut_halfway"])
-@pytest.mark.parametrize("nth", range(1, 9))
+def each_fault(kinds: Sequence[FaultKind]) -> pytest.MarkDecorator:
+    """Every kind at every request; `make test` has every request, with the kinds in turn."""
+    rows = [(kind, nth) for nth in range(1, 9) for kind in kinds]
+    sample = [nth * len(kinds) + nth % len(kinds) for nth in range(8)]
+    return pytest.mark.parametrize(("kind", "nth"), run_sample(rows, sample))
+
+
+@each_fault([kind for kind in PASSING_FAULTS if kind != "cut_halfway"])
 def test_a_fault_that_passes(rig: Rig, kind: FaultKind, nth: int):
     made = [base_run(rig), base_run(rig)]
     event = on_main(rig)
@@ -244,8 +252,7 @@ def test_a_fault_that_passes(rig: Rig, kind: FaultKind, nth: int):
     assert "trying again" in rig.everything_said()
 
 
-@pytest.mark.parametrize("kind", ["read_only", "unprocessable", "server_error"])
-@pytest.mark.parametrize("nth", range(1, 9))
+@each_fault(["read_only", "unprocessable", "server_error"])
 def test_a_fault_that_lasts_is_no_baseline_and_no_pass(rig: Rig, kind: FaultKind, nth: int):
     """A baseline that was asked for and could not be had blocks, but for a missing permission."""
     base_run(rig)

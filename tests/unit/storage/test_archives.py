@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.archives import ArchiveLimits, extract_archive
+from tests.tables import each_row
 
 
 def archive(tmp_path, *members, compression=zipfile.ZIP_DEFLATED):
@@ -45,7 +46,7 @@ def test_what_is_wanted_is_written_and_nothing_else(tmp_path):
     assert not (tmp_path / "into/a/report.html").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["../evil", "/etc/evil", "a/../../evil", "C:evil", "a\\..\\evil", "a\nb", "a/\x1b"]
 )
 def test_a_name_that_leads_outside(tmp_path, name):
@@ -53,7 +54,7 @@ def test_a_name_that_leads_outside(tmp_path, name):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["into", "report.zip"]
 
 
-@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR])
+@each_row("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR])
 def test_a_link_or_device(tmp_path, kind):
     info = zipfile.ZipInfo("results.json")
     info.external_attr = (kind | 0o777) << 16
@@ -113,7 +114,7 @@ def many_times(path, number, *, declared):
     return path
 
 
-@pytest.mark.parametrize("declared", [200_000, 1])
+@each_row("declared", [200_000, 1])
 def test_a_list_of_members_too_long_to_look_at(tmp_path, declared):
     path = many_times(tmp_path / "report.zip", 200_000, declared=declared)
     tracemalloc.start()

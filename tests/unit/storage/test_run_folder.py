@@ -13,6 +13,7 @@ from ci_agent_eval.contract.results import JournalLine, Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.run_folder import ReportFolder
 from tests.builders import evaluated
+from tests.tables import each_row
 
 OWN_EVALUATION = render_evaluation(build_evaluation_report([evaluated("a", True)]))
 
@@ -173,7 +174,7 @@ def test_a_journal_that_was_cut_off_is_ours(tmp_path):
     assert sorted(tree(tmp_path)) == [".gitignore"]
 
 
-@pytest.mark.parametrize("made", [False, True])
+@each_row("made", [False, True])
 def test_a_folder_of_ours_is_kept_out_of_git(tmp_path, made):
     folder = ReportFolder(tmp_path / "new" / "report")
     if made:
@@ -188,7 +189,7 @@ def test_a_folder_with_files_of_others_is_not(tmp_path):
     assert sorted(tree(tmp_path)) == ["notes.txt"]
 
 
-@pytest.mark.parametrize("place", ["file", "file/below", "file/further/below"])
+@each_row("place", ["file", "file/below", "file/further/below"])
 def test_a_file_in_the_way_is_a_sentence(tmp_path, place):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InputError, match="a file is in the way"):
