@@ -22,6 +22,12 @@ def collect_restrictions(loaded: LoadedResults) -> tuple[str, ...]:
     return tuple(sorted({each for session in loaded.sessions for each in session.restrictions}))
 
 
+def collect_left_out(loaded: LoadedResults) -> tuple[str, ...]:
+    """Return the sorted scenarios that the runs left out, and of which there is no episode."""
+    named = {name for session in loaded.sessions for name in session.left_out}
+    return tuple(sorted(named - {record.scenario_id for record in loaded.episodes}))
+
+
 def build_not_run_counter(loaded: LoadedResults) -> NotRunCounter:
     """Return a function that counts the iterations that did not run.
 

@@ -94,7 +94,7 @@ def compare_manifest(
     """Compare the scenarios that ran with the manifest.
 
     If the command line restricted a run, only entries are compared that ran or that were
-    removed for another reason.
+    removed for another reason. Scenarios that a change has not affected are not compared.
     """
     former = find_former_ids(manifest, ran)
     compared = [
@@ -134,6 +134,8 @@ def find_restricting_paths(
 
 
 def _is_expected(entry: ManifestEntry, sessions: Sequence[Session]) -> bool:
+    if any(entry.scenario_id in session.left_out for session in sessions):
+        return False
     if any(session.restrictions for session in sessions):
         return any(one.scenario_id == entry.scenario_id for one in _iterate_removed(sessions))
     return is_inside(entry.file, _find_common_paths(sessions))

@@ -19,6 +19,7 @@ from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.declared_iterations import (
     NotRunCounter,
     build_not_run_counter,
+    collect_left_out,
     collect_restrictions,
 )
 from ci_agent_eval.analysis.evaluation_totals import (
@@ -208,6 +209,8 @@ class Summary:
     """Counts over all attempts, in the order of the contract's stop reasons."""
     deselected: int = 0
     """Number of collected episodes that were deselected."""
+    left_out: tuple[str, ...] = ()
+    """Scenarios that did not run, as the change has not affected what they declare."""
     restrictions: tuple[str, ...] = ()
     """Options that restricted the run on purpose, such as `-k refund`; empty: whole suite."""
     sources: tuple[SourceFile, ...] = ()
@@ -264,6 +267,7 @@ def summarize_results(
         pass_interval=compute_pass_interval(_sum_tallies(s.rated for s in scenarios)),
         stops=_count_stops(episodes),
         deselected=sum(session.deselected for session in loaded.sessions),
+        left_out=collect_left_out(loaded),
         restrictions=collect_restrictions(loaded),
         sources=tuple(sorted(loaded.sources)),
         findings=tuple(sorted(set(loaded.findings))),

@@ -202,6 +202,7 @@ def _build_job(
         manifest=load_manifest(root, settings),
         # The required check is about the whole suite.
         partial="fail",
+        started_by=event.name if event.source is None else event.source.event,
     )
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline
+from ci_agent_eval.analysis.declared_iterations import collect_left_out
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.waivers import ReportWaivers
 from ci_agent_eval.app.behaviour import find_pairs
+from ci_agent_eval.app.changes import CHANGE_EVENTS
 from ci_agent_eval.app.report_folder import (
     write_evaluation,
     write_page,
@@ -24,6 +26,7 @@ from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.redaction import Redactor
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
         BaselineSource,
         FoundBaseline,
     )
+
+_MAX_NAMED = 20
+"""Most left-out scenarios that the finding names; verdict.json has all."""
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
@@ -66,6 +72,8 @@ class Job:
     """Scenarios that a run must contain; None without a manifest."""
     partial: Literal["fail", "warn"] = "warn"
     """Effect of a run that is restricted to a part of its suite."""
+    started_by: str | None = None
+    """Event that started the workflow; None: there is none."""
     find_extra: Callable[[Report], Iterable[Finding]] = _find_nothing
     """Returns additional findings for the judged report."""
 
@@ -162,6 +170,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
 def _judge_results(job: Job, loaded: LoadedResults, base: FoundBaseline | None) -> Report:
     baseline = None if base is None else _check_baseline(base.baseline, loaded)
     findings = loaded.findings if base is None else (*loaded.findings, *base.findings)
+    findings = (*findings, *_list_left_out(job, loaded))
     settings = _settings_for(job, loaded)
     build = functools.partial(
         build_report,
@@ -177,6 +186,26 @@ def _judge_results(job: Job, loaded: LoadedResults, base: FoundBaseline | None) 
     report = build(replace(loaded, findings=findings))
     extra = tuple(job.find_extra(report))
     return build(replace(loaded, findings=(*findings, *extra))) if extra else report
+
+
+def _list_left_out(job: Job, loaded: LoadedResults) -> Iterator[Finding]:
+    """Yield a finding with the left-out scenarios; it gates unless the settings allow it."""
+    names = collect_left_out(loaded)
+    if not names:
+        return
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    number = pluralize(len(names), "scenario")
+    message = (
+        f"{number} did not run, not affected (declared): {', '.join(names[:_MAX_NAMED])}{more}"
+    )
+    if job.started_by not in CHANGE_EVENTS:
+        message += f"; the event {job.started_by} is not about a pull request: run all of them"
+        yield Finding("left_out", "", message)
+    elif not job.settings.affected:
+        message += "; run all of them, or set affected = true in the configuration file"
+        yield Finding("left_out", "", message)
+    else:
+        yield Finding("left_out", "", message, blocking=False)
 
 
 def _settings_for(job: Job, loaded: LoadedResults) -> Settings:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.app.base_checkout import BaseCheckout, Repository, find_base_ref
+from ci_agent_eval.app.changes import ChangeRequest, plan_changes
 from ci_agent_eval.app.confirmation import ConfirmationJob, plan_repeats
 from ci_agent_eval.app.install import run_install_commands
 from ci_agent_eval.app.pipeline import Echo, Job, find_baseline, report_loaded, write_report
@@ -18,6 +19,7 @@ from ci_agent_eval.app.report_folder import (
     write_confirmation,
 )
 from ci_agent_eval.contract.adaptive import AdaptivePlan, PredictedScenario
+from ci_agent_eval.contract.affected import ChangePlan
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import SESSION_NAME
 from ci_agent_eval.errors import InputError
@@ -26,6 +28,14 @@ from ci_agent_eval.results.baselines.request import FoundBaseline
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.storage.run_folder import ReportFolder
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedFlags:
+    """`--affected` and `--base`."""
+
+    is_asked: bool = False
+    base: str | None = None
 
 
 def run_and_report(
@@ -38,6 +48,7 @@ def run_and_report(
     install: Sequence[Sequence[str]] = (),
     color: bool = False,
     shows_activity: bool = False,
+    affected: AffectedFlags = AffectedFlags(),
     echo: Echo,
     on_progress: Callable[[RunProgress], None],
 ) -> tuple[SuiteRun, Report]:
@@ -45,7 +56,7 @@ def run_and_report(
 
     `install` are commands for the suite's environment; a failed one is reported like other
     failures. `color`: pytest writes in colour. `shows_activity`: the progress has the turn and the
-    tools of each running episode.
+    tools of each running episode. `affected` asks for the affected scenarios only.
     """
     command = SuiteCommand(
         report_dir=job.folder,
@@ -65,7 +76,7 @@ def run_and_report(
     folder = ReportFolder(job.folder)
     folder.prepare(with_junit=True)
     with folder.hold_lock():
-        return _SuiteJob(job, command, install, echo, on_progress).run()
+        return _SuiteJob(job, command, install, affected, echo, on_progress).run()
 
 
 def _note_false_alarms(job: Job, base: FoundBaseline | None, echo: Echo) -> None:
@@ -86,16 +97,35 @@ class _SuiteJob:
     job: Job
     command: SuiteCommand
     install: Sequence[Sequence[str]]
+    affected: AffectedFlags
     echo: Echo
     on_progress: Callable[[RunProgress], None]
 
     def run(self) -> tuple[SuiteRun, Report]:
         # Before the suite runs, as it may change the baseline's files in the workspace.
         base = find_baseline(self.job)
+        changes = self._find_changes()
         _note_false_alarms(self.job, base, self.echo)
         clear_report_folder(self.job.folder, self.job.settings.formats)
         with self._check_out_base(base) as checkout:
-            return self._run(base, checkout)
+            return self._run(base, checkout, changes)
+
+    def _find_changes(self) -> ChangePlan | None:
+        """Return the changed files; None: everything runs, as it may be that all is affected."""
+        job = self.job
+        if not (self.affected.is_asked or job.settings.affected):
+            return None
+        named = ("--episode-scenario", "--episode-iterations", "--aitest-iterations")
+        if any(argument.startswith(named) for argument in self.command.pytest_args):
+            return None  # what the command line names always runs
+        request = ChangeRequest(
+            job.root, job.environ, job.started_by, self.affected.base, job.settings.ignore
+        )
+        found = plan_changes(request)
+        if isinstance(found, ChangePlan):
+            return found
+        self.echo(f"--affected: everything runs: {found}")
+        return None
 
     def _check_out_base(
         self, base: FoundBaseline | None
@@ -121,7 +151,10 @@ class _SuiteJob:
         return repository.check_out(commit, self.command.python, copy=bool(self.install))
 
     def _run(
-        self, base: FoundBaseline | None, checkout: BaseCheckout | None
+        self,
+        base: FoundBaseline | None,
+        checkout: BaseCheckout | None,
+        changes: ChangePlan | None,
     ) -> tuple[SuiteRun, Report]:
         job, environ = self.job, self.job.environ
         problem = run_install_commands(
@@ -130,7 +163,8 @@ class _SuiteJob:
         if problem is not None:
             failed = Finding("install_failed", "install", f"{problem}; the suite did not run")
             return SuiteRun(1), report_loaded(job, LoadedResults(findings=(failed,)))
-        command = replace(self.command, adaptive_plan=_build_adaptive_plan(job, base))
+        plan = _build_adaptive_plan(job, base)
+        command = replace(self.command, adaptive_plan=plan, changes=changes)
         run = run_suite(command, environ=environ, emit=self.echo, on_progress=self.on_progress)
         has_session = run.has_begun and (job.folder / SESSION_NAME).exists()
         if run.usage_error is not None or not has_session:

@@ -165,6 +165,9 @@ class Settings(KnownKeysModel):
     pytest_args: tuple[str, ...] = ()
     results: tuple[str, ...] = Field(default=(), description="episode files of `report`")
     junit: tuple[str, ...] = Field(default=(), description="JUnit XML files of `report`")
+    affected: bool = Field(default=False, description="run only what a change can have affected")
+    ignore: tuple[str, ...] = ("docs/*", "README*")
+    """Patterns of files that no scenario depends on."""
     gate: GateSettings = Field(default_factory=GateSettings)
     budgets: SuiteBudgets = Field(default_factory=SuiteBudgets)
     compare: CompareSettings = Field(default_factory=CompareSettings)

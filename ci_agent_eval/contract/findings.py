@@ -23,6 +23,7 @@ FindingKind = Literal[
     "handover",  # GitHub reports a failed job that the results do not explain
     "default_settings",  # no settings file, although one may have been intended
     "duplicate",  # the same episode in two files
+    "left_out",  # scenarios did not run, as the change has not affected what they declare
     "unused_entry",  # a waiver that matches no scenario
     "baseline",  # a requested baseline cannot be read completely
     "confirmation",  # the runs that should confirm a drop do not count

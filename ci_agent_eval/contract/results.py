@@ -120,6 +120,9 @@ class Session(FrozenModel):
         default=(), description="paths of the command line, relative to the repository root"
     )
     removed: tuple[RemovedScenario, ...] = ()
+    left_out: tuple[str, ...] = Field(
+        default=(), description="scenarios that the change has not affected, as they declare"
+    )
     adaptive_stops: tuple[AdaptiveStop, ...] = Field(
         default=(), description="why the iterations of each adaptive scenario ended"
     )

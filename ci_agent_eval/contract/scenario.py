@@ -149,6 +149,24 @@ class ScenarioJudge(KnownKeysModel):
     must_hold: NamedChecks = Field(default=(), description="it fails as soon as one of them fails")
 
 
+def is_file_pattern(given: object) -> bool:
+    """Return whether it is a path or pattern below the repository's root."""
+    if not isinstance(given, str) or not given.strip():
+        return False
+    parts = given.split("/")
+    return (
+        not {"", ".", ".."}.intersection(parts[:-1])
+        and parts[-1] not in {".", ".."}
+        and ":" not in given
+    )
+
+
+def _check_file_pattern(given: str) -> str:
+    if not is_file_pattern(given):
+        raise ValueError("must be a file or pattern below the repository's root, such as src/*")
+    return given
+
+
 class ScenarioEntry(KnownKeysModel):
     """One scenario of a file."""
 
@@ -191,6 +209,9 @@ class ScenarioEntry(KnownKeysModel):
     )
     faults: tuple[Annotated[Fault, AfterValidator(check_declared_fault)], ...] = Field(
         default=(), description="faults on purpose"
+    )
+    depends_on: tuple[Annotated[Text, AfterValidator(_check_file_pattern)], ...] = Field(
+        default=(), description="files and patterns that can change the result"
     )
     tags: tuple[Text, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)

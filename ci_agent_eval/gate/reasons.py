@@ -92,6 +92,8 @@ def _list_no_evidence_reasons(summary: Summary) -> Iterator[Reason]:
         return
     if summary.shard is not None and summary.shard.empty and not summary.tally.total:
         return
+    if summary.left_out and not summary.tally.total:
+        return  # the finding about them decides
     if summary.expects_episodes or not summary.tests.tally.judged:
         counted = f"{pluralize(summary.tally.total, 'episode')} found, none passed or failed"
         yield Reason("no_evidence", f"no evidence: {counted}")

@@ -186,6 +186,7 @@ def _compare_with_baseline(
         is_passing=lambda scenario: is_passing(scenario, policy),
         required_share=lambda scenario: find_required_share(scenario, policy),
     )
+    baseline = _leave_out_scenarios(baseline, frozenset(summary.left_out))
     found = compare(summary, loaded.episodes, baseline, policy=compare_policy)
     if loaded.confirmation is None or not compare_policy.confirm:
         return found
@@ -200,6 +201,17 @@ def _compare_with_baseline(
         )
 
     return apply_confirmation(found, loaded.confirmation, compare_sides)
+
+
+def _leave_out_scenarios(baseline: Baseline, scenarios: frozenset[str]) -> Baseline:
+    """Return the baseline without scenarios that did not run, as a change has not affected them."""
+    if not scenarios:
+        return baseline
+    runs = (
+        replace(run, episodes=tuple(e for e in run.episodes if e.scenario_id not in scenarios))
+        for run in baseline.runs
+    )
+    return replace(baseline, runs=tuple(runs))
 
 
 def _add_manifest_comparison(

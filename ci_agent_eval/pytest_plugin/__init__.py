@@ -290,6 +290,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         wanted = config.option.episode_scenario
         if others := selected_scenarios.select_scenarios(items, wanted):
             config.hook.pytest_deselected(items=others)
+    if config.option.episode_changes:
+        from ci_agent_eval.pytest_plugin.collection import declared_files  # noqa: PLC0415 - inert until used
+
+        if left_out := declared_files.leave_out_unaffected(config, items):
+            config.hook.pytest_deselected(items=left_out)
     if any(map(iterations.is_optional, items)):
         episodes = filter(detection.is_episode, items)
         config.stash[options.SCENARIO_COUNT] = len(set(map(iterations.get_scenario_unit, episodes)))
@@ -305,9 +310,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Count the episodes that -k, -m or --deselect exclude; --lf does not report its exclusions.
 
-    Scenarios that another shard runs do not count.
+    Scenarios that another shard runs do not count, nor do those that a change has not affected.
     """
-    if items and options.SHARD in items[0].config.stash:
+    if items and any(key in items[0].config.stash for key in (options.LEFT_OUT, options.SHARD)):
         return
     if count := sum(1 for item in items if detection.is_episode(item)):
         stash = items[0].config.stash
@@ -465,7 +470,9 @@ def _select_episodes(config: pytest.Config, items: list[pytest.Item]) -> None:
     removed_episodes = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
     removed = () if removed_episodes is None else removed_episodes.list_scenarios(items)
     shard = stash.get(options.SHARD, None)
-    _get_session(config).select(items, stash.get(DESELECTED, 0), shard, removed)
+    left_out = stash.get(options.LEFT_OUT, None)
+    given = () if left_out is None else (left_out,)
+    _get_session(config).select(items, stash.get(DESELECTED, 0), shard, removed, *given)
 
 
 def _get_session(config: pytest.Config) -> EpisodeSession:

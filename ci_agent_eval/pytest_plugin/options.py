@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 WORKER_DIR = "episode_report_dir"
 """Key of an xdist worker's input that holds the report directory."""
 
-"""Name of the plugin object that records dependencies; there is none without a recording."""
-"""Name of the plugin object by which a later attempt can continue this run."""
 EPISODES = "ci_agent_eval_episodes"
 """pytest's name of the plugin object of the session's episodes."""
 
@@ -33,6 +31,9 @@ PARSER = pytest.StashKey[pytest.Parser]()
 
 SHARD = pytest.StashKey[Any]()
 """The shard of this process, a `contract.results.Shard`."""
+
+LEFT_OUT = pytest.StashKey[Any]()
+"""What `--episode-changes` left out, a `collection.affected_scenarios.AffectedSelection`."""
 
 FORCED_ITERATIONS = pytest.StashKey[IterationRange]()
 """Iterations of every episode, whatever its marker asks for; only when scenarios run again."""
@@ -62,7 +63,7 @@ MARKER_HELP = (
     "faults lists faults of tools on purpose, "
     "was names the scenario ids it had before, alone=True lets no other run beside it, False "
     "lets any, evidence='none' lets it pass without a turn, a tool call or an assertion, "
-    "depends_on names files and hosts of its child processes (ci-agent-eval)"
+    "depends_on lists the files that can change its result (ci-agent-eval)"
 )
 
 
@@ -136,7 +137,6 @@ def _add_report_options(group: pytest.OptionGroup, parser: pytest.Parser) -> Non
     )
     # Only for `agent-eval run`, which adds to session.json how pytest's process ended.
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
-    # Only for `agent-eval run`: record what each episode depends on, beside its results.
     # Only for `agent-eval run` on a terminal: the folder for what running episodes do.
     group.addoption("--episode-activity", metavar="DIR", help=argparse.SUPPRESS)
     # Only for `agent-eval`: the arguments of this one run, as a JSON list.
@@ -163,6 +163,8 @@ def _add_selection_options(group: pytest.OptionGroup) -> None:
     group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
     # Only for `agent-eval run`: the file with what adaptive iterations are compared with.
     group.addoption("--episode-adaptive-plan", help=argparse.SUPPRESS)
+    # Only for `agent-eval run --affected`: the file with what a change touches.
+    group.addoption("--episode-changes", metavar="FILE", help=argparse.SUPPRESS)
 
 
 def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:

@@ -26,7 +26,7 @@ from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.storage.run_folder import ReportFolder
 
-_NOTED = ("selected", "deselected", "shard", "removed")
+_NOTED = ("selected", "deselected", "shard", "removed", "left_out")
 """Fields of the session that the selection of the episodes fills in."""
 
 

@@ -17,6 +17,10 @@ from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
+from ci_agent_eval.pytest_plugin.collection.affected_scenarios import (
+    AffectedSelection,
+    describe_selection,
+)
 from ci_agent_eval.pytest_plugin.collection.detection import (
     EPISODE,
     RECORDER,
@@ -128,6 +132,7 @@ class EpisodeSession:
         deselected: int,
         shard: Shard | None = None,
         removed: Sequence[RemovedScenario] = (),
+        selection: AffectedSelection = AffectedSelection(),  # noqa: B008 - frozen
     ) -> None:
         """Register the items that are episodes, and write how many there are.
 
@@ -144,18 +149,21 @@ class EpisodeSession:
             scenario = scenarios[get_default_scenario(item)]
             self._register_item(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
-            selection = {
+            noted = {
                 "selected": sum(1 for item in items if not is_optional(item)),
                 "deselected": deselected,
                 "shard": shard,
                 "removed": tuple(redact_model(one, self._redactor) for one in removed),
+                "left_out": tuple(map(self._redactor.text, selection.left_out)),
             }
-            self._folder.note_selected(selection)
+            self._folder.note_selected(noted)
         if items:
             self.adaptive = AdaptiveIterations.start(items[0].config, items)
             adaptive = () if self.adaptive is None else (self.adaptive.describe(),)
             found = [*list_notes(items, options.get_iterations(items[0].config)), *adaptive]
             self.notes = tuple(self._redactor.text(note) for note in found)
+        if note := describe_selection(selection):
+            self.notes = (*self.notes, self._redactor.text(note))
 
     def dump_adaptive_stops(self) -> list[dict[str, Any]]:
         """Return why the adaptive scenarios of this process stopped, as plain redacted data."""

@@ -29,6 +29,7 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "declared_counts_differ": ("1 file misstates its counts", "{} files misstate their counts"),
     "duplicate": ("1 duplicate episode", "{} duplicate episodes"),
     "baseline": ("the baseline cannot be read", "the baseline cannot be read"),
+    "left_out": ("scenarios were left out", "scenarios were left out"),
     "repaired_file": ("1 result file was repaired", "{} result files were repaired"),
 }
 """In the order of the sentence, the most important kind first."""

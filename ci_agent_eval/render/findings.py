@@ -26,6 +26,7 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "duplicate": "duplicate",
     "shared_scenario": "shared scenario",
     "repaired_file": "repaired file",
+    "left_out": "not affected",
     "unused_entry": "unused entry",
     "baseline": "baseline",
 }

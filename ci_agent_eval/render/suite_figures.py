@@ -9,7 +9,7 @@ from typing import Literal
 
 from ci_agent_eval.analysis.evaluation_totals import EvaluationTally, SideTotals
 from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
-from ci_agent_eval.analysis.summary import Totals, compute_pass_interval
+from ci_agent_eval.analysis.summary import Summary, Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.adaptive_stops import describe_saving
@@ -185,8 +185,7 @@ def list_evidence(report: Report) -> tuple[str, ...]:
     parts = [_describe_episodes(summary.tally)]
     if saving := describe_saving(summary):
         parts.append(saving)
-    if summary.deselected:
-        parts.append(f"{format_count(summary.deselected)} deselected")
+    parts += _list_not_run(summary)
     if summary.tests.tally.total:
         parts.append(_describe_tests(summary.tests.tally))
     parts.append(_describe_calls(calls))
@@ -226,8 +225,7 @@ def list_ending(report: Report) -> Iterator[str]:
         yield f"at least {numbers.format_money(totals.priced_usd)}"
     if saving := describe_saving(summary):
         yield saving
-    if summary.deselected:
-        yield f"{format_count(summary.deselected)} deselected"
+    yield from _list_not_run(summary)
     if calls.replayed or calls.scripted or calls.misses:
         yield _describe_calls(calls)
     if summary.stops:
@@ -235,6 +233,13 @@ def list_ending(report: Report) -> Iterator[str]:
         yield f"stopped: {', '.join(stops)}"
     if calls.live and totals.unpriced:
         yield f"{count_noun(totals.unpriced, 'episode')} without a cost"
+
+
+def _list_not_run(summary: Summary) -> Iterator[str]:
+    if summary.deselected:
+        yield f"{format_count(summary.deselected)} deselected"
+    if summary.left_out:
+        yield f"{count_noun(len(summary.left_out), 'scenario')} not affected (declared)"
 
 
 def _describe_calls(calls: ModelCallCounts) -> str:

@@ -134,6 +134,8 @@ def _explain_unproven(run: LoadedRun, *, tests_judged: bool) -> str | None:
         return None  # other findings cover it
     if session.shard is not None and session.shard.empty:
         return None  # the split assigned no test to it
+    if session.left_out and not run.entries:
+        return None  # nothing was affected; the finding about it decides
     if session.exit_status == _NO_TESTS:
         return f"pytest found nothing to run (status {_NO_TESTS}), so this run proves nothing"
     outcomes = {entry.record.outcome for entry in run.entries.values()}

@@ -230,9 +230,8 @@ class _ResultsLoader:
     def build_results(self) -> LoadedResults:
         """Build the sorted results; no results at all are a finding."""
         if not self.entries and not any(source.cases for source in self.sources):
-            self.findings += (
-                [] if self._is_empty_shard() else [_build_nothing_finding(self.sources)]
-            )
+            is_meant = self._is_empty_shard() or any(one.left_out for one in self.sessions)
+            self.findings += [] if is_meant else [_build_nothing_finding(self.sources)]
         self.findings += find_shared_scenarios(entry.record for _, entry in self.entries.values())
         self.findings += list_incomplete_runs(self.runs)
         return LoadedResults(

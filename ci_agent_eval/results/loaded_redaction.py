@@ -193,6 +193,7 @@ def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> S
             "commit": _redact_text(session.commit, redact),
             "run": _redact_text(session.run, redact),
             "unafforded": tuple(map(redact_scenario, session.unafforded)),
+            "left_out": tuple(map(redact_scenario, session.left_out)),
             "adaptive_stops": tuple(
                 stop.model_copy(
                     update={

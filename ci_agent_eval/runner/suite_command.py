@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ci_agent_eval.contract.adaptive import AdaptivePlan
+from ci_agent_eval.contract.affected import ChangePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 
@@ -37,6 +38,8 @@ class SuiteCommand:
     """The run stops at the hard ones."""
     adaptive_plan: AdaptivePlan = AdaptivePlan()  # noqa: RUF009 - frozen
     """The rates by which adaptive iterations are decided."""
+    changes: ChangePlan | None = None
+    """The changed files, to leave out what they cannot have affected; None: everything runs."""
     again: Path | None = None
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     color: bool = False
@@ -65,13 +68,17 @@ class SuiteFiles:
 
 @contextmanager
 def provide_suite_files(command: SuiteCommand) -> Iterator[SuiteFiles]:
-    """Write the adaptive plan unless it is the default, and remove all files at the end."""
+    """Write the adaptive plan and the changes, if there are any; remove all files at the end."""
     with TemporaryDirectory(prefix="agent-eval-") as folder:
         options = []
         if command.adaptive_plan != AdaptivePlan():
             plan = Path(folder, "adaptive-plan")
             plan.write_text(canonical_json(command.adaptive_plan), encoding="ascii")
             options.append(f"--episode-adaptive-plan={plan}")
+        if command.changes is not None:
+            changes = Path(folder, "changes")
+            changes.write_text(canonical_json(command.changes), encoding="ascii")
+            options.append(f"--episode-changes={changes}")
         if not command.shows_activity:
             yield SuiteFiles(options)
             return

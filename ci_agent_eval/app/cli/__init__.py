@@ -128,6 +128,7 @@ def build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
         links=_build_links(settings),
         waivers=agreed,
         manifest=manifest,
+        started_by=os.environ.get("GITHUB_EVENT_NAME"),
     )
 
 
@@ -154,6 +155,16 @@ def _build_links(settings: Settings) -> Links:
     "--scenario", "scenarios", multiple=True, help="Run only this scenario. Can be repeated."
 )
 @click.option(
+    "--affected",
+    is_flag=True,
+    help="Leave out the scenarios that declare, by depends_on, none of the changed files.",
+)
+@click.option(
+    "--base",
+    help="Branch or commit that --affected compares with. Default: the pull request's base branch, "
+    "else the default branch.",
+)
+@click.option(
     "--iterations",
     type=click.IntRange(1, 1_000),
     help="Run each episode this often, whatever it says itself.",
@@ -174,6 +185,8 @@ def run(
     python: str | None,
     shard: str | None,
     scenarios: tuple[str, ...],
+    affected: bool,
+    base: str | None,
     iterations: int | None,
     install: tuple[str, ...],
     **flags: object,
@@ -183,13 +196,14 @@ def run(
     \b
     agent-eval run tests/episodes
     agent-eval run tests/episodes --scenario refund --iterations 5
+    agent-eval run tests/episodes --affected --base main
     agent-eval run tests/episodes -- -k refund -n 4
 
     Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.action import stop_workflow_commands
     from ci_agent_eval.app.report_folder import PAGE_NAME
-    from ci_agent_eval.app.suite_job import run_and_report
+    from ci_agent_eval.app.suite_job import AffectedFlags, run_and_report
     from ci_agent_eval.config.inputs import split_commands
     from ci_agent_eval.errors import InputError
     from ci_agent_eval.runner.interpreter import find_suite_python
@@ -215,6 +229,7 @@ def run(
             install=split_commands("option --install", "\n".join(install)),
             color=color,
             shows_activity=progress.is_live,
+            affected=AffectedFlags(affected, base),
             echo=progress.echo,
             on_progress=progress.show,
         )

@@ -19,7 +19,16 @@ TABLES = ("budgets", "checks", "goal", "judge", "metadata", "private_facts")
 """Keys with nested keys."""
 
 LISTS = frozenset(
-    {"allowed_stops", "expect", "faults", "fixed_responses", "script", "steps", "tags"}
+    {
+        "allowed_stops",
+        "depends_on",
+        "expect",
+        "faults",
+        "fixed_responses",
+        "script",
+        "steps",
+        "tags",
+    }
     | {
         f"checks.{kind}_{noun}"
         for kind in ("required", "forbidden")

@@ -119,6 +119,7 @@ class Scenario:
             "iterations": entry.iterations,
             "allowed_stops": entry.allowed_stops or None,
             "faults": entry.faults or None,
+            "depends_on": entry.depends_on or None,
             "metadata": {**entry.metadata, "scenario": f"{self.file}:{self.line}"},
         }
         return {name: value for name, value in given.items() if value is not None}

@@ -10,6 +10,7 @@ import pytest
 from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterations
+from ci_agent_eval.contract.scenario import is_file_pattern
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection.detection import NAME, owns_marker
 from ci_agent_eval.pytest_plugin.collection.iterations import (
@@ -54,7 +55,7 @@ def build_episode_from_marker(
         values = {"scenario_id": scenario_id, **gate, **needs, **arguments}
         limits = _parse_iterations(values.pop(ARGUMENT, 1))
         _check_alone(values.pop("alone", None))
-        _parse_declared_files(values.pop("depends_on", ()))
+        parse_declared_files(values.pop("depends_on", ()))
         _check_reach(item, arguments, limits)
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
@@ -81,15 +82,13 @@ def _check_alone(given: object) -> None:
         raise InputError(f"alone: must be True or False (got {given!r})")
 
 
-def _parse_declared_files(given: object) -> tuple[str, ...]:
+def parse_declared_files(given: object) -> tuple[str, ...]:
     """Return the declared patterns. Raises InputError."""
     patterns = (given,) if isinstance(given, str) else given
-    if not isinstance(patterns, Sequence) or not all(
-        isinstance(one, str) and one.strip() for one in patterns
-    ):
+    if not isinstance(patterns, Sequence) or not all(map(is_file_pattern, patterns)):
         raise InputError(
-            "depends_on: must be a list of files, patterns or hosts, such as "
-            f"['servers/*.py', 'https://api.example.com'] (got {given!r})"
+            "depends_on: must be a list of files or patterns below the repository's root, such as "
+            f"['prompts/refund.md', 'src/agents/*'] (got {given!r})"
         )
     return tuple(patterns)
 
