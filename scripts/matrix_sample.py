@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-SECONDS = 600
+SECONDS = 400
 """For the parts of one run; with lint, test and container they fit into 30 minutes."""
 
 

@@ -157,7 +157,7 @@ _TABLE = """
 # this plugin
 --enable-pytest-full-suite-steering --disable-pytest-full-suite-steering
 --aitest-iterations= --cassette-dir= --cassette-tools --cassette= --episode-adaptive-plan=
---episode-activity= --episode-again=
+--episode-activity= --episode-again= --episode-changes=
 --episode-artifact --episode-artifact-path= --episode-asked= --episode-commit=
 --episode-concurrency= --episode-iterations= --episode-list=
 --episode-report-dir= --episode-scenario=
