@@ -151,7 +151,7 @@ def test_our_options_stand_behind_the_users_and_before_paths(tmp_path, version, 
     )
     assert arguments[6:] == [
         *("--junitxml=other.xml", "-q", "--eval", "--episode-watched"),
-        *(f"--episode-report-dir={tmp_path}", "--episode-dependencies"),
+        f"--episode-report-dir={tmp_path}",
         *(f"--override-ini={setting}" for setting in explained),
         *(f"--junit-xml={tmp_path / 'junit.xml'}", "--episode-suite=desk"),
         '--episode-asked=["--junitxml=other.xml", "-q", "--", "tests/test_a.py", "."]',
