@@ -8,27 +8,28 @@ import pytest
 
 from tests.processes import run_agent_eval
 
+MAPPING = """
+[[mapping]]
+files = "*.json"
+id = "name"
+scores = { faith = "faith" }
+"""
+
 
 def write_scores(path, *values):
-    """Write an Opik experiment with one figure for each item."""
-    items = [
-        {
-            "dataset_item_data": {"name": f"case {number}"},
-            "evaluation_task_output": {"output": "done"},
-            "feedback_scores": [{"name": "faith", "value": value}],
-        }
-        for number, value in enumerate(values)
-    ]
-    path.write_text(json.dumps({"experiment": {"dataset_name": "desk"}, "items": items}))
+    """Write a record with one figure for each value."""
+    records = [{"name": f"case {number}", "faith": value} for number, value in enumerate(values)]
+    path.write_text(json.dumps(records))
 
 
 @pytest.fixture
 def judge(tmp_path):
     """Report on two scores; return the exit code and the numbers of outcomes."""
     write_scores(tmp_path / "scores.json", 0.9, 0.6)
+    (tmp_path / "map.toml").write_text(MAPPING)
 
     def run(*arguments, **environ):
-        command = ("report", "--results", "scores.json", *arguments)
+        command = ("report", "--results", "scores.json", "--mapping", "map.toml", *arguments)
         done = run_agent_eval(*command, cwd=tmp_path, **environ)
         if done.returncode > 1:
             return done.returncode, done.stderr
