@@ -132,7 +132,7 @@ def test_a_version_without_notes_is_refused(release_notes, tmp_path, capsys, ver
 def test_the_changelog_becomes_notes_once_its_section_is_headed(release_notes):
     text = (ROOT / "CHANGELOG.md").read_text()
     headed = text.replace("## [Unreleased]", "## [1.0.0] - 2026-11-23", 1)
-    assert release_notes.find_notes(headed, "1.0.0").startswith("First release:")
+    assert release_notes.find_notes(headed, "1.0.0").startswith("### Added")
 
 
 def test_the_workflow_runs_the_scripts_that_the_dry_run_runs():
