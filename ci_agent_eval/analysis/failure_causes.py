@@ -58,6 +58,13 @@ def find_exception(message: str) -> str:
     return "" if found is None else found[0]
 
 
+_OUTAGES = re.compile(
+    r"API|Connect|HTTP|Network|OSError|Overload|Protocol|Quota|RateLimit|Remote|Service|SSL|"
+    r"Throttl|Time[Oo]ut|Transport|Unavailable|gaierror"
+)
+"""In the names of exceptions that say that something outside of the agent's code failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailureCause:
     """Why a scenario fails; name and message are foreign text."""
@@ -96,6 +103,13 @@ class FailureCause:
         if not self.message or self.message.startswith(self.name):
             return self.message or self.name
         return f"{self.name}: {self.message}" if self.name else self.message
+
+
+def is_crash(cause: FailureCause) -> bool:
+    """Say whether an error was raised by code, as far as its type tells, and is no outage."""
+    names = [name for name in _EXCEPTION.findall(cause.sentence) if name != "AgentRunError"]
+    is_outage = find_http_status(cause.sentence) or any(map(_OUTAGES.search, names))
+    return cause.kind == "error" and bool(names) and not is_outage
 
 
 def find_failure_cause(scenario: ScenarioSummary) -> FailureCause | None:

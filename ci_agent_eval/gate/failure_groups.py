@@ -12,6 +12,7 @@ from ci_agent_eval.analysis.failure_causes import (
     FailureHistory,
     find_failure_cause,
     group_by_cause,
+    is_crash,
     list_error_causes,
 )
 from ci_agent_eval.analysis.summary import ScenarioSummary
@@ -120,6 +121,20 @@ def list_unjudged(report: Report) -> tuple[ScenarioSummary, ...]:
         item.scenario
         for item in report.judged_scenarios()
         if item.judgement.status == "errored" and not item.only_measures
+    )
+
+
+def list_crashed(report: Report) -> tuple[ScenarioComparison, ...]:
+    """Return the scenarios that passed in the baseline and now only crash."""
+    compared = index_comparison(report)
+    unjudged = [(one, compared.get((one.scenario_id, one.agent))) for one in list_unjudged(report)]
+    return tuple(
+        found
+        for scenario, found in unjudged
+        if found is not None
+        and found.before is not None
+        and found.before.passing
+        and all(map(is_crash, list_error_causes(scenario)))
     )
 
 

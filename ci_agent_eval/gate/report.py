@@ -13,6 +13,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ComparePolicy,
     Comparison,
     NoBaseline,
+    ScenarioComparison,
 )
 from ci_agent_eval.analysis.known_scenarios import (
     collect_ran_scenarios,
@@ -29,6 +30,7 @@ from ci_agent_eval.analysis.summary import (
 from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.findings import FindingKind, MissingShards
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
 from ci_agent_eval.gate import (
     GatePolicy,
@@ -39,6 +41,11 @@ from ci_agent_eval.gate import (
     is_passing,
 )
 from ci_agent_eval.gate.waivers import apply_quarantine
+
+_CUT_SHORT: frozenset[FindingKind] = frozenset(
+    {"no_results", "interrupted", "stopped", "collection_error", "install_failed"}
+)
+"""Findings after which scenarios are missing because the run did not come to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +195,8 @@ def _compare_with_baseline(
     )
     baseline = _leave_out_scenarios(baseline, frozenset(summary.left_out))
     found = compare(summary, loaded.episodes, baseline, policy=compare_policy)
+    if _is_cut_short(summary):
+        found = replace(found, scenarios=tuple(map(_excuse_vanished, found.scenarios)))
     if loaded.confirmation is None or not compare_policy.confirm:
         return found
 
@@ -201,6 +210,20 @@ def _compare_with_baseline(
         )
 
     return apply_confirmation(found, loaded.confirmation, compare_sides)
+
+
+def _is_cut_short(summary: Summary) -> bool:
+    """Say whether a part of the suite left no results, so that its scenarios did not vanish."""
+    return any(
+        finding.blocking
+        and (finding.kind in _CUT_SHORT or isinstance(finding.message, MissingShards))
+        for finding in summary.findings
+    )
+
+
+def _excuse_vanished(scenario: ScenarioComparison) -> ScenarioComparison:
+    """Return a scenario that vanished as one that the run did not come to."""
+    return replace(scenario, change="not_run") if scenario.change == "vanished" else scenario
 
 
 def _leave_out_scenarios(baseline: Baseline, scenarios: frozenset[str]) -> Baseline:
@@ -228,5 +251,7 @@ def _add_manifest_comparison(
         return summary
     ran = collect_ran_scenarios(loaded.episodes)
     known = compare_manifest(manifest, ran, loaded.sessions, quarantine)
+    if _is_cut_short(summary):
+        known = replace(known, missing=())
     paths = find_restricting_paths(manifest, loaded.sessions)
     return replace(summary, known=known, restrictions=(*summary.restrictions, *paths))

@@ -12,17 +12,19 @@ from typing import Literal
 
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.contract.findings import MissingShards
-from ci_agent_eval.gate.failure_groups import list_unjudged
+from ci_agent_eval.gate.failure_groups import list_crashed, list_unjudged
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.phrases import (
     MOST_NAMES,
+    NAME_LIMIT,
     Phrase,
     Quoted,
     join_first,
     measure_phrase,
 )
+from ci_agent_eval.render.scenario_name import get_key
 
 ChangeKind = Literal["unknown", "not_compared", "now", "worse", "better", "different", "unchanged"]
 
@@ -79,7 +81,14 @@ def _list_unknown(report: Report) -> Iterator[Phrase]:
             indexes = ", ".join(map(format_count, finding.message.indexes[:MOST_NAMES]))
             more = " and others" if len(finding.message.indexes) > MOST_NAMES else ""
             yield (f"the scenarios of shard {indexes}{more}, which left no results",)
-    if unjudged := list_unjudged(report):
+    if isinstance(report.comparison, Comparison):
+        gone = report.comparison.filter_by_change("not_run")
+        if gone:
+            count = count_noun(len(gone), "scenario")
+            names = [(Quoted(one.scenario_id, NAME_LIMIT),) for one in gone]
+            yield (f"{count} of the baseline did not run: ", *join_first(names, MOST_NAMES))
+    crashed = set(map(get_key, list_crashed(report)))
+    if unjudged := [one for one in list_unjudged(report) if get_key(one) not in crashed]:
         judged = sum(1 for item in report.judged_scenarios() if not item.only_measures)
         scenarios = count_noun(judged, "scenario")
         yield (f"{format_count(len(unjudged))} of {scenarios} did not run to an end",)

@@ -20,6 +20,7 @@ from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.gate.failure_groups import (
     group_failures,
     is_broken,
+    list_crashed,
     list_unjudged,
     passes_less_often,
 )
@@ -110,6 +111,7 @@ class ComparisonChanges:
 
     def list_worse(self) -> Iterator[Phrase]:
         """Yield the certain changes for the worse."""
+        yield from self._describe_crashes()
         yield from self._describe_pass_rate()
         for change in self._found.suite:
             if change.fell and change.measure != "pass_rate":
@@ -118,6 +120,17 @@ class ComparisonChanges:
         if not self._is_broken:
             yield from self._list_figures(rose=True)
             yield from self._list_scenario_changes(rose=True)
+
+    def _describe_crashes(self) -> Iterator[Phrase]:
+        crashed = list_crashed(self._report)
+        before = [one.before for one in crashed if one.before is not None]
+        if before:
+            passed, judged = (
+                format_count(sum(counts))
+                for counts in ([b.passed for b in before], [b.judged for b in before])
+            )
+            crash = "scenario crashes" if len(crashed) == 1 else "scenarios crash"
+            yield (f"{format_count(len(crashed))} {crash} now ({passed}/{judged} before)",)
 
     def list_better(self) -> Iterator[Phrase]:
         """Yield the certain improvements, and the scenarios that pass again."""

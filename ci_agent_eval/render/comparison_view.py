@@ -27,6 +27,7 @@ CHANGES: dict[ScenarioChange, str] = {
     "fixed": "fixed",
     "new": "new",
     "vanished": "vanished",
+    "not_run": "did not run",
     "not_comparable": "not comparable",
     "not_judged": "not judged",
     "unchanged": "unchanged",

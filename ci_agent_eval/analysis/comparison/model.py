@@ -13,6 +13,7 @@ ScenarioChange = Literal[
     "fixed",
     "new",
     "vanished",
+    "not_run",  # the run did not come to it: a shard is missing, or it was cut short
     "not_comparable",
     "not_judged",
     "unchanged",

@@ -29,6 +29,7 @@ from tests.builders import (
     failing,
     finding,
     in_quarantine,
+    manifest_of,
     report,
     tool_call,
     turn,
@@ -332,3 +333,45 @@ def test_what_of_the_baseline_does_not_count_is_said(source, durations, said):
     runs = [[episode(duration_ms=number, **turns)] for number in durations]
     built = report(episode(**turns), baseline=baseline(*runs))
     assert said in " ".join(comment(built).split())
+
+
+@each_row(
+    ("reason", "crashes"),
+    [
+        ("KeyError: 'queue' (agent.py:4)", True),
+        ("AgentRunError: model_error: the agent failed: KeyError: 'timeout'", True),
+        ("desk.OrderNotFoundError: 1011", True),
+        ("openai.RateLimitError: Error code: 429", False),
+        ("ValueError: HTTP 503 from the model", False),
+        ("httpx.ConnectError: refused", False),
+        ("the process ended before the episode did", False),
+    ],
+)
+def test_a_crash_of_what_passed_is_worse_and_an_outage_is_unknown(reason, crashes):
+    built = report(
+        *(episode(iteration=n, outcome="error", reason=reason) for n in (1, 2)),
+        baseline=baseline([episode(iteration=n) for n in (1, 2)]),
+    )
+    text = comment(built)
+    assert ("**Worse:** 1 scenario crashes now (2/2 before)" in text) is crashes
+    assert ("**Unknown:** 1 of 1 scenario did not run to an end" in text) is not crashes
+
+
+@each_row(
+    ("kind", "message"),
+    [
+        ("shards", MissingShards((2,), 3)),
+        ("interrupted", "the run ended early"),
+        ("collection_error", "SyntaxError"),
+    ],
+)
+def test_what_a_broken_run_did_not_come_to_has_not_vanished(kind, message):
+    built = report(
+        episode("stays"),
+        findings=(finding(kind, where="", message=message),),
+        baseline=baseline([episode("stays"), episode("lost")]),
+        manifest=manifest_of("stays", "lost"),
+    )
+    text = comment(built)
+    assert "1 scenario of the baseline did not run: `lost`" in text
+    assert not re.search(r"vanished|acknowledge|scenarios update|known scenario", text)
