@@ -1,4 +1,4 @@
-"""Files of each tool as they are read; they are made by tests/fixtures/interchange/make_*."""
+"""Files of each tool as they are read; tests/fixtures/interchange/README.md says of which version."""
 
 from __future__ import annotations
 
