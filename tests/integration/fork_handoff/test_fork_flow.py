@@ -186,7 +186,7 @@ def test_an_end_that_only_the_process_shows_is_taken_over(flow):
     assert flow.check_runs == [(HEAD, "failure")]
 
 
-@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "action_required"])
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled"])
 def test_a_run_that_failed_passes_only_with_a_reason(flow, conclusion):
     flow.upload(report_zip(commit=HEAD))
     flow.conclusion = conclusion
@@ -286,7 +286,7 @@ def test_with_a_baseline_of_base_runs(flow):
 # A process each, so not every case there is: test_take_over has the others.
 @pytest.mark.parametrize(
     "case",
-    ["bomb", "traversal", "link", "two gigabytes", "wrong schema", "no JSON", "foreign commit"],
+    ["bomb", "wrong schema", "foreign commit"],
 )
 def test_a_hostile_hand_off_is_refused(flow, case):
     data, sentence = HOSTILE[case]
@@ -317,12 +317,6 @@ def test_nothing_handed_over_is_refused(flow):
     flow.assert_only_the_refusal_is_published()
 
 
-def test_an_expired_artifact_is_refused(flow):
-    flow.upload(b"", expired=True)
-    assert "has expired" in flow.privileged().stderr
-    flow.assert_only_the_refusal_is_published()
-
-
 def test_a_token_without_actions_read_is_told_so(flow):
     flow.upload(report_zip(commit=HEAD))
     flow.github.token("ghs_narrow", can_read_actions=False)
@@ -344,11 +338,3 @@ def test_without_a_token_nothing_is_done(flow):
     done = flow.privileged(token="")
     assert (done.returncode, "there is no token" in done.stderr) == (2, True)
     assert flow.github.requests == []
-
-
-def test_a_later_good_hand_off_passes(flow):
-    flow.upload(b"no archive")
-    flow.privileged()
-    flow.upload(report_zip(commit=HEAD))
-    assert flow.privileged().returncode == 0
-    assert flow.check_runs == [(HEAD, "failure"), (HEAD, "success")]

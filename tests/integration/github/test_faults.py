@@ -180,57 +180,6 @@ def test_a_check_run_that_github_does_not_show_at_first_is_completed(
     assert not result.has_failures
 
 
-@pytest.mark.parametrize("kind", ["not_found", "bad_credentials", "unprocessable"])
-def test_a_check_run_that_cannot_be_read_is_completed_all_the_same(rig: Rig, kind: FaultKind):
-    rig.fake.faults.add("cut_before", on="PATCH *", nth=2)
-    rig.fake.faults.add(kind, on="GET */check-runs*", nth=2, times=None)
-
-    result = rig.publish()
-
-    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
-    assert not result.has_failures
-
-
-def test_an_interrupted_look_that_is_refused_is_repeated(rig: Rig):
-    """The run is interrupted while it waits to look for what it may have opened."""
-    rig.fake.faults.add("cut_after", on="POST */check-runs")
-    rig.fake.faults.add("not_found", on="GET */check-runs", nth=2)
-    rig.interrupt_at = 1
-
-    with pytest.raises(KeyboardInterrupt):
-        rig.publish()
-
-    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
-
-
-@pytest.mark.parametrize("kind", PASSING_FAULTS)
-def test_github_back_after_it_was_gone(rig: Rig, kind: FaultKind):
-    """A second publish completes what the first one had to leave."""
-    rig.fake.faults.add(kind, nth=4, times=None, reset_at=1_767_230_000)
-    rig.publish(shown())
-    rig.fake.faults.clear()
-
-    result = rig.publish(shown())
-
-    assert not result.has_failures
-    assert all(run.status == "completed" for run in rig.check_runs)
-    assert len(rig.check_runs[-1].annotations) == 120
-    assert len(rig.ours) == 1
-
-
-def test_every_request_fails_once(rig: Rig):
-    """Each request meets a cut connection the first time it is sent, and a 502 the second."""
-    for pattern in ("GET *", "POST *", "PATCH *"):
-        rig.fake.faults.add("cut_after", on=pattern, nth=1)
-        rig.fake.faults.add("bad_gateway_after_work", on=pattern, nth=2)
-
-    result = rig.publish(shown())
-
-    assert_nothing_doubled(rig)
-    assert not result.has_failures
-    assert len(rig.check_runs[0].annotations) == 120
-
-
 def test_an_interrupted_publish_completes_its_check_run(rig: Rig):
     rig.interrupt_at = 1  # the pause before the eleventh write: the eighth batch is out
 

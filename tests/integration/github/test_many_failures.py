@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,10 +11,8 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, Plain
 from ci_agent_eval.app.report_publication import build_publication
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.github.publication import Publication, PublishOptions
-from ci_agent_eval.render.formats.annotations import list_annotations, render_annotations
+from ci_agent_eval.github.publication import Publication
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import failing, report
 from tests.integration.github.rig import REPO, Rig
 
@@ -62,12 +59,6 @@ def test_the_comment_comes_before_the_200_annotations(
     assert run.conclusion == "failure"
 
 
-def test_the_report_folder_has_all_annotations():
-    of = scenarios_that_failed(300)
-    assert len(json.loads(render_annotations(list_annotations(build_report_view(of))))) == 300
-    assert len(shown(of).annotations) == 200
-
-
 def test_the_number_is_a_setting(rig: Rig):
     of = scenarios_that_failed(5)
     rig.publish(shown(of, max_annotations=3))
@@ -80,28 +71,7 @@ def test_the_number_is_a_setting(rig: Rig):
     assert LEFT_OUT.format(5, 0) in rig.check_runs[-1].summary
 
 
-def test_what_fits_is_not_said_to_be_left_out(rig: Rig):
-    rig.publish(shown(scenarios_that_failed(3), max_annotations=3))
-    assert len(rig.check_runs[0].annotations) == 3
-    assert "Left out" not in rig.check_runs[0].summary + rig.everything_said()
-
-
 def test_workflow_commands_are_counted_too(rig: Rig):
     rig.publish(shown(scenarios_that_failed(30), max_annotations=20), token=None)
     assert rig.emitted[0].count("::error ") == 10
     assert LEFT_OUT.format(10, 20) in rig.everything_said()
-
-
-def test_where_nothing_is_annotated_nothing_is_left_out(rig: Rig):
-    quiet = PublishOptions(check_run=False, in_workflow=False)
-    rig.publish(shown(scenarios_that_failed(3), max_annotations=1), settings=quiet)
-    assert "Left out" not in rig.everything_said()
-
-
-@pytest.mark.parametrize("failed", ["POST */comments", "PATCH *", "POST */check-runs"])
-def test_the_comment_does_not_depend_on_the_annotations(rig: Rig, failed: str):
-    rig.fake.faults.add("unprocessable", on=failed, times=None)
-    result = rig.publish(shown(scenarios_that_failed(3)))
-    assert result.has_failures
-    assert len(rig.comments) == (failed != "POST */comments")
-    assert len(rig.check_runs) == (failed != "POST */check-runs")

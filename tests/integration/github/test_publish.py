@@ -7,7 +7,6 @@ import pytest
 from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.publication import PublishOptions
-from ci_agent_eval.render.formats.annotations import Annotation
 from tests.integration.github.rig import (
     BOT,
     MARKER,
@@ -85,15 +84,6 @@ def test_a_strangers_comment_with_our_marker_is_left_alone(rig: Rig):
     assert "left alone" in rig.everything_said()
 
 
-def test_a_comment_of_ours_that_only_quotes_the_marker_is_left_alone(rig: Rig):
-    other = rig.fake.add_comment(REPO, 7, BOT, f"see {MARKER}\n{MARKER}\nof another tool")
-
-    rig.publish()
-
-    assert other.body.startswith("see")
-    assert len(rig.ours) == 1
-
-
 def test_150_newer_comments_do_not_cause_a_second_one(rig: Rig):
     rig.publish()
     for number in range(150):
@@ -119,28 +109,12 @@ def test_of_several_comments_of_ours_the_oldest_is_kept_and_the_others_are_delet
     assert f"Deleted comment {younger.id} on #7" in rig.everything_said()
 
 
-def test_120_annotations_stand_on_one_check_run(rig: Rig):
-    result = rig.publish(publication(annotations=annotations(120)))
-
-    (run,) = rig.check_runs
-    assert [one["message"] for one in run.annotations] == [f"failed {n}" for n in range(1, 121)]
-    assert (run.status, run.conclusion) == ("completed", "failure")
-    assert not result.has_failures
-
-
 def test_many_writes_are_a_second_apart(rig: Rig):
     rig.publish(publication(annotations=annotations(500)))
 
     writes = len(rig.fake.writes)
     assert writes == 1 + 10 + 1 + 1
     assert rig.naps == [1.0] * (writes - 10)
-
-
-def test_300_annotations_are_sent_without_a_pause(rig: Rig):
-    rig.publish(publication(annotations=annotations(300)))
-
-    assert len(rig.fake.writes) == 1 + 6 + 1 + 1
-    assert rig.naps == []
 
 
 def test_a_personal_token_comments_under_its_own_name(rig: Rig):
@@ -197,14 +171,6 @@ def test_a_push_comments_on_the_open_pull_requests_it_heads(rig: Rig):
     assert len(rig.comments) == 1
     assert rig.fake.comments(REPO, 8) == rig.fake.comments(REPO, 9) == []
     assert "#9 has moved on" in rig.everything_said()
-
-
-def test_a_schedule_without_pull_requests_gets_a_check_run_only(rig: Rig):
-    result = rig.publish(event=pull_event(name="schedule", head_sha="e" * 40, pulls=None))
-
-    assert result.comments == ()
-    assert len(rig.check_runs) == 1
-    assert not result.has_failures
 
 
 def test_an_enterprise_server_is_reached_below_its_prefix(rig: Rig):
@@ -283,15 +249,6 @@ def test_a_comment_that_vanished_after_it_was_read_is_read_and_written_again(rig
     assert result.comments[0].status == "updated"
 
 
-def test_a_bad_token_is_a_failure_that_says_so(rig: Rig):
-    result = rig.publish(token="ghs_expired_token")
-
-    assert result.has_failures
-    assert "Bad credentials" in result.problems[0]
-    assert "valid" in result.problems[0]
-    assert all("ghs_expired_token" not in problem for problem in result.problems)
-
-
 def test_an_unknown_repository_is_a_failure_that_says_so(rig: Rig):
     result = rig.publish(event=pull_event(repository="octo/nowhere"))
 
@@ -339,12 +296,6 @@ def test_a_check_run_that_a_killed_run_left_open_is_completed(rig: Rig):
     assert not result.has_failures
 
 
-def test_nothing_to_annotate_is_no_command(rig: Rig):
-    rig.publish(publication(annotations=()), token=None)
-
-    assert rig.emitted == []
-
-
 def leave_open(rig: Rig, external_id: str = "agent-eval:0123", app: str = "github-actions") -> Any:
     """Leave a check run of other results in progress, as a killed publish does."""
     run = rig.fake.world.add_check_run(REPO, app, "agent-eval", SHA)
@@ -388,18 +339,6 @@ def test_a_resumed_check_run_supersedes_the_older_ones_only(rig: Rig):
     rig.publish(shown)
 
     assert (resumed.status, newer.status) == ("completed", "in_progress")
-
-
-def test_unchanged_results_supersede_too(rig: Rig):
-    old = leave_open(rig)
-    rig.publish()
-    old.status, old.conclusion = "in_progress", None
-
-    result = rig.publish()
-
-    assert result.check_run is not None
-    assert result.check_run.status == "unchanged"
-    assert old.status == "completed"
 
 
 def test_an_old_check_run_that_cannot_be_completed_fails_nothing(rig: Rig):
@@ -497,21 +436,3 @@ def test_another_apps_check_run_of_the_same_name_is_not_ours(rig: Rig):
     assert result.check_run is not None
     assert result.check_run.status == "unchanged"
     assert theirs.status == "queued"
-
-
-def test_details_of_an_annotation_are_sent(rig: Rig):
-    one = Annotation("a.py", 1, 1, "warning", "t", "m", raw_details="Traceback")
-
-    rig.publish(publication(annotations=(one,)))
-
-    assert rig.check_runs[0].annotations == [
-        {
-            "path": "a.py",
-            "start_line": 1,
-            "end_line": 1,
-            "annotation_level": "warning",
-            "title": "t",
-            "message": "m",
-            "raw_details": "Traceback",
-        }
-    ]

@@ -57,30 +57,6 @@ def test_nothing_scrolls_sideways_on_a_phone(show, built):
     assert wider == []
 
 
-def test_a_phone_shows_every_column_of_the_baseline(show):
-    opened = show(page_of([], built=regressed()), viewport={"width": 390, "height": 800})
-    table = opened.page.locator("#baseline .stacks")
-    edge = table.bounding_box()
-    for cell in table.locator("td").all():
-        box = cell.bounding_box()
-        assert box["x"] + box["width"] <= edge["x"] + edge["width"] + 1
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_the_keyboard_opens_an_episode(show):
-    opened = show(page_of(small_suite()))
-    opened.page.keyboard.press("Tab")
-    assert opened.page.evaluate("document.activeElement.className") == "skip"
-    button = opened.page.locator(".episode", has_text="the carrier is down").get_by_role("button")
-    button.first.focus()
-    assert button.first.get_attribute("aria-expanded") == "false"
-    opened.page.keyboard.press("Enter")
-    assert button.first.get_attribute("aria-expanded") == "true"
-    panel = opened.page.locator(f"#{button.first.get_attribute('aria-controls')}")
-    assert panel.get_by_text("HTTP 503").is_visible()
-    assert panel.get_by_text("not measured").count() == 0
-
-
 def test_keys_reach_search_episodes_and_their_own_list(show):
     page = show(page_of(small_suite())).page
     page.keyboard.press("/")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from tests.builders import episode, failing, turn
 from tests.integration.html.browser import page_of
 
@@ -36,14 +34,6 @@ def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(sh
     assert opened.page.locator("tr.scenario").count() == 1
     assert opened.page.evaluate("document.activeElement.id") == "episodes-title"
     assert opened.seen.nothing(), opened.seen
-
-
-def test_a_scenario_of_any_name_is_found_by_its_quoted_id(show):
-    opened = show(page_of(suite()), fragment=f"#scenario={quote(ODD, safe='')}")
-    opened.expect_status("1 of 6 episodes")
-    again = opened.page.locator("tr.detail").get_by_role("link", name="Show its 1 episode")
-    again.click()
-    opened.expect_status("1 of 6 episodes")
 
 
 def test_a_scenario_that_is_not_there_is_said_so(show):
@@ -92,21 +82,3 @@ def test_back_and_forward_move_between_views(show):
     page.go_forward()
     opened.expect_status("2 of 6 episodes")
     assert len(open_titles(opened)) == 1
-
-
-def test_what_is_typed_at_a_stretch_is_one_step_back(show):
-    opened = show(page_of(suite()))
-    field = opened.page.get_by_role("searchbox")
-    for text in ("ref", "refu"):
-        field.fill(text)
-        opened.page.wait_for_url(f"**#q={text}")
-    opened.page.go_back()
-    opened.expect_status("6 episodes")
-    assert field.input_value() == ""
-
-
-def test_links_to_sections_keep_the_view(show):
-    opened = show(page_of(suite()), fragment="#outcome=failed")
-    opened.page.get_by_role("navigation").get_by_role("link", name="Files").click()
-    assert fragment(opened) == "#outcome=failed"
-    assert opened.page.evaluate("document.activeElement.id") == "files-title"

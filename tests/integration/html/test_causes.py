@@ -14,19 +14,6 @@ def shown_panels(opened):
     return opened.page.locator(".cause-panel:visible").evaluate_all("all => all.map((p) => p.id)")
 
 
-def test_one_cause_is_shown_with_differing_words_marked(show):
-    opened = show_report(show, "2-regression-answer")
-    assert shown_panels(opened) == ["cause-1"]
-    panel = opened.page.locator("#cause-1")
-    before, now = panel.locator(".exchange-side").all()
-    assert "within 30 days" in before.inner_text()
-    assert "within 60 days" in now.inner_text()
-    assert "30" in " ".join(before.locator("mark").all_inner_texts())
-    assert "60" in " ".join(now.locator("mark").all_inner_texts())
-    assert panel.locator(".steps").all_inner_texts()[1].endswith("none")
-    assert opened.seen.nothing(), opened.seen
-
-
 def test_the_address_holds_the_cause(show):
     opened = show_report(show)
     opened.page.locator(".cause").nth(2).click()

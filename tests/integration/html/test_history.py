@@ -35,16 +35,3 @@ def test_a_scenario_shows_its_former_runs(show):
     ]
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
     assert opened.seen.nothing(), opened.seen
-
-
-def test_a_run_without_the_figure_leaves_a_gap(show):
-    opened = show(page_of([priced(0.008)], runs=RUNS), fragment="#scenario=refund")
-    lines = opened.page.locator(".history-line")
-    assert [line.locator("circle").count() for line in lines.all()] == [3, 2, 3]
-    assert [line.locator("line").count() for line in lines.all()] == [2, 0, 2]
-
-
-def test_a_scenario_with_one_former_run_has_no_history(show):
-    opened = show(page_of([priced(0.008)], runs=RUNS[:1]), fragment="#scenario=refund")
-    assert opened.page.locator("tr.detail").count() == 1
-    assert opened.page.locator(".history").count() == 0

@@ -37,15 +37,3 @@ def test_each_pair_has_its_passes_and_leads_to_its_episodes(show):
     assert opened.page.evaluate("location.hash") == "#scenario=refund&agent=desk-v2"
     opened.expect_status("2 of 5 episodes")
     assert opened.seen.nothing(), opened.seen
-
-
-def test_one_agent_and_one_model_make_no_matrix(show):
-    opened = show(page_of([episode("a", agent="desk", model="gpt-5"), episode("b", agent="desk")]))
-    assert opened.page.locator("#matrix").count() == 0
-
-
-def test_more_columns_than_fit_are_counted(show):
-    items = [episode("a", model=f"model-{n:02}", nodeid=f"t.py::t{n}") for n in range(14)]
-    opened = show(page_of(items), viewport={"width": 390, "height": 800})
-    assert "2 more models" in opened.page.locator("#matrix").inner_text()
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.results.samples import SampleCollector
 from tests.builders import (
     baseline,
@@ -16,7 +15,6 @@ from tests.builders import (
     tool_call,
     turn,
 )
-from tests.compared_reports import regressed
 from tests.integration.html.browser import page_of
 from tests.render_reports import HOSTILE, LINKS, REPORTS, hostile
 
@@ -94,13 +92,6 @@ def test_a_conversation_of_the_base_opens_beside_one_of_this_run(show):
     assert opened.seen.nothing(), opened.seen
 
 
-def test_what_regressed_opens_as_trouble_among_the_scenarios(show):
-    opened = show(page_of([], built=regressed()))
-    rows = opened.page.locator("tr.scenario")
-    assert rows.locator(".chip.failed").all_inner_texts()[:2] == ["downgraded", "regression"]
-    assert rows.locator(".dot").nth(3).inner_text().startswith("fails the gate")
-
-
 def test_text_and_outcome_filter_the_list(show):
     opened = show(page_of(small_suite()))
     opened.page.get_by_role("button", name="failed 1").click()
@@ -113,12 +104,6 @@ def test_text_and_outcome_filter_the_list(show):
     opened.page.get_by_text("0 of 3 episodes").wait_for()
     assert opened.rows() == []
     assert opened.seen.nothing(), opened.seen
-
-
-def test_what_is_over_budget_can_be_listed_alone(show):
-    opened = show(page_of(small_suite()))
-    opened.page.locator("#filters").get_by_role("button", name="over budget").click()
-    assert opened.rows() == ["parcel#1"]
 
 
 def test_the_list_can_be_ordered(show):
@@ -166,38 +151,6 @@ def test_the_mouse_opens_an_episode(show):
     assert place.get_attribute("href").endswith("/tests/test_refunds.py#L27")
     row.get_by_role("button").first.click()
     assert not row.get_by_text("a broken mug").is_visible()
-
-
-def test_an_episode_shows_its_nested_agents_models_and_files(show):
-    agents = [
-        {"id": "1"},
-        {"id": "1.1", "name": "ask_expert", "parent": "1", "relation": "nested", "call_id": "c1"},
-    ]
-    asked = {"id": "c1", "name": "ask_expert", "result_unseen": True}
-    turns = [
-        turn("", agent="1", tool_calls=[asked], requested_model="gpt-5", settings={"top_p": 1}),
-        turn("Law 7", agent="1.1", attachments=[{"media_type": "image/png"}], error="cut off"),
-        turn("It is law 7.", agent="1"),
-    ]
-    opened = show(page_of([episode(trajectory={"turns": turns, "agents": agents})], links=LINKS))
-    opened.page.locator(".episode .opener").first.click()
-    panel = opened.page.locator(".episode .turns")
-    assert panel.locator(".turn.depth-1").count() == 1
-    nested = panel.locator(".turn.depth-1").inner_text()
-    assert "agent 1.1 ask_expert (nested)" in nested
-    assert "image/png" in nested
-    assert "cut off" in nested
-    first = panel.locator(".turn").first
-    assert "not seen in the model traffic" in first.inner_text()
-    first.locator("details.answer summary").click()
-    assert "top_p 1" in first.inner_text()
-    assert opened.seen.nothing(), opened.seen
-
-
-def test_an_address_leads_to_an_episode(show):
-    opened = show(page_of(small_suite()), fragment="#episode-3")
-    assert opened.page.locator("#episode-list").get_by_text("it paid at once").is_visible()
-    assert opened.page.evaluate("document.activeElement.id") == "episode-3"
 
 
 @pytest.mark.parametrize("text", [*SCRIPTS, "\n".join(SCRIPTS)], ids=range(len(SCRIPTS) + 1))
@@ -277,26 +230,6 @@ def test_nothing_foreign_can_run_or_be_loaded(show):
     )
     assert ran == {"image": True, "markup": False}
     assert any("Content Security Policy" in line for line in opened.seen.console)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_both_schemes_are_there(show, scheme):
-    opened = show(page_of(small_suite()), color_scheme=scheme)
-    shown = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    red = int(shown.removeprefix("rgb(").split(",")[0])
-    assert (red > 128) is (scheme == "light")
-    assert opened.seen.nothing(), opened.seen
-
-
-def test_what_has_no_room_is_listed_without_its_conversation(show):
-    suite = [episode("a", iteration=n, trajectory=conversation("hello there")) for n in range(1, 4)]
-    opened = show(page_of(suite, caps=PageLimits(others=10)))
-    buttons = opened.page.locator(".episode .opener")
-    buttons.nth(0).click()
-    buttons.nth(2).click()
-    assert opened.page.get_by_text("hello there").count() == 1
-    assert opened.page.get_by_text("The conversation was left out for its size").is_visible()
-    assert "2 episodes are listed without" in opened.page.locator("#left-out").inner_text()
 
 
 def test_print_shows_what_the_list_holds(show):

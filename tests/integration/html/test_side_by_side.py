@@ -63,13 +63,6 @@ def test_sides_swap_and_close_by_the_address(show):
     assert not page.locator("#compare").is_visible()
 
 
-def test_the_keyboard_chooses_both(show):
-    opened = show(page_of(suite()))
-    for key in ("n", "c", "n", "c"):
-        opened.page.keyboard.press(key)
-    assert opened.page.locator("#compare").is_visible()
-
-
 def test_an_episode_without_a_conversation_is_compared_all_the_same(show):
     opened = show(page_of(suite()), fragment="#compare=1,2")
     assert "No conversation was recorded." in opened.page.locator("#compare").inner_text()
