@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import struct
@@ -10,9 +11,12 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
+
+from ci_agent_eval.app.cli import main
 
 SECONDS = 800
 """After which a program counts as hung; far more than any takes."""
@@ -44,8 +48,34 @@ def run_python(*arguments: object, cwd: Path, **environ: str) -> subprocess.Comp
 def run_agent_eval(
     *arguments: object, cwd: Path, **environ: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `agent-eval` with these arguments and return what became of it."""
-    return run_python("-m", "ci_agent_eval", *arguments, cwd=cwd, **environ)
+    """Run `agent-eval` with these arguments and return what became of it.
+
+    Commands that only read and write files run in this process, unless a variable is for Python.
+    """
+    words = [str(argument) for argument in arguments]
+    if words[0] in _OF_FILES and not any(name.startswith(_OF_PYTHON) for name in environ):
+        return _call_agent_eval(words, cwd, clean_environ(COLUMNS="100", **environ))
+    return run_python("-m", "ci_agent_eval", *words, cwd=cwd, **environ)
+
+
+_OF_FILES = {"acknowledge", "brief", "compare", "doctor", "init", "judge", "report", "schema"}
+_OF_PYTHON = ("PYTHON", "TZ", "LC_")
+
+
+def _call_agent_eval(
+    words: list[str], cwd: Path, environ: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Start the command line in a folder and an environment, where importing it is free."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        mock.patch.dict(os.environ, environ, clear=True),
+        chdir(cwd),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        status = main(words)
+    written = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return subprocess.CompletedProcess(words, status, *written)
 
 
 @contextmanager

@@ -60,19 +60,6 @@ def test_jobs_that_failed_need_a_reason_in_their_results(workspace):  # noqa: F8
     assert workspace.github.check_runs("octo/shop")[-1].conclusion == "failure"
 
 
-def test_a_shard_is_published_by_no_command_either(workspace):  # noqa: F811
-    workspace.action(paths="examples/refund_desk", shard="1/2", report_dir="part")
-    workspace.command("publish", "part")
-    assert comments(workspace.github) == []
-    assert workspace.github.check_runs("octo/shop") == []
-
-
-def test_only_mode_run_takes_a_shard(workspace):  # noqa: F811
-    done = workspace.action(mode="report", shard="1/2", results="shards/*")
-    assert done.returncode == 2
-    assert "input shard: only mode run takes a part of the suite" in done.stdout + done.stderr
-
-
 def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
     config = workspace.folder / "agent-eval.toml"
     soon = dt.datetime.now(dt.UTC).date() + dt.timedelta(90)
@@ -89,14 +76,3 @@ def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
     assert done.returncode == 1
     (comment,) = comments(workspace.github)
     assert "Quarantine over, gating again: 3" in comment
-
-
-def test_a_wrong_agreement_stops_the_job_before_it_runs(workspace):  # noqa: F811
-    (workspace.folder / "agent-eval-acknowledged.toml").write_text(
-        '[[acknowledged]]\nscenario = "refund_flow"\nreason = "x"\n'
-    )
-    done = workspace.action(paths="examples/refund_desk")
-    assert done.returncode == 2
-    said = "agent-eval-acknowledged.toml:1: acknowledged.0.until: is required"
-    assert said in done.stdout + done.stderr
-    assert "collected" not in done.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import re
 import subprocess
@@ -12,6 +11,8 @@ import sys
 import pytest
 
 from tests.integration.refund_desk import ROOT, verdict
+from tests.processes import run_agent_eval
+from tests.tables import each_row
 
 
 def test_the_example_fails_for_its_two_reasons(failed_desk):
@@ -89,30 +90,6 @@ def test_a_report_of_a_report_s_files_says_the_same(agent_eval, failed_desk, tmp
     for name in ("results.json", "comment.md", "annotations.json", "verdict.json", "report.html"):
         first, second = failed_desk.report / name, tmp_path / "again" / name
         assert first.read_bytes() == second.read_bytes(), name
-
-
-def test_only_chosen_tests_run_after_the_dashes(agent_eval, desk, tmp_path):
-    done = agent_eval("run", "desk", "--", "-k", "confirmation")
-    assert done.returncode == 0
-    assert verdict(tmp_path)["counts"]["episodes"]["passed"] == 1
-
-
-def test_the_summary_as_json_counts_each_file(agent_eval, failed_desk, tmp_path):
-    failed_desk.copy_to(tmp_path)
-    done = agent_eval("report", "--results", "agent-eval-report", "--format", "json")
-    sources = json.loads(done.stdout)["summary"]["sources"]
-    assert [(s["kind"], s["cases"], s["failures"], s["skipped"]) for s in sources] == [
-        ("junit", 3, 2, 0),
-        ("episodes", 3, 1, 0),
-    ]
-
-
-def test_a_suite_that_cannot_be_collected_fails_and_says_so(agent_eval, tmp_path):
-    (tmp_path / "test_broken.py").write_text("import nothing_of_that_name\n")
-    done = agent_eval("run", "test_broken.py")
-    assert done.returncode == 1
-    kinds = {f["kind"] for f in verdict(tmp_path)["summary"]["findings"]}
-    assert "collection_error" in kinds
 
 
 def test_collection_errors_are_one_block_for_each_error(agent_eval, tmp_path):
@@ -240,21 +217,13 @@ def test_a_former_report_never_stands_in_for_a_run_that_failed_to_start(
     assert verdict(tmp_path)["conclusion"] == "failure"
 
 
-def test_junit_alone_is_judged(agent_eval, tmp_path):
-    lying = '<testsuite tests="2" failures="0"><testcase name="a"/><testcase name="b">'
-    (tmp_path / "x.xml").write_text(lying + '<failure message="no"/></testcase></testsuite>')
-    done = agent_eval("report", "--junit", "*.xml")
-    assert done.returncode == 1
-    assert "Tests failed: 1 of 2" in done.stdout
-
-
 def test_no_results_is_a_failure_with_a_report(agent_eval, tmp_path):
     done = agent_eval("report", "--results", "nowhere/*.json")
     assert done.returncode == 1
     assert "nowhere/*.json" in (tmp_path / "agent-eval-report/comment.md").read_text()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "config", "sentence"),
     [
         (
@@ -274,12 +243,21 @@ def test_no_results_is_a_failure_with_a_report(agent_eval, tmp_path):
         (["publish"], "", "agent-eval-report/verdict.json: cannot be read"),
         (["report", "--junit", "x"], "pytest_args = 'x'\n", "toml:1: pytest_args: must be a list"),
         (["run", "--python", "no-such-python"], "", "no-such-python cannot run the suite"),
+        (["run", "--shard", "3/2"], "", "give a shard as INDEX/COUNT, such as 2/7 (got '3/2')"),
+        (["report", "--formats", "html"], "", "unknown format 'html'; known formats: ctrf"),
+        (["compare", "nowhere", "x"], "", "nowhere: no file or folder is at nowhere"),
+        (["compare", "git:-x:y", "x"], "", "must be git:REF:PATH"),
+        (
+            ["report", "--results", "x", "--baseline", "artifact"],
+            "",
+            "known to the action alone",
+        ),
+        (["report", "--results", "a", "--mapping", "no.toml"], "", "check the setting mapping"),
     ],
 )
-def test_wrong_use_is_exit_2_and_one_sentence(agent_eval, tmp_path, arguments, config, sentence):
-    if config:
-        (tmp_path / "agent-eval.toml").write_text(config)
-    done = agent_eval(*arguments)
+def test_wrong_use_is_exit_2_and_one_sentence(tmp_path, arguments, config, sentence):
+    (tmp_path / "agent-eval.toml").write_text(config)
+    done = run_agent_eval(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stdout
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
@@ -337,28 +315,6 @@ def test_the_schema_is_printed(agent_eval):
     assert agent_eval("schema").stdout == checked_in
 
 
-def test_secrets_of_the_environment_reach_no_output(agent_eval, tmp_path):
-    secret = "correct-horse-battery"
-    (tmp_path / "test_leak.py").write_text(
-        "import os\n"
-        "def test_leak(episode):\n"
-        "    print(os.environ['SHOP_API_KEY'])\n"
-        "    with episode.turn(os.environ['SHOP_API_KEY']) as turn:\n"
-        "        turn.reply('ghp_' + 'a' * 36)\n"
-        "    assert 'x' == os.environ['SHOP_API_KEY']\n"
-    )
-    done = agent_eval("run", "test_leak.py", SHOP_API_KEY=secret)
-    assert done.returncode == 1
-    texts = [done.stdout, done.stderr]
-    texts += [p.read_text() for p in (tmp_path / "agent-eval-report").rglob("*") if p.is_file()]
-    assert not [text for text in texts if secret in text or "ghp_aaaa" in text]
-
-
-def test_a_run_inside_the_report_folder_is_not_this_run_s(agent_eval, passed_desk, desk, tmp_path):
-    passed_desk.copy_to(tmp_path, name="out/old")
-    assert agent_eval("run", "desk", "--report-dir", "out", "--", "-k", "none").returncode == 1
-
-
 PLAIN_AND_EPISODE = """
 def test_episode(episode):
     with episode.turn("hello") as turn:
@@ -388,22 +344,6 @@ def test_a_status_of_pytest_that_nothing_explains_fails(agent_eval, tmp_path):
     done = agent_eval("run", "test_both.py")
     assert done.returncode == 1
     assert "pytest ended with status 1" in " ".join(done.stdout.split())
-    (tmp_path / "conftest.py").unlink()
-    assert agent_eval("run", "test_both.py").returncode == 0
-
-
-def test_subtests_that_pass_are_no_finding(agent_eval, tmp_path):
-    (tmp_path / "test_sub.py").write_text(
-        "def test_sub(episode, subtests):\n"
-        "    with episode.turn('hello') as turn:\n"
-        "        turn.reply('hello', source='scripted')\n"
-        "    for number in range(3):\n"
-        "        with subtests.test(number=number):\n"
-        "            assert number < 3\n"
-    )
-    done = agent_eval("run", "test_sub.py")
-    assert done.returncode == 0, done.stdout
-    assert "Agent evals passed: 1 of 1 scenario\n" in done.stdout
 
 
 def test_commands_of_the_suite_stay_text_in_a_workflow_s_log(agent_eval, tmp_path):

@@ -76,13 +76,6 @@ def test_a_renamed_tool_is_one_line_and_stays_comparable(compared, iterations):
     assert not any(s["differences"] or s["behaviour"]["changed"] for s in compared_)
 
 
-def test_a_small_suite_shows_a_renamed_tool_once(compared):
-    base, head = (suite(lambda n, i, t=t: (t, "send_note"), 3, 10) for t in ("lookup", "find"))
-    text = compared(head, base)[2]
-    assert "tool `lookup` is now `find` in 3 scenarios; every other call is as before\n" in text
-    assert "first divergence" not in text
-
-
 def test_a_tool_that_is_called_less_often_is_one_line(compared):
     def rarely(number, iteration):
         return USUAL if number >= 32 or (number + iteration) % 5 < 3 else USUAL[:1]
@@ -119,9 +112,3 @@ def test_failing_episodes_are_held_against_the_passing_ones_of_the_base(compared
     code, _, text = compared(head, suite(usual, 6))
     assert code == 1
     assert "\n- lookup_order → send_note(order_id=1001)\n+ lookup_order → ask_manager(" in text
-
-
-def test_changed_behaviour_does_not_gate(compared):
-    code, verdict, text = compared(suite(lambda n, i: ("search",), 2, 10), suite(usual, 2, 10))
-    assert (code, verdict["verdict"]["reasons"], verdict["verdict"]["warnings"]) == (0, [], [])
-    assert "2 scenarios make other tool calls" in text

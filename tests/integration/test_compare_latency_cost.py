@@ -10,8 +10,6 @@ import pytest
 
 from tests.builders import episode, turn
 
-LATENCY = "p95 turn latency"
-
 
 def write(folder, episodes):
     folder.mkdir(parents=True)
@@ -67,7 +65,7 @@ def list_reasons(verdict, part="reasons"):
     ]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_interval_holds_its_own_estimate_with_different_numbers_of_iterations(compared, seed):
     """No change, three runs of the base: "+14 % (-30 to -4.9)"."""
     bases = [run_suite(f"{seed} {n}") for n in range(3)]
@@ -134,17 +132,6 @@ def test_a_scenario_that_costs_five_times_as_much_fails_over_its_limit(compared)
     assert (code, kind, scenario) == (1, "increase", "s007")
     assert "at most ×1.50 allowed" in message
     assert "at most ×1.50 allowed" in text
-
-
-def test_a_scenario_that_takes_longer_fails_over_its_limit(compared):
-    slow = run_suite("head", slower=9.0)
-    head = [*slow[:5], *run_suite("head")[5:]]
-    code, verdict, _ = compared(
-        head, *map(run_suite, range(3)), options=("--max-scenario-latency-increase", "0")
-    )
-    ((kind, scenario, message),) = list_reasons(verdict)
-    assert (code, kind, scenario) == (1, "increase", "s000")
-    assert message.startswith("turn latency ×")
 
 
 def test_an_increase_in_a_scenario_can_be_acknowledged(compared, tmp_path):

@@ -67,13 +67,6 @@ def test_two_hundred_evaluations_fall_and_newly_failing_ones_stand_first(compare
     assert text.count("0/1 passed, newly failing, ") == 27
 
 
-def test_with_a_threshold_the_evaluations_gate(compared):
-    base, head = evaluations([], 100), evaluations(range(30), 100)
-    code, verdict, _ = compared(head, base, eval_min_pass_rate=0.5)
-    assert code == 1
-    assert kinds(verdict) == ["suite_drop", "suite_drop"]
-
-
 def test_one_broken_scenario_of_fifty_is_found_with_one_run_of_the_base(compared):
     base = strict([1 if n in {3, 9} else 0 for n in range(50)], 5)
     head = strict([5 if n == 20 else int(n in {4, 9}) for n in range(50)], 5)

@@ -133,17 +133,3 @@ def test_every_command_has_an_example():
     page = (ROOT / "docs/command-line.md").read_text()
     for command in set(cli.list_commands(Context(cli))) - {"action"}:
         assert f"$ agent-eval {command}" in page
-
-
-CONVERSATIONS = (ROOT / "docs/conversations.md").read_text()
-
-
-def test_the_conversations_page_names_all_that_a_test_holds():
-    from ci_agent_eval.authoring.conversations import AgentUnderTest, ConversationState
-
-    held = [n for n in vars(AgentUnderTest) if not n.startswith("_")]
-    held += [f"conversation.{n}" for n, v in vars(ConversationState).items() if type(v) is property]
-    assert held
-    for name in held:
-        last = name.rpartition(".")[2]
-        assert f"`agent.{name}" in CONVERSATIONS or f"`.{last}`" in CONVERSATIONS, name

@@ -83,14 +83,6 @@ def test_problem_is_found_with_its_remedy(agent_eval, repository, case):
     assert all(line.startswith(f"problem  {WORKFLOW}") for line in lines)
 
 
-def test_paths_with_an_expression_are_not_checked(agent_eval, repository):
-    edit(repository, "paths: tests/episodes", "paths: tests/episodes ${{ matrix.folder }}/agents")
-
-    done = agent_eval("doctor")
-
-    assert done.returncode == 0, done.stdout
-
-
 def test_folder_without_tests_is_found(agent_eval, repository):
     (repository / "tests/episodes/test_first_episode.py").unlink()
 
@@ -110,38 +102,6 @@ def test_publishing_workflow_that_waits_for_another_name_is_found(agent_eval, tm
     assert done.returncode == 1
     assert "it waits for runs of 'Agent tests'" in done.stdout
     assert "these are: agent-eval" in done.stdout
-
-
-def test_repository_without_a_workflow_is_told_to_write_one(agent_eval, tmp_path):
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-
-    done = agent_eval("doctor")
-
-    assert done.returncode == 1
-    assert "no workflow runs the suite; write one with `agent-eval init`" in done.stdout
-
-
-def test_invalid_settings_are_found(agent_eval, repository):
-    (repository / "agent-eval.toml").write_text("[gate]\nmin_pass_rate = 7\n")
-
-    done = agent_eval("doctor")
-
-    assert done.returncode == 1
-    assert "problem  settings: agent-eval.toml" in done.stdout
-
-
-def test_permissions_that_are_not_stated_are_noted(agent_eval, repository):
-    text = (repository / WORKFLOW).read_text()
-    before, _, rest = text.partition("    permissions:\n")
-    (repository / WORKFLOW).write_text(
-        before.replace("permissions: {}\n", "")
-        + rest.partition("    steps:\n")[2].join(["    steps:\n", ""])
-    )
-
-    done = agent_eval("doctor")
-
-    assert done.returncode == 0
-    assert "states no permissions, so they are the repository's default; it needs" in done.stdout
 
 
 @pytest.fixture

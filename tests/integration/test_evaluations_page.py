@@ -77,18 +77,3 @@ def test_the_thresholds_are_read(tmp_path):
         "eval_min_pass_rate": gate.eval_min_pass_rate,
         "eval_min_score": gate.eval_min_score,
     }
-
-
-def test_every_option_of_evaluations_is_named_once():
-    source = (ROOT / "ci_agent_eval/pytest_plugin/options.py").read_text()
-    options = set(re.findall(r'"(--eval[a-z-]*|eval_[a-z]+)"', source))
-    assert sorted(options) == [
-        "--eval",
-        "--eval-results",
-        "--eval-strict",
-        "eval_files",
-        "eval_results",
-    ]
-    table = PAGE.partition("## Options")[2]
-    for option in options:
-        assert len(re.findall(rf"`{option}[` ]", table)) == 1, option

@@ -68,17 +68,6 @@ def test_files_of_the_author_are_left_as_they_are(agent_eval, repository):
     assert (repository / WORKFLOW).read_text() == "mine"
 
 
-def test_workflow_that_runs_agent_eval_already_is_enough(agent_eval, repository):
-    (repository / ".github/workflows").mkdir(parents=True)
-    (repository / ".github/workflows/ci.yml").write_text("run: agent-eval run tests\n")
-
-    done = agent_eval("init")
-
-    assert "left as it is: .github/workflows/ci.yml, which runs agent-eval already" in done.stdout
-    assert not (repository / WORKFLOW).exists()
-    assert (repository / "tests/episodes/test_first_episode.py").exists()
-
-
 def test_agent_of_a_framework_gets_a_test_and_its_key(agent_eval, repository):
     (repository / "requirements.txt").write_text("openai-agents>=0.2\n")
     (repository / "desk").mkdir()
@@ -144,14 +133,6 @@ def test_folder_of_a_larger_repository_is_set_up_alone(agent_eval, repository):
     }
 
 
-def test_runs_of_the_default_branch_are_the_baseline(agent_eval, repository):
-    agent_eval("init")
-
-    text = (repository / WORKFLOW).read_text()
-    assert "branches: [trunk]" in text
-    assert "actions: read" in text
-
-
 @pytest.mark.parametrize(
     ("flags", "present", "absent"),
     [
@@ -167,14 +148,6 @@ def test_flags_choose_the_workflow(agent_eval, repository, flags, present, absen
     text = (repository / WORKFLOW).read_text()
     assert [part for part in present if part not in text] == []
     assert [part for part in absent if part in text] == []
-
-
-def test_an_extra_is_named_once(agent_eval, repository):
-    (repository / "requirements.txt").write_text("openai-agents\n")
-
-    agent_eval("init", "--no-docker")
-
-    assert "ci-agent-eval[pytest,compare,traffic] @" in (repository / WORKFLOW).read_text()
 
 
 def test_forks_get_no_secrets_and_a_second_workflow(agent_eval, repository):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.results.importers.registry import IMPORTERS
-from tests.builders import episode, write_run
 from tests.processes import run_python
 from tests.tables import each_row
 
@@ -55,14 +54,6 @@ def test_the_python_of_the_page_writes_a_file_that_passes(tmp_path):
     assert run(tmp_path, "evaluate.py").returncode == 0
     done = run(tmp_path, "-m", "ci_agent_eval", "report", "--results", "pydantic-evals.json")
     assert done.returncode == 0, done.stdout
-
-
-def test_the_command_that_writes_formats(tmp_path):
-    (command,) = [given for given in COMMANDS if "--formats" in given]
-    write_run(tmp_path / "agent-eval-report", episode(), junit=None)
-    run(tmp_path, "-m", "ci_agent_eval", *shlex.split(command))
-    folder = tmp_path / "agent-eval-report"
-    assert (folder / "ctrf.json").is_file()
 
 
 def test_the_setting_on_the_page_is_one():

@@ -135,15 +135,6 @@ CHECKS = [Rubric("It is exact.", build_judge(leaking))]
     assert all(secret not in text for text in [text_of(report), *written])
 
 
-def test_episodes_that_ended_in_an_error_are_not_judged_and_fail_the_gate(judged):
-    broken = said("b", "Monday.", outcome="error", reason="rate limit")
-    report, found = judged(KIND, said("a", "Monday."), broken)
-    assert report.reasons == (
-        "0 transcripts without a verdict, and 1 episode that ended in an error",
-    )
-    assert found["b"]["reason"] == "rate limit"
-
-
 def test_recorded_judges_need_no_model(judged, tmp_path):
     once = """
 JUDGE = judge_in_turn(grade(True, 0.9), grade(False, 0.2))
@@ -222,19 +213,6 @@ def test_a_label_of_an_assertion_that_was_not_made_is_refused(judged, tmp_path):
     source = 'CHECKS = {"s0": Rubric("It is exact.", JUDGE, name="exact")}'
     with pytest.raises(InputError, match="'exact' does not apply to its scenario"):
         judged(source, *SUITE, labels=tmp_path / "labels.csv")
-
-
-def test_a_label_without_a_verdict_is_left_out(judged, tmp_path):
-    (tmp_path / "labels.csv").write_text(LABELS + "s0,,,pass,\ns8,,,fail,\n")
-    source = """
-def moody(sections):
-    return {"reason": "?"} if "Soon 8" in sections["Output"] else grade()
-
-CHECKS = [Rubric("It is exact.", build_judge(moody), name="exact")]
-"""
-    report, _ = judged(source, *SUITE, labels=tmp_path / "labels.csv")
-    assert report.checks[0].agreement.labels == 1
-    assert report.reasons == (NO_VERDICT,)
 
 
 def test_results_without_a_transcript_prove_nothing(judged):

@@ -103,12 +103,6 @@ def test_in_a_job_each_cause_is_one_line(folder, arguments):
     assert failure.endswith(" (test_suite.py:10)")
 
 
-def test_a_suite_without_episodes_shows_no_causes(folder):
-    (folder / "test_suite.py").write_text("def test_plain(): assert 1 == 2\n")
-    done = run_agent_eval("run", ".", cwd=folder, CI="true")
-    assert (done.returncode, ": new " in done.stderr) == (1, False)
-
-
 def test_the_command_of_a_failure_can_be_copied_from_another_folder(folder):
     done = run_agent_eval("run", folder.name, cwd=folder.parent, CI="true")
     lines = [line for line in done.stdout.splitlines() if line.endswith("--scenario first")]

@@ -52,13 +52,6 @@ def test_card_annotation_and_check_run_link_to_the_conversation(ran):
     assert ran.outputs["comment-url"]
 
 
-def test_a_second_publication_writes_nothing(ran):
-    ran.action(mode="publish", report_url=PAGE)
-    writes = len(ran.github.writes)
-    ran.action(mode="publish", report_url=PAGE)
-    assert len(ran.github.writes) == writes
-
-
 def test_without_the_address_cards_link_to_the_check_run(ran):
     ran.action(mode="publish", report_url="")
 
@@ -78,21 +71,6 @@ def test_without_a_check_run_they_link_to_the_step_summary(ran):
     assert "summary</a>" not in ran.summary
 
 
-def test_the_command_links_as_the_action_does(ran):
-    ran.command("publish", "--report-url", PAGE)
-    (comment,) = find_comments(ran)
-    ran.action(mode="publish", report_url=PAGE)
-    assert find_comments(ran) == [comment]
-    assert f"{PAGE}#scenario=refund_over_limit" in comment
-
-
-def test_results_of_other_steps_are_published_later_too(ran):
-    done = ran.action(mode="report", results="agent-eval-report", suite="desk", **LATER)
-    assert (done.returncode, ran.github.writes) == (1, [])
-    ran.action(mode="publish", report_url=PAGE)
-    assert f"{PAGE}#scenario=refund_over_limit" in find_comments(ran)[0]
-
-
 @pytest.mark.parametrize("address", ["http://e.example/", "https://me:pw@e.example/x"])
 def test_a_wrong_address_publishes_nothing_and_is_not_shown(ran, address):
     done = ran.action(mode="publish", report_url=address)
@@ -100,30 +78,6 @@ def test_a_wrong_address_publishes_nothing_and_is_not_shown(ran, address):
     assert "option --report-url: must be an https address" in done.stdout
     assert address not in done.stdout + done.stderr
     assert ran.github.writes == []
-
-
-def test_without_a_report_or_another_run_there_is_nothing_to_publish(workspace):  # noqa: F811
-    done = workspace.action(mode="publish")
-    assert done.returncode == 2
-    assert "no earlier step of this job wrote a report to agent-eval-report" in done.stdout
-    assert "start it `on: workflow_run`" in done.stdout
-    assert workspace.github.check_runs("octo/shop") == []
-
-
-def test_a_report_of_another_commit_is_refused(ran):
-    ran.event("push", after="c" * 40, ref="refs/heads/main")
-    done = ran.action(mode="publish", environ={"GITHUB_SHA": "c" * 40})
-    assert done.returncode == 2
-    assert "is about commit" in done.stdout
-    assert ran.github.writes == []
-
-
-def test_a_restricted_run_fails_its_check(workspace):  # noqa: F811
-    workspace.action(paths="examples/refund_desk", pytest_args="-k email", **LATER)
-    done = workspace.action(mode="publish", report_url=PAGE)
-    assert done.returncode == 1, done.stdout + done.stderr
-    (run,) = workspace.github.check_runs("octo/shop")
-    assert run.conclusion == "failure"
 
 
 def test_publish_is_true_or_false(workspace):  # noqa: F811

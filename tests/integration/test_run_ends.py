@@ -29,26 +29,6 @@ def kinds(verdict: dict[str, Any]) -> list[str]:
     return [finding["kind"] for finding in verdict["summary"]["findings"]]
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_subtests_leave_a_passing_suite_green(report_of, workers):
-    status, out, verdict = report_of(
-        """
-def test_episode(episode, subtests):
-    for number in range(3):
-        with subtests.test(number=number):
-            assert number < 3
-    with episode.turn("Hello") as turn:
-        turn.reply("Hi")
-
-def test_plain(subtests):
-    with subtests.test(): pass
-    with subtests.test(): pass
-""",
-        workers,
-    )
-    assert (status, kinds(verdict)) == (0, []), out
-
-
 @pytest.mark.parametrize(
     ("how", "reason"),
     [

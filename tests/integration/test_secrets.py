@@ -163,23 +163,28 @@ def test_no_secret_of_a_declaration_is_written_or_shown(ran):
 
 
 OF_A_LOGIN = """
+import os
+
 def test_login(episode):
     data = {"user": "bob", "password": "hunter2", "max_tokens": 17}
     with episode.turn("Log in.") as turn:
         turn.tool_call("login", data, result='{"session_token": "tok-abc", "ok": true}')
-        turn.reply("Done.")
-    assert data == {}
+        turn.reply("Done with " + os.environ["SHOP_API_KEY"])
+    print(os.environ["SHOP_API_KEY"])
+    assert data == os.environ["SHOP_API_KEY"]
 """
 
 
 def test_what_stands_under_the_key_of_a_secret_is_in_no_file_of_a_report(tmp_path):
     (tmp_path / "test_login.py").write_text(OF_A_LOGIN)
-    done = run_agent_eval("run", ".", cwd=tmp_path)
+    secret = "correct-horse-battery"
+    done = run_agent_eval("run", ".", cwd=tmp_path, SHOP_API_KEY=secret)
     assert done.returncode == 1, done.stdout + done.stderr
     folder = tmp_path / "agent-eval-report"
     texts = {file.name: file.read_text() for file in folder.rglob("*") if file.is_file()}
     assert {"results.json", "report.html", "verdict.json", "comment.md"} <= set(texts)
     assert any(name.endswith(".jsonl") for name in texts)
+    assert not [t for t in (done.stdout, done.stderr, *texts.values()) if secret in t]
     # pytest writes this file, and what a test printed or compared is no data of a tool.
     texts.pop("junit.xml")
     for name, text in texts.items():

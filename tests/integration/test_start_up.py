@@ -80,14 +80,6 @@ def test_templates_are_compiled_once_where_python_writes_bytecode(folder):
     assert [(file.name, file.stat().st_ino) for file in _list_templates(folder)] == compiled
 
 
-def test_templates_are_not_stored_where_python_writes_no_bytecode(folder):
-    first = _write_page(folder)
-    for file in _list_templates(folder):
-        file.unlink()
-    assert _write_page(folder, may_write=False) == first
-    assert _list_templates(folder) == []
-
-
 def test_a_page_needs_no_folder_for_bytecode(folder):
     (folder / "bytecode").write_text("a file in its place")
     assert _write_page(folder)

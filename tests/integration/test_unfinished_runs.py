@@ -106,26 +106,6 @@ def test_each_of_the_five_is_red_for_its_own_reason(nothing_allowed):
     assert "cut off turns 4 (limit 3)" in " ".join(done.stdout.split())
 
 
-def test_the_finish_reason_of_the_provider_is_in_each_turn(nothing_allowed):
-    _, _, _, episodes = nothing_allowed
-    written = {
-        name: [
-            turn.get("finish_reason")
-            for turn in episode["trajectory"]["turns"]
-            if turn["role"] == "assistant"
-        ]
-        for name, episode in episodes.items()
-    }
-    assert written == {
-        "cut off": ["tool_call"] * 3,
-        "test_answers[refused]": ["content_filter"],
-        "test_answers[truncated]": ["length"],
-        "test_answers[too long]": [],
-        "test_answers[empty]": ["stop", "stop"],
-        "test_answers[fine]": ["stop"],
-    }
-
-
 def test_ends_that_the_test_allows_are_green_and_so_is_an_answer(tmp_path):
     on_run = {"scenario": "cut off on run", "on_run": ALLOWED, "budget": 4}
     done, verdict, _, episodes = gate(

@@ -10,13 +10,9 @@ from typing import get_args
 from ci_agent_eval.config.options import OPTIONS
 from ci_agent_eval.config.settings import ACKNOWLEDGED_NAME, load_settings, load_waivers
 from ci_agent_eval.github.publication import CommentMode
-from ci_agent_eval.render import sentences
-from ci_agent_eval.results import shards
-from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 COMMENT = (ROOT / "docs/comment.md").read_text()
-SHARDS = (ROOT / "docs/shards.md").read_text()
 
 
 def test_every_mode_has_its_row():
@@ -35,12 +31,3 @@ def test_the_agreements_of_the_page_are_read(tmp_path):
         agreed = load_waivers(tmp_path, settings, day)
         assert [one.expired for one in (*agreed.quarantine, *agreed.acknowledged)] == [expired] * 2
     assert agreed.quarantine[0].covers("refund_over_limit", "gpt-5")
-
-
-@each_row("sentence", re.findall(r"^\| [\w ]+ \| ([\w ,]+) \|$", SHARDS, re.MULTILINE)[1:])
-def test_every_sentence_of_the_page_is_one_of_the_program(sentence):
-    said = "".join(Path(module.__file__).read_text() for module in (shards, sentences))
-    shape = re.escape(sentence).replace("3", ".*").replace("2", ".*").replace("4", ".*")
-    shape = shape.replace(r"shard\ .*\ of\ .*\ is", r".*\ is", 1)
-    shape = shape.replace(r"shard\ .*\ of", r".*\ of", 1)
-    assert re.search(shape, said), sentence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from pathlib import Path
@@ -37,22 +36,10 @@ def table_of_versions():
     return "\n".join(["| package | oldest | newest |", "|---|---|---|", *rows])
 
 
-def table_of_tests():
-    lines = ["| tests | what they show |", "|---|---|"]
-    for file in sorted((ROOT / "tests/compat").glob("test_*.py")):
-        said = (ast.get_docstring(ast.parse(file.read_bytes())) or "").partition("\n\n")[0]
-        lines.append(f"| `{file.name}` | {' '.join(said.split()).removesuffix('.')} |")
-    return "\n".join(lines)
-
-
 def test_the_versions_are_those_of_the_locks():
     assert table_of_versions() in PAGE, (
         f"write this into docs/compatibility.md:\n{table_of_versions()}"
     )
-
-
-def test_every_file_of_tests_is_listed_with_what_it_says_of_itself():
-    assert table_of_tests() in PAGE, f"write this into docs/compatibility.md:\n{table_of_tests()}"
 
 
 def test_the_oldest_that_is_run_is_the_oldest_that_is_declared():

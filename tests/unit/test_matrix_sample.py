@@ -23,7 +23,3 @@ def test_what_the_change_can_touch_goes_first():
     assert chosen[0].words == ("full", "ARGS=-q tests/integration/html")
     (framework,) = (part for part in PARTS if "NAME=strands" in part.words)
     assert choose_parts("0", ["requirements/frameworks-strands.txt"])[0] == framework
-
-
-def test_without_a_base_every_part_counts_as_touched():
-    assert choose_parts("0", None) == choose_parts("0", [])

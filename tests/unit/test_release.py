@@ -63,18 +63,6 @@ def test_what_is_no_digest_is_refused_and_changes_nothing(pin_action, tmp_path, 
     assert "no image by its digest" in capsys.readouterr().err
 
 
-def test_an_action_that_is_pinned_already_is_not_pinned_again(pin_action, tmp_path):
-    path = tmp_path / "action.yml"
-    path.write_text("runs:\n  using: docker\n  image: docker://elsewhere\n")
-    assert pin_action.main([f"registry.example/a/b@{DIGEST}", str(path)]) == 2
-
-
-def test_the_release_checks_the_version_that_the_package_says():
-    workflow = (ROOT / ".github/workflows/release.yml").read_text()
-    assert '__version__ = \\"$VERSION\\"' in workflow
-    assert '__version__ = "' in (ROOT / "ci_agent_eval/__init__.py").read_text()
-
-
 CHANGELOG = """# Changelog
 
 ## [Unreleased]
@@ -133,10 +121,3 @@ def test_the_changelog_becomes_notes_once_its_section_is_headed(release_notes):
     text = (ROOT / "CHANGELOG.md").read_text()
     headed = text.replace("## [Unreleased]", "## [1.0.0] - 2026-11-23", 1)
     assert release_notes.find_notes(headed, "1.0.0").startswith("### Added")
-
-
-def test_the_workflow_runs_the_scripts_that_the_dry_run_runs():
-    workflow = (ROOT / ".github/workflows/release.yml").read_text()
-    dry_run = (ROOT / "scripts/release/dry_run").read_text()
-    scripts = ["scripts/release_notes.py", "push_image", "join_images", "scripts/release/tag"]
-    assert [name for name in scripts if name not in workflow or name not in dry_run] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -46,11 +45,6 @@ def test_it_gives_inputs_that_the_action_has(name):
     given = [step["with"] for step in steps(name) if "agent-eval-action" in step.get("uses", "")]
     assert given or name == "no-docker"
     assert all(set(inputs) <= set(known) for inputs in given)
-
-
-def test_the_linters_are_given_them():
-    makefile = (ROOT / "Makefile").read_text()
-    assert re.search(r"^WORKFLOWS := .*docs/workflows/\*\.yml", makefile, re.MULTILINE)
 
 
 def test_the_run_of_a_fork_can_write_nothing():
@@ -130,14 +124,6 @@ def test_the_page_is_uploaded_before_the_report_is_published(name):
     else:
         assert before["with"]["publish"] == "false"
         assert (after["with"]["mode"], after["with"]["report-url"]) == ("publish", address)
-
-
-@each_row("name", WORKFLOWS)
-def test_artifacts_of_a_workflow_have_different_names(name):
-    uploads = [s["with"] for s in steps(name) if "upload-artifact" in s.get("uses", "")]
-    names = [given.get("name", Path(given["path"]).name) for given in uploads]
-    assert len(set(names)) == len(names)
-    assert all("matrix.shard" in name for name in names if "shard" in name)
 
 
 @each_row("name", ["fork-run", "baseline"])

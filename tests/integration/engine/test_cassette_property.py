@@ -11,14 +11,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic_ai import Agent as Loop
-from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from ci_agent_eval.engine.cassette import CassetteModel, CassetteStore
+from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
-from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
 from tests.model_server import ModelServer, Script
@@ -121,27 +119,6 @@ async def runs(folder, mode, agent, rounds):
     return seen, result.cassette
 
 
-async def streams(folder, mode, agent, rounds):
-    """As `runs`, but let the agent stream what the model says."""
-    seen, messages = [], []
-    store = CassetteStore(mode, Redactor.from_environ({}))
-    with store.episode("e", folder, "s") as cassette_session:
-        async with CassetteModel(agent.model, cassette_session) as model:
-            for number in range(rounds):
-                end, messages = await stream(agent, f"round {number}", model, messages)
-                seen.append((end, turns_of(convert_to_turns(messages))))
-    return seen, cassette_session.counts
-
-
-async def stream(agent, prompt, model, messages):
-    try:
-        async with agent.run_stream(prompt, model=model, message_history=messages) as result:
-            await result.get_output()
-            return "completed", result.all_messages()
-    except UnexpectedModelBehavior as error:
-        return str(error), messages
-
-
 def turns_of(turns):
     """Return what has to be the same of a live turn and of its replay."""
     return [
@@ -173,9 +150,3 @@ def is_replayed(server, hold, agent, conversation):
 @thoroughly
 def test_a_pydantic_agent_is_replayed_as_it_was_recorded(server, wire, conversation):
     is_replayed(server, runs, loop_agent(server, wire), conversation)
-
-
-@pytest.mark.parametrize("wire", FORMATS)
-@thoroughly
-def test_a_streaming_agent_is_replayed_as_it_was_recorded(server, wire, conversation):
-    is_replayed(server, streams, loop_agent(server, wire), conversation)

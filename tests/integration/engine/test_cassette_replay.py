@@ -73,15 +73,6 @@ def recorded_folder(tmp_path, server):
     return tmp_path
 
 
-def test_what_was_recorded_is_replayed_without_a_model(tmp_path, server):
-    said, counts = ask(tmp_path, "record", model_of(server))
-    assert counts == CassetteCounts(live=2)
-    asked = len(server.requests)
-    again, counts = ask(tmp_path, "replay", never)
-    assert (again, counts) == (said, CassetteCounts(hits=2))
-    assert len(server.requests) == asked
-
-
 def test_recording_again_writes_the_same_bytes(recorded_folder, server):
     path = build_cassette_path(recorded_folder, "banking")
     first = path.read_bytes()
@@ -118,11 +109,6 @@ def test_auto_replays_what_it_has_and_records_the_rest(recorded_folder, server):
     assert counts == CassetteCounts(misses=2, live=2)
     for text in ("my savings?", "my balance?"):
         assert ask(recorded_folder, "replay", never, text)[1] == CassetteCounts(hits=2)
-
-
-def test_off_asks_the_model_and_writes_nothing(tmp_path, server):
-    assert ask(tmp_path, "off", model_of(server))[1] == CassetteCounts(live=2)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_iteration_has_its_own_take(tmp_path):
@@ -180,19 +166,6 @@ def test_an_interrupted_recording_is_not_written(tmp_path, server):
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(interrupted())
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_test_is_recorded_all_the_same(tmp_path, server):
-    def fails():
-        with CassetteStore("record", REDACTOR).episode(
-            "e", tmp_path, "banking"
-        ) as cassette_session:
-            asyncio.run(run(cassette_session, model_of(server), "my balance?", users_agent()))
-            raise AssertionError("not what I wanted")
-
-    with pytest.raises(AssertionError, match="not what I wanted"):
-        fails()
-    assert ask(tmp_path, "replay", never)[1] == CassetteCounts(hits=2)
 
 
 def test_different_scenarios_have_different_files(tmp_path):

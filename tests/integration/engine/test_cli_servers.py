@@ -61,16 +61,6 @@ def a_git(repository: Path, **changes: Any) -> CLIServer:
     return CLIServer(**{"name": "git", "command": "git", "cwd": repository} | changes)
 
 
-def test_git_runs_in_its_repository(repository: Path) -> None:
-    assert execute(a_git(repository), "status --porcelain") == "?? kept.txt\n[exit code 0]"
-
-
-def test_git_reports_an_error_with_its_exit_code(repository: Path) -> None:
-    told = failure(a_git(repository), "show no-such-thing")
-    assert "[stderr]\nfatal: " in told
-    assert told.endswith("[exit code 128]")
-
-
 @each_row("args", ["status; rm -rf kept.txt", "status `rm kept.txt`", "status 'kept.txt"])
 def test_a_shells_syntax_has_no_effect_and_is_told(repository: Path, args: str) -> None:
     with pytest.raises(ModelRetry, match="args"):
@@ -95,10 +85,6 @@ def test_arguments_environment_and_folder_are_what_was_declared(tmp_path: Path) 
     assert found["cwd"] == str(tmp_path)
     assert found["env"].keys() <= {"PATH", "HOME", "MODE", "LC_CTYPE"}
     assert (found["env"]["HOME"], found["env"]["MODE"]) == ("/home/x", "test")
-
-
-def test_a_program_has_no_input_to_wait_for() -> None:
-    assert execute(a_tool(), "input") == "''\n[exit code 0]"
 
 
 def test_a_failure_fails_the_call_and_tells_what_a_result_would() -> None:
@@ -142,16 +128,6 @@ def test_a_cancelled_call_kills_the_program(tmp_path: Path) -> None:
             return pid
 
     assert not is_there(asyncio.run(main()))
-
-
-def test_fifty_commands_at_once_keep_their_output_apart() -> None:
-    async def main() -> None:
-        async with ServerPool(os.environ) as pool, pool.toolset(a_tool(), "one") as toolset:
-            calls = [call(toolset, "tool_execute", args=f"show {n}") for n in range(50)]
-            told = [json.loads(text.splitlines()[0]) for text in await asyncio.gather(*calls)]
-            assert [found["args"] for found in told] == [[str(n)] for n in range(50)]
-
-    asyncio.run(main())
 
 
 @each_row("command", ["no-such-program", "./no-such-program"])

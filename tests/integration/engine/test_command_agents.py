@@ -102,11 +102,6 @@ def test_a_program_that_is_not_there():
     assert "could not be started" in result.error
 
 
-def test_a_program_that_does_not_read_a_long_prompt_still_answers():
-    code = """print('{"type": "text", "text": "no need"}')"""
-    assert run_agent(python(code), "x" * 1_000_000).final_response == "no need"
-
-
 HANGS = """
 import signal, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])

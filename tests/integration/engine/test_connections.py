@@ -67,38 +67,6 @@ async def test_of_models_that_are_used_once_only_the_last_stay_open():
         assert all(client_of(model).is_closed for model in models)
 
 
-@on_a_loop
-async def test_a_model_that_is_in_use_is_not_closed():
-    with ModelServer([{"text": "hi", "hang": True}]) as server:
-        model = a_model(server)
-        async with a_session() as session:
-            first = asyncio.create_task(ask(session, model))
-            await server.requests_arrived(1)
-            server.release()
-            others = [a_model(server) for _ in range(MAX_IDLE + 1)]
-            await asyncio.gather(first, *(ask(session, other) for other in others))
-
-
-async def entered(model) -> str:
-    async with model:
-        return (await Agent(model).run("hello")).output
-
-
-def test_a_model_may_be_used_on_another_loop_between_two_runs():
-    with ModelServer(["hi"]) as server, asyncio.Runner() as runner:
-        model = a_model(server)
-        session = a_session()
-        session.open()
-        runner.run(ask(session, model))
-        first = client_of(model)
-        assert asyncio.run(entered(model)) == "hi"
-        runner.run(ask(session, model))
-        runner.run(session.__aexit__(None, None, None))
-        assert client_of(model).is_closed
-        # PydanticAI leaves the one behind whose loop stood still meanwhile.
-        runner.run(first.aclose())
-
-
 @pytest.mark.parametrize("times", [1, 2])
 @on_a_loop
 async def test_a_model_with_an_entrance_of_its_own_is_entered_for_each_run(times):

@@ -55,16 +55,6 @@ def test_a_plain_function_runs_beside_the_loop_and_may_show_what_it_did():
     assert (result.token_usage.total, result.cost_usd) == (12, 0.25)
 
 
-def test_a_function_of_two_sees_what_went_before():
-    def respond(message, history):
-        return f"{len(history)} before: {history[0]['content'] if history else '-'}"
-
-    first = run_agent(respond, "one")
-    second = run_agent(respond, "two", messages=first.messages)
-    assert (first.final_response, second.final_response) == ("0 before: -", "2 before: one")
-    assert len(second.messages) == 4
-
-
 @each_row(
     ("respond", "said"),
     [

@@ -103,16 +103,6 @@ def test_a_verdict_is_an_assertion_with_the_judge_s_reason():
     )
 
 
-def test_a_rubric_that_is_not_kept_fails_with_the_judge_s_score():
-    found = judged([verdict(False, 0.3, "it is curt")], name="is kind").assertion
-    assert (found.name, found.passed, found.score, found.reason) == (
-        "is kind",
-        False,
-        0.3,
-        "it is curt",
-    )
-
-
 @each_row(("score", "passed"), [(0.8, True), (0.7, True), (0.69, False)])
 def test_with_a_threshold_the_score_decides(score, passed):
     found = judged([verdict(False, score)], threshold=0.7).assertion
@@ -130,11 +120,6 @@ def test_or_the_whole_conversation():
     prompt = judged([verdict()], episode, of="conversation").prompt
     assert r"<Output>\nuser: balance?\nagent calls lookup_order(order_id=1001) -> $5\n" in prompt
     assert r"agent: You have $5.\n</Output>" in prompt
-
-
-def test_an_answer_to_hold_it_against_is_shown_too():
-    prompt = judged([verdict()], expected="On Monday").prompt
-    assert r"<ExpectedOutput>\nOn Monday\n</ExpectedOutput>" in prompt
 
 
 @each_row(
@@ -168,11 +153,6 @@ def test_tokens_and_cost_are_the_judge_s_and_not_the_agent_s():
     assert episode.conditions.judge == "openai:gpt-5-mini"
 
 
-def test_a_call_whose_price_nobody_knows_leaves_the_sum_unknown():
-    priced = judged([verdict(usage=None)]).episode.judge
-    assert (priced.calls, priced.cost_usd) == (1, None)
-
-
 BROKEN = {
     "server error": ([Step(status=500)], "500"),
     "rejected": ([Step(status=401)], "401"),
@@ -196,18 +176,6 @@ def test_a_broken_judge_is_an_error_and_never_a_score(kind):
         judged(script)
     assert says in str(caught.value)
     assert not isinstance(caught.value, AssertionError)
-
-
-def test_an_answer_that_was_of_no_use_was_paid_for_all_the_same():
-    with pytest.raises(JudgeError) as caught:
-        judged([verdict(True, 7, usage=USAGE)])
-    assert caught.value.episode.judge.tokens.model_dump(exclude_none=True) == USAGE
-
-
-def test_garbage_is_asked_about_again_and_both_answers_are_counted():
-    result = judged([Step(text="Looks good!"), verdict()])
-    assert result.assertion.passed
-    assert result.episode.judge.calls == len(result.requests) == 2
 
 
 def test_a_judge_that_hangs_is_given_up():

@@ -24,15 +24,6 @@ async def spent_by(pool: ServerPool, server: MCPServer, episodes: int) -> list[t
     return await asyncio.gather(*(spend(pool, server, number) for number in range(episodes)))
 
 
-def test_a_shared_server_keeps_what_episodes_did() -> None:
-    async def main() -> None:
-        async with ServerPool(os.environ) as pool:
-            await spend(pool, a_bank(), 1)
-            assert (await spend(pool, a_bank(), 2))[0] == "$1,100.00"
-
-    asyncio.run(main())
-
-
 def test_a_reset_tool_is_called_between_episodes_which_take_turns() -> None:
     async def main() -> None:
         server = a_bank(isolation="reset", reset="reset_balances")
@@ -104,24 +95,6 @@ def test_a_server_that_cannot_be_reset_is_restarted_for_the_next_episode() -> No
 
     asyncio.run(main())
     assert attempts == ["reset"] * 3
-
-
-def test_two_servers_that_take_turns_do_not_lock_each_other_out() -> None:
-    one = a_rogue("works", isolation="reset", reset=lambda: None, name="one")
-    two = a_rogue("works", isolation="reset", reset=lambda: None, name="two")
-
-    async def use(pool: ServerPool, servers: list[MCPServer]) -> list[str]:
-        async with pool.toolsets(servers, "any") as toolsets:
-            return [await call(toolset, "act") for toolset in toolsets]
-
-    async def main() -> None:
-        async with ServerPool(os.environ) as pool:
-            orders = [[one, two], [two, one]] * 5
-            async with asyncio.timeout(120):
-                found = await asyncio.gather(*(use(pool, order) for order in orders))
-            assert found == [["acted", "acted"]] * 10
-
-    asyncio.run(main())
 
 
 @each_row("declare", [a_bank, a_web_bank])

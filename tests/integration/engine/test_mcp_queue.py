@@ -89,10 +89,6 @@ def test_of_three_in_a_ring_one_is_refused():
     assert sorted(end == "done" for end in ends.values()) == [False, True, True], ends
 
 
-def test_one_that_holds_what_the_other_wants_is_waited_for():
-    assert ends_of(a=[[ONE], [ONE]], b=[[TWO], [ONE]]) == {"a": "done", "b": "done"}
-
-
 def test_who_asks_for_all_at_once_is_never_refused():
     orders = [[[ONE, TWO], [TWO], [ONE]], [[TWO, ONE], [ONE]]] * 3
     ends = ends_of(meet=False, **{f"e{number}": runs for number, runs in enumerate(orders)})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from pydantic_ai.exceptions import ModelRetry
 
-from ci_agent_eval.engine.declarations import CLIServer, MCPServer, Wait
+from ci_agent_eval.engine.declarations import MCPServer, Wait
 from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
 from ci_agent_eval.errors import InputError
@@ -26,18 +26,6 @@ async def echoed(pool: ServerPool, server: MCPServer, episode: int) -> tuple[int
         return pid, answers
 
 
-def test_fifty_episodes_at_once_share_one_process() -> None:
-    async def main() -> None:
-        async with ServerPool(os.environ) as pool:
-            episodes = [echoed(pool, a_web_bank(), number) for number in range(50)]
-            found = await asyncio.gather(*episodes)
-            pids = {pid for pid, _ in found}
-            assert len(pids) == 1
-        assert not is_there(pids.pop())
-
-    asyncio.run(main())
-
-
 @WEB_BANKS
 def test_a_web_server_is_asked_with_the_headers_declared_and_gone_at_the_end(
     declare: Callable[..., MCPServer],
@@ -53,37 +41,6 @@ def test_a_web_server_is_asked_with_the_headers_declared_and_gone_at_the_end(
             pid, _ = await echoed(pool, server, 2)
             assert await echoed(pool, server, 3) == (pid, ["3 says 0", "3 says 1", "3 says 2"])
         assert not is_there(pid)
-
-    asyncio.run(main())
-
-
-def test_an_sse_server_that_died_between_two_episodes_is_started_again() -> None:
-    async def main() -> None:
-        async with ServerPool(os.environ) as pool:
-            async with pool.toolset(an_sse_bank(), "one") as toolset:
-                with pytest.raises(ServerError):
-                    await call(toolset, "crash")
-            async with pool.toolset(an_sse_bank(), "two") as toolset:
-                assert await call(toolset, "get_balance", account="checking") == "$1,500.00"
-            assert pool.restarts == 1
-
-    asyncio.run(main())
-
-
-def test_both_kinds_serve_one_episode_in_the_order_declared() -> None:
-    async def main() -> None:
-        git = CLIServer(name="git", command="git")
-        async with (
-            ServerPool(os.environ) as pool,
-            pool.toolsets([git, a_bank(), a_rogue("works"), git], "one") as toolsets,
-        ):
-            asked = ("git_execute", {"args": "--version"}), ("process_id", {}), ("act", {})
-            found = [
-                await call(toolset, name, **arguments)
-                for toolset, (name, arguments) in zip(toolsets, asked, strict=True)
-            ]
-            assert found[0].startswith("git version")
-            assert found[2] == "acted"
 
     asyncio.run(main())
 

@@ -43,19 +43,6 @@ def test_a_run_ends_with_the_answer_and_all_its_turns():
     assert (result.agent, result.model) == ("openai:gpt-5-mini", "openai:gpt-5-mini")
 
 
-def test_calls_of_one_answer_are_told_apart():
-    both = {"tool_calls": [call("balance", account="a"), call("balance", account="b")]}
-    result = run([both, "done"], balance)
-    found = result.tool_calls_for("balance")
-    assert [(c.id, c.arguments["account"], c.result["account"]) for c in found] == [
-        ("call_1_1", "a", "a"),
-        ("call_1_2", "b", "b"),
-    ]
-    assert result.tool_call_count("balance") == 2
-    assert result.tool_call_arg("balance", "account") == "a"
-    assert not result.tool_was_called("transfer")
-
-
 def test_calls_keep_their_own_results_and_times_though_a_model_repeats_their_ids():
     clock = Clock()
 
@@ -96,23 +83,6 @@ def test_a_model_without_a_price_is_unpriced_and_no_cost_limit_stops_it():
     assert result.token_usage.total == 120
 
 
-def test_a_conversation_goes_on_from_an_earlier_result():
-    async def twice(server):
-        async with session(balance) as opened:
-            given = agent(server)
-            first = await aitest_run(given, "one", session=opened)
-            return await aitest_run(given, "two", session=opened, messages=first.messages)
-
-    with ModelServer(["first", "second: {prompt}"]) as server:
-        result = go(twice(server))
-        assert [m["content"] for m in server.requests[1].body["messages"]] == [
-            "one",
-            "first",
-            "two",
-        ]
-    assert [turn.content for turn in result.turns] == ["two", "second: two"]
-
-
 def test_instructions_settings_and_key_reach_the_model():
     async def once(server):
         async with session(environ={"HOUSE_KEY": "k-123"}) as opened:
@@ -142,23 +112,6 @@ def test_an_allowed_tool_that_nobody_offers_is_said_before_the_model_is_asked():
             go(once(server, cli_servers=(), **slip))
         assert go(once(server, cli_servers=(), allowed_tools=[])).success
         assert len(server.requests) == 1
-
-
-def test_fifty_runs_at_once_do_not_mix():
-    async def many(server):
-        async with session(balance) as opened:
-            given = agent(server)
-            prompts = [f"account-{n}" for n in range(50)]
-            return await asyncio.gather(*(aitest_run(given, p, session=opened) for p in prompts))
-
-    named = {"name": "balance", "arguments": {"account": "{prompt}"}}
-    asks = {"tool_calls": [named], "delay_ms": 20}
-    with ModelServer([asks, "{prompt} {tool}"]) as server:
-        results = go(many(server))
-        assert server.peak > 1
-    for number, result in enumerate(results):
-        assert result.final_response.startswith(f"account-{number} ")
-        assert f'"account-{number}"' in result.final_response
 
 
 # Every way to end
@@ -340,22 +293,11 @@ def test_a_model_that_says_nothing_at_all():
     assert [turn.finish_reason for turn in result.trajectory.agent_turns] == ["stop", "stop"]
 
 
-def test_a_text_of_blanks_is_an_empty_answer():
-    assert run(["  \n"]).stop_reason == "empty_answer"
-
-
 def test_a_conversation_that_no_longer_fits_the_model():
     too_long = {"status": 400, "code": "context_length_exceeded"}
     result = run([BALANCE, too_long], balance)
     assert (result.stop_reason, result.outcome) == ("context_window", "failed")
     assert len(result.all_tool_calls) == 1
-
-
-def test_an_answer_that_goes_on_after_it_was_cut_is_one():
-    cut = {**BALANCE, "finish_reason": "length"}
-    result = run([cut, "You have 1500."], balance)
-    assert result.success
-    assert [turn.finish_reason for turn in result.trajectory.agent_turns] == ["length", "stop"]
 
 
 def test_a_cancelled_run_is_told_to_its_observer_and_stays_cancelled():
@@ -375,25 +317,6 @@ def test_a_cancelled_run_is_told_to_its_observer_and_stays_cancelled():
     (result,) = seen
     assert (result.stop_reason, result.outcome) == ("cancelled", "error")
     assert result.all_tool_calls[0].result["usd"] == 1500
-
-
-def test_an_observer_sees_every_other_end_as_well():
-    seen: list[AgentResult] = []
-    result = run(["hi"], observer=seen.append)
-    assert seen == [result]
-
-
-def test_one_episode_that_ends_badly_leaves_the_others_alone():
-    async def three(server):
-        async with session(balance) as opened:
-            given = agent(server)
-            prompts = ("hangs", "fails", "works")
-            work = (aitest_run(given, p, session=opened, timeout_s=3) for p in prompts)
-            return await asyncio.gather(*work)
-
-    with ModelServer({"hangs": [HANG], "fails": [500], "works": [BALANCE, "yes"]}) as server:
-        results = go(three(server))
-    assert [r.stop_reason for r in results] == ["timeout", "model_error", "completed"]
 
 
 @each_row(

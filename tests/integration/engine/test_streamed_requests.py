@@ -91,17 +91,6 @@ def record_and_replay(folder, server, agent, prompt="main"):
     return live, again
 
 
-@pytest.mark.parametrize("reader", [reads_the_text, stops_early])
-def test_a_streamed_request_in_a_tool_is_recorded_and_replayed(tmp_path, server, reader):
-    agent = Agent(model_of(server), tools=[reader(server)])
-    for result in record_and_replay(tmp_path, server, agent):
-        assert (result.stop_reason, result.error) == ("completed", None)
-        answers = [turn.content for turn in result.trajectory.agent_turns]
-        assert answers == ["", "green and hot", "It is green and hot"]
-        assert result.token_usage.total == 3 * 120
-    assert result.cassette == CassetteCounts(hits=3)
-
-
 @pytest.mark.parametrize("reader", [reads_the_text, stops_early, reads_it_without_async])
 def test_a_streamed_request_of_a_function_is_recorded_and_replayed(tmp_path, server, reader):
     for result in record_and_replay(tmp_path, server, reader(server), "tea"):

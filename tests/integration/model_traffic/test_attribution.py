@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import gc
 import json
 import queue
 import threading
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import aiohttp
@@ -17,7 +15,7 @@ import httpx2
 import pytest
 import requests
 
-from ci_agent_eval.model_traffic import attribution, hooks
+from ci_agent_eval.model_traffic import attribution
 from tests.integration.model_traffic.conftest import run_episode
 from tests.model_server import ModelServer
 
@@ -211,23 +209,6 @@ def test_a_worker_from_before_is_unattributed_among_several(server, hooked):
     assert len(server.requests) == 1
 
 
-def test_a_worker_of_an_ended_episode_is_assigned_to_the_only_one(server, hooked):
-    with run_episode() as ended:
-        worker = Worker(server.chat_url)
-        worker.ask("one")
-    with worker, run_episode() as recorder:
-        worker.ask("two")
-    assert (prompts(ended), ended.is_shared) == (["one"], False)
-    assert (prompts(recorder), recorder.is_shared) == (["two"], True)
-
-
-def test_a_call_without_an_episode_is_unattributed(server, hooked):
-    requests.post(server.chat_url, json=body("nobody's"))
-    [unattributed] = attribution.take_unattributed()
-    assert unattributed.running == ()
-    assert attribution.take_unattributed() == ()
-
-
 def test_a_judges_threads_stay_unseen(server, recorder):
     with attribution.suspend_recording():
         start_thread(lambda: requests.post(server.chat_url, json=body("judge")))
@@ -244,26 +225,3 @@ def test_a_thread_sees_no_other_context_variable(recorder):
     start_thread(lambda: seen.append(variable.get()))
     submit(lambda: seen.append(variable.get()))
     assert seen == ["default", "default"]
-
-
-def test_a_thread_is_freed_as_without_the_hooks(recorder):
-    gc.collect()
-    gc.disable()
-    try:
-        thread = threading.Thread(target=print, args=("",))
-        thread.start()
-        thread.join()
-        reference = weakref.ref(thread)
-        del thread
-        assert reference() is None
-    finally:
-        gc.enable()
-
-
-def test_the_patches_of_threads_are_removed():
-    start, submit_before = threading.Thread.start, ThreadPoolExecutor.submit
-    with hooks.use():
-        assert threading.Thread.start is not start
-        assert ThreadPoolExecutor.submit is not submit_before
-    assert threading.Thread.start is start
-    assert ThreadPoolExecutor.submit is submit_before

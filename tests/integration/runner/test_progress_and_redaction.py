@@ -10,8 +10,8 @@ import pytest
 
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner import RunProgress
-from ci_agent_eval.runner.progress import EpisodeInProgress, JournalTail
-from ci_agent_eval.runner.suite import _find_version, redact_xml
+from ci_agent_eval.runner.progress import JournalTail
+from ci_agent_eval.runner.suite import redact_xml
 
 
 def test_a_half_written_line_is_counted_when_it_is_whole(tmp_path):
@@ -25,60 +25,6 @@ def test_a_half_written_line_is_counted_when_it_is_whole(tmp_path):
     first = tail.progress()
     assert replace(first, causes=()) == RunProgress(finished=1, failed=1, failed_scenarios=1)
     assert tail.progress() == first
-
-
-def test_the_journals_of_an_earlier_attempt_are_not_read(tmp_path):
-    line = '{"event":"ended","episode":{"scenario_id":"a","outcome":"failed"}}\n'
-    journal = tmp_path / "episodes" / "main.jsonl"
-    journal.parent.mkdir()
-    journal.write_text(line * 2)
-    begun = iter((False, True))
-    tail = JournalTail(tmp_path, lambda: next(begun))
-    assert tail.progress() == RunProgress()
-    journal.write_text(line)
-    assert tail.progress().finished == 1
-
-
-def test_a_file_that_was_deleted_and_written_again_is_another_version(tmp_path):
-    file = tmp_path / "session.json"
-    assert _find_version(file) is None
-    file.touch()
-    os.utime(file, (1, 1))
-    found = _find_version(file)
-    assert _find_version(file) == found
-    file.unlink()
-    file.touch()  # most likely with the inode of the deleted file
-    assert _find_version(file) != found
-
-
-def test_a_started_episode_runs_until_its_end_is_read(tmp_path):
-    journal = tmp_path / "episodes" / "gw1.jsonl"
-    journal.parent.mkdir()
-    now = iter((10.0, 10.0, 22.5, 30.0, 31.0))
-    tail = JournalTail(tmp_path, clock=lambda: next(now))
-    episode = {
-        "scenario_id": "a",
-        "iteration": 2,
-        "iterations": 5,
-        "outcome": "error",
-        "evidence": "none",
-    }
-    lines = [
-        json.dumps({"event": "started", "episode": episode}),
-        json.dumps(
-            {
-                "event": "ended",
-                "started_as": "a",
-                "episode": {**episode, "scenario_id": "b", "outcome": "passed"},
-            }
-        ),
-    ]
-    journal.write_text(lines[0] + "\n")
-    tail.progress()
-    assert tail.progress().running == (EpisodeInProgress("a", 2, 5, 12.5),)
-    journal.write_text("\n".join(lines) + "\n")
-    ended = tail.progress()
-    assert (ended.running, ended.finished, ended.causes) == ((), 1, ())
 
 
 def test_a_running_episode_has_its_last_readable_activity(tmp_path):

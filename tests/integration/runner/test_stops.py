@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from ci_agent_eval.contract.results import Session
 from tests.integration.runner.rig import QUIET
 
 
@@ -24,42 +23,6 @@ def run_parent(code, folder, environ):
         timeout=600,
         check=False,
     )
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_reaches_the_suite_and_what_finished_is_kept(tmp_path, environ, number):
-    """In a process of its own: it is this process that gets the signal."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_suite.py").write_text(
-        "import pytest, signal\n"
-        "@pytest.mark.episode(evidence='none')\n"
-        "def test_one(episode): pass\n"
-        "def test_two(episode):\n"
-        "    with episode.turn('Hello') as turn:\n"
-        "        turn.tool_call('lookup')\n"
-        "        print('in the middle', flush=True)\n"
-        "        signal.pause()\n"
-    )
-    parent = f"""
-import os, signal, sys
-from pathlib import Path
-from ci_agent_eval.runner import SuiteCommand, run_suite
-
-def emit(line):
-    if "in the middle" in line:
-        os.kill(os.getpid(), {int(number)})
-
-command = SuiteCommand(Path("report"), ["."], pytest_args=["-s"])
-ran = run_suite(command, environ=os.environ, emit=emit)
-print(ran.exit_status, ran.interrupted_by.name, ran.killed_by and ran.killed_by.name)
-"""
-    done = run_parent(parent, tmp_path, environ)
-    said = {"SIGINT": "2 SIGINT None", "SIGTERM": "143 SIGTERM SIGTERM"}[number.name]
-    assert done.stdout.strip() == said, done.stderr
-    session = Session.model_validate_json((tmp_path / "report/session.json").read_bytes())
-    assert session.state == {"SIGINT": "interrupted", "SIGTERM": "running"}[number.name]
-    journal = (tmp_path / "report/episodes/main.jsonl").read_text()
-    assert '"event":"ended"' in journal
 
 
 def test_a_suite_that_does_not_stop_is_killed_after_its_grace(tmp_path, environ):

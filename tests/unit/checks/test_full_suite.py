@@ -92,14 +92,6 @@ def test_the_optional_rules_and_other_names_of_tools():
     assert of(NoFullSuiteRun(tools={"tests_execute": "pytest"}), called)[0] is False
 
 
-def test_of_many_runs_five_are_named_and_long_commands_are_cut():
-    passed, reason = of(NoFullSuiteRun(), *[bash(f"pytest -q  # {n}") for n in range(7)])
-    assert not passed
-    assert reason.count("turn 1") == 5
-    assert reason.endswith("; and 2 more")
-    assert len(of(NoFullSuiteRun(), bash("pytest " + "-v " * 5000))[1]) < 400
-
-
 @each_row(("field", "value"), [("rules", {}), ("tools", ["bash"])])
 def test_what_means_nothing_is_refused(field, value):
     with pytest.raises(InputError, match=f"NoFullSuiteRun.{field}"):

@@ -68,13 +68,6 @@ def test_shapes_of_results():
     assert reason.startswith("call 2: $.usd: ")
 
 
-def test_names_tell_what_is_expected():
-    (found,) = ResultsHold("look_up", {"usd": 5}).assertions(calling(look_up(PAID)))
-    assert found.name == "look_up returns usd=5"
-    (found,) = ResultShape("look_up", {"title": "Order"}).assertions(calling(look_up(PAID)))
-    assert found.name == "results of look_up are JSON of the schema Order"
-
-
 def test_an_empty_expectation_is_refused():
     with pytest.raises(InputError, match=r"^ResultsHold.expected: it names no value"):
         ResultsHold("look_up", {})

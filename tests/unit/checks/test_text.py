@@ -74,11 +74,6 @@ def test_a_find_in_a_long_text_is_shown_with_what_is_around_it():
     assert len(found[2]) < 200
 
 
-def test_more_finds_than_one_reads_are_counted():
-    found = of(ForbiddenText("x"), talk("?", *[turn("x")] * 5))
-    assert found[2].endswith("; and 2 more")
-
-
 @each_row(
     ("make", "sentence"),
     [

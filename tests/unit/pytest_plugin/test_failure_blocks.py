@@ -64,32 +64,6 @@ def test_iterations_of_a_scenario_are_one_block_with_the_shortest_conversation()
     assert lines[-2].endswith("--scenario refund --iterations 3")
 
 
-def test_error_of_several_scenarios_is_one_block():
-    error = {
-        "answer": None,
-        "check": "",
-        "reason": "No module named 'crm'",
-        "cause": "No module",
-        "place": "tools.py:4",
-    }
-    records = [make_record(name, "error", **error) for name in ("b", "a", "c")]
-
-    lines = render(*records)
-
-    assert lines[0].startswith("── 3 scenarios · 3 episodes · same error ─")
-    assert lines[1:4] == [
-        "  error      No module named 'crm'",
-        "             tools.py:4",
-        "  again      agent-eval run tests/test_policy.py --scenario a",
-    ]
-
-
-def test_failed_check_of_another_scenario_is_another_block():
-    lines = render(make_record("a"), make_record("b"))
-
-    assert sum(line.startswith("──") for line in lines) == 2
-
-
 def test_most_frequent_cause_is_last_and_the_rest_is_counted():
     records = [make_record(f"s{number}") for number in range(MAX_BLOCKS + 1)]
     records += [make_record("often", iteration=number) for number in (1, 2)]
@@ -102,28 +76,7 @@ def test_most_frequent_cause_is_last_and_the_rest_is_counted():
     assert titles[-1].startswith("── often ")
 
 
-def test_long_answer_is_cut_and_says_how_much():
-    lines = render(make_record(answer="word " * 200))
-
-    assert sum("word" in line for line in lines) == 3
-    assert any("more characters)" in line for line in lines)
-
-
 def test_text_of_an_agent_cannot_control_the_terminal():
     lines = render(make_record("a\x1b[31m", answer="x\x1b[2Jy\r\nz", user="\x07"))
 
     assert not any(char in line for line in lines for char in "\x1b\r\n\x07")
-
-
-def test_command_is_quoted_for_a_shell():
-    lines = render(make_record("it's; rm -rf"))
-
-    assert lines[-2].endswith("""--scenario 'it'"'"'s; rm -rf'""")
-
-
-def test_command_has_the_path_from_the_folder_of_the_start():
-    lines = [
-        line for line, _ in render_failure_blocks([make_record()], {("refund", ""): 1}, 80, "desk")
-    ]
-
-    assert lines[-2].endswith("agent-eval run desk/tests/test_policy.py --scenario refund")

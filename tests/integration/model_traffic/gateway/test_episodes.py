@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-
-import pytest
 
 from ci_agent_eval.model_traffic.gateway.server import serve_episode
 from tests.integration.model_traffic.gateway.rig import (
@@ -70,19 +67,6 @@ def test_requests_that_are_open_at_the_end_of_their_episode_end_with_it():
             server.wait_for_requests(1, timeout_s=SECONDS)
             assert [call.state for call in recorder.calls] == ["open"]
         assert [call.state for call in recorder.calls] == ["failed"]
-
-
-def test_after_the_last_episode_no_thread_and_no_port_is_left():
-    with (
-        serve_episode(new_recorder(), {}) as first,
-        serve_episode(new_recorder(), {}) as second,
-    ):
-        port = int(first.url.split("/")[2].rpartition(":")[2])
-        assert second.url.startswith(f"http://127.0.0.1:{port}/")
-        assert "model-gateway" in [thread.name for thread in threading.enumerate()]
-    assert "model-gateway" not in [thread.name for thread in threading.enumerate()]
-    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
-        probe.connect(("127.0.0.1", port))
 
 
 PROGRAM = """

@@ -42,14 +42,6 @@ def test_an_unknown_address_is_refused_with_a_sentence(server):
             assert "belongs to no running episode" in refused.json()["error"]["message"]
 
 
-def test_an_ended_episode_is_refused_while_another_one_runs(server):
-    with serve_episode(new_recorder(), provider_environ(server)):
-        with serve_episode(new_recorder(), provider_environ(server)) as ended:
-            pass
-        refused = httpx2.post(f"{ended.url}/openai/v1/chat/completions", json=CHAT)
-    assert refused.status_code == 404
-
-
 def test_other_requests_pass_unrecorded(server):
     recorder = new_recorder()
     with serve_episode(recorder, provider_environ(server)) as address:
@@ -181,17 +173,6 @@ def test_a_call_that_is_left_is_a_broken_record(end):
         (call,) = recorder.calls
         assert (call.state, call.answer.text) == ("broken", "Let me")
         assert call.error == READER_STOPPED
-
-
-def test_a_call_that_is_left_before_its_answer_is_failed():
-    with ModelServer([{"text": "Let me look.", "hang": True}]) as server:
-        recorder = new_recorder()
-        with (
-            serve_episode(recorder, provider_environ(server)) as address,
-            started(address, "openai-chat"),
-        ):
-            server.wait_for_requests(1)
-        assert [call.state for call in recorder.calls] == ["failed"]
 
 
 def test_the_gateway_logs_nothing(server, caplog):

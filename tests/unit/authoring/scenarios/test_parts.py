@@ -6,6 +6,7 @@ import itertools
 import json
 
 import pytest
+import yaml
 
 from ci_agent_eval import checks as own_checks
 from ci_agent_eval.authoring.scenarios import load
@@ -53,34 +54,7 @@ YAML = """
     - TrajectoryMatch: {reference: [refund], mode: strict}
 """
 
-ENTRY = {
-    "id": "refund",
-    "persona": "a customer",
-    "private_facts": {"order": "W1002"},
-    "script": ["It is {order}."],
-    "steps": [
-        "agent",
-        {"message": {"role": "system", "text": "Be brief."}},
-        {"user": "I want my money back."},
-        "agent",
-        {"expect": {"RequiredText": {"texts": "Which order"}}},
-        {
-            "tool_result": {
-                "tool": "find_order",
-                "result": {"usd": 39},
-                "arguments": {"id": "W1002"},
-            }
-        },
-        {"proceed": 1},
-        {"check": [{"RequiredTools": ["refund"]}, {"ForbiddenTools": "cancel"}]},
-        "judge",
-    ],
-    "judge": {
-        "success": {"RequiredTools": "refund"},
-        "must_hold": [{"ForbiddenTools": ["cancel"]}],
-    },
-    "expect": [{"TrajectoryMatch": {"reference": ["refund"], "mode": "strict"}}],
-}
+(ENTRY,) = yaml.safe_load(YAML)
 
 
 def quote(value):
@@ -209,12 +183,6 @@ class TestNames:
             built, check = built._reference_calls, check._reference_calls
         assert built == check
 
-    def test_a_module_that_exits_is_refused(self, tmp_path, monkeypatch):
-        (tmp_path / "exits_at_once.py").write_text("raise SystemExit(0)")
-        monkeypatch.syspath_prepend(tmp_path)
-        with pytest.raises(InputError, match=r"exits_at_once:A: cannot be imported \(SystemExit"):
-            build_check("exits_at_once:A")
-
     def test_an_evaluator_of_pydantic_evals_has_its_module(self):
         check = build_check({"pydantic_evals.evaluators:Contains": {"value": "refunded"}})
         assert callable(check.assertions)
@@ -252,13 +220,6 @@ class TestFiles:
         text = f"- id: a\n  steps: [user: {{text: Look, files: ['{file}']}}, agent]\n"
         (folder / "s.yaml").write_text(text)
         return load_scenarios(folder / "s.yaml", "s.yaml")
-
-    def test_a_message_has_the_files_beside_its_scenario_file(self, tmp_path):
-        (tmp_path / "photos").mkdir()
-        (tmp_path / "photos/cup.png").write_bytes(b"\x89PNG")
-        (scenario,) = self.load(tmp_path, "photos/cup.png")
-        (file,) = scenario.parts.steps[0].files
-        assert (file.data, file.media_type) == (b"\x89PNG", "image/png")
 
     def test_a_file_that_cannot_be_read_has_its_place_and_a_remedy(self, tmp_path):
         with pytest.raises(InputError) as refused:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.authoring.scenarios.load import (
     MAX_BYTES,
-    PARSERS,
     load_scenarios,
     parse_scenarios,
 )
@@ -89,17 +88,6 @@ def test_three_formats_say_the_same(name, text, lines, mark):
     assert (refund.max_turns, chat.max_turns) == (3, 5)
     assert [refund.line, chat.line] == lines
     assert {refund.file, chat.file} == {name}
-
-
-def test_the_marker_says_only_what_is_given():
-    (scenario,) = parse(one(min_pass_rate=0.8, iterations=5, budgets={"tool_calls": 2}), "s.json")
-    assert scenario.marker == {
-        "scenario_id": "a",
-        "budgets": {"tool_calls": {"limit": 2}},
-        "min_pass_rate": 0.8,
-        "iterations": 5,
-        "metadata": {"scenario": "s.json:1"},
-    }
 
 
 @each_row("given", ["auto", "auto:5-40", "7"])
@@ -215,13 +203,6 @@ scenarios:
     ]
 
 
-def test_every_scenario_that_is_wrong_is_told():
-    text = "- {id: a}\n- {id: b, fixed_responses: [hi]}\n- {id: c}\n"
-    assert [line.partition(":")[2][:1] for line in problem(text).splitlines()] == ["1", "3"]
-    many = problem("- {id: a}\n" * 30).splitlines()
-    assert (len(many), many[-1]) == (21, "s.yaml: and 10 more problems")
-
-
 def test_a_file_that_is_too_large_or_not_there(tmp_path):
     (tmp_path / "large.json").write_bytes(b" " * (MAX_BYTES + 1))
     for name, said in (
@@ -241,14 +222,6 @@ def test_a_format_is_known_by_the_end_of_the_name():
     )
 
 
-WORDS = st.sampled_from(
-    ["id", "persona", "script", "- ", ": ", "\n", "  ", "[", "]", "{", "}", '"', ",", "|", "a", "1",
-     "&x", "*x", "!!int", "!", "\\u", "\\ud800", "budgets.", "checks", "fixed_responses", "'", "#",
-     "defaults", "scenarios", "\t", "\r", "\ufeff", "null", "~", ">", "%", "@", "`", "---", "..."]
-)  # fmt: skip
-TEXTS = st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=25).map("".join))
-
-
 def refusal(data, name):
     """What is said of a file, or nothing where it can be read."""
     try:
@@ -256,16 +229,6 @@ def refusal(data, name):
     except InputError as error:
         return str(error)
     return ""
-
-
-@given(text=TEXTS, name=st.sampled_from(["s.yaml", "s.json", "s.csv"]))
-def test_no_text_does_anything_but_be_refused(text, name):
-    assert refusal(text.encode("utf-8", "surrogatepass"), name)[:2] in {"", "s."}
-
-
-@given(data=st.binary(max_size=60), name=st.sampled_from(sorted(PARSERS)))
-def test_no_bytes_do_anything_but_be_refused(data, name):
-    assert refusal(data, f"s{name}")[:2] in {"", "s."}
 
 
 VALUES = st.recursive(
@@ -287,21 +250,3 @@ def test_no_value_in_the_place_of_another_does_anything_but_be_refused(entries):
     # What is read can be used, and written into an episode.
     found = () if said else parse_scenarios(data, "s.json")
     assert all(json.dumps(scenario.marker) and scenario.user for scenario in found)
-
-
-TEXT = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=10
-).filter(str.strip)
-
-
-@given(said=st.lists(TEXT, min_size=1, max_size=3), persona=TEXT)
-def test_what_is_written_is_read(said, persona):
-    whole = [{"id": "a", "persona": persona, "fixed_responses": said}]
-    for name, text in (
-        ("s.json", json.dumps(whole)),
-        ("s.json", json.dumps(whole, ensure_ascii=False, indent=2)),
-        ("s.yaml", json.dumps(whole, ensure_ascii=False)),
-        ("s.yaml", yaml.safe_dump(whole, allow_unicode=True, default_style='"')),
-    ):
-        (scenario,) = parse(text, name)
-        assert (scenario.persona, scenario.entry.fixed_responses) == (persona, tuple(said))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
+from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     activate_episode,
     deactivate_episode,
 )
-from tests.unit.authoring.simulation.recorders import build_recorder
 
 
 @pytest.fixture
 def recorder():
-    recorder = build_recorder()
+    """A recorder with a clock that advances by 0.1 s each time that it is read."""
+    ticks = itertools.count()
+    recorder = EpisodeRecorder("refund", clock=lambda: next(ticks) / 10)
     activate_episode(RunningEpisode("strict", recorder))
     yield recorder
     deactivate_episode()

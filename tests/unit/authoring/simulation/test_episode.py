@@ -33,11 +33,6 @@ def test_each_exchange_is_a_turn_of_the_episode(recorder):
     ]
 
 
-def test_a_thread_of_the_test_s_own_stays(recorder):
-    recorder.thread_id = "mine"
-    assert run_simulation(echo, user(), max_turns=1).thread_id == "mine"
-
-
 def test_metadata_of_the_test_s_own_is_left_alone(recorder):
     recorder.metadata["simulations"] = "mine"
     assert isinstance(run_simulation(echo, user(), max_turns=1), SimulationResult)

@@ -49,12 +49,6 @@ def test_the_last_record_of_an_episode_counts_and_every_attempt_does(reader):
     assert reader.read() == SuiteUsage(1.0, 20)
 
 
-def test_what_a_cut_off_episode_has_spent_counts(reader):
-    write(reader, "gw1", journal_line(spent(0.0, tokens=0), "started"))
-    write(reader, "gw1", journal_line(spent(0.5), "started"))
-    assert reader.read() == SuiteUsage(0.5, 10)
-
-
 def test_agents_of_a_skipped_episode_do_not_count_as_in_the_report(reader):
     judge = {"calls": 1, "cost_usd": 0.125, "tokens": {"input": 1, "output": 2}}
     write(reader, "gw1", journal_line(spent(5.0, outcome="skipped", judge=judge)))
@@ -86,8 +80,3 @@ def test_a_journal_that_is_gone_is_no_sum(reader):
     found = reader.read()
     assert isinstance(found, UnreadableJournal)
     assert "gw1.jsonl cannot be read (No such file or directory)" in found.sentence
-
-
-def test_a_journal_that_is_no_file_is_no_sum(reader):
-    reader.folder.journal("gw1").path.mkdir()
-    assert isinstance(reader.read(), UnreadableJournal)

@@ -30,18 +30,6 @@ def admits(guard: FixtureScopeGuard, one: GuardedItem) -> bool:
     return guard.admits(object(), one)  # type: ignore[arg-type]  # as above
 
 
-def test_those_that_share_nothing_work_together():
-    guard, _ = make_guard(guarded_item("a"), guarded_item("b"))
-    assert admits(guard, guarded_item("c"))
-
-
-def test_an_item_does_not_work_beside_itself():
-    guard, (item,) = make_guard(guarded_item("a"))
-    assert not guard.admits(item, guarded_item("a"))
-    guard.remove(item)
-    assert guard.admits(item, guarded_item("a"))
-
-
 @pytest.mark.parametrize("scope", ["class", "module", "package"])
 def test_a_fixture_is_had_by_one_node_at_a_time(scope):
     guard, (item,) = make_guard(guarded_item("a", **{scope: "a"}))
@@ -65,11 +53,6 @@ def test_a_parametrized_fixture_has_one_value_at_a_time():
     assert admits(guard, guarded_item("b", **{"[tier]": 0}))
     assert not admits(guard, guarded_item("b", **{"[tier]": 1}))
     assert admits(guard, guarded_item("b", **{"[other]": 1}))
-
-
-def test_evaluations_and_strict_tests_do_not_mix():
-    guard, _ = make_guard(guarded_item("a", mode=True))
-    assert not admits(guard, guarded_item("b", mode=False))
 
 
 MEMBERS = st.builds(
