@@ -45,7 +45,7 @@ def build_change_lists(report: Report, label: str) -> tuple[ChangeList, ...]:
     """Return the lists that have an item; `label` is the baseline's name."""
     found = report.comparison
     lists = [
-        ChangeList("unknown", _join_items(list(_list_unknown(report)), "; ")),
+        ChangeList("unknown", _join_items(list(_list_unknown(report)), "; ", "unknown")),
         *_list_not_compared(report),
     ]
     if isinstance(found, Comparison):
@@ -65,13 +65,13 @@ def build_change_lists(report: Report, label: str) -> tuple[ChangeList, ...]:
     return tuple(one for one in lists if one.text)
 
 
-def _join_items(items: Sequence[Phrase], separator: str) -> Phrase:
+def _join_items(items: Sequence[Phrase], separator: str, noun: str = "change") -> Phrase:
     """Join the first items that fit, at least one, and count the others."""
     for kept in range(min(len(items), MOST_ITEMS), 1, -1):
-        text = join_first(items, kept, separator)
+        text = join_first(items, kept, separator, noun=noun)
         if measure_phrase(text) <= MAX_LENGTH:
             return text
-    return join_first(items, 1, separator)
+    return join_first(items, 1, separator, noun=noun)
 
 
 def _list_unknown(report: Report) -> Iterator[Phrase]:

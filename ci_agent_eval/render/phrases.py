@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ci_agent_eval.render.escape import cut_middle, visible_line
 from ci_agent_eval.render.links import Place
-from ci_agent_eval.render.numbers import format_count
+from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.scenario_name import NO_AGENT, ScenarioName
 
 NAME_LIMIT = 60
@@ -78,11 +78,13 @@ def join_phrases(parts: Iterable[Phrase], separator: str) -> Phrase:
     return tuple(found)
 
 
-def join_first(parts: Sequence[Phrase], most: int, separator: str = ", ") -> Phrase:
-    """Return the first parts and the number of the others: `a, b, c and 4 more`."""
+def join_first(
+    parts: Sequence[Phrase], most: int, separator: str = ", ", *, noun: str = "scenario"
+) -> Phrase:
+    """Return the first parts and the number of the others: `a, b, c and 4 more scenarios`."""
     joined = join_phrases(parts[:most], separator)
     rest = len(parts) - most
-    return (*joined, f" and {format_count(rest)} more") if rest > 0 else joined
+    return (*joined, f" and {count_noun(rest, f'more {noun}')}") if rest > 0 else joined
 
 
 def measure_phrase(phrase: Phrase) -> int:
