@@ -131,7 +131,7 @@ class ConfirmationJob:
             environ=self.environ,
             echo=self.echo,
         )
-        return None if problem is None else f"on the base, {problem}"
+        return None if problem is None else f"on the base, {problem.splitlines()[0]}"
 
     def _list_endings(self, scenarios: Sequence[RepeatedScenario]) -> Iterator[str]:
         """Run all blocks; yield why one could not be used. The next would be a waste."""

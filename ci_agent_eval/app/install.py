@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -12,6 +13,11 @@ from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner import filter_suite_environ
 
 Echo = Callable[[str], None]
+
+_LAST_LINES = 10
+"""Lines of a failed command's output that the report shows."""
+_MAX_LINE = 300
+"""Characters of such a line."""
 
 
 def run_install_commands(
@@ -24,7 +30,7 @@ def run_install_commands(
 ) -> str | None:
     """Run the commands in order in `root`, for the environment of the interpreter `python`.
 
-    Return the first failure, or None.
+    Return the first failure with the last lines of its output, or None.
     """
     suite_environ = filter_suite_environ(environ)
     folder = Path(python).parent
@@ -32,16 +38,20 @@ def run_install_commands(
     suite_environ["VIRTUAL_ENV"] = str(folder.parent)
     redactor = Redactor.from_environ(environ)
 
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+
     def show(output: IO[str]) -> None:
         for line in redactor.lines(output):
             echo(line)
+            last.append(line.rstrip()[:_MAX_LINE])
 
     for words in commands:
         command_line = redactor.text(" ".join(words))
         echo(f"$ {command_line}")
+        last.clear()
         problem = _run_command(words, suite_environ, root, show)
         if problem is not None:
-            return f"`{command_line}` {problem}"
+            return "\n".join([f"`{command_line}` {problem}; the suite did not run", *last])
     return None
 
 

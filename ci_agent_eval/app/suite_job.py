@@ -161,7 +161,7 @@ class _SuiteJob:
             self.install, self.command.python, root=job.root, environ=environ, echo=self.echo
         )
         if problem is not None:
-            failed = Finding("install_failed", "install", f"{problem}; the suite did not run")
+            failed = Finding("install_failed", "install", problem)
             return SuiteRun(1), report_loaded(job, LoadedResults(findings=(failed,)))
         plan = _build_adaptive_plan(job, base)
         command = replace(self.command, adaptive_plan=plan, changes=changes)

@@ -19,6 +19,7 @@ from ci_agent_eval.render.numbers import count_noun, format_count
 
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),
+    "install_failed": ("the installation failed", "the installation failed"),
     "interrupted": ("the run was interrupted", "the run was interrupted"),
     "stopped": ("a suite budget stopped the run", "suite budgets stopped {} runs"),
     "collection_error": ("1 collection error", "{} collection errors"),

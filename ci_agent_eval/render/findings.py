@@ -54,12 +54,13 @@ class FindingRow:
 
     @property
     def has_traceback(self) -> bool:
-        """Whether it is a collection error with pytest's output."""
-        return self.finding.kind == "collection_error" and "\n" in self.sentence.strip()
+        """Whether it ends with the output of pytest, or of an installation."""
+        has_output = self.finding.kind in {"collection_error", "install_failed"}
+        return has_output and "\n" in self.sentence.strip()
 
     @property
     def error(self) -> str:
-        """The last line, which has the exception of pytest's output."""
+        """The last line, which has the exception, or the error of an installation."""
         return self.sentence.strip().rpartition("\n")[2].removeprefix("E   ").strip()
 
     @property

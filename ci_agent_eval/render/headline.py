@@ -120,7 +120,7 @@ def _list_passes(report: Report) -> Iterator[str]:
 
 def _describe_no_evidence(report: Report) -> Iterator[str]:
     kinds = {finding.kind for finding in report.summary.findings if finding.blocking}
-    if _has_reason(report, "no_evidence") and "no_results" not in kinds:
+    if _has_reason(report, "no_evidence") and not kinds & {"no_results", "install_failed"}:
         total = report.summary.tally.total
         yield (
             f"none of {count_noun(total, 'episode')} was judged"

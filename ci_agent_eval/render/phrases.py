@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ci_agent_eval.render.escape import cut_middle, visible_line
 from ci_agent_eval.render.links import Place
-from ci_agent_eval.render.numbers import count_noun, format_count
+from ci_agent_eval.render.numbers import count_noun
 from ci_agent_eval.render.scenario_name import NO_AGENT, ScenarioName
 
 NAME_LIMIT = 60

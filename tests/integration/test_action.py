@@ -210,9 +210,14 @@ def test_install_runs_each_line_without_a_shell(workspace, github):
 
 
 def test_an_install_that_fails_is_reported_and_fails(workspace, github):
-    done = workspace.action(paths="examples/refund_desk", install="python -c 'raise SystemExit(5)'")
+    done = workspace.action(
+        paths="examples/refund_desk", install="python -c 'raise SystemExit(\"no wheel\")'"
+    )
     assert done.returncode == 1
-    assert "exited with status 5; the suite did not run" in github.comments("octo/shop", 7)[0].body
+    body = github.comments("octo/shop", 7)[0].body
+    assert "Agent evals failed: the installation failed" in body
+    assert "<code>no wheel</code>" in body
+    assert "exited with status 1; the suite did not run" in body
 
 
 def test_the_suite_never_sees_the_token(workspace, github):
