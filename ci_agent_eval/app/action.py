@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import datetime as dt
-import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -117,17 +116,16 @@ def _build_report(
     if inputs.mode == "publish":
         return _report_handoff(inputs, event, job, log)
     if inputs.mode == "run":
-        with stop_workflow_commands(job.environ, echo):
-            _, report = run_and_report(
-                job,
-                paths=inputs.paths,
-                pytest_args=inputs.pytest_args,
-                shard=inputs.shard,
-                python=find_suite_python(job.environ),
-                install=inputs.install,
-                echo=echo,
-                on_progress=progress,
-            )
+        _, report = run_and_report(
+            job,
+            paths=inputs.paths,
+            pytest_args=inputs.pytest_args,
+            shard=inputs.shard,
+            python=find_suite_python(job.environ),
+            install=inputs.install,
+            echo=echo,
+            on_progress=progress,
+        )
         return report
     return report_files(
         replace(
@@ -160,20 +158,6 @@ def keep_environment_private() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-@contextmanager
-def stop_workflow_commands(environ: Mapping[str, str], echo: Echo) -> Iterator[None]:
-    """Disable workflow commands in the suite's output, by a random token."""
-    if environ.get("GITHUB_ACTIONS") != "true":
-        yield
-        return
-    word = secrets.token_hex(16)
-    echo(f"::stop-commands::{word}")
-    try:
-        yield
-    finally:
-        echo(f"::{word}::")
 
 
 def compute_exit_code(report: Report, result: PublishResult) -> int:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.analysis.loaded_results import LoadedResults
-from ci_agent_eval.app.base_checkout import BaseCheckout, Repository, find_base_ref
 from ci_agent_eval.app.changes import ChangeRequest, plan_changes
-from ci_agent_eval.app.confirmation import ConfirmationJob, plan_repeats
-from ci_agent_eval.app.install import run_install_commands
 from ci_agent_eval.app.pipeline import Echo, Job, find_baseline, report_loaded, write_report
 from ci_agent_eval.app.report_folder import (
     clear_report_folder,
@@ -24,10 +23,13 @@ from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import SESSION_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.results.baselines.request import FoundBaseline
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.storage.run_folder import ReportFolder
+
+if TYPE_CHECKING:
+    from ci_agent_eval.app.base_checkout import BaseCheckout
+    from ci_agent_eval.results.baselines.request import FoundBaseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,22 @@ def run_and_report(
     )
     folder = ReportFolder(job.folder)
     folder.prepare(with_junit=True)
-    with folder.hold_lock():
+    with folder.hold_lock(), _stop_workflow_commands(job.environ, echo):
         return _SuiteJob(job, command, install, affected, echo, on_progress).run()
+
+
+@contextmanager
+def _stop_workflow_commands(environ: Mapping[str, str], echo: Echo) -> Iterator[None]:
+    """Disable workflow commands in the suite's output, by a random token."""
+    if environ.get("GITHUB_ACTIONS") != "true":
+        yield
+        return
+    word = secrets.token_hex(16)
+    echo(f"::stop-commands::{word}")
+    try:
+        yield
+    finally:
+        echo(f"::{word}::")
 
 
 def _note_false_alarms(job: Job, base: FoundBaseline | None, echo: Echo) -> None:
@@ -141,6 +157,11 @@ class _SuiteJob:
             return nullcontext()
         if isinstance(base.baseline, NoBaseline):
             return nullcontext()
+        from ci_agent_eval.app.base_checkout import (  # noqa: PLC0415 - rarely needed
+            Repository,
+            find_base_ref,
+        )
+
         latest = base.baseline.runs[0].commit if base.baseline.runs else None
         ref = find_base_ref(compare.confirm_base, environ, _get_git_ref(compare.baseline), latest)
         repository = Repository(self.job.root, environ.get("PATH", os.defpath))
@@ -157,9 +178,7 @@ class _SuiteJob:
         changes: ChangePlan | None,
     ) -> tuple[SuiteRun, Report]:
         job, environ = self.job, self.job.environ
-        problem = run_install_commands(
-            self.install, self.command.python, root=job.root, environ=environ, echo=self.echo
-        )
+        problem = self._install() if self.install else None
         if problem is not None:
             failed = Finding("install_failed", "install", problem)
             return SuiteRun(1), report_loaded(job, LoadedResults(findings=(failed,)))
@@ -175,10 +194,27 @@ class _SuiteJob:
             return run, report
         return self._confirm(run, report, base, checkout)
 
+    def _install(self) -> str | None:
+        """Run the commands of installation; return the first failure."""
+        from ci_agent_eval.app.install import run_install_commands  # noqa: PLC0415 - rarely needed
+
+        return run_install_commands(
+            self.install,
+            self.command.python,
+            root=self.job.root,
+            environ=self.job.environ,
+            echo=self.echo,
+        )
+
     def _confirm(
         self, run: SuiteRun, report: Report, base: FoundBaseline | None, checkout: BaseCheckout
     ) -> tuple[SuiteRun, Report]:
         """Confirm the drops that fail the gate, and report anew."""
+        from ci_agent_eval.app.confirmation import (  # noqa: PLC0415 - rarely needed
+            ConfirmationJob,
+            plan_repeats,
+        )
+
         scenarios = plan_repeats(report)
         if not scenarios:
             return run, report

@@ -99,7 +99,8 @@ class NoFullSuiteRun(BaseCheck):
 def _merge_rules(given: steering.Rules | None) -> steering.Rules:
     """Return the check's rules with the shells and the project that the suite knows."""
     running = get_active_episode()
-    suite = steering.Rules() if running is None else running.load_steering_rules()
+    load = None if running is None else running.load_steering_rules
+    suite = steering.Rules() if load is None else load()
     if given is None:
         return suite
     return replace(

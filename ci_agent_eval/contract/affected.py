@@ -1,4 +1,4 @@
-"""What a change touches: the file by which `agent-eval run --affected` tells the plugin."""
+"""What a change touches, which `agent-eval run --affected` tells the plugin in a file."""
 
 from __future__ import annotations
 
@@ -14,3 +14,15 @@ class ChangePlan(FrozenModel):
     """Paths relative to the root that differ from the merge base."""
     ignore: tuple[str, ...] = ()
     """Patterns of files that no scenario depends on."""
+
+
+def is_file_pattern(given: object) -> bool:
+    """Return whether it is a path or pattern below the repository's root."""
+    if not isinstance(given, str) or not given.strip():
+        return False
+    parts = given.split("/")
+    return (
+        not {"", ".", ".."}.intersection(parts[:-1])
+        and parts[-1] not in {".", ".."}
+        and ":" not in given
+    )

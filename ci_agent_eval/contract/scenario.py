@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StrictInt, StrictStr
 from pydantic import model_validator as validator
 
+from ci_agent_eval.contract.affected import is_file_pattern
 from ci_agent_eval.contract.base import KnownKeysModel, Rate, describe_unknown_key
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Gating
@@ -147,18 +148,6 @@ class ScenarioJudge(KnownKeysModel):
 
     success: NamedChecks = Field(default=(), description="it passes as soon as all of them pass")
     must_hold: NamedChecks = Field(default=(), description="it fails as soon as one of them fails")
-
-
-def is_file_pattern(given: object) -> bool:
-    """Return whether it is a path or pattern below the repository's root."""
-    if not isinstance(given, str) or not given.strip():
-        return False
-    parts = given.split("/")
-    return (
-        not {"", ".", ".."}.intersection(parts[:-1])
-        and parts[-1] not in {".", ".."}
-        and ":" not in given
-    )
 
 
 def _check_file_pattern(given: str) -> str:

@@ -6,6 +6,7 @@ episode or a report directory: it imports neither pydantic nor the contract, and
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
@@ -482,4 +483,7 @@ def _get_session(config: pytest.Config) -> EpisodeSession:
         from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
 
         config.stash[SESSION] = session.EpisodeSession.for_process(config)
+        # What is imported now stays. pytest collects all garbage twice at its end, which took a
+        # tenth of a small run.
+        gc.freeze()
     return config.stash[SESSION]

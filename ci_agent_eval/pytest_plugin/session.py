@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -16,7 +16,6 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
 from ci_agent_eval.pytest_plugin.collection.affected_scenarios import (
     AffectedSelection,
     describe_selection,
@@ -70,9 +69,12 @@ from ci_agent_eval.recording.active_episode import (
     deactivate_episode,
 )
 from ci_agent_eval.redaction import Redactor, make_distinct_names
-from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.storage.activity_file import EpisodeActivity, append_activity
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
+
+if TYPE_CHECKING:
+    from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
+    from ci_agent_eval.steering.policy.model import Rules
 
 
 class EpisodeSession:
@@ -89,7 +91,7 @@ class EpisodeSession:
         self._journal: Journal | None = None
         self._activity: Path | None = None
         self._evidence: AssertEvidence | None = None
-        self._load_steering_rules: Callable[[], Rules] = Rules
+        self._load_steering_rules: Callable[[], Rules] | None = None
         self._subtest: EpisodeItem | None = None
         self._places = CheckPlaces(repo)
         self.adaptive: AdaptiveIterations | None = None
@@ -158,12 +160,23 @@ class EpisodeSession:
             }
             self._folder.note_selected(noted)
         if items:
-            self.adaptive = AdaptiveIterations.start(items[0].config, items)
+            self.adaptive = self._start_adaptive(items)
             adaptive = () if self.adaptive is None else (self.adaptive.describe(),)
             found = [*list_notes(items, options.get_iterations(items[0].config)), *adaptive]
             self.notes = tuple(self._redactor.text(note) for note in found)
         if note := describe_selection(selection):
             self.notes = (*self.notes, self._redactor.text(note))
+
+    def _start_adaptive(self, items: Sequence[pytest.Item]) -> AdaptiveIterations | None:
+        """Return the adaptive iterations of these items; None: none is adaptive."""
+        is_adaptive = any(get_iteration(item).limits.minimum is not None for item in items)
+        if self.adaptive is None and not is_adaptive:
+            return None
+        from ci_agent_eval.pytest_plugin.adaptive_iterations import (  # noqa: PLC0415 - rarely needed
+            AdaptiveIterations,
+        )
+
+        return AdaptiveIterations.start(items[0].config, items)
 
     def dump_adaptive_stops(self) -> list[dict[str, Any]]:
         """Return why the adaptive scenarios of this process stopped, as plain redacted data."""

@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_agent_eval.contract.episode import Assertion, Mode
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.steering.policy.model import Rules
+
+if TYPE_CHECKING:
+    from ci_agent_eval.steering.policy.model import Rules
 
 
 class EpisodeCassette(Protocol):
@@ -43,8 +45,11 @@ class RunningEpisode:
     """Returns a fixture of the test by name, such as `aitest_run`."""
     locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - no location
     """Finds the file (relative, posix) and line below the root of a frame or of its callers."""
-    load_steering_rules: Callable[[], Rules] = Rules
-    """Returns the rules of the suite's `agent-eval-steering.yaml`. Raises InputError."""
+    load_steering_rules: Callable[[], Rules] | None = None
+    """Returns the rules of the suite's `agent-eval-steering.yaml`; None: it has none.
+
+    Raises InputError.
+    """
     early_assertions: list[Assertion] = field(default_factory=list)
     """Assertions of fixtures, made before the recorder existed."""
     late_assertions: list[Assertion] = field(default_factory=list)

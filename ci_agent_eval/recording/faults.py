@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import threading
@@ -96,6 +95,8 @@ def wrap_tool(faults: EpisodeFaults, name: str, function: Callable[..., Any]) ->
         async def call_async(*args: Any, **kwargs: Any) -> Any:
             fault = faults.take(name)
             if (wait_s := start_fault(fault)) > 0:
+                import asyncio  # noqa: PLC0415 - most suites delay no tool, and many are synchronous
+
                 await asyncio.sleep(wait_s)
             return faults.change_result(fault, await function(*args, **kwargs))
 

@@ -327,6 +327,7 @@ def _build_parsed_episode(value: Any, line: int = 0) -> ParsedEpisode:
 
 
 def _validate_model(kind: type[_Model], value: Any) -> _Model:
+    Episode.model_rebuild()  # once, and not again in each model that holds episodes
     try:
         return kind.model_validate(value)
     except ValidationError as error:

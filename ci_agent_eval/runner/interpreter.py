@@ -88,7 +88,7 @@ def inspect_interpreter(python: str, environ: Mapping[str, str]) -> Interpreter:
 
     Raises InputError if it cannot be started.
     """
-    if Path(python) == Path(sys.executable):
+    if _is_ours(Path(python)):
         packages = {name: _find_version(name) for name in PACKAGES}
         return Interpreter(python, sys.version_info[:2], packages)
     try:
@@ -106,6 +106,14 @@ def inspect_interpreter(python: str, environ: Mapping[str, str]) -> Interpreter:
             f"{python} cannot run the suite ({_first_line(error)}); name the Python of its "
             "virtual environment"
         ) from None
+
+
+def _is_ours(python: Path) -> bool:
+    """Return whether it is our interpreter, or another name of it in the same environment."""
+    ours = Path(sys.executable)
+    if python == ours:
+        return True
+    return python.parent == ours.parent and python.exists() and python.samefile(ours)
 
 
 def _find_version(name: str) -> str | None:

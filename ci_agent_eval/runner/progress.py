@@ -126,6 +126,7 @@ class JournalTail:
         return new.splitlines()
 
     def _count(self, raw: bytes) -> None:
+        Episode.model_rebuild()  # once, and not again in each model that holds episodes
         try:
             line = JournalLine.model_validate_json(raw)
         except ValueError:

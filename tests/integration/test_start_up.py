@@ -35,6 +35,63 @@ UNUSED = (
 )
 """Needed by a baseline, episodes, other formats, other commands, or to publish."""
 
+UNUSED_BY_A_RUN = (
+    "numpy",
+    "github",
+    "requests",
+    "markdown_it",
+    "ci_agent_eval.app.action",
+    "ci_agent_eval.app.base_checkout",
+    "ci_agent_eval.app.confirmation",
+    "ci_agent_eval.app.fork_handoff",
+    "ci_agent_eval.app.install",
+    "ci_agent_eval.checks",
+    "ci_agent_eval.engine",
+    "ci_agent_eval.github.api",
+    "ci_agent_eval.github.publication",
+    "ci_agent_eval.model_traffic",
+    "ci_agent_eval.results.baselines",
+    "ci_agent_eval.results.confirmation",
+    "ci_agent_eval.steering",
+)
+"""Needed by a workflow, a baseline, installation, steering, or agents that we run."""
+
+UNUSED_BY_EPISODES = (
+    "ci_agent_eval.analysis",
+    "ci_agent_eval.checks",
+    "ci_agent_eval.engine",
+    "ci_agent_eval.model_traffic",
+    "ci_agent_eval.render",
+    "ci_agent_eval.results",
+    "ci_agent_eval.runner",
+    "ci_agent_eval.steering",
+)
+"""Needed in pytest by adaptive iterations, checks, or agents that we run."""
+
+_EPISODE = """
+import pytest
+
+@pytest.mark.episode
+def test_echo(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hello", source="scripted")
+    assert len(episode.turns) == 2
+"""
+
+_RUN = """
+import json, sys
+sys.argv = ["agent-eval", "run", "."]
+from ci_agent_eval.__main__ import main
+status = main()
+print(json.dumps([status, sorted(sys.modules)]))
+"""
+
+_PYTEST = """
+import json, pytest, sys
+status = pytest.main(["-q"])
+print(json.dumps([status, sorted(sys.modules)]))
+"""
+
 _REPORT = """
 import json, sys
 sys.argv = ["agent-eval", "report", "--junit", "junit.xml", "--format", "json"]
@@ -57,6 +114,26 @@ def test_a_small_report_imports_only_its_own_part(folder):
     assert sorted(set(UNUSED) & set(modules)) == []
     ours = [name for name in modules if name.partition(".")[0] == "ci_agent_eval"]
     assert len(ours) <= MOST_MODULES, ours
+
+
+@pytest.fixture
+def suite(tmp_path):
+    (tmp_path / "test_echo.py").write_text(_EPISODE)
+    return tmp_path
+
+
+def test_a_run_imports_nothing_for_publishing_and_comparison(suite):
+    done = run_python("-c", _RUN, cwd=suite)
+    status, modules = json.loads(done.stdout.splitlines()[-1])
+    assert status == 0, done.stdout
+    assert sorted(set(UNUSED_BY_A_RUN) & set(modules)) == []
+
+
+def test_episodes_import_nothing_of_reports_and_of_agents_that_we_run(suite):
+    done = run_python("-c", _PYTEST, cwd=suite)
+    status, modules = json.loads(done.stdout.splitlines()[-1])
+    assert status == 0, done.stdout
+    assert sorted(set(UNUSED_BY_EPISODES) & set(modules)) == []
 
 
 def _list_templates(folder):

@@ -201,7 +201,6 @@ def run(
 
     Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    from ci_agent_eval.app.action import stop_workflow_commands
     from ci_agent_eval.app.report_folder import PAGE_NAME
     from ci_agent_eval.app.suite_job import AffectedFlags, run_and_report
     from ci_agent_eval.config.inputs import split_commands
@@ -219,20 +218,19 @@ def run(
     progress = _build_progress(
         color=color, max_cost_usd=None if max_cost is None else max_cost.limit
     )
-    with stop_workflow_commands(os.environ, progress.echo):
-        suite, built = run_and_report(
-            job,
-            paths=paths,
-            pytest_args=(*_build_selection(scenarios, iterations), *pytest_args),
-            shard=normalize_shard(shard, "option --shard"),
-            python=python or find_suite_python(os.environ),
-            install=split_commands("option --install", "\n".join(install)),
-            color=color,
-            shows_activity=progress.is_live,
-            affected=AffectedFlags(affected, base),
-            echo=progress.echo,
-            on_progress=progress.show,
-        )
+    suite, built = run_and_report(
+        job,
+        paths=paths,
+        pytest_args=(*_build_selection(scenarios, iterations), *pytest_args),
+        shard=normalize_shard(shard, "option --shard"),
+        python=python or find_suite_python(os.environ),
+        install=split_commands("option --install", "\n".join(install)),
+        color=color,
+        shows_activity=progress.is_live,
+        affected=AffectedFlags(affected, base),
+        echo=progress.echo,
+        on_progress=progress.show,
+    )
     progress.end()
     if suite.usage_error is not None:
         remedy = "correct the paths or the arguments after --"

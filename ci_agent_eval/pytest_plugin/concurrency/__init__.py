@@ -6,7 +6,12 @@ episodes are started ahead, each with its own fixtures and its own task; the cur
 task while the others continue.
 """
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 INTERRUPTIONS = (KeyboardInterrupt, pytest.exit.Exception)
 """What ends the run at once: Ctrl-C, or a call of `pytest.exit`."""
+
+AT_END = pytest.StashKey[list[Callable[[], Awaitable[None]]]]()
+"""Callbacks of an item's fixtures, awaited when its test has ended and before its teardown."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any
 
 import pytest
 
 from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.concurrency import AT_END
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     BACKEND,
     add_loop_members,
@@ -22,9 +22,6 @@ from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
-
-AT_END = pytest.StashKey[list[Callable[[], Awaitable[None]]]]()
-"""Callbacks of an item's fixtures, awaited when its test has ended and before its teardown."""
 
 
 def call_test(item: pytest.Function) -> Any:

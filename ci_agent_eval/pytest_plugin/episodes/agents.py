@@ -18,8 +18,7 @@ from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER, ConversationMember
-from ci_agent_eval.pytest_plugin.concurrency.coroutines import AT_END
-from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
+from ci_agent_eval.pytest_plugin.concurrency import AT_END
 from ci_agent_eval.pytest_plugin.session import EpisodeSession
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.redaction import Redactor
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     )
     from ci_agent_eval.engine.cassette import CassetteSession, CassetteStore
     from ci_agent_eval.engine.judge_models import JudgeModels
+    from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 
 ENGINE = pytest.StashKey["SharedEngine"]()
 
@@ -110,13 +110,15 @@ def _open_session(
 
 def _get_engine(config: pytest.Config) -> SharedEngine:
     if ENGINE not in config.stash:
-        config.stash[ENGINE] = _open_engine(config, SessionLoop.find(config))
+        config.stash[ENGINE] = _open_engine(config)
     return config.stash[ENGINE]
 
 
 @contextmanager
 def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[AgentRunner]:
     """Yield the fixture's function, with the process's engine session and the test's cassette."""
+    from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - inert until used
+
     engine, loop = _get_engine(item.config), SessionLoop.find(item.config)
     is_off = options.get_cassette_mode(item.config) == "off"
     # A session of the mode `off` only counts requests.
@@ -150,9 +152,10 @@ def record_nested_requests() -> None:
         record_episode_requests()
 
 
-def _open_engine(config: pytest.Config, loop: SessionLoop) -> SharedEngine:
+def _open_engine(config: pytest.Config) -> SharedEngine:
     from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
     from ci_agent_eval.engine.cassette import CassetteStore  # noqa: PLC0415 - as above
+    from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - as above
     from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
 
     mode: Any = options.get_cassette_mode(config)
@@ -178,7 +181,7 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> SharedEngine:
     )
     # The first user of the engine may be a test that already runs on the loop.
     session.open()
-    loop.close_with(lambda: session.__aexit__(None, None, None))
+    SessionLoop.find(config).close_with(lambda: session.__aexit__(None, None, None))
     return SharedEngine(session, store)
 
 

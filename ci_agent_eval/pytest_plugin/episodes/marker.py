@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.affected import is_file_pattern
 from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import IterationRange, parse_iterations
-from ci_agent_eval.contract.scenario import is_file_pattern
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection.detection import NAME, owns_marker
 from ci_agent_eval.pytest_plugin.collection.iterations import (

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ci_agent_eval.steering.policy.model import Rules
+if TYPE_CHECKING:
+    from ci_agent_eval.steering.policy.model import Rules
 
 
 def build_rules_loader(root: Path) -> Callable[[], Rules]:

@@ -30,6 +30,14 @@ def bare_venv(tmp_path_factory) -> str:
     return str(folder / "bin" / "python")
 
 
+def test_another_name_of_our_interpreter_starts_no_process(tmp_path, monkeypatch):
+    (tmp_path / "python").write_text("no program")
+    (tmp_path / "python3").symlink_to("python")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    found = inspect_interpreter(str(tmp_path / "python"), {})
+    assert found.version == sys.version_info[:2]
+
+
 def test_the_configured_interpreter_comes_before_the_active_environments():
     assert find_suite_python({"AGENT_EVAL_PYTHON": "/p", "VIRTUAL_ENV": "/v"}) == "/p"
     assert find_suite_python({"VIRTUAL_ENV": "/v"}) == "/v/bin/python"

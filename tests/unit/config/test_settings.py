@@ -74,6 +74,10 @@ def test_an_empty_environment_variable_is_no_setting(load):
         ("suite = 'a b'\n", "agent-eval.toml:1: suite: String should match"),
         ("suite = \n", "agent-eval.toml: is not valid TOML: Invalid value (at line 1"),
         ("publish = 3\n", "agent-eval.toml:1: publish: must be a table"),
+        *(
+            (f"title = '{title}'\n", "agent-eval.toml:1: title: must be letters, digits, blanks")
+            for title in ("", " Shop", "&", "Shop\u00a0", "<b>", "*Shop*", "a" * 41)
+        ),
     ],
 )
 def test_a_wrong_file_is_told_where_and_what(load, text, sentence):
@@ -81,6 +85,11 @@ def test_a_wrong_file_is_told_where_and_what(load, text, sentence):
         load(text)
     assert str(caught.value).startswith(sentence)
     assert caught.value.exit_code == 2
+
+
+@each_row("title", ["Shop", "é", "3 (a/b), c. & d+e-f", "a" * 40])
+def test_a_title_holds_letters_digits_and_a_few_marks(load, title):
+    assert load(f"title = '{title}'\n").title == title
 
 
 def test_a_wrong_variable_and_a_wrong_flag_are_named(load):
