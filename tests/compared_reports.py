@@ -7,8 +7,6 @@ from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import (
     AllowedIncreases,
-    Baseline,
-    BaselineRun,
     NoBaseline,
 )
 from ci_agent_eval.contract.episode import Episode
@@ -23,7 +21,6 @@ from tests.builders import (
     failing,
     in_quarantine,
     live,
-    loaded,
     report,
     tool_call,
     turn,
@@ -225,22 +222,3 @@ def hostile_agreed(text: str = HOSTILE) -> Report:
             label=text,
         ),
     )
-
-
-def trending() -> Report:
-    """A run that passed, after six of the base of which the third had a bad day."""
-
-    def run(cost: float, *failed: int) -> list[Episode]:
-        turns = live(cost)
-        return [
-            (failing if n in failed else episode)("refund", iteration=n, trajectory=turns)
-            for n in range(1, 11)
-        ]
-
-    costs = ((0.0041,), (0.0040,), (0.0039,), (0.0052, 3, 7), (0.0037,), (0.0036,))
-    commits = ("4f2a91c0d1", "0c3d5e7f91", "4f2a91c0d1", "", "e0b1c2d3e4", "a1a2a3a4a5")
-    runs = tuple(
-        BaselineRun(loaded(*run(*figures)).episodes, commit or None, "nightly/2026-01-07")
-        for figures, commit in zip(costs, commits, strict=True)
-    )
-    return report(*run(0.0042), baseline=Baseline("main@4f2a91c", runs))

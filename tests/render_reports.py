@@ -41,7 +41,6 @@ from tests.compared_reports import (
     hostile_baseline,
     no_baseline,
     regressed,
-    trending,
 )
 
 LINKS = Links(
@@ -372,6 +371,5 @@ REPORTS = {
     "hostile_baseline": hostile_baseline,
     "agreed": agreed,
     "hostile_agreed": hostile_agreed,
-    "trending": trending,
     "hostile": hostile,
 }

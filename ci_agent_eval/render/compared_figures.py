@@ -134,7 +134,7 @@ def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
 
     Absent where the figure of this run is another one, because it leaves out judging.
     """
-    before, now = ([None, None, *(p.cost_usd for p in found.trend)])[-2:]
+    before, now = found.latest_cost.per_episode_usd, found.head_cost.per_episode_usd
     if before is None or now is None or numbers.format_money(now) != row.value:
         return ABSENT
     return numbers.format_money(before)
@@ -142,7 +142,7 @@ def _format_raw_cost(row: FigureRow, found: Comparison) -> str:
 
 def _compare_total_cost(row: FigureRow, found: Comparison) -> FigureRow:
     """Compare the total cost with the baseline's latest run."""
-    before, now = ([None, None, *(p.total_usd for p in found.trend)])[-2:]
+    before, now = found.latest_cost.total_usd, found.head_cost.total_usd
     if before is None or now is None:
         return row
     return replace(

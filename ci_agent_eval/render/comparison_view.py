@@ -12,7 +12,6 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioChange,
     ScenarioComparison,
     SuiteChange,
-    TrendPoint,
 )
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
@@ -112,7 +111,6 @@ class ComparisonView:
     method: str
     """How its figures and p-values were calculated."""
     scenarios: Sequence[ComparisonRow]
-    trend: Sequence[TrendPoint]
     changed_conditions: Sequence[ConditionRow] = ()
     """Conditions that differ in compared scenarios."""
     tools: Sequence[ToolRow] = ()
@@ -133,7 +131,7 @@ def build_comparison(report: Report) -> ComparisonView | None:
     conditions = tuple(_build_condition_rows(found))
     tools = tuple(_build_tool_rows(found))
     method = describe_method(found)
-    return ComparisonView(found.label, method, rows, found.trend, conditions, tools)
+    return ComparisonView(found.label, method, rows, conditions, tools)
 
 
 def _build_tool_rows(found: Comparison) -> Iterator[ToolRow]:

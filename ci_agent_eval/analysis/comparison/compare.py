@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -26,6 +27,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ComparePolicy,
     Comparison,
     ConditionDifference,
+    RunCost,
     ScenarioChange,
     ScenarioComparison,
     ScenarioMetrics,
@@ -55,9 +57,8 @@ from ci_agent_eval.analysis.comparison.suite_change import (
     list_suite_changes,
     mark_drops,
 )
-from ci_agent_eval.analysis.comparison.trend import build_trend
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
-from ci_agent_eval.analysis.summary import Summary
+from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 
 
 def compare_runs(
@@ -99,12 +100,22 @@ def compare_runs(
         tool_changes=behaviour.tools,
         copies=len(runs) - len(counted),
         replays=sum(before.repeated for before, _ in paired.pools.values()),
-        trend=build_trend(
-            baseline.runs,
-            [[side.summary for side in run.sides.values()] for run in runs],
-            summary.scenarios,
-        ),
+        latest_cost=_sum_cost(side.summary for run in runs[:1] for side in run.sides.values()),
+        head_cost=_sum_cost(summary.scenarios),
         **_compare_metrics(scenarios, paired.pools, measurements, suite_level),
+    )
+
+
+def _sum_cost(scenarios: Iterable[ScenarioSummary]) -> RunCost:
+    """Return what a run cost, as its own report says it."""
+    ran = [scenario for scenario in scenarios if scenario.tally.ran]
+    costs = [scenario.cost_usd for scenario in ran if scenario.cost_usd is not None]
+    if not costs or len(costs) < len(ran):
+        return RunCost()
+    total = math.fsum(costs)
+    return RunCost(
+        per_episode_usd=round(total / sum(scenario.tally.ran for scenario in ran), 10),
+        total_usd=round(total, 10),
     )
 
 

@@ -428,14 +428,10 @@ class SuiteChange:
 
 
 @dataclass(frozen=True, slots=True)
-class TrendPoint:
-    """The results of one run as a whole."""
+class RunCost:
+    """The cost of one run with all its scenarios; None: not all of it is known."""
 
-    label: str
-    """The run's commit, or else its name; empty: the head."""
-    pass_rate: float | None = None
-    cost_usd: float | None = None
-    """Per episode."""
+    per_episode_usd: float | None = None
     total_usd: float | None = None
 
 
@@ -466,8 +462,9 @@ class Comparison:
     """Conditions that differ in compared scenarios, the most frequent first."""
     tool_renames: tuple[ToolRename, ...] = ()
     tool_changes: tuple[ToolChange, ...] = ()
-    trend: tuple[TrendPoint, ...] = ()
-    """The last baseline runs, oldest first, then the head."""
+    latest_cost: RunCost = RunCost()
+    """Cost of the baseline's latest run."""
+    head_cost: RunCost = RunCost()
     copies: int = 0
     """Number of baseline runs that equal a later one and do not count."""
     replays: int = 0

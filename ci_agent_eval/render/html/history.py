@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun
-from ci_agent_eval.analysis.comparison.trend import MAX_TREND_RUNS, label_run
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.summary import ScenarioSummary, summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
@@ -21,12 +20,17 @@ HistoryPoint = list[Any]
 """Number of the run, passed of judged iterations, cost and latency as words; then as numbers."""
 
 
+_MOST_RUNS = 20
+"""Latest runs of the baseline that have a point."""
+_SHORT_SHA = 7
+
+
 class ScenarioHistories:
     """Builds histories until their share of the page is used up; runs are given latest first."""
 
     def __init__(self, runs: Sequence[BaselineRun], texts: PageText) -> None:
-        latest = list(reversed(runs[:MAX_TREND_RUNS]))
-        self.labels = [texts.name(label_run(run)) for run in latest]
+        latest = list(reversed(runs[:_MOST_RUNS]))
+        self.labels = [texts.name(_label_run(run)) for run in latest]
         """Of the runs, the oldest first."""
         self._texts = texts
         self._left = texts.caps.histories
@@ -64,3 +68,8 @@ def _build_point(number: int, scenario: ScenarioSummary) -> HistoryPoint:
         cost,
         latency,
     ]
+
+
+def _label_run(run: BaselineRun) -> str:
+    """Return a run's short commit, or else its name."""
+    return run.commit[:_SHORT_SHA] if run.commit else run.label

@@ -74,16 +74,13 @@ def _add_share(steps: str, share: str) -> str:
 
 
 def _build_figures(view: ReportView, most: int) -> Fold | None:
-    """Return all figures, the trend, the iterations, and how they are computed."""
+    """Return all figures, the iterations, and how they are computed."""
     if not view.scenarios:
         return None
     found = view.comparison
     parts = [_render_figures(view)]
     if found is not None:
-        from ci_agent_eval.render.markdown.trend import render_trend_block  # noqa: PLC0415 - rarely needed
-
         parts += [_render_scenario_changes(view, most), found.method]
-        parts.append(render_trend_block(found.trend))
     parts.append(_render_iterations(view, most))
     title = "All figures" if found is None else "All figures, and how sure they are"
     return Fold(title, "\n\n".join(part for part in parts if part))
