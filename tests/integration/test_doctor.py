@@ -29,13 +29,7 @@ def edit(folder: Path, old: str, new: str, name: str = WORKFLOW) -> None:
 
 @pytest.mark.parametrize(
     "flags",
-    [
-        [],
-        ["--shards", "2"],
-        ["--no-docker"],
-        ["--no-docker", "--shards", "2"],
-        ["--forks"],
-    ],
+    [[], ["--shards", "2"], ["--no-docker"], ["--no-docker", "--shards", "2"], ["--forks"]],
 )
 def test_files_of_init_have_no_problem(agent_eval, tmp_path, flags):
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
@@ -45,27 +39,20 @@ def test_files_of_init_have_no_problem(agent_eval, tmp_path, flags):
 
     assert done.returncode == 0, done.stdout
     assert "problem" not in done.stdout
-    assert f"ok       {WORKFLOW}: its jobs have what they need" in done.stdout
+    assert f"ok       {WORKFLOW}: job 'Agent episodes' has the permissions it needs" in done.stdout
     assert "the check to require for 'main' is 'agent-eval'" in done.stdout
 
 
 PROBLEMS = {
-    "comment": ("pull-requests: write", "pull-requests: read", "`pull-requests: write`"),
-    "check run": ("      checks: write # to create the check run\n", "", "`checks: write`"),
+    "comment": ("pull-requests: write", "pull-requests: read", "lacks the permission `pull-"),
+    "check run": ("      checks: write # to create the check run\n", "", "`checks: write`; add it"),
     "artifacts": ("actions: read", "actions: none", "`actions: read`"),
-    "path": ("paths: tests/episodes", "paths: tests/agents", "path 'tests/agents' does not exist"),
-    "config": ("baseline: artifact", "config: x.toml", "configuration 'x.toml' does not exist"),
-    "baseline": (
-        "branches: [main]",
-        "branches: [develop]",
-        "no workflow that uploads them runs there",
+    "contents": ("contents: read # to read the suite", "issues: write", "`contents: read`"),
+    "all for reading": (
+        "permissions:\n      contents: read # to read the suite\n",
+        "permissions: read-all\n    env:\n      A: b\n",
+        "write`",
     ),
-    "publish": (
-        "mode: publish",
-        'mode: publish\n          publish: "false"',
-        "no later step of its job publishes the report",
-    ),
-    "target": ("pull_request:", "pull_request_target:", "gives the code of forks"),
     "yaml": ("permissions: {}", "permissions: {", "is no YAML"),
 }
 
@@ -83,25 +70,37 @@ def test_problem_is_found_with_its_remedy(agent_eval, repository, case):
     assert all(line.startswith(f"problem  {WORKFLOW}") for line in lines)
 
 
-def test_folder_without_tests_is_found(agent_eval, repository):
-    (repository / "tests/episodes/test_first_episode.py").unlink()
-
-    done = agent_eval("doctor")
-
-    assert done.returncode == 1
-    assert "its path 'tests/episodes' contains no test file" in done.stdout
-
-
-def test_publishing_workflow_that_waits_for_another_name_is_found(agent_eval, tmp_path):
+def test_a_workflow_that_takes_over_results_needs_to_read_artifacts(agent_eval, tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     agent_eval("init", "--forks")
-    edit(tmp_path, "workflows: [agent-eval]", "workflows: [Agent tests]", PUBLISH)
+    edit(tmp_path, "actions: read", "actions: none", PUBLISH)
 
     done = agent_eval("doctor")
 
     assert done.returncode == 1
-    assert "it waits for runs of 'Agent tests'" in done.stdout
-    assert "these are: agent-eval" in done.stdout
+    assert f"{PUBLISH}: job 'Publish agent episodes' lacks the permission `actions:" in done.stdout
+
+
+def test_an_input_that_publishes_nothing_needs_no_permission(agent_eval, repository):
+    edit(repository, "      pull-requests: write # to post the comment\n", "")
+    edit(repository, "mode: publish", 'mode: publish\n          comment: "off"')
+    assert agent_eval("doctor").returncode == 0
+    edit(repository, "      checks: write # to create the check run\n", "")
+    edit(repository, 'comment: "off"', 'comment: "off"\n          check-run: "false"')
+
+    done = agent_eval("doctor")
+
+    assert done.returncode == 0, done.stdout
+    assert "the check to require" not in done.stdout
+
+
+def test_repository_without_a_workflow_is_told_to_write_one(agent_eval, tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+
+    done = agent_eval("doctor")
+
+    assert done.returncode == 1
+    assert "no workflow runs the suite; write one with `agent-eval init`" in done.stdout
 
 
 @pytest.fixture

@@ -161,9 +161,8 @@ def _describe_next_steps(repository: ProjectRepository, plan: WorkflowPlan) -> N
 def doctor() -> int:
     """Find problems of the set-up of this repository.
 
-    Checks the settings, and in each workflow that runs the suite: triggers, permissions, paths,
-    the baseline's runs, the configuration, and the workflow that publishes for forks. With a token
-    in GITHUB_TOKEN it asks GitHub which checks the default branch requires.
+    Checks the settings, and the permissions of each job that uses agent-eval. With a token in
+    GITHUB_TOKEN it asks GitHub which checks the default branch requires.
     """
     from ci_agent_eval.app.setup.doctor import count_problems, diagnose, format_diagnoses
     from ci_agent_eval.app.setup.github_settings import read_github_settings
