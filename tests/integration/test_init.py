@@ -52,7 +52,7 @@ def test_second_run_changes_nothing(agent_eval, repository):
     again = agent_eval("init")
 
     assert again.returncode == 0
-    assert f"unchanged: {WORKFLOW}" in again.stdout
+    assert f"left as it is: {WORKFLOW}" in again.stdout
     assert "wrote" not in again.stdout
     assert read_files(repository) == before
 

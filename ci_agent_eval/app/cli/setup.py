@@ -5,17 +5,14 @@
 from __future__ import annotations
 
 import os
-import sys
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from ci_agent_eval.app.setup.first_files import WriteResult
     from ci_agent_eval.app.setup.repository import ProjectRepository
-    from ci_agent_eval.app.setup.workflows import WorkflowPlan
 
 INIT_EXIT_CODES = """\b
 Exit codes:
@@ -32,122 +29,64 @@ MAX_SHARDS = 100
 
 
 @click.command("init", epilog=INIT_EXIT_CODES)
+@click.option("--no-baseline", is_flag=True, help="Do not compare with runs of the default branch.")
 @click.option(
-    "--baseline/--no-baseline",
-    default=None,
-    help="Compare pull requests with runs of the default branch. Default: yes.",
-)
-@click.option(
-    "--forks/--no-forks",
-    default=None,
-    help="Publish for pull requests from forks in a second workflow. Default: no.",
+    "--forks", is_flag=True, help="Publish for pull requests from forks in a second workflow."
 )
 @click.option(
     "--shards",
     type=click.IntRange(1, MAX_SHARDS),
+    default=1,
     help="Number of jobs that run the suite side by side. Default: 1.",
 )
 @click.option(
-    "--docker/--no-docker",
-    default=None,
-    help="Run the suite in the action's container, or in steps of the job. Default: container.",
+    "--no-docker",
+    is_flag=True,
+    help="Run the suite in steps of the job, not in the action's container.",
 )
-@click.option("--yes", is_flag=True, help="Ask nothing, and take the defaults of missing options.")
-def init(
-    *,
-    baseline: bool | None,
-    forks: bool | None,
-    shards: int | None,
-    docker: bool | None,
-    yes: bool,
-) -> int:
+def init(*, no_baseline: bool, forks: bool, shards: int, no_docker: bool) -> int:
     """Write a workflow, a configuration and a first test for this project.
 
     Finds the agent and its framework, the test folder and how the project is installed. In a
     folder of a larger repository it sets up that folder. Existing files are left as they are.
     """
-    from ci_agent_eval.app.setup.first_files import (
-        build_first_files,
-        plan_workflow,
-        write_first_files,
-    )
+    from ci_agent_eval.app.setup.first_files import build_first_files, plan_workflow, write_missing
     from ci_agent_eval.app.setup.repository import ProjectRepository
 
-    repository = ProjectRepository.find(Path.cwd())
-    _describe_repository(repository)
-    plan = plan_workflow(repository)
-    asks = sys.stdin.isatty() and not yes
-    plan = replace(
-        plan,
-        baseline=_choose(
-            f"Compare pull requests with runs of {plan.branch!r}?", baseline, True, asks=asks
-        ),
-        forks=_choose("Do pull requests come from forks?", forks, False, asks=asks),
-        docker=_choose("Run the suite in the action's container?", docker, True, asks=asks),
-    )
-    if shards is None:
-        shards = 1
-        if asks and not plan.forks:
-            shards = click.prompt(
-                "Number of jobs side by side", 1, type=click.IntRange(1, MAX_SHARDS)
-            )
-    plan = _require_possible(replace(plan, shards=shards))
-    planned = build_first_files(repository, plan)
-    _describe_result(write_first_files(repository, planned))
-    if planned.own_workflow is not None:
-        click.echo(f"left as it is: {planned.own_workflow}, which runs agent-eval already")
-    _describe_next_steps(repository, plan)
-    return 0
-
-
-def _describe_result(result: WriteResult) -> None:
-    for verb, names in (
-        ("wrote", result.written),
-        ("unchanged", result.unchanged),
-        ("left as it is", result.kept),
-    ):
-        for name in names:
-            click.echo(f"{verb}: {name}")
-
-
-def _choose(question: str, given: bool | None, default: bool, *, asks: bool) -> bool:
-    if given is not None:
-        return given
-    return click.confirm(question, default) if asks else default
-
-
-def _require_possible(plan: WorkflowPlan) -> WorkflowPlan:
-    """Return the plan. Raises a usage error for choices that do not fit together."""
-    if plan.forks and plan.shards > 1:
+    if forks and shards > 1:
         raise click.UsageError(
             "--forks and --shards are set up by hand together: see docs/forks.md and docs/shards.md"
         )
-    if plan.forks and not plan.docker:
+    if forks and no_docker:
         raise click.UsageError(
             "--forks needs the action, which reads the artifacts of other workflows; leave out "
             "--no-docker"
         )
-    return plan
-
-
-def _describe_repository(repository: ProjectRepository) -> None:
-    framework, agent = repository.framework, repository.agent
+    repository = ProjectRepository.find(Path.cwd())
     if repository.prefix:
         click.echo(f"folder: {repository.prefix}")
-    if framework is not None:
-        click.echo(f"framework: {framework.name}")
-    if agent is not None:
-        click.echo(f"agent: {agent.agent.name} in {repository.prefix}{agent.file}")
+    if repository.framework is not None:
+        click.echo(f"framework: {repository.framework.name}")
+    if (found := repository.agent) is not None:
+        click.echo(f"agent: {found.agent.name} in {repository.prefix}{found.file}")
+    plan = plan_workflow(
+        repository, baseline=not no_baseline, forks=forks, shards=shards, docker=not no_docker
+    )
+    written = write_missing(repository.root, files := build_first_files(repository, plan))
+    for name in files:
+        click.echo(f"{'wrote' if name in written else 'left as it is'}: {name}")
+    if repository.own_workflow not in {None, *files}:
+        click.echo(f"left as it is: {repository.own_workflow}, which runs agent-eval already")
+    _describe_next_steps(repository, plan.environment)
+    return 0
 
 
-def _describe_next_steps(repository: ProjectRepository, plan: WorkflowPlan) -> None:
-    here = plan.paths.removeprefix(repository.prefix)
-    steps = [f"run the suite: agent-eval run {here}"]
+def _describe_next_steps(repository: ProjectRepository, keys: Sequence[str]) -> None:
+    here = repository.test_folder.removeprefix(repository.prefix)
+    steps = [f"set {key} here, and as a secret of the repository" for key in keys]
+    steps.append(f"run the suite: agent-eval run {here}")
     if repository.agent is None:
         steps.append(f"put your agent in the place of `answer` in {here}/")
-    if plan.environment:
-        key = plan.environment[0]
-        steps.insert(0, f"set {key} here, and as a secret of the repository")
     steps += [
         "in the workflow replace org/agent-eval-action@v1 by the commit of the release",
         "push, then check the set-up: agent-eval doctor",

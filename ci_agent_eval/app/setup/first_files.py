@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ci_agent_eval.app.setup.repository import FoundAgent, ProjectRepository
 from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
@@ -36,53 +36,40 @@ def test_greets_back(episode):
 '''
 
 
-@dataclass(frozen=True, slots=True)
-class FirstFiles:
-    """The files of a repository by their paths, in the order in which they are shown."""
-
-    files: Mapping[str, str]
-    own_workflow: str | None = None
-    """A workflow that uses agent-eval already; no other one is written."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriteResult:
-    """What happened to each file."""
-
-    written: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    kept: tuple[str, ...]
-    """Files that exist with another content and were left as they are."""
-
-
-def plan_workflow(repository: ProjectRepository) -> WorkflowPlan:
+def plan_workflow(
+    repository: ProjectRepository, *, baseline: bool, forks: bool, shards: int, docker: bool
+) -> WorkflowPlan:
     """Return the workflow's plan with the facts of the repository."""
-    framework = repository.framework
-    config = repository.folder / CONFIG_NAME
+    framework, prefix = repository.framework, repository.prefix
+    # Pull requests of forks get no secrets.
+    key = None if forks else repository.key
     return WorkflowPlan(
         paths=repository.test_folder,
         install=repository.install_commands,
         extras=() if framework is None else ("pytest", framework.extra),
         branch=repository.default_branch,
-        config=config.relative_to(repository.root).as_posix() if repository.prefix else None,
-        environment=() if repository.key is None else (repository.key,),
+        config=f"{prefix}{CONFIG_NAME}" if prefix else None,
+        baseline=baseline,
+        forks=forks,
+        shards=shards,
+        docker=docker,
+        environment=() if key is None else (key,),
     )
 
 
-def build_first_files(repository: ProjectRepository, plan: WorkflowPlan) -> FirstFiles:
-    """Build the files: workflows, a configuration, a first test for the agent that was found."""
-    own = repository.own_workflow
-    files: dict[str, str] = {}
-    if plan.forks:
-        # Pull requests of forks get no secrets.
-        plan = replace(plan, environment=())
+def build_first_files(repository: ProjectRepository, plan: WorkflowPlan) -> dict[str, str]:
+    """Return the texts of workflows, configuration and first test by their paths.
+
+    Without workflows if another one uses agent-eval already.
+    """
     workflows = {f".github/workflows/{name}": text for name, text in build_workflows(plan).items()}
-    if own is None or own in workflows:
-        files |= workflows
-        own = None
-    files[f"{repository.prefix}{CONFIG_NAME}"] = _CONFIG
-    files[f"{plan.paths}/test_first_episode.py"] = build_first_test(repository.agent)
-    return FirstFiles(files, own)
+    if repository.own_workflow not in {None, *workflows}:
+        workflows = {}
+    return {
+        **workflows,
+        f"{repository.prefix}{CONFIG_NAME}": _CONFIG,
+        f"{plan.paths}/test_first_episode.py": build_first_test(repository.agent),
+    }
 
 
 def build_first_test(found: FoundAgent | None) -> str:
@@ -110,17 +97,10 @@ async def test_answers_a_greeting(aitest_run):
 '''
 
 
-def write_first_files(repository: ProjectRepository, planned: FirstFiles) -> WriteResult:
-    """Write the files that are missing; a file with another content is left as it is."""
-    written, unchanged, kept = [], [], []
-    for name, text in planned.files.items():
-        path = repository.root / name
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="\n")
-            written.append(name)
-        elif path.is_file() and path.read_text("utf-8", errors="replace") == text:
-            unchanged.append(name)
-        else:
-            kept.append(name)
-    return WriteResult(tuple(written), tuple(unchanged), tuple(kept))
+def write_missing(root: Path, files: Mapping[str, str]) -> list[str]:
+    """Write the files that do not exist, and return their names."""
+    missing = [name for name in files if not (root / name).exists()]
+    for name in missing:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(files[name], encoding="utf-8", newline="\n")
+    return missing
