@@ -16,7 +16,7 @@ import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.contract.wording import make_printable
-from ci_agent_eval.pytest_plugin.budgets import suite_budgets
+from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import (
     Listener,
     ReadOthers,
@@ -75,8 +75,8 @@ class BudgetState:
         budgets = SuiteBudgetMonitor(
             self.limits,
             self._choose_reader(),
-            clock=suite_budgets.clock,
-            started=suite_budgets.get_start_time(self._config),
+            clock=session_start.clock,
+            started=session_start.get_start_time(self._config),
         )
         budgets.on_exceeded(self._stop)
         return budgets
@@ -115,7 +115,7 @@ class BudgetStop:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Read the start time before other hooks run and before a worker needs it."""
         self._session = session
-        suite_budgets.get_start_time(self._config)
+        session_start.get_start_time(self._config)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

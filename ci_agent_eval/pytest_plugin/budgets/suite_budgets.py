@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
 from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.options import add_number_setting
 
 if TYPE_CHECKING:
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 NAME = "ci_agent_eval_suite_budgets"
 """pytest's name of the plugin object that enforces the suite budgets."""
-
-STARTED = pytest.StashKey[float]()
-"""When the session began, on the clock that all processes of a machine share."""
-
-WORKER_STARTED = "agent_eval_started"
-"""Key of an xdist worker's input: when the main process's session began."""
-
-clock = time.monotonic
 
 
 def parse_amount(text: str) -> float:
@@ -96,15 +88,7 @@ def prepare_worker(node: Any) -> None:
             "--total-cost-usd and --total-tokens: several workers add up what they spend from "
             "their journals; give --episode-report-dir too, or run without workers (-n 0)"
         )
-    node.workerinput[WORKER_STARTED] = get_start_time(node.config)
-
-
-def get_start_time(config: pytest.Config) -> float:
-    """Return when the main process's session began."""
-    if options.is_worker(config):
-        started: float = config.workerinput[WORKER_STARTED]  # type: ignore[attr-defined]
-        return started
-    return config.stash.setdefault(STARTED, clock())
+    node.workerinput[session_start.WORKER_STARTED] = session_start.get_start_time(node.config)
 
 
 def _read_limit(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:
