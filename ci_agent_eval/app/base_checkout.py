@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.storage.git import GitError, describe_failure, run_git
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 _PREFIX = "agent-eval-base-"
 _TREE = "tree"
-_TIMEOUT_S = 600
-_OPTIONS = ("-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null")
 _REMEDY = "fetch the history (actions/checkout: fetch-depth: 0), or name another confirm-base"
 
 
@@ -47,22 +46,21 @@ class Repository:
         """
         head = self._parse_commit("HEAD")
         commit = self._parse_commit(ref)
-        done = self._run("merge-base", head, commit)
-        base = done.stdout.strip()
-        if done.returncode or not base:
+        base = self._ask("merge-base", head, commit)
+        if not base:
             raise InputError(f"confirm: git finds no merge base of HEAD and {ref} here; {_REMEDY}")
         return None if base == head else base
 
     def _parse_commit(self, ref: str) -> str:
         name = f"{ref}^{{commit}}"
         done = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", name)
-        if done.returncode and "not a git repository" in done.stderr:
+        if done.returncode and b"not a git repository" in done.stderr:
             raise InputError(
                 "confirm: this folder is in no git repository; check the code out before"
             )
         if done.returncode:
             raise InputError(f"confirm: git knows no commit {ref} here; {_REMEDY}")
-        return done.stdout.strip()
+        return os.fsdecode(done.stdout).strip()
 
     @contextmanager
     def check_out(self, commit: str, python: str, *, copy: bool) -> Iterator[BaseCheckout]:
@@ -77,7 +75,7 @@ class Repository:
         with ReportFolder(folder).hold_lock():
             try:
                 self._add_worktree(tree, commit)
-                prefix = self._run("rev-parse", "--show-prefix").stdout.strip()
+                prefix = self._ask("rev-parse", "--show-prefix")
                 base_python = copy_environment(python, folder / "environment") if copy else python
                 yield BaseCheckout(commit, folder, tree / prefix, base_python)
             finally:
@@ -86,12 +84,12 @@ class Repository:
     def _add_worktree(self, tree: Path, commit: str) -> None:
         done = self._run("worktree", "add", "--quiet", "--detach", str(tree), commit)
         if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["git said nothing"])[-1]
+            last = describe_failure(done)
             raise InputError(f"confirm: the base cannot be checked out: {last}; {_REMEDY}")
 
     def _remove_abandoned(self) -> None:
         """Remove the worktrees of runs that were killed."""
-        for line in self._run("worktree", "list", "--porcelain").stdout.splitlines():
+        for line in self._ask("worktree", "list", "--porcelain").splitlines():
             tree = Path(line.removeprefix("worktree "))
             folder = tree.parent
             if (
@@ -114,26 +112,16 @@ class Repository:
         self._run("worktree", "remove", "--force", "--force", str(folder / _TREE))
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environ = {"PATH": self.search_path, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    def _ask(self, *arguments: str) -> str:
+        """Return what a command prints; empty if it fails."""
+        done = self._run(*arguments)
+        return "" if done.returncode else os.fsdecode(done.stdout).strip()
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         try:
-            return subprocess.run(
-                ["git", *_OPTIONS, *arguments],  # noqa: S607 - found on the search path
-                cwd=self.root,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="surrogateescape",
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise InputError(
-                "confirm: git is not installed here; install it, or run without confirm"
-            ) from None
-        except subprocess.TimeoutExpired:
-            raise InputError(f"confirm: git did not answer in {_TIMEOUT_S} s") from None
+            return run_git(self.root, arguments, search_path=self.search_path)
+        except GitError as error:
+            raise InputError(f"confirm: {error}; confirming needs git") from None
 
 
 def copy_environment(python: str, target: Path) -> str:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_agent_eval.contract.affected import ChangePlan
+from ci_agent_eval.storage.git import GitError, describe_failure, run_git
 
 CHANGE_EVENTS = frozenset({None, "", "pull_request", "pull_request_target", "merge_group"})
 """Events of a workflow that are about a change, and none at all; a push is on its branch."""
 
 _DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
-_TIMEOUT_S = 600
-_OPTIONS = ("-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=")
 
 
 class _NoPlanError(Exception):
@@ -107,29 +106,16 @@ class _Git:
         """Yield the paths that a command prints, each ended by a zero byte."""
         done = self._run(*arguments)
         if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["git said nothing"])[-1]
-            raise _NoPlanError(f"git cannot list the changed files: {last}")
-        yield from filter(None, done.stdout.split("\0"))
+            raise _NoPlanError(f"git cannot list the changed files: {describe_failure(done)}")
+        yield from filter(None, done.stdout.decode("utf-8", "replace").split("\0"))
 
     def ask(self, *arguments: str) -> str | None:
         """Return what a command prints; None: it failed, or printed nothing."""
         done = self._run(*arguments)
-        return None if done.returncode else done.stdout.strip() or None
+        return None if done.returncode else done.stdout.decode("utf-8", "replace").strip() or None
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         try:
-            return subprocess.run(
-                ["git", *_OPTIONS, *arguments],  # noqa: S607 - found on the search path
-                cwd=self.folder,
-                env={"PATH": self.search_path, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise _NoPlanError("git is not installed here") from None
-        except subprocess.TimeoutExpired:
-            raise _NoPlanError(f"git did not answer in {_TIMEOUT_S} s") from None
+            return run_git(self.folder, arguments, search_path=self.search_path)
+        except GitError as error:
+            raise _NoPlanError(str(error)) from None

@@ -1,1 +1,1 @@
-"""Files of a run: the run folder and archives."""
+"""Files of a run: the run folder, archives, and git's."""

@@ -7,7 +7,6 @@ would fetch). Objects are addressed by the commit's hash, so neither ref nor pat
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +21,16 @@ from ci_agent_eval.results.baselines.request import (
     build_unreadable_baseline,
 )
 from ci_agent_eval.results.baselines.runs import SHORT_SHA, RunFiles, load_baseline_runs
+from ci_agent_eval.storage.git import GitError, run_git
 
 PREFIX = "git:"
 MAX_FILE_BYTES = 512 * 1024 * 1024
 """Maximum size of a file that is read."""
-_TIMEOUT_S = 60
 
 # Only characters that git allows in a ref and in revisions such as `main~3`.
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./~^@{}+-]*")
-_OPTIONS = ("-c", "safe.directory=*", "-c", "protocol.allow=never", "--no-replace-objects")
+_OPTIONS = ("-c", "protocol.allow=never", "--no-replace-objects")
+_ENVIRON = {"GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def load_from_git(request: BaselineRequest) -> FoundBaseline:
     try:
         commit = _run_git(request, arguments).decode("ascii").strip()
         return _load_at_commit(commit, place, request)
-    except _GitError as error:
+    except GitError as error:
         return build_unreadable_baseline(request.name, str(error))
 
 
@@ -110,33 +110,18 @@ def _load_blob(results: bytes, label: str, request: BaselineRequest) -> FoundBas
     return replace(found, findings=findings)
 
 
-class _GitError(Exception):
-    """Git cannot be run; the message has the reason and advice."""
-
-
 def _run_git(request: BaselineRequest, arguments: Sequence[str]) -> bytes:
-    """Return git's output; empty if the requested object does not exist."""
-    environ = {
-        "PATH": request.search_path,
-        "LC_ALL": "C",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_CONFIG_NOSYSTEM": "1",
-    }
+    """Return git's output; empty if the requested object does not exist. Raises GitError."""
     try:
-        completed = subprocess.run(
-            ["git", *_OPTIONS, *arguments],  # noqa: S607 - found on the search path
-            cwd=request.root,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            check=False,
+        done = run_git(
+            request.root,
+            (*_OPTIONS, *arguments),
+            search_path=request.search_path,
+            environ=_ENVIRON,
+            timeout_s=60,
         )
-    except FileNotFoundError:
-        raise _GitError("git is not installed here; install it, or name a file") from None
-    except subprocess.TimeoutExpired:
-        raise _GitError(f"git did not answer in {_TIMEOUT_S} s; name a file") from None
-    if completed.returncode and b"not a git repository" in completed.stderr:
-        raise _GitError("this folder is in no git repository; check the code out before")
-    return b"" if completed.returncode else completed.stdout
+    except GitError as error:
+        raise GitError(f"{error}; name a file") from None
+    if done.returncode and b"not a git repository" in done.stderr:
+        raise GitError("this folder is in no git repository; check the code out before")
+    return b"" if done.returncode else done.stdout
