@@ -72,7 +72,19 @@ def test_with_github_a_dry_run_reads_and_does_not_write(rig: Rig):
     assert ours.body == f"{MARKER}\nolder"
 
 
-@pytest.mark.parametrize("kind", ["server_error", "read_only", "cut_before"])
+def test_a_dry_run_shows_that_a_duplicate_would_be_deleted(rig: Rig):
+    for text in ("oldest", "younger"):
+        rig.fake.add_comment(REPO, 7, "github-actions[bot]", f"{MARKER}\n{text}")
+    shown: list[str] = []
+
+    with rig.connect(Connection(REPO, TOKEN, rig.fake.url)) as inner:
+        dry(rig, shown, inner=inner)
+
+    assert shown[2] == f"DELETE /repos/{REPO}/issues/comments/{rig.ours[1].id}"
+    assert len(rig.ours) == 2
+
+
+@pytest.mark.parametrize("kind", ["server_error", "cut_before"])
 def test_a_github_that_does_not_answer_stops_no_dry_run(rig: Rig, kind: Any):
     rig.fake.faults.add(kind, times=None)
     shown: list[str] = []

@@ -180,6 +180,18 @@ def test_a_check_run_that_github_does_not_show_at_first_is_completed(
     assert not result.has_failures
 
 
+def test_an_interrupted_look_that_is_refused_is_repeated(rig: Rig):
+    """The run is interrupted while it waits to look for what it may have opened."""
+    rig.fake.faults.add("cut_after", on="POST */check-runs")
+    rig.fake.faults.add("not_found", on="GET */check-runs", nth=2)
+    rig.interrupt_at = 1
+
+    with pytest.raises(KeyboardInterrupt):
+        rig.publish()
+
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+
+
 def test_an_interrupted_publish_completes_its_check_run(rig: Rig):
     rig.interrupt_at = 1  # the pause before the eleventh write: the eighth batch is out
 

@@ -7,6 +7,7 @@ import pytest
 from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.publication import PublishOptions
+from ci_agent_eval.render.formats.annotations import Annotation
 from tests.integration.github.rig import (
     BOT,
     MARKER,
@@ -171,6 +172,14 @@ def test_a_push_comments_on_the_open_pull_requests_it_heads(rig: Rig):
     assert len(rig.comments) == 1
     assert rig.fake.comments(REPO, 8) == rig.fake.comments(REPO, 9) == []
     assert "#9 has moved on" in rig.everything_said()
+
+
+def test_a_schedule_without_pull_requests_gets_a_check_run_only(rig: Rig):
+    result = rig.publish(event=pull_event(name="schedule", head_sha="e" * 40, pulls=None))
+
+    assert result.comments == ()
+    assert len(rig.check_runs) == 1
+    assert not result.has_failures
 
 
 def test_an_enterprise_server_is_reached_below_its_prefix(rig: Rig):
@@ -436,3 +445,11 @@ def test_another_apps_check_run_of_the_same_name_is_not_ours(rig: Rig):
     assert result.check_run is not None
     assert result.check_run.status == "unchanged"
     assert theirs.status == "queued"
+
+
+def test_details_of_an_annotation_are_sent(rig: Rig):
+    one = Annotation("a.py", 1, 1, "warning", "t", "m", raw_details="Traceback")
+
+    rig.publish(publication(annotations=(one,)))
+
+    assert rig.check_runs[0].annotations[0]["raw_details"] == "Traceback"

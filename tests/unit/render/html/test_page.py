@@ -7,7 +7,7 @@ import tracemalloc
 from html import unescape
 from html.parser import HTMLParser
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun
@@ -177,6 +177,7 @@ MARKUP = dict.fromkeys(map(ord, "<>&\"'`{}%"), "x")
 """Characters of markup; the length of a text decides how many entries of a list fit."""
 
 
+@settings(max_examples=settings.default.max_examples // 4)
 @given(st.text(min_size=1, max_size=60).filter(str.strip))
 @example(HOSTILE)
 @example("</script><!--<script>")

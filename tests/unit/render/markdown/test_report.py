@@ -118,13 +118,14 @@ def test_any_text_that_is_said_stays_in_its_line_of_the_diff(text, limit):
         assert line.startswith(("  ", "- ", "+ ")) or OUR_PART.fullmatch(line)
 
 
-@each_row("limit", [MIN_LIMIT, 1_500, 3_000, 8_000, 20_000, 60_000])
+@each_row("limit", [MIN_LIMIT, 3_000, 20_000])
 @each_row("build", [oversize, hostile, everything_wrong])
 def test_comment_keeps_its_limit_in_bytes(build, limit):
-    comment = render_comment(build_report_view(build(), LINKS), limit=limit)
+    built = build()
+    comment = render_comment(build_report_view(built, LINKS), limit=limit)
     assert len(comment.encode()) <= limit
     first, _, rest = comment.split("\n", 2)
-    assert first == render_marker(build().summary.suite)
+    assert first == render_marker(built.summary.suite)
     assert rest.startswith("### ❌ Agent evals failed: ")
     well_formed(comment)
 
@@ -142,7 +143,7 @@ def test_folds_go_first_then_bodies_then_names_and_summaries_never():
     ]
     names = {re.sub("</?b>", "", one) for one in summaries}
     seen = []
-    for limit in range(len(whole.encode()) - 1, 1_500, -100):
+    for limit in range(len(whole.encode()) - 1, 1_500, -300):
         comment = render_comment(view, limit=limit)
         if "All else was left out" in comment:
             break
@@ -181,7 +182,7 @@ def test_a_sixth_cause_is_counted_and_the_step_summary_has_it():
     assert render_step_summary(view).count("❌ <code>s") == 9
 
 
-@each_row("name", [*COMMENTS, *REPORTS])
+@each_row("name", sorted({*COMMENTS, *REPORTS} - {"8-thousand"}))
 def test_every_reason_to_fail_has_a_card(name):
     built = REPORTS[name]() if name in REPORTS else build_comment_report(name)
     view = build_report_view(built, LINKS)
