@@ -85,37 +85,6 @@ def test_an_object_with_to_dict_or_attributes_is_read():
     assert Episode.from_any(WithAttributes()).scenario_id == "b"
 
 
-def test_used_comes_from_the_trajectory():
-    calls = [tool_call(), tool_call()]
-    read = episode(
-        trajectory={"turns": [{"role": "user"}, turn(tool_calls=calls), turn()]},
-        budgets={"max_turns": 5, "tool_calls": 1},
-    )
-    assert (read.budgets.max_turns.used, read.budgets.tool_calls.used) == (2, 2)
-    assert [v.budget for v in read.violations] == ["tool_calls"]
-    assert read.trajectory_summary.tool_calls_count == 2
-
-
-def test_a_producer_that_claims_less_than_its_trajectory_is_not_believed():
-    read = episode(
-        trajectory={"turns": [turn(tool_calls=[tool_call()] * 3)]},
-        budgets={"tool_calls": {"used": 1, "limit": 2}},
-    )
-    assert read.violations[0].observed == 3
-
-
-@each_row("claimed", ["passed", "skipped", "error"])
-def test_a_failed_assertion_makes_an_episode_failed_whatever_was_claimed(claimed):
-    assert failing(outcome=claimed).outcome == "failed"
-
-
-def test_an_episode_without_a_turn_has_nothing_measured():
-    budgets = {"max_turns": 2, "tool_calls": 1}
-    bare = episode(trajectory={"turns": []}, budgets=budgets, evidence="none")
-    read = Episode.model_validate_json(canonical_json(bare))
-    assert [v.observed for v in read.violations] == [None, None]
-
-
 def test_is_passing_and_its_assertion_name_what_is_wrong():
     read = failing(budgets={"tool_calls": {"used": 6, "limit": 4}})
     assert not read.is_passing()
@@ -123,11 +92,6 @@ def test_is_passing_and_its_assertion_name_what_is_wrong():
         AssertionError, match=r"says sorry: it did not; budget tool_calls: 6, limit"
     ):
         read.assert_is_passing()
-
-
-def test_a_soft_budget_does_not_fail_an_episode():
-    soft = {"tool_calls": {"used": 6, "limit": 4, "hard": False}}
-    assert episode(trajectory=None, budgets=soft).is_passing()
 
 
 @each_row(
@@ -185,27 +149,10 @@ def test_any_episode_survives_the_round_trip(statistic, used, limit, custom, con
     assert Episode.model_validate_json(text) == read
 
 
-def test_an_episode_that_says_nothing_is_no_pass():
-    silent = Episode.from_any({"scenario_id": "x"})
-    assert (silent.outcome, silent.reason) == (
-        "error",
-        "it gives no outcome, no assertion and no measured budget",
-    )
-    assert '"outcome":"passed"' in canonical_json(episode(outcome="passed"))
-
-
 @each_row("tokens", [10**400, 2**53 + 1])
 def test_numbers_that_no_reader_keeps_are_refused(tokens):
     with pytest.raises(ValidationError):
         episode(trajectory={"turns": [turn(tokens={"input": tokens})]})
-
-
-@each_row("mode", ["strict", "evaluation"])
-@each_row("outcome", ["passed", "skipped", "error"])
-def test_no_ending_erases_a_failed_assertion(mode, outcome):
-    failed = {"scenario_id": "a", "assertions": [{"name": "polite", "passed": False}]}
-    ended = Episode.model_validate({**failed, "mode": mode, "outcome": outcome})
-    assert ended.outcome == "failed"
 
 
 @each_row(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,39 +41,55 @@ def run_payload(*pulls: dict[str, Any], head: str = "octo/shop") -> dict[str, An
     }
 
 
-@each_row("name", ["pull_request", "pull_request_target"])
-def test_a_pull_request_is_its_head_commit_not_its_merge_commit(name: str):
-    event = parse_event(name, pull_payload(), ENVIRON)
-
-    assert (event.name, event.head_sha, event.pulls, event.is_fork) == (name, SHA, (7,), False)
-    assert event.actor == "octocat"
-    assert event.run_url == "https://github.com/octo/shop/actions/runs/17"
-    assert event.api_url == "https://api.github.com"
+def source_payload(event: str, branch: str, *pulls: dict[str, Any]) -> dict[str, Any]:
+    payload = run_payload(*pulls, head="mallory/shop")
+    run = {"id": 5, "workflow_id": 6, "event": event, "head_branch": branch}
+    return {**payload, "workflow_run": {**payload["workflow_run"], **run}}
 
 
 THEIRS, OURS = (
     {"number": number, "base": {"repo": {"id": id_}}} for number, id_ in ((4, 2), (7, 1))
 )
+REPOSITORY = {"full_name": "octo/shop", "default_branch": "trunk"}
+QUEUED = "gh-readonly-queue/release/v2/pr-7-0123abc"
+MERGED = {"merge_group": {"head_sha": SHA, "base_ref": "refs/heads/v2"}}
+ENTERPRISE = {
+    "GITHUB_API_URL": "https://git.corp/api/v3",
+    "GITHUB_SERVER_URL": "https://git.corp/",
+}
+EVENTS = {
+    # what it is: (name, payload, environment besides the usual one)
+    "a pull request": ("pull_request", pull_payload(), {}),
+    "one with its branch": ("pull_request_target", pull_payload(base={"ref": "v2"}), {}),
+    "one of a fork": ("pull_request", pull_payload("mallory/shop"), {}),
+    "one of a fork that is gone": ("pull_request", pull_payload(None), {}),
+    "a push": ("push", {"after": SHA, "ref": "refs/heads/a/b"}, {}),
+    "a push of a tag": ("push", {"ref": "refs/tags/v1", "repository": REPOSITORY}, {}),
+    "a merge group": ("merge_group", MERGED, {}),
+    "a schedule": ("schedule", {"repository": REPOSITORY}, {}),
+    "a dispatch": ("workflow_dispatch", {}, {}),
+    "an event to come": ("some_event_to_come", {}, {}),
+    "an enterprise server": ("schedule", {}, ENTERPRISE),
+    "a repository from the file": ("schedule", {"repository": REPOSITORY}, {"GITHUB_REPOSITORY": ""}),
+    "a run of two pull requests": ("workflow_run", run_payload({"number": 7}, {"number": 9}), {}),
+    "a run of a fork": ("workflow_run", run_payload(head="mallory/shop"), {}),
+    # A pull request to the upstream repository is not ours.
+    "a run of a pull request upstream": ("workflow_run", run_payload(THEIRS, OURS), {}),
+    "the run of a fork's branch": ("workflow_run", source_payload("pull_request", "main"), {}),
+    "the run of a branch to v2": (
+        "workflow_run", source_payload("pull_request", "x", {"number": 7, "base": {"ref": "v2"}}), {},
+    ),
+    "the run of a push": ("workflow_run", source_payload("push", "v3"), {}),
+    "the run of a merge group": ("workflow_run", source_payload("merge_group", QUEUED), {}),
+}  # fmt: skip
 
 
-@each_row(
-    ("name", "payload", "found"),
-    [
-        ("pull_request", pull_payload("mallory/shop"), (SHA, (7,), True)),
-        ("pull_request", pull_payload(None), (SHA, (7,), True)),
-        ("push", {"after": SHA}, (MERGE, None, False)),
-        ("merge_group", {"merge_group": {"head_sha": SHA}}, (SHA, (), False)),
-        ("schedule", {}, (MERGE, None, False)),
-        ("some_event_to_come", {}, (MERGE, None, False)),
-        ("workflow_run", run_payload({"number": 7}, {"number": 9}), (SHA, (7, 9), False)),
-        ("workflow_run", run_payload(head="mallory/shop"), (SHA, None, True)),
-        # A pull request to the upstream repository is not ours.
-        ("workflow_run", run_payload(THEIRS, OURS), (SHA, (7,), False)),
-    ],
-)
-def test_an_event_is_a_commit_with_its_pull_requests(name: str, payload: Any, found: tuple):
-    event = parse_event(name, payload, ENVIRON)
-    assert (event.head_sha, event.pulls, event.is_fork) == found
+def test_the_events_are_the_golden_ones(golden):
+    found = {
+        what: asdict(parse_event(name, payload, {**ENVIRON, **environ}))
+        for what, (name, payload, environ) in EVENTS.items()
+    }
+    golden("github/events.json", f"{json.dumps(found, indent=1)}\n")
 
 
 def test_a_deleted_branch_has_nothing_to_report_on():
@@ -80,75 +97,11 @@ def test_a_deleted_branch_has_nothing_to_report_on():
         parse_event("push", {"after": "0" * 40, "deleted": True}, ENVIRON)
 
 
-REPOSITORY = {"full_name": "octo/shop", "default_branch": "trunk"}
-
-
-@each_row(
-    ("name", "payload", "branch"),
-    [
-        ("pull_request", pull_payload(base={"ref": "v2"}), "v2"),
-        ("pull_request", pull_payload(), None),
-        ("merge_group", {"merge_group": {"head_sha": SHA, "base_ref": "refs/heads/v2"}}, "v2"),
-        ("push", {"ref": "refs/heads/a/b"}, "a/b"),
-        ("push", {"ref": "refs/tags/v1", "repository": REPOSITORY}, "trunk"),
-        ("schedule", {"repository": REPOSITORY}, "trunk"),
-        ("workflow_dispatch", {}, None),
-    ],
-)
-def test_the_branch_that_results_are_compared_with(name: str, payload: Any, branch: str | None):
-    event = parse_event(name, payload, ENVIRON)
-    assert (event.base_branch, event.run_id) == (branch, 17)
-
-
-def source_payload(event: str, branch: str, *pulls: dict[str, Any]) -> dict[str, Any]:
-    payload = run_payload(*pulls, head="mallory/shop")
-    run = {"id": 5, "workflow_id": 6, "event": event, "head_branch": branch}
-    return {**payload, "workflow_run": {**payload["workflow_run"], **run}}
-
-
-QUEUED = "gh-readonly-queue/release/v2/pr-7-0123abc"
-
-
-@each_row(
-    ("payload", "branch"),
-    [
-        (source_payload("pull_request", "main"), None),
-        (source_payload("pull_request", "x", {"number": 7, "base": {"ref": "v2"}}), "v2"),
-        (source_payload("push", "v3"), "v3"),
-        (source_payload("merge_group", QUEUED), "release/v2"),
-    ],
-)
-def test_the_branch_of_a_run_that_another_run_is_about(payload: Any, branch: str | None):
-    event = parse_event("workflow_run", payload, ENVIRON)
-    assert event.base_branch == branch
-    assert event.source is not None
-    assert (event.source.id, event.source.workflow_id) == (5, 6)
-    assert (event.source.head_repository, event.source.conclusion) == ("mallory/shop", None)
-
-
 def test_an_odd_source_run_is_named():
     payload = source_payload("push", "main")
     payload["workflow_run"]["id"] = "5"
     with pytest.raises(InputError, match=r"workflow_run\.id is '5', not a positive number"):
         parse_event("workflow_run", payload, ENVIRON)
-
-
-def test_an_enterprise_server_has_its_own_addresses():
-    environ = {
-        **ENVIRON,
-        "GITHUB_API_URL": "https://git.corp/api/v3",
-        "GITHUB_SERVER_URL": "https://git.corp/",
-    }
-    event = parse_event("schedule", {}, environ)
-
-    assert event.api_url == "https://git.corp/api/v3"
-    assert event.run_url == "https://git.corp/octo/shop/actions/runs/17"
-
-
-def test_the_repository_may_come_from_the_file():
-    payload = {"repository": {"full_name": "octo/shop"}}
-
-    assert parse_event("schedule", payload, {"GITHUB_SHA": SHA}).repository == "octo/shop"
 
 
 ODD: list[tuple[str, Any, dict[str, str], str]] = [

@@ -16,11 +16,10 @@ from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.gate.report import build_report
 from ci_agent_eval.render.formats.annotations import list_annotations
 from ci_agent_eval.render.formats.document import render_verdict
-from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
-from ci_agent_eval.render.sentences import describe_finding, describe_reason
+from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 from tests.builders import episode, failing, junit_case, junit_case_of, junit_xml, write_run
@@ -87,43 +86,6 @@ def test_any_split_gives_the_bytes_of_one_run(tmp_path, count):
     assert shard_messages(tmp_path / "many") == []
 
 
-def test_a_shard_that_is_missing_fails(tmp_path):
-    for index in (1, 3):
-        write(tmp_path, index, 3, EPISODES[index])
-    (message,) = shard_messages(tmp_path)
-    assert message.startswith("shard 2 of 3 left no results")
-    assert not report(tmp_path).passed
-
-
-def test_a_shard_that_is_there_twice_fails(tmp_path):
-    write(tmp_path, 1, 1, EPISODES[0])
-    write(tmp_path, 1, 1, EPISODES[1], name="again")
-    assert any("shard 1 of 1 is there 2 times" in m for m in shard_messages(tmp_path))
-
-
-@each_row(
-    ("other", "said"),
-    [
-        ({"commit": "0000000"}, "different commits"),
-        ({"run": "2"}, "different workflow runs"),
-        ({"suite": "shop"}, "different suites"),
-    ],
-)
-def test_a_shard_of_another_run_fails(tmp_path, other, said):
-    write(tmp_path, 1, 2, EPISODES[0])
-    write(tmp_path, 2, 2, EPISODES[1], **other)
-    assert any(said in message for message in shard_messages(tmp_path))
-
-
-def test_a_failed_shard_that_was_run_again_counts_once(tmp_path):
-    write(tmp_path, 1, 2, EPISODES[0], run="7")
-    write(tmp_path, 2, 2, failing("s1"), run="7", name="2-first")
-    write(tmp_path, 2, 2, EPISODES[1], run="7", attempt=2, name="2-again")
-    found = report(tmp_path)
-    assert found.passed
-    assert any("later attempt" in describe_reason(w) for w in found.verdict.warnings)
-
-
 def test_what_every_shard_leaves_out_counts_once(tmp_path):
     split(tmp_path, 3)
     assert report(tmp_path).summary.deselected == 3
@@ -181,26 +143,6 @@ def test_what_no_shard_could_collect_is_told_once_and_in_the_same_bytes(tmp_path
     (interrupted,) = [f for f in many.summary.findings if f.kind == "interrupted"]
     assert interrupted.where == "session.json"
     assert "0 of 5 selected episodes finished" in interrupted.message
-
-
-def test_a_file_of_one_shard_is_not_taken_for_that_of_another(tmp_path):
-    write(tmp_path, 1, 2, EPISODES[0])
-    write_uncollected(tmp_path, 2, 2, 0)
-    assert report(tmp_path).summary.tests.tally.error == 1
-
-
-def test_what_one_shard_says_alone_keeps_its_place(tmp_path):
-    write(tmp_path, 1, 2, EPISODES[0])
-    write(tmp_path, 2, 2, EPISODES[1], state="interrupted")
-    (finding,) = [f for f in loaded(tmp_path).findings if f.kind == "interrupted"]
-    assert finding.where == "shards/2/session.json"
-
-
-def test_of_many_shards_that_are_missing_twenty_are_named(tmp_path):
-    write(tmp_path, 1, 9999, EPISODES[0])
-    (message,) = shard_messages(tmp_path)
-    assert ", 20, 21 and 9978 more of 9999 left no results" in message
-    assert render_headline(report(tmp_path)).endswith("failed: 9,998 of 9,999 shards are missing")
 
 
 @each_row(("index", "count"), [(1, 10_000), (1, 10**10), (3, 2), (0, 2)])

@@ -10,7 +10,7 @@ from ci_agent_eval.render.formats.brief import MOST_CAUSES, render_brief_json, r
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, report
-from tests.comment_reports import build_comment_report, hostile_behaviour
+from tests.comment_reports import hostile_behaviour
 from tests.render_reports import REPORTS, hostile
 from tests.tables import each_row
 from tests.unit.render.markdown.test_report import OUR_PART, TEXT, well_formed
@@ -20,28 +20,6 @@ MAX_SIZE = 40_000
 
 def brief(built):
     return json.loads(render_brief_json(build_report_view(built)))
-
-
-def test_a_cause_has_the_conversation_the_place_and_the_command():
-    found = brief(build_comment_report("2-regression-answer"))
-    assert (found["conclusion"], found["more_causes"]) == ("failure", 0)
-    assert found["headline"] == "Agent evals failed: 1 of 20 scenarios regressed"
-    assert [change["kind"] for change in found["changes"]] == ["worse", "different"]
-    (cause,) = found["causes"]
-    assert cause["diff"][-3:] == [
-        "@@ answer: before (-), now (+) @@",
-        "- No. Returns are possible within 30 days only.",
-        "+ Yes, you can return them within 60 days of the purchase.",
-    ]
-    assert cause["example"] == {
-        "title": "refund_policy",
-        "check": "states the 30-day limit",
-        "message": '"30 days" is not in the answer',
-        "file": "tests/episodes/test_policy.py",
-        "line": 31,
-        "run_again": "agent-eval run tests/episodes/test_policy.py --scenario refund_policy "
-        "--iterations 10",
-    }
 
 
 def test_an_error_is_at_the_place_of_its_exception():
@@ -55,12 +33,6 @@ def test_an_error_is_at_the_place_of_its_exception():
         "ModuleNotFoundError: No module named 'crm'",
     )
     assert cause["notes"] == ["Install crm where the suite runs, then run it again."]
-
-
-def test_a_failed_test_of_another_tool_has_its_output_and_no_command():
-    found = brief(build_comment_report("9-junit-only"))
-    assert found["causes"][0]["output"][0].startswith("AssertionError: expected 90")
-    assert found["causes"][0]["example"]["run_again"] is None
 
 
 def test_causes_after_the_first_are_counted():

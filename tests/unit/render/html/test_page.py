@@ -71,30 +71,6 @@ def test_the_same_results_give_the_same_bytes_and_no_time():
     assert not re.search(r"\b20\d\d-\d\d-\d\d|\d\d:\d\d:\d\d", page(*suite()))
 
 
-def test_retries_are_told_apart():
-    rows = data(page(failing("a"), episode("a", attempt=2), episode("b")), "episode")
-    assert [(row.get("attempt"), row.get("attempts")) for row in rows] == [
-        (None, 2), (2, 2), (None, None),
-    ]  # fmt: skip
-
-
-def test_evaluations_are_told_apart():
-    good = {"name": "is kind", "passed": True, "score": 0.8}
-    text = page(episode("tone", mode="evaluation", assertions=[good]), episode("refund"))
-    tone, refund = sorted(data(text, "scenario"), key=lambda row: row["id"], reverse=True)
-    assert (tone["evaluation"], tone["score"]) == (True, "0.80")
-    assert "evaluation" not in refund
-    assert "Evaluations: 1 of 1 conversation passed" in text
-    assert "Evaluations" not in page(episode("refund"))
-
-
-def test_scenarios_with_trouble_come_first():
-    found = data(page(episode("a"), failing("b"), failing("c", gate="advisory")), "scenario")
-    assert [(row["id"], row["status"]) for row in found] == [
-        ("b", "failing"), ("c", "failing"), ("a", "passing"),
-    ]  # fmt: skip
-
-
 @each_row(
     ("caps", "sentence"),
     [

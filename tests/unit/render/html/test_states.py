@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from ci_agent_eval.contract.state import compare_states
-from tests.builders import episode, failing, report
+from tests.builders import failing, report
 from tests.comment_reports import add_pairs
-from tests.unit.render.html.rendered_page import data, page
+from tests.unit.render.html.rendered_page import page
 
 SHOP = compare_states("shop", "database", {"a": {"x": 1}}, {"a": {"x": "</script>"}})
-
-
-def test_the_panel_of_an_episode_has_the_lines_of_the_diff():
-    (row,) = data(page(episode(states=[SHOP])), "episode")
-    assert row["states"] == [
-        ["head", "state: before the episode (-), after it (+)"],
-        ["same", "shop"],
-        ["before", "a.x: 1"],
-        ["now", 'a.x: "</script>"'],
-    ]
-    (row,) = data(page(episode()), "episode")
-    assert "states" not in row
 
 
 def test_the_card_of_a_failure_shows_them_escaped():

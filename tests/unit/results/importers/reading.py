@@ -20,18 +20,8 @@ EXAMPLES = {
 }
 
 
-def read(name):
-    found = read_document(loaded(name))
-    assert not any(isinstance(item, ReadProblem) for item in found)
-    return {(e.scenario_id, e.agent, e.iteration): e for e in (r.episode for r in found)}
-
-
 def read_document(document):
     return list(read_episodes(io.BytesIO(json.dumps(document).encode()), "any.json"))
-
-
-def outcomes(episodes):
-    return {key[0]: episode.outcome for key, episode in episodes.items()}
 
 
 def problems(document):
