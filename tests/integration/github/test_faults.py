@@ -13,11 +13,9 @@ from tests.integration.github.rig import (
     BOT,
     MARKER,
     REPO,
-    START,
     Rig,
     annotations,
     publication,
-    pull_event,
 )
 from tests.samples import run_sample
 
@@ -206,77 +204,6 @@ def test_an_interrupted_publish_completes_its_check_run(rig: Rig):
     assert caught.value.__notes__ == ["The check run was completed as failed and says why."]
 
 
-def test_a_check_run_that_could_not_be_filled_says_so_and_is_not_green(rig: Rig):
-    rig.fake.faults.add("unprocessable", on="PATCH *", nth=2)
-
-    result = rig.publish(publication(annotations=annotations(120), conclusion="success"))
-
-    (run,) = rig.check_runs
-    assert (run.status, run.conclusion, len(run.annotations)) == ("completed", "failure", 50)
-    assert "422 (Validation Failed)" in run.summary
-    assert "The verdict itself was: success." in run.summary
-    assert run.summary.endswith("one fails")
-    assert result.has_failures
-    assert "completed as failed" in result.problems[0]
-
-
-def test_a_check_run_that_could_not_be_filled_is_not_taken_for_published(rig: Rig):
-    rig.fake.faults.add("unprocessable", on="PATCH *", nth=1)
-    rig.publish()
-
-    rig.publish()
-
-    assert [len(run.annotations) for run in rig.check_runs] == [0, 2]
-
-
-def test_a_long_summary_gives_way_to_what_went_wrong(rig: Rig):
-    rig.fake.faults.add("unprocessable", on="PATCH *", nth=1)
-
-    rig.publish(publication(check_summary="long " * 13_100))
-
-    assert rig.check_runs[0].summary.endswith("The step summary has all of it.")
-
-
-WAITS: list[tuple[FaultKind, str, list[float]]] = [
-    ("forbidden_retry_after", "PATCH *", [7]),
-    ("too_many_no_retry_after", "PATCH *", [60]),
-    ("rate_limited_reset", "PATCH *", [101]),
-    ("too_many_no_retry_after", "POST *", [60]),
-    ("server_error", "GET *", [1]),
-    ("cut_before", "GET *", [1]),
-    ("server_error", "PATCH *", [1]),
-]
-
-
-@pytest.mark.parametrize(("kind", "on", "naps"), WAITS)
-def test_the_wait_is_what_github_asks_for(rig: Rig, kind: FaultKind, on: str, naps: list[float]):
-    rig.fake.faults.add(kind, on=on, retry_after=7, reset_at=int(START) + 100)
-
-    assert not rig.publish().has_failures
-    assert rig.naps == naps
-
-
-def test_a_rate_limit_that_stays_doubles_the_wait_and_gives_up(rig: Rig):
-    rig.fake.faults.add("too_many_no_retry_after", on="POST */check-runs", times=None)
-
-    result = rig.publish()
-
-    assert rig.naps == [60, 120]
-    assert result.has_failures
-    assert "may wait 300 s in all and has waited 180 s" in result.problems[0]
-    assert len(rig.ours) == 1
-
-
-def test_a_wait_longer_than_a_run_may_take_is_not_begun(rig: Rig):
-    rig.fake.faults.add("forbidden_retry_after", on="GET *", retry_after=3600, times=None)
-
-    result = rig.publish()
-
-    assert rig.naps == []
-    assert result.has_failures
-    assert "3600 s" in result.problems[0]
-
-
 def test_no_server_is_a_failure_that_says_so(rig: Rig):
     with FakeGitHub() as gone:
         url = gone.url
@@ -286,23 +213,3 @@ def test_no_server_is_a_failure_that_says_so(rig: Rig):
     assert result.has_failures
     assert "Check the network" in result.problems[0]
     assert rig.step_summary.exists()
-
-
-def test_a_check_run_that_never_opened_is_not_said_to_hang(rig: Rig):
-    rig.fake.faults.add("server_error", on="POST */check-runs", times=None)
-
-    result = rig.publish()
-
-    assert rig.check_runs == []
-    assert result.problems[0].endswith("No check run of these results is in progress.")
-    assert len(rig.ours) == 1
-
-
-def test_a_failed_look_up_of_pull_requests_is_said(rig: Rig):
-    rig.fake.faults.add("server_error", on="GET */pulls", times=None)
-
-    result = rig.publish(event=pull_event(name="push", pulls=None))
-
-    assert [part.status for part in result.comments] == ["failed"]
-    assert "answered 500" in result.problems[0]
-    assert len(rig.check_runs) == 1
