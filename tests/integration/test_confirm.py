@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 import sysconfig
 import venv
@@ -265,18 +264,6 @@ def test_a_base_that_imports_the_code_of_the_head_excuses_nothing(desk):
 
 
 @pytest.mark.full
-def test_a_failing_install_of_the_base_excuses_nothing(desk, environment):
-    desk.commit_twice(POLITE, RUDE)
-    script = f"import os; assert os.getcwd() == {str(desk.folder)!r}"
-    options = ("--python", environment, "--install", f'python -c "{script}"')
-    done = desk.agent_eval("run", "test_desk.py", *options)
-    assert done.returncode == 1, done.stdout
-    (found,) = json.loads((desk.report / "verdict.json").read_text())["summary"]["findings"]
-    assert "on the base, `python -c" in found["message"]
-    assert [kind for kind, _ in desk.reasons()] == ["regression"]
-
-
-@pytest.mark.full
 def test_a_used_up_budget_ends_the_confirmation(desk):
     """The run costs $0.10, a block of a side $0.05."""
     desk.commit_twice(POLITE, POLITE.replace("please {case}", "{case}"))
@@ -360,21 +347,3 @@ def test_the_base_branch_of_a_pull_request_is_the_default(desk):
     desk.commit_twice(POLITE, RUDE)
     done = run_agent_eval("run", *desk.arguments, cwd=desk.folder, GITHUB_BASE_REF="release")
     assert (done.returncode, "no commit origin/release here" in done.stderr) == (2, True)
-
-
-@pytest.mark.full
-def test_an_interrupted_confirmation_leaves_nothing_behind(desk, tmp_path):
-    desk.commit_twice(POLITE, RUDE)
-    arguments = ("run", "test_desk.py", *desk.arguments, "--confirm-base", "main")
-    environ = {"DESK_URL": desk.url, "TMPDIR": str(tmp_path)}
-    with started_python("-m", "ci_agent_eval", *arguments, cwd=desk.folder, **environ) as process:
-        wait_for(process, "confirm: block 1, base")
-        wait_for(process, "test session starts")
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-    assert process.returncode == 130
-    assert [kind for kind, _ in desk.reasons()] == ["regression"]
-    found = json.loads((desk.report / "confirmation.json").read_text())
-    assert found["ended"] == "block 1, base: it was interrupted"
-    assert desk.git("worktree", "list").count("\n") == 1
-    assert not list(tmp_path.glob("agent-eval-base-*"))

@@ -124,16 +124,6 @@ def test_the_exception_after_a_failed_guard_is_no_infrastructure_error(agent_eva
     assert [found["score"] for found in scores] == [0, 0, 0, 1]
 
 
-def test_a_shard_that_a_run_left_is_what_its_report_says(agent_eval, tmp_path):
-    agent_eval("run", "evals")
-    path = tmp_path / "agent-eval-report/eval-results.json"
-    before = path.read_bytes()
-    agent_eval("report", "--results", "agent-eval-report")
-    assert path.read_bytes() == before
-    agent_eval("report", "--results", "agent-eval-report", "--report-dir", "other")
-    assert (tmp_path / "other/eval-results.json").read_bytes() == before
-
-
 @pytest.fixture
 def report(tmp_path: Path):
     def run(*results: str) -> Path:
@@ -163,3 +153,7 @@ def test_no_secret_gets_into_it(report, tmp_path):
     text = report("one").read_text()
     assert SECRET not in text
     assert text.count(REDACTED) == 2
+
+
+def test_at_a_threshold_it_is_open(agent_eval):
+    assert agent_eval("run", "--eval-min-pass-rate=0.5", "--eval-min-score=0.75").returncode == 0

@@ -108,22 +108,6 @@ def test_it_is_in_the_verdict(project, ran):
     ]
 
 
-def test_it_is_in_the_comment(project, ran):
-    report = ("report", "--results", "agent-eval-report", "--report-dir", "again")
-    comment = agent_eval(project, *report, "--format", "markdown")
-    assert "whole suite, total turns 3 (limit 2)" in comment.stdout
-    assert "`tells` size of replies 1,234 (limit 9)" in comment.stdout
-    assert "`says` time for replies, mean 7 ms (soft limit 2 ms)" in comment.stdout
-
-
-def test_it_is_measured_from_the_short_form(project):
-    short = {"scenario_id": "a", "outcome": "passed", "trajectory_summary": {"steps_count": 2}}
-    (project / "short.json").write_text(json.dumps(short | {"budgets": {"reply_size": 19}}))
-    report = ("report", "--results", "short.json", "--report-dir", "short", "--format", "json")
-    violations = json.loads(agent_eval(project, *report).stdout)["summary"]["scenarios"][0]
-    assert violations["violations"][0]["violation"]["observed"] == 20
-
-
 def test_every_row_is_a_field_and_every_field_a_row():
     assert [*Budgets.model_fields] == [*(kind.name for kind in BUDGET_KINDS), "custom"]
     assert [*SuiteBudgets.model_fields] == [kind.name for kind in SUITE_BUDGET_KINDS]

@@ -48,7 +48,6 @@ FILTERING = """
 def pytest_collection_modifyitems(items):
     items[:] = [item for item in items if "refund" not in item.name]
 """
-IGNORING = 'collect_ignore = ["test_money.py"]'
 FILE_SKIPPED = "refund: did not run, its file was skipped: "
 
 
@@ -118,17 +117,11 @@ def test_the_whole_suite_passes(suite):
             f"import pytest\npytest.importorskip('not_there')\n{MONEY}",
             f"{FILE_SKIPPED}could not import 'not_there': No module named 'not_there'",
         ),
-        (
-            "test_money.py",
-            f"import pytest\npytest.skip('no key', allow_module_level=True)\n{MONEY}",
-            f"{FILE_SKIPPED}no key",
-        ),
         ("conftest.py", DESELECTING, "refund: did not run: removed by suite/conftest.py"),
         ("conftest.py", FILTERING, "refund: did not run: a hook removed it"),
-        ("conftest.py", IGNORING, "refund: did not run"),
         ("test_money.py", "", "refund: did not run"),
     ],
-    ids=["importorskip", "module skip", "deselected", "filtered", "ignored", "deleted"],
+    ids=["importorskip", "deselected", "filtered", "deleted"],
 )
 def test_a_required_scenario_that_disappears_is_red_by_name(suite, file, text, told):
     suite.write(file, text)
@@ -173,12 +166,10 @@ def test_skipped_iterations_are_red(suite):
 @pytest.mark.parametrize(
     ("arguments", "restriction"),
     [
-        (("suite", "--", "-k", "search"), "-k search"),
         (("suite/test_desk.py::test_search",), "suite/test_desk.py::test_search"),
         (("suite", "--", "--deselect", "suite/test_money.py"), "--deselect suite/test_money.py"),
-        (("suite/test_desk.py",), "suite/test_desk.py"),
     ],
-    ids=["-k", "node id", "deselect", "file"],
+    ids=["node id", "deselect"],
 )
 def test_a_run_restricted_on_purpose_is_partial(suite, arguments, restriction):
     done = suite.agent_eval("run", *arguments)
@@ -186,19 +177,6 @@ def test_a_run_restricted_on_purpose_is_partial(suite, arguments, restriction):
     assert f"restricted by {restriction}" in flat(done.stdout)
     assert "a partial run" in flat(done.stdout)
     assert suite.verdict["summary"]["restrictions"] == [restriction]
-
-
-def test_the_last_failed_alone_are_partial(suite):
-    suite.write(
-        "test_desk.py",
-        DESK.replace('"Found."', '""').replace(
-            "assert episode.turns", "assert episode.turns[-1].content", 1
-        ),
-    )
-    assert suite.agent_eval("run", "suite").returncode == 1
-    suite.agent_eval("run", "suite", "--", "--lf")
-    assert suite.reasons == [("scenario", "search")]
-    assert suite.verdict["summary"]["known"]["compared"] == 1
 
 
 def test_only_the_report_of_all_shards_compares(suite):
@@ -211,25 +189,6 @@ def test_only_the_report_of_all_shards_compares(suite):
     assert whole.returncode == 1
     assert suite.reasons == [("missing_scenario", "refund")]
     assert "refund: did not run: a hook removed it" in flat(whole.stdout)
-
-
-def test_an_interrupted_run_names_what_did_not_run(suite):
-    suite.write(
-        "conftest.py",
-        """
-import pytest
-
-def pytest_runtest_setup(item):
-    if "five[2" in item.name:
-        pytest.exit("enough", returncode=2)
-""",
-    )
-    suite.agent_eval("run", "suite")
-    assert suite.reasons == [
-        ("finding", None),
-        ("missing_scenario", "refund"),
-        ("error_budget", None),
-    ]
 
 
 def test_a_manifest_that_is_named_has_to_be_there(suite):
@@ -352,3 +311,21 @@ def test_a_partial_report_is_not_published(suite):
                             GITHUB_SHA="a" * 40)  # fmt: skip
     assert done.returncode == 2
     assert "of a run that was restricted on purpose (-k search)" in done.stderr
+
+
+def test_an_ini_file_does_not_restrict_on_purpose(suite):
+    (suite.folder / "pytest.ini").write_text("[pytest]\naddopts = -k 'not refund'")
+    assert suite.agent_eval("run", "suite").returncode == 1
+    assert suite.reasons == [("missing_scenario", "refund")]
+
+
+def test_a_partial_run_misses_what_its_own_files_have_lost(suite):
+    suite.write("test_money.py", f"import pytest\npytest.importorskip('not_there')\n{MONEY}")
+    suite.agent_eval("run", "suite/test_money.py")
+    assert ("missing_scenario", "refund") in suite.reasons
+
+
+def test_results_that_are_not_whole_are_refused(suite):
+    done = suite.agent_eval("scenarios", "--write", "--results", "nothing")
+    assert done.returncode == 2
+    assert suite.listed == MANIFEST

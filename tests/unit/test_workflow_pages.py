@@ -6,8 +6,6 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from ci_agent_eval.app.report_folder import PAGE_NAME
-from ci_agent_eval.config.options import DEFAULT_ARTIFACT
 from scripts.reference import build_example_workflows
 from tests.tables import each_row
 
@@ -97,38 +95,3 @@ def test_shards_are_reported_by_one_job_whatever_became_of_them():
         "jobs-result": "${{ needs.shard.result }}",
         "publish": "false",
     }
-
-
-def find_publishing_job(name):
-    (job,) = (
-        job
-        for job in parsed(WORKFLOWS[name])["jobs"].values()
-        if any(step.get("id") == "page" for step in job["steps"])
-    )
-    return job["steps"]
-
-
-@each_row("name", sorted(WORKFLOWS.keys() - {"fork-run"}))
-def test_the_page_is_uploaded_before_the_report_is_published(name):
-    shown = find_publishing_job(name)
-    at = next(number for number, step in enumerate(shown) if step.get("id") == "page")
-    before, page, after = shown[at - 1], shown[at], shown[at + 1]
-    address = "${{ steps.page.outputs.artifact-url }}"
-    assert page["with"]["path"] == f"agent-eval-report/{PAGE_NAME}"
-    assert (page["with"]["archive"], page["with"]["overwrite"]) == (False, True)
-    assert page["if"] == "always()"
-    assert after["if"] == f"always() && steps.{before['id']}.outcome != 'skipped'"
-    if name == "no-docker":
-        assert after["run"] == "agent-eval publish"
-        assert after["env"]["AGENT_EVAL_REPORT_URL"] == address
-    else:
-        assert before["with"]["publish"] == "false"
-        assert (after["with"]["mode"], after["with"]["report-url"]) == ("publish", address)
-
-
-@each_row("name", ["fork-run", "baseline"])
-def test_what_is_uploaded_is_what_is_looked_for(name):
-    (given,) = (s for s in steps(name) if s.get("with", {}).get("name") == DEFAULT_ARTIFACT)
-    assert given["with"]["path"] == "agent-eval-report/"
-    assert given["if"] == "always()"
-    assert "push" in parsed(WORKFLOWS[name])["on"]

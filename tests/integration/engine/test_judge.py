@@ -250,8 +250,3 @@ def test_a_judge_on_another_loop_says_so():
 def test_what_means_nothing_is_refused_when_it_is_made(options, sentence):
     with pytest.raises(InputError, match=sentence):
         Rubric(**{"rubric": "x", "model": "openai:gpt-5-mini", **options})
-
-
-def test_a_model_that_is_none_is_refused():
-    with pytest.raises(InputError, match=r"judge: the model must be a name"):
-        judged([], model=3)

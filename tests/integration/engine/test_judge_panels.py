@@ -68,15 +68,6 @@ def test_dimensions_are_assertions_with_their_grades():
     assert found[0].reason == "4 of 5, passes from 5; accuracy is 4"
 
 
-def test_the_mean_grade_of_a_panel_counts():
-    judges = [judge_in_turn(grades(accuracy=n, tone=9), name=f"j{n}") for n in (3, 4, 5)]
-    check = DimensionRubric(DIMENSIONS, judges, minimum={"accuracy": 4})
-    accuracy, tone, composite = apply_check(check, SAID)
-    assert (accuracy.passed, accuracy.score, tone.score) == (True, pytest.approx(0.8), 0.9)
-    assert [vote.passed for vote in accuracy.votes] == [False, True, True]
-    assert len(composite.votes) == 3
-
-
 @each_row(
     ("answer", "says"),
     [

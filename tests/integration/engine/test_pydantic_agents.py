@@ -51,22 +51,6 @@ def test_a_pydantic_agent_is_an_agent():
     assert all(turn.latency_ms is not None for turn in result.trajectory.agent_turns)
 
 
-@each_row(
-    ("script", "options", "reason"),
-    [
-        ([SCRIPT[0], {"hang": True}], {"timeout_s": 0.5}, "timeout"),
-        ([SCRIPT[0], 400], {}, "model_error"),
-        (SCRIPT, {"limits": RunLimits(max_turns=1)}, "max_turns"),
-        ([SCRIPT[0], SCRIPT[0], "x"], {"limits": RunLimits(tool_calls=0)}, "tool_call_limit"),
-    ],
-)
-def test_a_pydantic_agent_keeps_what_it_did_however_it_ends(script, options, reason):
-    with ModelServer(script) as server:
-        result = run_agent(loop_agent(server), **options)
-    assert result.stop_reason == reason
-    assert result.tool_was_called("balance")
-
-
 def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     redactor = Redactor.from_environ({})

@@ -111,26 +111,6 @@ def test_a_guess_of_a_requests_tokens_is_kept_until_the_answer():
     assert server.peak == 1
 
 
-def test_a_refusal_holds_everybody_and_lets_fewer_through():
-    clock = Clock()
-    script = {"episode": [{"text": "hi", "delay_ms": 5}]}
-    script |= {f"episode {n:03}": [{"status": 429, "retry_after": "3"}, "hi"] for n in range(8)}
-
-    async def many(server):
-        async with session(clock=clock) as opened:
-            given = agent(server)
-            work = (aitest_run(given, f"episode {n:03}", session=opened) for n in range(24))
-            results = await asyncio.gather(*work)
-            return results, opened.get_limiter(given.provider)
-
-    with ModelServer(script) as server:
-        results, limiter = go(many(server))
-    assert all(result.success for result in results)
-    assert sum(result.rate_limited for result in results) == limiter.rate_limited == 8
-    assert 1 <= limiter.concurrency.allowed < 24
-    assert limiter.open_requests == 0
-
-
 def test_of_two_declarations_of_one_provider_the_tighter_holds():
     opened = session()
     first = opened.get_limiter(Provider("openai:m", rpm=10))

@@ -9,7 +9,7 @@ from pydantic_ai import Agent as Loop
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
-from ci_agent_eval.engine import CLIServer, SteeringSettings, aitest_run
+from ci_agent_eval.engine import SteeringSettings, aitest_run
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule
@@ -117,27 +117,6 @@ def test_an_episode_remembers_over_its_runs_and_the_next_one_does_not():
 
     with ModelServer(steps("pytest")) as server:
         assert go(episodes(server)) == [True, False, True, False]
-
-
-def test_a_program_s_own_tool_is_the_program(tmp_path):
-    (tmp_path / "test_it.py").write_text("def test_it(): pass")
-    tool = CLIServer("tests", f"{sys.executable} -m pytest", tool_prefix="tests", cwd=tmp_path)
-
-    async def once(server):
-        async with session(servers=None) as opened:
-            given = agent(server, cli_servers=[tool], steering=ON)
-            return await aitest_run(given, "hello", session=opened)
-
-    script = [
-        Step(tool_calls=[call("tests_execute", args="-q")]),
-        Step(tool_calls=[call("tests_execute", args="-q test_it.py")]),
-        Step(text="done"),
-    ]
-    with ModelServer(script) as server:
-        held, targeted = calls_of(go(once(server)))
-    assert held.steered_by == "pytest-full-suite"
-    assert targeted.steered_by is None
-    assert "1 passed" in targeted.result
 
 
 def loop_of(shell, *commands):

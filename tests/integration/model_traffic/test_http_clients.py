@@ -225,19 +225,6 @@ def test_the_engines_own_calls_pass_unseen(client, recorder):
     assert recorder.calls == ()
 
 
-def test_nothing_is_seen_after_the_hooks_are_uninstalled(client):
-    with ModelServer(["hi"]) as server, run_episode() as recorder:
-        hooks.install()
-        hooks.install()
-        client.post(server.chat_url, BODY)
-        hooks.uninstall()
-        client.post(server.chat_url, BODY)
-        hooks.uninstall()
-        client.post(server.chat_url, BODY)
-    assert len(server.requests) == 3
-    assert len(recorder.calls) == 2
-
-
 def test_a_redirect_is_a_request_of_its_own():
     with ModelServer(["hi"]) as server, hooks.use(), run_episode() as recorder:
         moved = Step(status=307, headers={"location": server.chat_url})

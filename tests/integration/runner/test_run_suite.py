@@ -28,34 +28,6 @@ def test_a_run_leaves_its_files_and_says_how_it_went(run):
     assert "3 episodes: 1 passed, 1 failed, 1 errored" in run.output
 
 
-def test_progress_comes_while_the_suite_runs(run):
-    # The second test waits until the first one's end has been seen here.
-    tests = """
-import pathlib, time, pytest
-
-pytestmark = pytest.mark.episode(evidence="none")
-
-def test_one(episode): pass
-
-def test_two(episode):
-    seen = pathlib.Path("seen")
-    ends = time.monotonic() + 800  # a hang, however slow the machine
-    while not seen.exists() and time.monotonic() < ends:
-        print("waiting", flush=True)
-    assert seen.exists()
-"""
-    seen = run.folder.parent / "seen"
-
-    def look(line: str) -> None:
-        if any(progress.finished == 1 for progress in run.progress):
-            seen.touch()
-
-    ran = run(tests=tests, on_line=look, pytest_args=[*QUIET, "-s"])
-    assert ran.exit_status == 0
-    waiting = next(progress for progress in run.progress if progress.finished == 1)
-    assert waiting.selected == 2
-
-
 def test_the_suite_gets_the_environment_without_tokens_and_inputs_of_the_reporter(run):
     tokens = ["GITHUB_TOKEN", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN"]
     tokens += ["INPUT_MODE", "INPUT_INSTALL", "INPUT_COMMENT-AUTHOR", "input_anything"]

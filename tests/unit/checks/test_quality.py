@@ -82,11 +82,6 @@ def test_repeats(check, calls, said):
     assert of(check, calling(*calls)) == said
 
 
-def test_names_of_repeats():
-    assert named(RepeatedCalls(), calling()) == "repeats no call"
-    assert named(RepeatedCalls(2), calling()) == "repeats calls at most twice"
-
-
 @each_row(
     ("check", "calls", "said"),
     [
@@ -102,10 +97,6 @@ def test_names_of_repeats():
 )
 def test_loops(check, calls, said):
     assert of(check, calling(*calls)) == said
-
-
-def test_name_of_loops():
-    assert named(Loops(), calling()) == "makes no sequence of calls more than twice in a row"
 
 
 # The answer
@@ -155,13 +146,6 @@ def test_calls_after_the_answer(check, calls, said):
 def test_what_the_user_asks_next_is_another_matter():
     looks = turn("$5", tool_calls=[find("it is $5")])
     assert of(CallsAfterAnswer("$5"), talk("how much?", looks, "and that?", looks))[0]
-
-
-def test_names_of_the_answer():
-    name = "makes no call after the answer is known"
-    assert named(CallsAfterAnswer("x"), calling()) == name
-    name = "makes at most 1 call after the answer is known"
-    assert named(CallsAfterAnswer("x", 1), calling()) == name
 
 
 # Recovery

@@ -97,9 +97,6 @@ class TestScript:
         assert result.detail == "entry 2 of the script answers 'order', 'name' only"
         assert result.turns == 1
 
-    def test_an_initial_message_comes_before_the_script(self):
-        assert said(run_simulation(echo, scripted("a"), "hello")) == ["hello", "a"]
-
     @pytest.mark.parametrize(
         ("entries", "problem"),
         [
@@ -136,14 +133,6 @@ class TestEnds:
         assert said(result) == ["a", "yes, please."]
         assert result.last_reply == "you said yes, please."
         assert result.stop_reason == "stop_token"
-
-    def test_a_user_may_leave_before_the_first_message(self):
-        result = run_simulation(echo, scripted("[DONE]"))
-        assert (result.turns, result.last_reply, list(result["conversation_history"])) == (
-            0,
-            "",
-            [],
-        )
 
     def test_another_token_or_none(self):
         assert run_simulation(echo, user("bye", stop_token="bye")).turns == 0
@@ -206,13 +195,6 @@ class TestApps:
         with pytest.raises(InputError, match="a str is no user; give a SimulatedUser"):
             run(echo, "user")
 
-    def test_in_a_plain_test_an_app_may_run_a_loop_of_its_own(self):
-        async def work(message):
-            return message.upper()
-
-        result = run_simulation(lambda m: asyncio.run(work(m)), user("a"), max_turns=1)
-        assert result.last_reply == "A"
-
 
 class TestAwaiting:
     def test_a_result_is_none_before_it_is_awaited(self):
@@ -224,14 +206,6 @@ class TestAwaiting:
             return await pending
 
         assert asyncio.run(forget()).turns == 1
-
-    def test_awaiting_a_result_gives_the_result(self):
-        result = run_simulation(echo, user("a"), max_turns=1)
-
-        async def wait():
-            return await result
-
-        assert asyncio.run(wait()) is result
 
     def test_two_may_run_at_once(self):
         async def app(message, *, thread_id):
