@@ -7,50 +7,38 @@ import pytest
 
 from ci_agent_eval import engine
 from ci_agent_eval.errors import InputError
-from tests.tables import each_row
 
 HEAVY = ("pydantic_ai", "mcp", "fastmcp", "openai", "genai_prices", "opentelemetry")
-
-
-def loaded_after(code: str) -> list[str]:
-    script = f"{code}\nimport sys\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
-
-
-@each_row(
-    "code",
-    [
-        "import ci_agent_eval",
-        "import ci_agent_eval.pytest_plugin",
-        "import ci_agent_eval.engine",
-        "from ci_agent_eval.engine import Agent, Provider, MCPServer, CLIServer, Skill, AgentResult",
-        "from ci_agent_eval.engine import CassetteStore",
-    ],
-)
-def test_nothing_heavy_comes_before_the_first_run(code):
-    assert loaded_after(code) == []
-
-
-def test_a_run_needs_no_mcp_library_until_a_server_is_asked_for():
-    assert "fastmcp" not in loaded_after(
-        "from ci_agent_eval.engine import aitest_run, EngineSession"
-    )
 
 
 RARE = ("yaml", "ci_agent_eval.steering.policy.reactor_builder", "pydantic_ai.models.function")
 """What only cassettes, steering and scripted agents need."""
 
 
-def test_a_plain_run_loads_nothing_that_few_need():
-    code = "from ci_agent_eval.engine import aitest_run, EngineSession, RunLimits\nimport sys\n"
-    script = f"{code}print([m for m in {RARE!r} if m in sys.modules])"
+def loaded_after(*codes: str, of: tuple[str, ...] = HEAVY) -> list[list[str]]:
+    """Return what is loaded after each code, run in turn in one process."""
+    show = f"print(*[m for m in {of!r} if m in sys.modules])"
+    script = "\n".join(["import sys", *(f"{code}\n{show}" for code in codes)])
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def test_nothing_heavy_comes_before_the_first_run():
+    codes = [
+        "import ci_agent_eval",
+        "import ci_agent_eval.pytest_plugin",
+        "import ci_agent_eval.engine",
+        "from ci_agent_eval.engine import Agent, Provider, MCPServer, CLIServer, Skill, AgentResult",
+        "from ci_agent_eval.engine import CassetteStore",
+    ]
+    assert loaded_after(*codes) == [[]] * 5
+
+
+def test_a_plain_run_loads_nothing_that_few_need():
+    code = "from ci_agent_eval.engine import aitest_run, EngineSession, RunLimits"
+    assert loaded_after(code, of=("fastmcp", *RARE)) == [[]]
 
 
 def test_every_public_name_is_there():

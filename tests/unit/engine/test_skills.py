@@ -1,18 +1,12 @@
 """Skills in the open format: what is read, what is refused and where, what an agent may read."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelRetry
-from pydantic_ai.models.test import TestModel
-from pydantic_ai.usage import RunUsage
 
 from ci_agent_eval.engine.skill_files import CAP_BYTES, build_skill_toolset, read_skill_file
-from ci_agent_eval.engine.skills import FIELDS, Skill, parse_front_matter, split_front_matter
+from ci_agent_eval.engine.skills import Skill
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row
 
@@ -152,15 +146,6 @@ def test_a_link_out_of_the_folder_is_refused(full: Path) -> None:
         Skill.from_path(full)
 
 
-@given(st.text())
-def test_any_text_is_read_or_refused_with_a_line(text: str) -> None:
-    try:
-        front, _ = split_front_matter(text, "SKILL.md")
-        parse_front_matter(front, "SKILL.md", FIELDS)
-    except InputError as error:
-        assert str(error).startswith("SKILL.md:")  # noqa: PT017 - both ways out are right
-
-
 @each_row(
     "name", ["references/rates.md", "rates.md", "./references/rates.md", "references//rates.md"]
 )
@@ -207,19 +192,6 @@ def test_a_long_file_is_cut_and_said_to_be(full: Path) -> None:
     (full / "references" / "rates.md").write_text("x" * (CAP_BYTES + 5))
     text = read_skill_file(Skill.from_path(full), "rates.md")
     assert text == "x" * CAP_BYTES + f"\n[cut: the first {CAP_BYTES} of {CAP_BYTES + 5} bytes]"
-
-
-def test_an_agent_reads_through_a_tool(full: Path) -> None:
-    toolset = build_skill_toolset(Skill.from_path(full))
-    assert toolset is not None
-    context = RunContext(deps=None, model=TestModel(), usage=RunUsage())
-
-    async def main() -> str:
-        tool = (await toolset.get_tools(context))["read_skill_reference"]
-        assert "references/rates.md" in (tool.tool_def.description or "")
-        return await toolset.call_tool("read_skill_reference", {"name": "rates.md"}, context, tool)
-
-    assert asyncio.run(main()) == "Rates: 3 %"
 
 
 def test_a_skill_that_brings_nothing_along_needs_no_tool(folder: Path) -> None:

@@ -154,15 +154,6 @@ def test_a_stream_that_ended_early_is_recorded_unless_the_connection_broke(
     assert bool([*tmp_path.iterdir()]) == is_recorded
 
 
-def test_no_secret_is_written(tmp_path):
-    def hold(episode):
-        return episode.ask("use a-long-secret-value", "it is a-long-secret-value").state
-
-    assert is_replayed(tmp_path, hold)
-    (path,) = tmp_path.iterdir()
-    assert "long-secret" not in path.read_text()
-
-
 def test_a_secret_in_the_pieces_of_a_binary_stream_fails_the_episode(tmp_path):
     wire = WIRES["bedrock-converse"]
     events = wire.build_events(text="it is a-long-secret-value")
@@ -174,20 +165,6 @@ def test_a_secret_in_the_pieces_of_a_binary_stream_fails_the_episode(tmp_path):
         "call 1 cannot be recorded: its binary answer holds a secret" in episode.session.refusals[0]
     )
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_call_that_waited_for_the_rate_limit_is_one_call(tmp_path):
-    with Episode(tmp_path, "auto") as episode:
-        waits = [1.0, 0.0]
-        episode.recorder.get_wait_s = lambda _: waits.pop(0)
-        call = episode.recorder.start_call(
-            CHAT.format, CHAT.url, json.dumps(ask_body("a")).encode()
-        )
-        assert [call.decide().wait_s, call.decide().wait_s] == [1.0, 0.0]
-        call.set_response(200, JSON)
-        call.feed(chat("hi"))
-    assert (episode.session.counts.misses, episode.session.counts.live) == (1, 1)
-    assert len(read_takes(tmp_path)[1]) == 1
 
 
 def continue_twice(episode):

@@ -42,48 +42,26 @@ def test_thinking_is_no_text():
     assert answer_of(thinking, {"type": "text", "text": "Hi"}).text == "Hi"
 
 
+FOUND = {"type": "web_search_result", "url": "https://example.com"}
+SEARCH = {"type": "server_tool_use", "name": "web_search"}
+SEARCHED = {"type": "web_search_tool_result"}
+ROLL = {"type": "mcp_tool_use", "name": "roll", "server_name": "dice"}
+ROLLED = {"type": "mcp_tool_result"}
+FAILED = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
+NO_DICE = [{"type": "text", "text": "no dice"}]
+
+
 @each_row(
     ("use", "result", "expected"),
     [
         (
-            {"type": "server_tool_use", "name": "web_search"},
-            {
-                "type": "web_search_tool_result",
-                "content": [
-                    {
-                        "type": "web_search_result",
-                        "url": "https://example.com",
-                        "encrypted_content": "EoQB",
-                    }
-                ],
-            },
-            {"result": [{"type": "web_search_result", "url": "https://example.com"}]},
+            SEARCH,
+            {**SEARCHED, "content": [{**FOUND, "encrypted_content": "EoQB"}]},
+            {"result": [FOUND]},
         ),
-        (
-            {"type": "server_tool_use", "name": "web_search"},
-            {
-                "type": "web_search_tool_result",
-                "content": {
-                    "type": "web_search_tool_result_error",
-                    "error_code": "max_uses_exceeded",
-                },
-            },
-            {"error": "max_uses_exceeded"},
-        ),
-        (
-            {"type": "mcp_tool_use", "name": "roll", "server_name": "dice"},
-            {
-                "type": "mcp_tool_result",
-                "is_error": True,
-                "content": [{"type": "text", "text": "no dice"}],
-            },
-            {"error": "no dice"},
-        ),
-        (
-            {"type": "mcp_tool_use", "name": "roll", "server_name": "dice"},
-            {"type": "mcp_tool_result", "is_error": False, "content": "4"},
-            {"result": "4"},
-        ),
+        (SEARCH, {**SEARCHED, "content": FAILED}, {"error": "max_uses_exceeded"}),
+        (ROLL, {**ROLLED, "is_error": True, "content": NO_DICE}, {"error": "no dice"}),
+        (ROLL, {**ROLLED, "is_error": False, "content": "4"}, {"result": "4"}),
     ],
 )
 def test_calls_of_the_provider_s_tools_have_their_result(use, result, expected):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.trajectory import ToolCall
-from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler, AnswerReader
-from ci_agent_eval.model_traffic.formats.json_values import get_objects
 from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
 from ci_agent_eval.model_traffic.formats.registry import FORMATS, find_format
 from ci_agent_eval.model_traffic.messages import ModelAnswer, ToolResult
-from tests import llm_wire
 from tests.tables import each_row
-from tests.traffic_wire import JSON, SSE_WIRES, WIRES, aws_event, converse_payloads, cut
+from tests.traffic_wire import JSON, SSE_WIRES, WIRES, cut
 
 # Other tests keep the processors busy.
 calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -118,26 +114,6 @@ def test_a_stream_without_an_end_event_is_complete_with_its_finish_reason(wire):
         n for n in range(len(events) + 1) if wire.read_events(events[:n]).finish_reason == finish
     )
     assert wire.assemble(events[:until]).is_complete
-
-
-def test_a_chunk_that_arrives_while_the_answer_is_read_is_not_lost():
-    events = [llm_wire.chat_chunk({"content": text}) for text in ("Hel", "lo")]
-    feeder = threading.Thread(target=lambda: assembler.feed(events[1]))
-
-    def assemble(parsed):
-        if feeder.ident is None:
-            feeder.start()
-            feeder.join(0.1)  # it waits for us, and we do not wait for it
-        return {
-            "text": "".join(get_objects(one, "choices")[0]["delta"]["content"] for one in parsed)
-        }
-
-    reader = AnswerReader(assemble, lambda body: ModelAnswer(text=body["text"]), (), bool)
-    assembler = AnswerAssembler(200, {}, reader)
-    assembler.feed(events[0])
-    assert assembler.answer.text == "Hel"
-    feeder.join()
-    assert assembler.answer.text == "Hello"
 
 
 @every_sse_format
@@ -362,37 +338,6 @@ def test_hostile_answers_raise_nothing(wire, data):
     assembler = wire.assemble(cut(body, data.draw(st.lists(st.integers(0)))), status, {})
     assert isinstance(assembler.answer, ModelAnswer)
     assert isinstance(assembler.is_complete, bool)
-
-
-@calmly
-@given(formats, st.data())
-def test_hostile_events_raise_nothing(wire, data):
-    if wire.name == "bedrock-converse":
-        payloads = converse_payloads(LOOKUP, READ, text="Hello")
-        events = [aws_event(name, mutated(data_of, data.draw)) for name, data_of in payloads]
-    else:
-        events = [
-            mutated_event(event, data.draw)
-            for event in wire.build_events(LOOKUP, READ, text="Hello")
-        ]
-    kept = data.draw(st.lists(st.sampled_from(events)))
-    assert isinstance(wire.read_events(kept), ModelAnswer)
-
-
-def mutated_event(event, draw):
-    head, brace, text = event.partition(b"{")
-    if not brace:
-        return event
-    return head + json.dumps(mutated(json.loads(brace + text), draw)).encode() + b"\n\n"
-
-
-@calmly
-@given(formats, st.lists(st.binary() | st.sampled_from([b"{", b"[", b'"', b"\\", b"data: {}\n\n"])))
-def test_arbitrary_bytes_raise_nothing(wire, chunks):
-    for headers in ({}, wire.event_headers):
-        assembler = wire.assemble(chunks, 200, headers)
-        assert isinstance(assembler.answer, ModelAnswer)
-        assert isinstance(assembler.is_complete, bool)
 
 
 ADDRESSES = (Path(__file__).parent / "addresses.txt").read_text().splitlines()

@@ -21,51 +21,26 @@ def target(provider, path, environ=(), region=None):
     return upstream.origin + (upstream.prefix + rest).decode()
 
 
+GOOGLE = "https://generativelanguage.googleapis.com"
+HERE = "http://localhost:4000"
+
+
 @each_row(
     ("provider", "path", "environ", "expected"),
     [
         ("openai", "/v1/responses", {}, "https://api.openai.com/v1/responses"),
         ("openai", "/responses", {}, "https://api.openai.com/v1/responses"),
-        (
-            "openai",
-            "/v1/responses",
-            {"OPENAI_BASE_URL": "http://localhost:4000/team/"},
-            "http://localhost:4000/team/responses",
-        ),
-        (
-            "openai",
-            "/v1/responses",
-            {"OPENAI_API_BASE": "http://localhost:4000/v1"},
-            "http://localhost:4000/v1/responses",
-        ),
+        ("openai", "/v1/x", {"OPENAI_BASE_URL": f"{HERE}/team/"}, f"{HERE}/team/x"),
+        ("openai", "/v1/x", {"OPENAI_API_BASE": f"{HERE}/v1"}, f"{HERE}/v1/x"),
         ("anthropic", "/v1/messages", {}, "https://api.anthropic.com/v1/messages"),
         ("anthropic", "/messages", {}, "https://api.anthropic.com/v1/messages"),
-        (
-            "anthropic",
-            "/v1/messages",
-            {"ANTHROPIC_BASE_URL": "http://localhost:4000/v1"},
-            "http://localhost:4000/v1/messages",
-        ),
-        (
-            "gemini",
-            "/v1beta/models/m:generateContent",
-            {},
-            "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent",
-        ),
-        (
-            "bedrock",
-            "/model/m%3A0/converse",
-            {"AWS_REGION": "eu-west-1"},
-            "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m%3A0/converse",
-        ),
-        (
-            "groq",
-            "/openai/v1/chat/completions",
-            {},
-            "https://api.groq.com/openai/v1/chat/completions",
-        ),
+        ("anthropic", "/v1/x", {"ANTHROPIC_BASE_URL": f"{HERE}/v1"}, f"{HERE}/v1/x"),
+        ("gemini", "/v1beta/models/m:x", {}, f"{GOOGLE}/v1beta/models/m:x"),
+        ("bedrock", "/model/m%3A0/x", {"AWS_REGION": "eu-west-1"},
+         "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m%3A0/x"),
+        ("groq", "/openai/v1/x", {}, "https://api.groq.com/openai/v1/x"),
     ],
-)
+)  # fmt: skip
 def test_the_upstream_is_the_provider_or_what_the_variables_say(provider, path, environ, expected):
     assert target(provider, path, environ) == expected
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 
 from ci_agent_eval.model_traffic import recorder as recorder_module
 from ci_agent_eval.model_traffic.formats.openai_chat import OpenAIChat
@@ -100,26 +99,3 @@ def test_a_large_request_is_cut(monkeypatch):
     assert (call.body, call.is_cut) == (BODY[:10], True)
     assert call.error == f"the request has {len(BODY)} bytes; 10 are kept"
     assert call.request is None
-
-
-def test_calls_of_many_threads_have_numbers_without_gap():
-    ended = []
-    recorder = create_recorder(on_call_ended=lambda call: ended.append(call.number))
-    barrier = threading.Barrier(8)
-
-    def work():
-        barrier.wait()
-        for _ in range(50):
-            call = start(recorder)
-            call.decide()
-            call.set_response(200, {})
-            call.feed(WHOLE)
-            call.end()
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [call.number for call in recorder.calls] == list(range(1, 401))
-    assert sorted(ended) == list(range(1, 401))

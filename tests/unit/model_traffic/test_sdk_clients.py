@@ -188,14 +188,3 @@ def test_a_messages_request_of_the_client_is_read():
     ]
     assert request.settings["max_tokens"] == 100
     assert request.output_schema["properties"]["order"]["type"] == "integer"
-
-
-def test_azure_s_client_asks_a_deployment():
-    provider = Provider(llm_wire.chat_body(text="Hi"))
-    client = provider.openai(
-        openai.AzureOpenAI,
-        azure_endpoint="https://me.openai.azure.com",
-        api_version="2024-10-21",
-    )
-    client.chat.completions.create(model="my-gpt", messages=[{"role": "user", "content": "Hi"}])
-    assert provider.requests[0].model == "my-gpt"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.contract.trajectory import Attachment, TokenUsage
+from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.model_traffic.conversations import KnownPrompt
 from ci_agent_eval.model_traffic.messages import ModelAnswer, RequestMessage, ToolResult
 from ci_agent_eval.model_traffic.trajectory import MAX_TEXT_CHARACTERS, build_trajectory
@@ -44,13 +44,6 @@ def test_a_turn_has_models_times_settings_tokens_cost_and_typed_output():
     assert (turn.settings, turn.typed_output) == ({"temperature": 0.2}, {"stars": 4})
     assert (turn.tokens, turn.cost_usd) == (TokenUsage(input=10, output=5), 0.25)
     assert (turn.source, turn.error) == ("live", None)
-
-
-def test_an_attachment_is_kept_by_its_hash():
-    picture = Attachment(media_type="image/png", sha256="ab" * 32, size_bytes=7)
-    traffic = Traffic()
-    traffic.ask(user("", attachments=(picture,)), gives=answer("A cat."))
-    assert turns_of(traffic)[0].attachments == (picture,)
 
 
 def test_a_result_without_an_id_belongs_to_the_first_open_call_of_its_name():
@@ -183,34 +176,6 @@ def test_a_summary_in_place_of_the_history_continues_by_the_id_of_a_result():
     assert agents_of(traffic) == []
 
 
-def test_agents_that_parallel_tool_calls_run_belong_to_the_call_with_their_prompt():
-    calls = (tool("ask", "c1", q="about cats"), tool("ask", "c2", q="about dogs"))
-    traffic = Traffic()
-    traffic.ask(user("Help"), gives=answer("", *calls))
-    dogs = traffic.start(system("Expert"), user("about dogs"))
-    cats = traffic.start(system("Expert"), user("about cats"))
-    traffic.finish(cats, answer("", tool("search", "s1")))
-    traffic.finish(dogs, answer("Woof"))
-    traffic.ask(
-        system("Expert"),
-        user("about cats"),
-        said("", tool("search", "s1")),
-        result("x", "s1"),
-        gives=answer("Meow"),
-    )
-    found = build_trajectory(traffic.calls)
-    assert {agent.id: agent.call_id for agent in found.agents} == {
-        "1": None,
-        "1.1": "c2",
-        "1.2": "c1",
-    }
-    assert [one.turn.content for one in found.turns if one.turn.agent == "1.2"] == [
-        "about cats",
-        "",
-        "Meow",
-    ]
-
-
 def test_an_agent_of_a_nested_agent_is_nested_twice():
     traffic = Traffic()
     traffic.ask(user("Help"), gives=answer("", tool("plan", "c1", task="plan it")))
@@ -291,17 +256,6 @@ def test_a_known_prompt_is_left_out_and_other_texts_are_the_frameworks():
     ]
 
 
-def test_an_unreadable_request_is_still_a_turn():
-    traffic = Traffic()
-    call = traffic.recorder.start_call(traffic.format, "http://x/v1", b"unknown")
-    call.__dict__["request"] = None  # as after an UnreadableTrafficError
-    call.error = "the request could not be read: it is no JSON"
-    traffic.finish(call, answer("Hi"))
-    (turn,) = turns_of(traffic)
-    assert (turn.content, turn.requested_model) == ("Hi", None)
-    assert turn.error == "the request could not be read: it is no JSON"
-
-
 def test_long_and_invalid_texts_are_limited():
     traffic = Traffic()
     call = tool("t" * 500, "c1", text="x" * (MAX_TEXT_CHARACTERS + 1))
@@ -352,24 +306,6 @@ def test_conversations_in_any_interleaving_are_told_apart_with_their_results(age
         for call in one.turn.tool_calls:
             assert call.result == f"result {call.arguments['number']}"
     assert len({ids[f"begin {n}"] for n in range(len(agents))}) == len(agents)
-
-
-@given(st.lists(st.sampled_from(["fail", "break", "answer"]), max_size=6))
-def test_every_call_with_a_usable_answer_is_one_turn(ends):
-    traffic, history, expected = Traffic(), [user("begin")], 0
-    for number, end in enumerate(ends):
-        if end == "fail":
-            traffic.fail(*history, status=500)
-        elif end == "break":
-            traffic.break_off(*history, gives=answer(f"part {number}", tokens=None))
-        else:
-            traffic.ask(*history, gives=answer(f"said {number}"))
-            history += [said(f"said {number}"), user(f"more {number}")]
-            expected += 1
-    breaks_last = "break" in ends[-1:]
-    answers = [turn for turn in turns_of(traffic) if turn.role == "assistant"]
-    assert len(answers) == expected + breaks_last
-    assert [a.error is None for a in answers] == [True] * expected + [False] * breaks_last
 
 
 def test_an_answer_without_any_content_is_an_empty_turn():

@@ -14,11 +14,3 @@ def test_what_happens_after_the_end_of_the_test_is_no_change():
     (state,) = recorder.finish().states
     (change,) = state.changes
     assert (change.before, change.after) == ({"status": "paid"}, {"status": "refunded"})
-
-
-def test_the_first_end_counts():
-    recorder, orders = a_recorder(evidence="none"), {"1": {"status": "paid"}}
-    recorder.watch(lambda: orders, "orders")
-    assert recorder.finish().states[0].changes == ()
-    orders.clear()
-    assert recorder.finish().states[0].changes == ()

@@ -114,28 +114,11 @@ def test_base64_hides_no_secret_at_any_offset(before, after):
 
 @each_row(
     "name",
-    [
-        "GITHUB_TOKEN",
-        "OPENAI_API_KEY",
-        "DB_PASSWORD",
-        "AWS_SECRET_ACCESS_KEY",
-        "MYAPIKEY",
-        "PGPASSWORD",
-        "SSH_PRIVATE_KEY",
-        "GOOGLE_CREDENTIALS",
-        "BASIC_AUTH",
-        "SLACK_WEBHOOK_URL",
-        "INPUT_GITHUB-TOKEN",
-        "token",
-        "STRIPE_KEY",
-        "VAULT_SECRET_ID",
-        "SVC_TOKEN2",
-        "SVC_TOKEN_2",
-        "AZURE_STORAGE_CONNECTION_STRING",
-        "DB_CONN_STR",
-        "SENTRY_DSN",
-    ],
-)
+    ["GITHUB_TOKEN", "OPENAI_API_KEY", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "MYAPIKEY",
+    "PGPASSWORD", "SSH_PRIVATE_KEY", "GOOGLE_CREDENTIALS", "BASIC_AUTH", "SLACK_WEBHOOK_URL",
+    "INPUT_GITHUB-TOKEN", "token", "STRIPE_KEY", "VAULT_SECRET_ID", "SVC_TOKEN2", "SVC_TOKEN_2",
+    "AZURE_STORAGE_CONNECTION_STRING", "DB_CONN_STR", "SENTRY_DSN"],
+)  # fmt: skip
 def test_names_that_say_secret(name):
     assert is_secret_name(name)
     redactor = Redactor.from_environ({name: "Zx9-plain-value"})
@@ -144,24 +127,10 @@ def test_names_that_say_secret(name):
 
 @each_row(
     "name",
-    [
-        "PATH",
-        "GITHUB_TOKEN_PATH",
-        "MAX_TOKENS",
-        "TOKENIZERS_PARALLELISM",
-        "SSH_AUTH_SOCK",
-        "PWD",
-        "AUTHOR",
-        "KEYBOARD",
-        "CACHE_KEY",
-        "TOKEN_LIMIT",
-        "PASSWORD_FILE",
-        "AUTH_PROVIDER",
-        "CLIENT_ID",
-        "AWS_ACCESS_KEY_ID2",
-        "MAX_TOKENS2",
-    ],
-)
+    ["PATH", "GITHUB_TOKEN_PATH", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "PWD",
+    "AUTHOR", "KEYBOARD", "CACHE_KEY", "TOKEN_LIMIT", "PASSWORD_FILE", "AUTH_PROVIDER",
+    "CLIENT_ID", "AWS_ACCESS_KEY_ID2", "MAX_TOKENS2"],
+)  # fmt: skip
 def test_names_that_only_sound_so(name):
     assert Redactor.from_environ({name: "Zx9-plain-value"}).secrets == ()
 

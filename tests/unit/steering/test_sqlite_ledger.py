@@ -40,16 +40,6 @@ def list_calls(ledger):
     return [(call.kind, call.seconds) for call in ledger.load_calls()]
 
 
-def test_runs_after_a_held_call_are_kept_with_their_durations(ledger):
-    ledger.record_call("s", FULL, "held", 1.0)
-    ledger.record_call("s", TARGETED, "targeted", 2.0)
-    ledger.record_duration("s", TARGETED, 0.5)
-    ledger.record_call("s", FULL, "insisted", 3.0)
-    ledger.record_duration("s", FULL, 60.0)
-
-    assert list_calls(ledger) == [("held", None), ("targeted", 0.5), ("insisted", 60.0)]
-
-
 def test_a_duration_belongs_to_the_newest_equal_call_of_its_session(ledger):
     for session in "ab":
         ledger.record_call(session, FULL, "held", 1.0)

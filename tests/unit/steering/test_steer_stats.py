@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from ci_agent_eval.steering.sqlite_ledger import LedgerCall
 from ci_agent_eval.steering.steer_stats import (
     RunTimes,
-    render_stats_json,
     render_stats_text,
     summarize_calls,
 )
@@ -70,32 +67,3 @@ def test_without_durations_the_text_says_so():
     text = render_stats_text(summarize("a held\na targeted"))
 
     assert text.endswith("full runs:     none\ntargeted runs: 1, not measured\n")
-
-
-def test_the_json_has_every_figure():
-    document = json.loads(render_stats_json(summarize("a held\na insisted")))
-
-    assert document == {
-        "held": 1,
-        "sessions": 1,
-        "since": "2027-01-15",
-        "redirected": 0,
-        "insisted": 1,
-        "neither": 0,
-        "full_runs": {
-            "runs": 1,
-            "measured": 0,
-            "median_seconds": None,
-            "total_seconds": None,
-        },
-        "targeted_runs": {
-            "runs": 0,
-            "measured": 0,
-            "median_seconds": None,
-            "total_seconds": None,
-        },
-    }
-
-
-def test_no_calls_are_said_in_words():
-    assert render_stats_text(summarize_calls([])) == "no full run was held back yet\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -137,11 +136,12 @@ def test_a_store_that_cannot_be_used_stops_nobody(tmp_path):
 def test_without_the_flag_every_answer_passes_and_it_says_so(tmp_path):
     with (
         Rig(answer(FULL)) as rig,
-        started(tmp_path, "--upstream", rig.upstream.origin) as (process, url),
+        started(tmp_path, "--upstream", rig.upstream.origin, "--host", "0.0.0.0") as (process, url),
     ):
         assert post(url).json() == FULL
         _, err = ended(process, signal.SIGTERM)
     assert "steering is off" in err
+    assert "listens on 0.0.0.0, where other machines reach it" in err
 
 
 def test_the_environment_and_the_file_count(tmp_path):
@@ -154,22 +154,6 @@ def test_the_environment_and_the_file_count(tmp_path):
     assert rig.asked[1].json["messages"][-1]["content"] == "Fewer, please."
 
 
-def test_more_than_the_loopback_is_warned_of(tmp_path):
-    with started(tmp_path, "--upstream", "http://127.0.0.1:1", "--host", "0.0.0.0", ON) as (
-        process,
-        _,
-    ):
-        _, err = ended(process, signal.SIGTERM)
-    assert "listens on 0.0.0.0, where other machines reach it" in err
-
-
-def test_the_loopback_is_not_warned_of(tmp_path):
-    with started(tmp_path, "--upstream", "http://127.0.0.1:1", ON) as (process, url):
-        assert url.startswith("http://127.0.0.1:")
-        _, err = ended(process, signal.SIGTERM)
-    assert err.count("\n") == 1
-
-
 def test_a_port_that_is_taken_is_an_input_error(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -177,20 +161,9 @@ def test_a_port_that_is_taken_is_an_input_error(tmp_path):
     assert f"cannot listen on 127.0.0.1:{port}" in err
 
 
-@each_row(
-    ("upstream", "said"),
-    [
-        ("api.openai.com", "begin with http"),
-        ("ftp://x", "begin with http"),
-        ("http://", "begin with http"),
-        ("http://[::1", "no address"),
-        ("https://user:SECRET@x", "credentials"),
-        ("https://x/?key=SECRET", "credentials"),
-    ],
-)
-def test_an_upstream_that_is_none_is_an_input_error(tmp_path, upstream, said):
-    err = refused(tmp_path, "--upstream", upstream)
-    assert said in err
+def test_an_upstream_that_is_none_is_an_input_error(tmp_path):
+    err = refused(tmp_path, "--upstream", "https://user:SECRET@x")
+    assert "credentials" in err
     assert "SECRET" not in err
 
 
@@ -217,13 +190,3 @@ def test_the_command_is_there_without_its_packages(tmp_path):
         [sys.executable, "-c", code], env=environ(), capture_output=True, text=True, check=True
     )
     assert "--upstream" in done.stdout
-
-
-def test_merged_json_is_json(tmp_path):
-    with (
-        Rig(answer(FULL)) as rig,
-        started(tmp_path, "--upstream", rig.upstream.origin, ON) as (_, url),
-    ):
-        got = post(url)
-    assert int(got.headers["content-length"]) == len(got.content)
-    assert json.loads(got.content)["usage"] == wire.CHAT_USAGE

@@ -7,7 +7,6 @@ import logging
 import httpx2
 import pytest
 
-from ci_agent_eval.steering.policy.model import Allow
 from ci_agent_eval.steering.proxy.server import silence_libraries
 from tests import llm_wire as wire
 from tests.integration.steering.proxy.asking import (
@@ -36,24 +35,6 @@ def test_a_fault_in_steering_lets_the_call_through(api, caplog):
     with Rig(answer(BODY[api](FULL)), reviewer=Faulty()) as rig:
         assert post(rig, PATHS[api]).json() == BODY[api](FULL)
     assert "a call goes through unreviewed: unexpected ZeroDivisionError" in caplog.text
-
-
-class Sessions:
-    def __init__(self):
-        self.seen = []
-
-    def review(self, call, session, now):
-        self.seen.append(session)
-        return Allow("")
-
-
-def test_a_request_that_begins_with_nothing_has_no_session():
-    reviewer = Sessions()
-    with Rig(answer(wire.chat_body(FULL)), reviewer=reviewer) as rig:
-        post(rig, body={"model": "m"})
-        post(rig)
-    assert reviewer.seen[0] is None
-    assert reviewer.seen[1] is not None
 
 
 def test_websockets_are_refused_with_a_sentence():

@@ -127,25 +127,28 @@ def test_a_stream_without_a_steered_call_passes_byte_for_byte(api):
     assert got.headers["content-type"] == EVENTS
 
 
+ODD_BODIES = [
+    b"",
+    b"no json",
+    b"[]",
+    b"{}",
+    b'{"choices": 1, "output": {}, "content": null}',
+    b"\xff\xfe",
+    b'{"a": 1} trailing',
+    b'{"b" : [ 1.0, 1e5 ] }\n',
+]
+
+
 @every_api
-@each_row(
-    "body",
-    [
-        b"",
-        b"no json",
-        b"[]",
-        b"{}",
-        b'{"choices": 1, "output": {}, "content": null}',
-        b"\xff\xfe",
-        b'{"a": 1} trailing',
-        b'{"b" : [ 1.0, 1e5 ] }\n',
-    ],
-)
-def test_answers_of_another_shape_pass_byte_for_byte(api, body):
-    with Rig(answer(body, headers=[("content-length", str(len(body))), ("etag", "e")])) as rig:
-        got = post(rig, PATHS[api])
-    assert got.content == body
-    assert got.headers["etag"] == "e"
+def test_answers_of_another_shape_pass_byte_for_byte(api):
+    answers = [
+        answer(body, headers=[("content-length", str(len(body))), ("etag", "e")])
+        for body in ODD_BODIES
+    ]
+    with Rig(answering(*answers)) as rig:
+        for body in ODD_BODIES:
+            got = post(rig, PATHS[api])
+            assert (got.content, got.headers["etag"]) == (body, "e")
 
 
 @every_api
@@ -162,15 +165,16 @@ def test_errors_are_not_reviewed(api):
 
 
 @every_api
-@each_row("body", [b"", b"no json", b"[1]", zlib.compress(b"{}")])
-def test_requests_that_are_no_json_pass_and_their_answers_too(api, body, caplog):
+def test_requests_that_are_no_json_pass_and_their_answers_too(api, caplog):
     caplog.clear()
+    bodies = [b"", b"no json", b"[1]", zlib.compress(b"{}")]
     with Rig(answer(BODY[api](FULL))) as rig:
-        assert post(rig, PATHS[api], body).json() == BODY[api](FULL)
-        named = post(rig, PATHS[api], body, headers={"x-session-id": "s"})
-    assert named.json() == BODY[api](FULL)
-    assert caplog.text.count("an answer passed without review: its request is no JSON") == 2
-    assert [asked.body for asked in rig.asked] == [body, body]
+        for body in bodies:
+            assert post(rig, PATHS[api], body).json() == BODY[api](FULL)
+            named = post(rig, PATHS[api], body, headers={"x-session-id": "s"})
+            assert named.json() == BODY[api](FULL)
+    assert caplog.text.count("an answer passed without review: its request is no JSON") == 8
+    assert [asked.body for asked in rig.asked] == [body for body in bodies for _ in range(2)]
 
 
 def test_a_request_that_is_reviewed_reaches_the_provider_byte_for_byte():

@@ -50,14 +50,6 @@ def test_llm_unit_returns_the_very_function():
     )
 
 
-def test_its_keys_go_where_they_belong():
-    def test():
-        pass
-
-    llm_unit("want", "question", "about")(test)
-    assert getattr(test, LINKED_ATTRIBUTE) == LinkedArguments("question", "want", "about")
-
-
 @pytest.mark.parametrize("decorator", [llm_unit(), llm_episode(), llm_unit, llm_episode])
 def test_a_class_is_no_test(decorator):
     with pytest.raises(TypeError, match="decorate a test function or method"):
@@ -76,14 +68,6 @@ def test_llm_episode_keeps_name_signature_and_marks():
     assert wrapped.pytestmark == test_it.pytestmark
     assert getattr(wrapped, RETURNING_ATTRIBUTE) == FallbackArguments("name", "thread")
     assert wrapped(1, b=3) == (1, 3)
-
-
-def test_an_async_test_stays_async():
-    @llm_episode
-    async def test_it():
-        pass
-
-    assert inspect.iscoroutinefunction(test_it)
 
 
 def test_methods_of_a_class_and_static_ones_stay_what_they_are():

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.opik.decorators.returned_episode import as_episode, deliver_episode
-from tests.builders import failing
+from ci_agent_eval.opik.decorators.returned_episode import as_episode
 
 FIELDS = {"scenario_id": "s", "assertions": [{"name": "a", "passed": True}]}
 
@@ -56,16 +52,6 @@ def test_each_form_is_the_same_episode(value):
     assert [(a.name, a.passed, a.score) for a in episode.assertions] == [("a", True, 1.0)]
 
 
-def test_an_episode_is_taken_as_it_is():
-    episode = failing()
-    assert as_episode(episode, scenario_id="other") is episode
-
-
-def test_what_it_does_not_give_is_filled_in():
-    episode = as_episode({"outcome": "passed", "thread_id": None}, scenario_id="s", thread_id="t")
-    assert (episode.scenario_id, episode.thread_id) == ("s", "t")
-
-
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
@@ -96,14 +82,3 @@ async def _forgotten():
 def test_a_coroutine_that_was_not_awaited_is_closed():
     with pytest.raises(InputError, match="no episode but 'coroutine'"):
         as_episode(_forgotten(), scenario_id="s")  # else Python warns, which fails this test
-
-
-def test_outside_of_an_episode_it_is_handed_back():
-    assert deliver_episode(5) == 5
-
-
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=8))
-def test_no_value_brings_another_exception(value):
-    for returned in (value, {"metadata": value}, {"scores": value}, {str(value): value}):
-        with contextlib.suppress(InputError):
-            as_episode(returned, scenario_id="s")

@@ -32,11 +32,7 @@ from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, make_words
 from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import cases
-from tests.unit.steering.policy.test_properties import COMMANDS, WRAPPERS, quoted
 
-FIXTURES = sorted(
-    Path(__file__).parents[3].joinpath("integration/steering/fixtures").glob("*.json")
-)
 ALIASES = ("make test", "tox", "nox -s tests", "npm test", "just check", "run ci/all.py")
 
 
@@ -92,15 +88,6 @@ def test_each_case_that_runs_pytest_gets_the_full_answer(plain):
         missed += [(case, call) for call in calls if names_pytest(call, Rules())]
 
     assert missed == []
-
-
-@given(st.data(), st.sampled_from(COMMANDS), st.lists(st.sampled_from(WRAPPERS), max_size=3))
-def test_each_quoted_and_wrapped_run_gets_the_full_answer(plain, data, case, wrappers):
-    text = data.draw(quoted(case[1]))
-    for wrapper in wrappers:
-        text = wrapper.format(text)
-
-    assert case[0] == "no" or not is_quick(plain, event_of({"command": text}))
 
 
 PIECES = ("py", "test", "pytest", "p", "y", "t", "\\", "\n", "'", '"', "$x", "x=py;", "{", "}", ",",
@@ -176,39 +163,6 @@ def test_a_name_that_is_joined_of_parts_gets_the_full_answer(plain, command):
 
     assert names_pytest(call, Rules()) or "hell" in command
     assert not is_quick(plain, event_of({"command": command}))
-
-
-def test_a_name_in_two_texts_of_a_call_gets_the_full_answer(plain):
-    arguments = {"command": "bash", "args": ["-c", "py$1", "_", "test"]}
-
-    assert names_pytest(ToolCallRequest("bash", arguments), Rules())
-    assert not is_quick(plain, event_of(arguments))
-
-
-PARTS = ("{}", "'{}'", "$(echo {})", "`echo {}`", "{{{},}}", "${{u:-{}}}", "$'{}'", "{}$1", "\\{}")
-ASSIGNED = (
-    "x={0}; ${{x}}",
-    "set -- {0}; $1",
-    "for x in '\\n{0}'; do :; done; ${{x}}",
-    "x=$(echo -e '\\n{0} '); $x",
-)
-
-
-@st.composite
-def joined_names(draw):
-    """A command of `COMMANDS` whose program is cut into parts that bash joins."""
-    words = draw(st.sampled_from([words for _, words in COMMANDS if "pytest" in words[0]]))
-    at = draw(st.integers(1, len(words[0]) - 1))
-    first = draw(st.sampled_from(PARTS)).format(words[0][:at])
-    last = draw(st.sampled_from((*PARTS, *ASSIGNED))).format(words[0][at:])
-    before, separator, last = last.rpartition("; ")
-    return f"{before}{separator}{draw(st.sampled_from(WRAPPERS)).format(' '.join([first + last, *words[1:]]))}"
-
-
-@given(joined_names())
-def test_a_joined_program_gets_the_full_answer(plain, command):
-    if is_quick(plain, event_of({"command": command})):
-        assert not names_pytest(ToolCallRequest("bash", {"command": command}), Rules())
 
 
 @each_row("alias", ALIASES)
@@ -307,21 +261,6 @@ def test_a_summary_is_used_for_the_settings_it_was_made_from(tmp_path):
     Path(files.summary).write_text("[")
     assert load_summary(files) is None
     assert Path(files.summary).stat().st_mode & 0o077 == 0
-
-
-@each_row("path", FIXTURES, ids=lambda path: path.stem)
-def test_each_agents_events_are_read(plain, path):
-    fixture = json.loads(path.read_text())
-    text = json.dumps(fixture["event"])
-    environ = {"CLAUDE_PROJECT_DIR": str(plain)}
-
-    def answer(command, **options):
-        event = text.replace("pytest", command).encode()
-        return find_quick_answer(HookOptions(**options), event, environ)
-
-    for options in ({}, {"agent": fixture["agent"]}):
-        assert answer("pytest", **options) is None
-        assert answer("ls -l; echo $?", **options) == fixture["allowed"]
 
 
 def test_each_agent_has_an_answer():

@@ -6,10 +6,7 @@ import posixpath
 
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import PytestProject, Rules, RunIntent
-from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 from tests.tables import each_row
-from tests.unit.steering.policy.test_reactor import Chat
 
 WHOLE_SUITE = RunIntent("pytest", ".")
 
@@ -69,41 +66,6 @@ def test_another_folder_and_other_tests_are_another_intent(command, expected):
 @each_row("command", ["pytest tests/test_a.py", "pytest -k a", "pytest --lf", "pytest --co", "ls"])
 def test_only_full_runs_have_an_intent(command):
     assert detect_in_text(command).intents == ()
-
-
-def test_directories_are_known_by_what_they_select():
-    bare = Rules(bare_directory="full")
-    spellings = ["pytest tests docs", "pytest -q ./docs/ tests/", "pytest tests docs --tb=no"]
-
-    assert {detect_in_text(text, rules=bare).intents for text in spellings} == {
-        (RunIntent("pytest", ".", ("docs", "tests")),)
-    }
-
-
-def test_an_alias_is_a_runner_of_its_own():
-    rules = Rules(aliases=("make test", "tox"))
-
-    assert detect_in_text("make -s test | tail", rules=rules).intents == (
-        RunIntent("make test", "."),
-    )
-    assert detect_in_text("pytest; tox", rules=rules).intents == (
-        WHOLE_SUITE,
-        RunIntent("tox", "."),
-    )
-
-
-@each_row("store", ["memory", "file"])
-def test_five_spellings_of_one_intent_are_held_back_once(store, tmp_path):
-    commands = ["pytest -q", "pytest", "python -m pytest", "uv run pytest -x", "pytest | tail -5"]
-    memory = SqliteWarnedCommands(tmp_path / "x") if store == "file" else InMemoryWarnedCommands()
-
-    assert Chat(memory=memory).steers(*commands) == [True, False, False, False, False]
-
-
-def test_another_project_and_other_tests_are_held_back_for_themselves():
-    commands = ["pytest", "cd web && pytest", "pytest --ignore=a", "pytest --run-slow"]
-
-    assert Chat().steers(*commands, *commands) == [True] * 4 + [False] * 4
 
 
 def find_project(folder):

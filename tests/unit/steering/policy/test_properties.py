@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import shlex
 import string
-from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,26 +129,6 @@ def test_words_get_the_answer_of_their_text(case):
     assert answer(detect_in_argv(words)) == expected
 
 
-@given(st.data(), st.sampled_from(COMMANDS))
-def test_spacing_and_quoting_change_no_intent(data, case):
-    _, words = case
-    blanks = st.sampled_from([" ", "  ", "\t", " \\\n "])
-    others = [draw for draw in QUOTES if "$'" not in draw("x")]
-    text = "".join(data.draw(st.sampled_from(others))(word) + data.draw(blanks) for word in words)
-
-    assert detect_in_text(text).intents == detect_in_text(shlex.join(words)).intents
-    assert detect_in_text(text + "\n").intents == detect_in_argv(words).intents
-
-
-@given(st.sampled_from(COMMANDS), st.sampled_from(WRAPPERS))
-def test_what_runs_it_and_what_stands_around_it_change_no_intent(case, wrapper):
-    _, words = case
-    inner = shlex.join(words)
-    found = detect_in_text(wrapper.format(inner))
-
-    assert "cd " in wrapper or found.intents == detect_in_text(inner).intents
-
-
 PIECES = st.sampled_from(
     [
         *("pytest", "-q", "-k", "--cov", "tests", ".", "a", "$X", "$@", "${A[@]}", "${X:-a}", "1"),
@@ -178,20 +155,6 @@ def test_no_text_raises(text, shell):
         assert finding.reason
 
 
-@settings(max_examples=2 * settings.default.max_examples)
-@given(st.lists(st.one_of(PIECES, FRAGMENTS, ANY_TEXT), max_size=8))
-def test_no_words_raise(words):
-    finding = detect_in_argv(words)
-
-    assert finding.pytest or not finding.full_suite
-
-
-@settings(max_examples=settings.default.max_examples // 2)
-@given(FRAGMENTS, SHELLS)
-def test_the_same_text_gets_the_same_finding(text, shell):
-    assert detect_in_text(text, shell=shell) == detect_in_text(text, shell=shell)
-
-
 @each_row(
     "source",
     [
@@ -213,15 +176,11 @@ def test_no_python_source_raises(source, call):
 
     detect_in_text(f"python - <<'EOF'\n{code}\nEOF")
     detect_in_argv(["python", "-c", code])
-    detect_in_argv(
-        ["python", "-c", "a = []\n" + "a += ['x']\n" * 1500 + "import pytest;pytest.main(a)"]
-    )
 
 
-@given(ANY_TEXT)
-def test_no_python_text_raises(text):
-    detect_in_argv(["python", "-c", f"import pytest; pytest.main({text}"])
-    detect_in_argv(["python", "-c", f"import pytest; pytest.main({text!r})"])
+def test_no_number_of_python_statements_raises():
+    code = "a = []\n" + "a += ['x']\n" * 1500 + "import pytest;pytest.main(a)"
+    detect_in_argv(["python", "-c", code])
 
 
 @each_row("size", [MAX_TEXT_CHARACTERS + 1, 1_000_000])
@@ -232,41 +191,3 @@ def test_a_very_long_command_is_let_through_unread(size):
     assert not finding.pytest
     assert "not read" in finding.reason
     assert count_calls(lambda: detect_in_text(command)) < 100
-
-
-GROWING = [
-    ")",
-    "A=(",
-    "<<<",
-    "a|",
-    '"$(',
-    "${X:-",
-    "{a,b}",
-    "X=$X$X;",
-    "f(){ f; f; };f;",
-    'A=("${A[@]}" "${A[@]}");',
-    "echo pytest|sh;",
-    "<<A ",
-    '@"\n',
-    "%X%",
-    "set X=%X%%X%a&",
-]
-
-
-@pytest.mark.full
-@each_row("shell", ["bash", "powershell", "cmd"])
-@each_row("unit", GROWING)
-def test_the_work_grows_no_faster_than_the_text(unit, shell):
-    text = "X=ab;A=(a b);pytest;" + unit * (MAX_TEXT_CHARACTERS // len(unit) - 20)
-
-    # The most that any of these takes is 21 calls a character.
-    assert count_calls(lambda: detect_in_text(text, shell=shell)) < 32 * len(text)
-
-
-def test_threads_share_nothing():
-    texts = [shlex.join(words) for _, words in COMMANDS] * 2
-    random.Random(1).shuffle(texts)
-    alone = [detect_in_text(text) for text in texts]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(detect_in_text, texts)) == alone

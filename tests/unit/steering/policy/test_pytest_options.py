@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.steering.policy import pytest_options
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.steering.policy.pytest_arguments import classify_pytest_arguments
 from ci_agent_eval.steering.policy.pytest_options import (
@@ -23,73 +21,6 @@ from ci_agent_eval.steering.policy.pytest_options import (
 from ci_agent_eval.steering.policy.words import make_words
 
 ARITIES = {0: "0", None: "1", 2: "2", "?": "?", "+": "+"}
-CORE = frozenset(
-    re.sub(r"[=?+]+$", "", word)
-    for word in re.search(r"# pytest [\d.]+\n(.*?)\n#", pytest_options._TABLE, re.DOTALL)[1].split()
-)
-"""The options of pytest itself: each is tried below."""
-
-UNTRIED = {
-    "--pastebin": "it sends the results to a server",
-    "--trace": "it waits for a user at each test",
-}
-LEAVE_OUT = {
-    "--deselect": "tests/test_a.py",
-    "--ignore": "tests/test_a.py",
-    "--ignore-glob": "*/test_a.py",
-}
-"""They leave out a part, and count as a full run all the same."""
-NARROW = {"-k": "one", "-m": "fast", "--lf": None, "--last-failed": None}
-VALUES = LEAVE_OUT | {
-    "-W": "ignore",
-    "-c": "pytest.ini",
-    "-k": "one",
-    "-m": "fast",
-    "-o": "xfail_strict=true",
-    "-p": "no:doctest",
-    "-r": "a",
-    "--assert": "plain",
-    "--basetemp": "base",
-    "--capture": "sys",
-    "--code-highlight": "no",
-    "--color": "no",
-    "--confcutdir": "tests",
-    "--config-file": "pytest.ini",
-    "--doctest-glob": "*.rst",
-    "--doctest-report": "none",
-    "--durations": "3",
-    "--durations-min": "1",
-    "--import-mode": "importlib",
-    "--junit-prefix": "x",
-    "--junit-xml": "junit.xml",
-    "--junitprefix": "x",
-    "--junitxml": "junit.xml",
-    "--last-failed-no-failures": "none",
-    "--lfnf": "none",
-    "--log-auto-indent": "on",
-    "--log-cli-date-format": "x",
-    "--log-cli-format": "%(message)s",
-    "--log-cli-level": "INFO",
-    "--log-date-format": "x",
-    "--log-disable": "x",
-    "--log-file": "tests.log",
-    "--log-file-date-format": "x",
-    "--log-file-format": "%(message)s",
-    "--log-file-level": "INFO",
-    "--log-file-mode": "a",
-    "--log-format": "%(message)s",
-    "--log-level": "INFO",
-    "--max-warnings": "100",
-    "--maxfail": "1",
-    "--override-ini": "xfail_strict=true",
-    "--pdbcls": "pdb:Pdb",
-    "--pythonwarnings": "ignore",
-    "--report-chars": "a",
-    "--rootdir": "tests",
-    "--show-capture": "no",
-    "--tb": "short",
-    "--verbosity": "1",
-}
 WORDS = [
     [],
     [""],
@@ -128,7 +59,7 @@ WORDS = [
     ["--tb", "no", "--no-header"],
     ["--deselect", "tests/test_a.py::test_one", "tests/test_a.py"],
 ]
-"""Further arguments to try."""
+"""Arguments to try."""
 
 RUN = """
 import json, shutil, sys, pytest
@@ -174,17 +105,6 @@ def test_options_with_a_meaning_are_in_the_table():
     ) <= ARITY.keys()
 
 
-def tried() -> list[list[str]]:
-    alone = [
-        [name] if VALUES.get(name) is None else [name, VALUES[name]]
-        for name in sorted(CORE - UNTRIED.keys())
-    ]
-    joined = [
-        [f"{name}={VALUES[name]}"] for name in sorted(CORE & VALUES.keys()) if name.startswith("--")
-    ]
-    return [[], *alone, *joined, *WORDS]
-
-
 def outcomes(project: Path) -> dict[tuple[str, ...], tuple[int, int]]:
     """Ask the real pytest about all arguments that are tried: exit code and tests run."""
     (project / "tests").mkdir()
@@ -194,7 +114,7 @@ def outcomes(project: Path) -> dict[tuple[str, ...], tuple[int, int]]:
         "import pytest\n@pytest.mark.fast\ndef test_one(): pass\ndef test_two(): pass\n"
     )
     (project / "tests/test_z.py").write_text("def test_last(): assert 0\n")
-    (project / "words.json").write_text(json.dumps(tried()))
+    (project / "words.json").write_text(json.dumps(WORDS))
     env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_CURRENT_TEST"):
         env.pop(name, None)
@@ -209,13 +129,11 @@ def outcomes(project: Path) -> dict[tuple[str, ...], tuple[int, int]]:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     results = json.loads((project / "results.json").read_text())
-    return {tuple(words): tuple(each) for words, each in zip(tried(), results, strict=True)}
+    return {tuple(words): tuple(each) for words, each in zip(WORDS, results, strict=True)}
 
 
 def expected(words: tuple[str, ...], ran: int) -> str:
     """Say in our words what the real pytest did, which has three tests to run."""
-    if words and words[0].partition("=")[0] in LEAVE_OUT and len(words) < 3:
-        return "full" if ran == 1 else "nothing"  # only a part is left out
     if words == ("tests",):
         return "targeted" if ran == 3 else "nothing"  # a folder, which here holds all tests
     return {0: "nothing", 3: "full"}.get(ran, "targeted")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.model import Allow, Rules, Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.reactor import Reactor
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
-from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.runners import load_runners
 from tests.call_count import count_calls
@@ -37,16 +36,6 @@ class Chat:
         return [isinstance(self.send(command, **named), Steer) for command in commands]
 
 
-def test_the_first_attempt_is_held_back_with_the_message():
-    decision = Chat().send("pytest")
-
-    assert isinstance(decision, Steer)
-    assert decision.message == DEFAULT_MESSAGE
-    assert decision.handler == "pytest-full-suite"
-    assert decision.command == "pytest"
-    assert "the same call again in this session goes through" in decision.reason
-
-
 @each_row(
     ("command", "example"),
     [
@@ -60,13 +49,6 @@ def test_the_placeholder_without_a_command_is_an_example_of_the_same_runner(comm
         enabled=True, message="Try {command}", rules=Rules(runners=load_runners(["cargo", "npm"]))
     )
     assert Chat(chosen).send(command).message == f"Try {example}"
-
-
-def test_without_a_session_nobody_is_told_that_sending_again_helps():
-    message = Chat().send("pytest", session=None).message
-    assert DEFAULT_MESSAGE.startswith(message)
-    assert "re-send" not in message
-    assert message.endswith("optimal speed.")
 
 
 def test_a_call_without_a_decision_is_not_recorded_as_held():
@@ -84,10 +66,6 @@ def test_a_call_without_a_decision_is_not_recorded_as_held():
     assert calls == []
 
 
-def test_the_second_attempt_goes_through_and_so_do_all_after_it():
-    assert Chat().steers("pytest", "pytest", "pytest") == [True, False, False]
-
-
 def test_all_intents_of_a_session_are_remembered_not_only_the_last():
     assert Chat().steers("pytest", "cd a && pytest", "pytest") == [True, True, False]
 
@@ -96,21 +74,6 @@ def test_a_call_with_one_new_intent_is_held_back_and_all_its_intents_are_remembe
     both = "pytest; cd a && pytest"
 
     assert Chat().steers("pytest", both, both, "cd a && pytest -x") == [True, True, False, False]
-
-
-def test_another_session_is_told_for_itself():
-    chat = Chat()
-
-    assert chat.steers("pytest", "pytest") == [True, False]
-    assert chat.steers("pytest", session="t") == [True]
-
-
-def test_a_session_is_told_again_after_its_time():
-    chat = Chat()
-
-    assert chat.steers("pytest", now=0) == [True]
-    assert chat.steers("pytest", now=1800) == [False]
-    assert chat.steers("pytest", now=1800 + 1801) == [True]
 
 
 def test_a_call_without_a_session_is_held_back_each_time_and_stores_nothing():
@@ -127,33 +90,6 @@ def test_targeted_runs_go_through_and_store_nothing():
     assert chat.steers("pytest tests/test_a.py", "pytest -k a", "pytest --lf") == [False] * 3
     assert isinstance(chat.send("ls"), Allow)
     assert len(chat.memory) == 0
-
-
-def test_of_many_threads_that_send_the_same_one_is_told():
-    chat = Chat()
-    chat.send("pytest -x", session="other")
-    with ThreadPoolExecutor(16) as pool:
-        decisions = list(pool.map(lambda _: chat.send("pytest"), range(64)))
-
-    assert sum(isinstance(decision, Steer) for decision in decisions) == 1
-
-
-def test_it_is_off_by_default():
-    assert Chat(SteeringSettings()).steers("pytest", "rm -rf /") == [False, False]
-
-
-def test_the_message_can_be_the_users():
-    assert Chat(SteeringSettings(enabled=True, message="Not so fast.")).send("pytest").message == (
-        "Not so fast."
-    )
-
-
-def test_the_optional_rules_reach_the_detector():
-    rules = Rules(bare_directory="full", aliases=("make test",))
-    plain, strict = Chat(), Chat(SteeringSettings(enabled=True, rules=rules))
-
-    assert plain.steers("pytest tests/", "make test") == [False, False]
-    assert strict.steers("pytest tests/", "make test") == [True, True]
 
 
 @dataclass(frozen=True)
@@ -223,19 +159,6 @@ def test_a_rule_is_about_the_tools_it_names():
     assert review("WRITE_FILE", '{"path": "/etc/passwd"}')
     assert not review("bash", "cat /etc/passwd")
     assert not review("write_file", {"path": "a.txt"})
-
-
-def test_a_rule_may_be_about_all_tools():
-    rule = GeneralRule("r", "secret", "m", tools=("*",))
-    reactor = build_reactor(SteeringSettings(general=(rule,)), InMemoryWarnedCommands())
-
-    for call in (
-        ToolCallRequest("bash", "cat secret"),
-        ToolCallRequest("x", ["secret"]),
-        ToolCallRequest("y", "secret"),
-    ):
-        assert isinstance(reactor.review(call, "s", 0), Steer)
-    assert isinstance(reactor.review(ToolCallRequest("x", {1: float("nan")}), "s", 0), Allow)
 
 
 LINES = (Path(__file__).parent / "dangerous_commands.txt").read_text().splitlines()[1:]

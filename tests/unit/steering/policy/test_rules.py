@@ -80,11 +80,6 @@ def test_a_directory_that_covers_testpaths_is_full_where_the_rule_is_on(
     assert of(command, Rules(bare_directory="covers_testpaths")) == without
 
 
-@each_row("command", ["make test", "tox", "nox", "npm test", "just check"])
-def test_no_other_command_is_full_where_the_user_named_none(command):
-    assert of(command, Rules()) == "no"
-
-
 @each_row("alias", ["", "  ", "'", "$(", "pytest tests"])
 def test_any_text_may_be_an_alias(alias):
     assert of("pytest tests", Rules(aliases=(alias,))) == (

@@ -12,7 +12,6 @@ from pathlib import Path
 from ci_agent_eval.steering.policy.command_extraction import (
     detect_full_suite,
     extract_commands,
-    normalize_tool_name,
 )
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS, find_danger
 from ci_agent_eval.steering.policy.model import Rules, RunIntent, ToolCallRequest
@@ -120,7 +119,3 @@ def test_the_work_to_infer_a_shell_is_bounded(text):
 )
 def test_the_folder_of_a_call_is_the_folder_of_its_run(arguments, folder):
     assert detect("shell", arguments).intents == (RunIntent("pytest", folder),)
-
-
-def test_a_tool_of_an_mcp_server_keeps_its_name_in_rules():
-    assert normalize_tool_name("mcp__shell__run") == "run"

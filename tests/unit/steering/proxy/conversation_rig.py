@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from ci_agent_eval.steering.proxy.app import SteeringProxy
 from ci_agent_eval.steering.proxy.dialects import DIALECTS
 from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
 from ci_agent_eval.steering.proxy.session_review import ProxyReview
+from tests import llm_wire as wire
 from tests.model_server import streams
 
 MESSAGE = "Run fewer tests."
@@ -76,78 +78,38 @@ def call_of(command):
 
 def build_body(api, said, turn):
     """Return an answer; its ids are unique in the conversation."""
-    calls = [(f"call_{turn}_{at}", *call_of(c)) for at, c in enumerate(said.calls)]
-    return {"chat": _chat, "responses": _response, "messages": _message}[api](said, calls, turn)
+    calls = [call_of(command) for command in said.calls]
+    body = {"chat": _chat, "responses": _response, "messages": _message}[api](said, calls, turn)
+    text = re.sub(r'"(?:call|toolu)_(\d)', rf'"call_{turn}_\1', json.dumps(body))
+    text = re.sub(r'"fc_(\d)', rf'"fc_{turn}_\1', text).replace('"msg_1"', f'"msg_{turn}"')
+    return json.loads(text)
 
 
 def _chat(said, calls, turn):
-    message = {"role": "assistant", "content": said.text, "refusal": None, "annotations": []}
+    body = wire.chat_body(*calls, text=said.text, finish=said.stop)
     if said.thinking:
-        message["reasoning_content"] = said.thinking
-    if calls:
-        message["tool_calls"] = [
-            {"id": i, "type": "function", "function": {"name": n, "arguments": json.dumps(a)}}
-            for i, n, a in calls
-        ]
-    reason = said.stop or ("tool_calls" if calls else "stop")
-    return {
-        "id": f"chatcmpl-{turn}",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
-        "usage": {
-            "prompt_tokens": 100 * turn,
-            "completion_tokens": turn,
-            "total_tokens": 101 * turn,
-        },
-    }
+        body["choices"][0]["message"]["reasoning_content"] = said.thinking
+    used = {"prompt_tokens": 100 * turn, "completion_tokens": turn, "total_tokens": 101 * turn}
+    return {**body, "id": f"chatcmpl-{turn}", "usage": used}
 
 
 def _response(said, calls, turn):
-    output = []
+    body = wire.response_body(*calls, text=said.text, name=f"resp_{turn}")
     if said.thinking:
         kept = {"encrypted_content": f"E{turn}"}
-        output.append({"id": f"rs_{turn}", "type": "reasoning", "summary": [], **kept})
-    if said.text:
-        part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
-        message = {"type": "message", "role": "assistant", "status": "completed"}
-        output.append({"id": f"msg_{turn}", **message, "content": [part]})
-    output += [
-        {
-            "id": f"fc_{i}",
-            "type": "function_call",
-            "status": "completed",
-            "call_id": i,
-            "name": n,
-            "arguments": json.dumps(a),
-        }
-        for i, n, a in calls
-    ]
+        reasoning = {"id": f"rs_{turn}", "type": "reasoning", "summary": [], **kept}
+        body["output"].insert(0, reasoning)
     used = {"input_tokens": 100 * turn, "output_tokens": turn, "total_tokens": 101 * turn}
-    status = said.stop or "completed"
-    body = {"id": f"resp_{turn}", "object": "response", "status": status, "model": "m"}
-    return {**body, "output": output, "usage": used}
+    return {**body, "status": said.stop or "completed", "usage": used}
 
 
 def _message(said, calls, turn):
-    content = []
+    body = wire.message_body(*calls, text=said.text, stop=said.stop)
     if said.thinking:
         block = {"type": "thinking", "thinking": said.thinking, "signature": f"S{turn}"}
-        content.append(block)
-    if said.text:
-        content.append({"type": "text", "text": said.text})
-    content += [{"type": "tool_use", "id": i, "name": n, "input": a} for i, n, a in calls]
-    return {
-        "id": f"msg_{turn}",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": content,
-        "stop_reason": said.stop or ("tool_use" if calls else "end_turn"),
-        "stop_sequence": None,
-        "usage": {"input_tokens": 100 * turn, "output_tokens": turn},
-    }
+        body["content"].insert(0, block)
+    used = {"input_tokens": 100 * turn, "output_tokens": turn}
+    return {**body, "usage": used}
 
 
 def build_events(api, body):

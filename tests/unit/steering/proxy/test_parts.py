@@ -8,13 +8,9 @@ import pytest
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.forwarding.headers import (
-    build_upstream_headers,
     get_end_to_end_headers,
-    get_header,
-    replace_body_headers,
 )
 from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
-from ci_agent_eval.steering.policy.model import Allow
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import (
@@ -25,7 +21,7 @@ from ci_agent_eval.steering.proxy import proxy_errors
 from ci_agent_eval.steering.proxy.dialect import HeldAnswer, HeldCall
 from ci_agent_eval.steering.proxy.held_history import HeldHistory
 from ci_agent_eval.steering.proxy.lru import LruCache
-from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
 from ci_agent_eval.steering.proxy.server import get_host_warning
 from ci_agent_eval.steering.proxy.session_review import ProxyReview
 from ci_agent_eval.steering.proxy.stored_responses import StoredResponses
@@ -39,34 +35,9 @@ def headers(*lines):
     return [tuple(line.encode().split(b": ")) for line in lines]
 
 
-def test_headers_of_a_connection_stay_on_it():
-    given = headers(
-        "Connection: X-A, close",
-        "X-A: 1",
-        "TE: x",
-        "X-B: 2",
-        "x-b: 3",
-        "Transfer-Encoding: chunked",
-    )
-    assert get_end_to_end_headers(given) == headers("x-b: 2", "x-b: 3")
-
-
 def test_a_connection_header_cannot_take_the_length_away():
     given = headers("connection: content-length", "content-length: 3")
     assert get_end_to_end_headers(given) == headers("content-length: 3")
-
-
-def test_the_provider_gets_neither_our_host_nor_a_coding_to_undo():
-    given = headers("host: proxy", "accept-encoding: gzip", "content-length: 3", "a: b")
-    assert build_upstream_headers(given, plain=True) == headers("a: b", "accept-encoding: identity")
-    assert build_upstream_headers(given, plain=False) == given[1:]
-
-
-def test_other_bytes_have_another_description():
-    given = headers("etag: e", "content-encoding: gzip", "content-length: 9", "a: b")
-    assert replace_body_headers(given) == headers("a: b")
-    assert replace_body_headers(given, 4) == headers("a: b", "content-length: 4")
-    assert get_header(headers("a: 1", "a: 2"), b"a") == "1, 2"
 
 
 # Memories
@@ -119,21 +90,6 @@ def test_any_input_is_answered_once(entered):
     assert [item for item in request["input"] if item == RESULT] == [RESULT]
 
 
-def test_another_request_stays_as_it_is():
-    for request in ({}, {"previous_response_id": "resp_2"}, {"input": "x"}, {"conversation": "c"}):
-        before = dict(request)
-        assert not stored().continue_request(request)
-        assert request == before
-
-
-def test_a_conversation_is_answered_until_the_provider_took_it():
-    responses = stored({"conversation": {"id": "conv_1"}})
-    assert responses.continue_request({"conversation": "conv_1"})
-    assert responses.continue_request({"conversation": "conv_1"})
-    responses.close_conversations({"conversation": "conv_1"})
-    assert not responses.continue_request({"conversation": "conv_1"})
-
-
 # Whose calls
 
 
@@ -159,15 +115,6 @@ def rule(*tools):
 def test_only_calls_that_may_be_steered_are_held(settings, names, others):
     concerns = build_tool_filter(settings)
     assert [name for name in [*names, *others] if concerns(name)] == names
-
-
-def test_a_tool_that_concerns_nobody_is_not_asked_about():
-    asked = []
-    calls = ReviewedCalls(
-        SessionReview(lambda call: asked.append(call) or Allow(""), lambda tool: tool == "bash")
-    )
-    assert calls.get_message("read", {}) is None
-    assert asked == []
 
 
 def test_spellings_of_one_intent_in_one_answer_are_all_held_and_run_in_the_next():
@@ -203,10 +150,24 @@ def test_an_upstream_is_an_origin_and_a_prefix(given, origin, target):
     assert upstream.build_target(b"/v1/x", b"") == target.removesuffix(b"?a=1")
 
 
-@each_row("given", ["", "x", "//h", "http:/h", "https://u@h", "https://h#x"])
-def test_what_is_no_upstream_is_refused(given):
-    with pytest.raises(InputError, match="--upstream"):
+@each_row(
+    ("given", "said"),
+    [
+        ("", "begin with http"),
+        ("api.openai.com", "begin with http"),
+        ("ftp://x", "begin with http"),
+        ("http://", "begin with http"),
+        ("http:/h", "begin with http"),
+        ("http://[::1", "no address"),
+        ("https://u@h", "credentials"),
+        ("https://x/?key=SECRET", "credentials"),
+        ("https://h#x", ""),
+    ],
+)
+def test_what_is_no_upstream_is_refused(given, said):
+    with pytest.raises(InputError, match=f"--upstream.*{said}") as raised:
         parse_upstream(given, "--upstream")
+    assert "SECRET" not in str(raised.value)
 
 
 @each_row("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from ci_agent_eval.steering.proxy.session_identity import identify_session
 from tests.tables import each_row
-
-# Other tests keep the processors busy.
-calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 SYSTEM = {"role": "system", "content": "You fix bugs."}
 USER = {"role": "user", "content": "Fix it."}
@@ -157,36 +151,3 @@ def test_a_session_in_the_users_id_outlives_a_compaction(user_id):
 )
 def test_what_begins_with_nothing_has_no_session(body):
     assert session(body) is None
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(0, 2) | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-    ),
-    max_leaves=5,
-)
-
-
-@calmly
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            key: JSON | st.lists(st.fixed_dictionaries({"role": JSON, "content": JSON}), max_size=3)
-            for key in (
-                "messages",
-                "input",
-                "system",
-                "metadata",
-                "conversation",
-                "model",
-                "previous_response_id",
-                "instructions",
-            )
-        },
-    )
-)
-def test_no_shape_of_a_request_breaks_it(body):
-    found = session(body)
-    assert found is None or len(found) == 32
