@@ -143,10 +143,6 @@ def test_a_line_that_cannot_be_read_is_answered_in_its_place(check):
     assert errors[3]["error"] == 'line 5: must have "tool", a text, and "arguments"'
 
 
-def test_no_lines_no_answers(check):
-    assert check("--jsonl").stdout == b""
-
-
 def test_each_line_is_answered_before_the_next_is_sent(tmp_path):
     process = subprocess.Popen(
         [*CHECK, "--jsonl"],

@@ -15,14 +15,6 @@ from tests.integration.steering.hook_events import (
 from tests.tables import each_row
 
 
-def test_other_sections_of_the_settings_file_belong_to_other_programs(hook, tmp_path):
-    (tmp_path / "agent-eval-steering.yaml").write_text(
-        "backends:\n  - name: local\nsession:\n  pytest_full_suite_steering_enabled: true\n"
-    )
-
-    assert is_denied(hook(CLAUDE))
-
-
 def test_a_directory_that_covers_testpaths_of_the_event_s_folder_is_denied(hook, tmp_path):
     (tmp_path / "steer.yaml").write_text("session: {bare_directory: covers_testpaths}\n")
     for name, testpaths in (("a", "tests"), ("b", "tests docs")):
@@ -85,18 +77,3 @@ def test_a_summary_is_stored_in_the_current_folder_or_not_at_all(tmp_path, broke
 
     assert is_denied(run_hook(tmp_path, CLAUDE, ENABLE, "--store", "s.sqlite3"))
     assert (tmp_path / files.summary).is_file() is not broken
-
-
-def test_a_runner_of_the_settings_is_denied_once_and_its_narrowed_runs_never(hook, tmp_path):
-    (tmp_path / "agent-eval-steering.yaml").write_text(
-        "session: {pytest_full_suite_steering_enabled: true, runners: [cargo]}\n"
-    )
-
-    def denies(command):
-        return is_denied(hook(renamed(CLAUDE, command)))
-
-    assert denies("cargo test 2>&1 | tail")
-    assert not denies("cargo test parser")
-    assert not denies("cargo test -q")
-    assert not denies("go test ./...")
-    assert not denies("ls")

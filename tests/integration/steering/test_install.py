@@ -40,20 +40,6 @@ def commands(path: Path):
     return [hook["command"] for group in groups for hook in group["hooks"]]
 
 
-def test_a_projects_settings(steer, tmp_path):
-    path = tmp_path / "app/.claude/settings.json"
-
-    done = steer("install", "--for", "claude-code", "--project")
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"{path}: hook added\n" in done.stdout
-    (command,) = commands(path)
-    assert shlex.split(command)[1:] == [
-        "steer", "hook", "--for", "claude-code", "--enable-pytest-full-suite-steering"
-    ]  # fmt: skip
-    assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
-
-
 def test_a_project_without_settings_of_steering_gets_some(steer, tmp_path):
     path = tmp_path / "app/agent-eval-steering.yaml"
 

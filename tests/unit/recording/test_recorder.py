@@ -76,18 +76,6 @@ def test_a_turn_still_open_at_the_end_is_kept():
     assert [call.name for call in trajectory.tool_calls()] == ["lookup"]
 
 
-def test_a_tool_call_that_was_held_back_says_by_whom():
-    episode = a_recorder()
-    with episode.turn("hi"):
-        episode.tool_call("bash", "pytest", "Run one test.", steered_by="pytest-full-suite")
-    (call,) = episode.turns[1].tool_calls
-    assert (call.result, call.steered_by, call.has_failed) == (
-        "Run one test.",
-        "pytest-full-suite",
-        True,
-    )
-
-
 def test_a_budget_not_kept_is_a_complaint_and_no_outcome():
     episode = a_recorder(budgets={"tool_calls": 1, "max_turns": {"limit": 0, "hard": False}})
     with episode.turn("Hello") as turn:

@@ -90,12 +90,6 @@ def test_a_configuration_that_cannot_be_read_has_no_testpaths(text, tmp_path):
     assert find_pytest_project(tmp_path).testpaths == ()
 
 
-def test_a_value_that_is_no_text_is_no_path(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\ntestpaths = [1, 'a']\n")
-
-    assert find_pytest_project(tmp_path).testpaths == (f"{tmp_path}/a",)
-
-
 def test_folders_are_relative_to_the_base_or_absolute(tmp_path):
     (tmp_path / "web").mkdir()
     (tmp_path / "web/pytest.ini").write_text("")

@@ -34,14 +34,6 @@ def test_what_a_tool_belongs_to_may_stand_before_it(tool):
     assert is_full(tool, {"args": "-q"} if "pytest" in tool else {"command": "pytest"})
 
 
-@each_row("tool", ["write_file", "grep", "bash_history", "", "edit", "x.edit"])
-def test_other_tools_are_left_alone(tool):
-    found = detect_full_suite(ToolCallRequest(tool, {"command": "pytest"}), Rules())
-
-    assert (found.pytest, found.full_suite) == (False, False)
-    assert found.reason == "the tool runs no commands"
-
-
 def test_of_several_commands_one_full_run_is_enough_and_is_the_one_named():
     found = detect_full_suite(
         ToolCallRequest("bash", {"commands": ["pytest tests/a.py", "pytest -q"]}), Rules()

@@ -19,11 +19,6 @@ def test_what_was_shielded_comes_back(text):
     assert all(ord(character) < 256 for character in source.decode())
 
 
-def test_ascii_stays_as_it_is():
-    text = "".join(map(chr, range(128)))
-    assert encode_for_grammar(text) == text.encode()
-
-
 def test_no_character_ends_the_process(tmp_path):
     """In a process of its own: the fault is one that kills it. Its output ends with the cause."""
     every = [*range(0x80, 0x3000, 64), *range(0x3000, sys.maxunicode + 1, 4096), sys.maxunicode]

@@ -36,7 +36,6 @@ def simple_commands() -> list[tuple[str, list[str]]]:
 
 
 COMMANDS = simple_commands()
-NAMES = st.text(string.ascii_uppercase, min_size=1, max_size=6).filter(lambda n: n != "IFS")
 QUOTES = (
     shlex.quote,
     lambda word: "'" + word + "'",
@@ -102,14 +101,6 @@ def test_bash_c_around_it_changes_no_answer(case, depth):
         text = f"bash -c {shlex.quote(text)}"
 
     assert of(text) == expected
-
-
-@given(st.sampled_from(COMMANDS), st.dictionaries(NAMES, st.text(max_size=8), max_size=3))
-def test_assignments_before_it_change_no_answer(case, variables):
-    expected, words = case
-    before = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-
-    assert of(f"{before} {shlex.join(words)}") == expected
 
 
 @given(st.sampled_from(COMMANDS), st.lists(st.sampled_from(WRAPPERS), min_size=1, max_size=4))

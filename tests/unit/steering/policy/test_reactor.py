@@ -66,10 +66,6 @@ def test_a_call_without_a_decision_is_not_recorded_as_held():
     assert calls == []
 
 
-def test_all_intents_of_a_session_are_remembered_not_only_the_last():
-    assert Chat().steers("pytest", "cd a && pytest", "pytest") == [True, True, False]
-
-
 def test_a_call_with_one_new_intent_is_held_back_and_all_its_intents_are_remembered():
     both = "pytest; cd a && pytest"
 

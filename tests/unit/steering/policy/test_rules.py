@@ -80,13 +80,6 @@ def test_a_directory_that_covers_testpaths_is_full_where_the_rule_is_on(
     assert of(command, Rules(bare_directory="covers_testpaths")) == without
 
 
-@each_row("alias", ["", "  ", "'", "$(", "pytest tests"])
-def test_any_text_may_be_an_alias(alias):
-    assert of("pytest tests", Rules(aliases=(alias,))) == (
-        "full" if alias == "pytest tests" else "targeted"
-    )
-
-
 @each_row(
     ("text", "command", "reason"),
     [

@@ -40,13 +40,6 @@ def test_a_session_is_forgotten_when_it_was_not_used_for_so_long(memory_of):
     assert memory.record_command("s", "a", 5400.1)
 
 
-def test_the_time_can_be_set(memory_of):
-    memory = memory_of(ttl=10)
-    memory.record_command("s", "a", 0)
-
-    assert memory.record_command("s", "a", 10.5)
-
-
 def test_a_clock_that_was_set_back_by_much_forgets_too(memory_of):
     memory = memory_of()
     memory.record_command("s", "a", 1e9)
