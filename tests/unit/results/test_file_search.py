@@ -22,83 +22,12 @@ def junit_names(found: FoundFiles) -> list[str]:
     return [file.where for file in found.junit]
 
 
-def test_a_folder_is_a_run_with_all_its_files(tmp_path: Path) -> None:
-    write_run(tmp_path / "out", episode(), journal={"gw0.jsonl": []}, junit=junit_xml())
-    found = find_result_files(["out"], [], tmp_path)
-    (run,) = found.runs
-    assert run.session is not None
-    assert run.results is not None
-    assert (run.session.where, run.results.where) == ("out/session.json", "out/results.json")
-    assert [file.where for file in run.journal] == ["out/episodes/gw0.jsonl"]
-    assert junit_names(found) == ["out/junit.xml"]
-
-
-def test_a_named_results_file_brings_its_session_and_journal(tmp_path: Path) -> None:
-    write_run(tmp_path / "out", episode(), journal={"gw0.jsonl": []}, junit=junit_xml())
-    for pattern in ("out/results.json", "*/results.json", "out/episodes/*.jsonl"):
-        (run,) = find_result_files([pattern], [], tmp_path).runs
-        assert run.session is not None
-        assert run.journal
-        assert run.junit is None
-
-
-def test_other_files_are_sorted_by_what_they_are(tmp_path: Path) -> None:
-    touch(tmp_path, "a.json", "b.jsonl", "c.xml", "d.XML", "verdict.json", "eval-results.json")
-    found = find_result_files(["*"], [], tmp_path)
-    assert [file.where for file in found.episodes] == ["a.json", "b.jsonl"]
-    assert junit_names(found) == ["c.xml", "d.XML"]
-    assert found.findings == ()
-
-
 def test_order_is_by_bytes_and_each_file_comes_once(tmp_path: Path) -> None:
     touch(tmp_path, "b.xml", "a.xml", "é.xml", "Z.xml", "sub/a.xml")
     patterns = ["*.xml", "a.xml", "./b.xml", "sub/../a.xml", "**/*.xml", str(tmp_path / "b.xml")]
     expected = ["Z.xml", "a.xml", "b.xml", "sub/a.xml", "é.xml"]
     assert junit_names(find_result_files([], patterns, tmp_path)) == expected
     assert junit_names(find_result_files([], patterns[::-1], tmp_path)) == expected
-
-
-@each_row(("results", "junit"), [(["no/*.json"], []), ([], ["no/*.xml"]), (["gone.json"], [])])
-def test_a_pattern_that_matches_nothing_is_a_finding(results, junit, tmp_path: Path) -> None:
-    (finding,) = find_result_files(results, junit, tmp_path).findings
-    assert (finding.kind, finding.blocking) == ("no_results", True)
-    assert finding.where == (results + junit)[0]
-    assert repr(finding.where) in finding.message
-
-
-def test_a_folder_without_results_is_a_finding(tmp_path: Path) -> None:
-    touch(tmp_path, "empty/readme.txt")
-    assert [f.kind for f in find_result_files(["empty"], [], tmp_path).findings] == ["no_results"]
-    assert [f.kind for f in find_result_files([], ["empty"], tmp_path).findings] == ["no_results"]
-
-
-def test_a_folder_without_a_run_holds_files_of_other_tools(tmp_path: Path) -> None:
-    names = ("b.json", "sub/a.jsonl", "c.csv", "log.EVAL", "junit/t.xml")
-    touch(tmp_path, *(f"out/{name}" for name in names), "out/notes.md", "out/.hidden.json")
-    found = find_result_files(["out"], [], tmp_path)
-    assert [file.where for file in found.episodes] == [
-        "out/b.json",
-        "out/c.csv",
-        "out/log.EVAL",
-        "out/sub/a.jsonl",
-    ]
-    assert junit_names(found) == ["out/junit/t.xml"]
-    assert found.findings == ()
-
-
-def test_a_folder_with_a_run_holds_nothing_else(tmp_path: Path) -> None:
-    write_run(tmp_path / "out/run", episode())
-    touch(tmp_path, "out/other.json", "out/run/ctrf.json")
-    found = find_result_files(["out"], [], tmp_path)
-    assert ([run.folder for run in found.runs], found.episodes) == (["out/run"], ())
-
-
-@each_row("name", ["results.json", "junit.xml"])
-def test_a_file_of_another_tool_with_our_name_hides_no_others(name: str, tmp_path: Path) -> None:
-    touch(tmp_path, f"out/{name}", "out/scores.csv")
-    found = find_result_files(["out"], [], tmp_path)
-    assert [file.where for file in found.episodes] == ["out/scores.csv"]
-    assert [run.folder for run in found.runs] == ["out"]
 
 
 def test_too_many_files_are_named_by_a_pattern(tmp_path: Path) -> None:
@@ -165,12 +94,6 @@ def test_a_run_is_its_folder_and_nothing_below(tmp_path: Path) -> None:
     (tmp_path / "out/junit.xml").unlink()
     assert find_result_files([], [], tmp_path, [Path("out")]).runs[0].lacks_junit
     assert not find_result_files(["out"], [], tmp_path).runs[0].lacks_junit
-
-
-def test_a_run_folder_with_nothing_in_it_is_a_finding(tmp_path: Path) -> None:
-    write_run(tmp_path / "out/old", episode("old"))
-    (finding,) = find_result_files([], [], tmp_path, [Path("out")]).findings
-    assert (finding.kind, finding.where, finding.blocking) == ("no_results", "out", True)
 
 
 def test_what_is_no_regular_file_is_a_finding(tmp_path: Path) -> None:

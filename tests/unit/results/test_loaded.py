@@ -226,6 +226,16 @@ CASES = {
     "many missing shards": shards(_1=shard(1, 9999, A)),
     "a file that no shard could collect": Case({f"shards/{n}": Run(shard=Shard(index=n, count=3, plan="p", empty=n == 3), **{**UNCOLLECTED, "selected": selected}, junit=CRASHED) for n, selected in ((1, 2), (2, 3), (3, 0))}, ("shards/*",)),
     "a file that one shard could not collect": Case({"shards/1": shard(1, 2, A), "shards/2": Run(shard=Shard(index=2, count=2, plan="p", empty=True), **UNCOLLECTED, junit=CRASHED)}, ("shards/*",)),
+    # Which files are found
+    "a folder with all its files": case(Run(A, junit=[junit_case_of(A)], journal={"gw0.jsonl": []})),
+    **{f"a run by {pattern}": Case({"out": Run(A, state="running", junit=[], journal={"gw0.jsonl": [journal_line(B)]})}, (pattern,)) for pattern in ("out/results.json", "*/results.json", "out/episodes/*.jsonl")},
+    "files by what they are": Case(dict.fromkeys(("a.json", "b.jsonl", "c.xml", "d.XML", "verdict.json", "eval-results.json"), "x"), ("*",)),
+    "patterns that match nothing": Case({}, ("no/*.json", "gone.json"), ("no/*.xml",)),
+    "folders without results": Case({"empty/readme.txt": "x"}, ("empty",), ("empty",)),
+    "a folder of other tools": Case({f"out/{name}": "x" for name in ("b.json", "sub/a.jsonl", "c.csv", "log.EVAL", "junit/t.xml", "notes.md", ".hidden.json")}),
+    "a folder with a run and others": Case({"out/run": Run(A), "out/other.json": "x", "out/run/ctrf.json": "x"}),
+    **{f"a file of another tool named {name}": Case({f"out/{name}": "x", "out/scores.csv": "x"}) for name in ("results.json", "junit.xml")},
+    "a folder of a run with nothing in it": Case({"out/old": Run(A)}, (), (), ("out",)),
 }  # fmt: skip
 
 
