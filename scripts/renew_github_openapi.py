@@ -22,7 +22,6 @@ from typing import Any
 TARGET = Path(__file__).parent.parent / "tests" / "github_fake" / "openapi.json"
 REPO = "/repos/{owner}/{repo}"
 OPERATIONS = (
-    ("get", "/rate_limit"),
     ("get", "/user"),
     ("get", REPO),
     ("get", f"{REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}"),
@@ -34,11 +33,9 @@ OPERATIONS = (
     ("post", f"{REPO}/check-runs"),
     ("get", f"{REPO}/check-runs/{{check_run_id}}"),
     ("patch", f"{REPO}/check-runs/{{check_run_id}}"),
-    ("get", f"{REPO}/check-runs/{{check_run_id}}/annotations"),
     ("get", f"{REPO}/commits/{{commit_sha}}/pulls"),
     ("get", f"{REPO}/commits/{{ref}}/check-runs"),
     ("delete", f"{REPO}/issues/comments/{{comment_id}}"),
-    ("get", f"{REPO}/issues/comments/{{comment_id}}"),
     ("patch", f"{REPO}/issues/comments/{{comment_id}}"),
     ("get", f"{REPO}/issues/{{issue_number}}/comments"),
     ("post", f"{REPO}/issues/{{issue_number}}/comments"),

@@ -129,10 +129,6 @@ def _page(call: Call, items: Sequence[T]) -> tuple[Sequence[T], dict[str, str]]:
     return items[(page - 1) * size : page * size], headers
 
 
-def _rate_limit(_world: World, call: Call) -> Reply:
-    return Reply(200, views.rate_limit(5000, 4999, 1767229200))
-
-
 def _user(_world: World, call: Call) -> Reply:
     if call.token is None:
         raise RefusedError(401, "Requires authentication")
@@ -160,11 +156,6 @@ def _create_comment(world: World, call: Call) -> Reply:
     made = world.add_comment(repo.full_name, number, author, call.body["body"])
     shown = views.comment(repo, made, call.base)
     return Reply(201, shown, {"Location": shown["url"]})
-
-
-def _show_comment(world: World, call: Call) -> Reply:
-    repo, one = _comment(world, call)
-    return Reply(200, views.comment(repo, one, call.base))
 
 
 def _update_comment(world: World, call: Call) -> Reply:
@@ -225,12 +216,6 @@ def _apply(world: World, run: CheckRun, sent: Mapping[str, Any]) -> None:
 def _show_check_run(world: World, call: Call) -> Reply:
     repo, run = _check_run(world, call)
     return Reply(200, views.check_run(repo, run, call.base))
-
-
-def _list_annotations(world: World, call: Call) -> Reply:
-    repo, run = _check_run(world, call)
-    page, headers = _page(call, run.annotations)
-    return Reply(200, [views.annotation(repo, run, one, call.base) for one in page], headers)
 
 
 def _commit(repo: Repository, ref: str) -> str:
@@ -399,7 +384,6 @@ def _list_artifacts(world: World, call: Call) -> Reply:
 
 _REPO = "/repos/{owner}/{repo}"
 HANDLERS: dict[str, Handler] = {
-    "GET /rate_limit": _rate_limit,
     "GET /user": _user,
     f"GET {_REPO}": _show_repository,
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": _locate_artifact,
@@ -411,11 +395,9 @@ HANDLERS: dict[str, Handler] = {
     f"POST {_REPO}/check-runs": _create_check_run,
     f"GET {_REPO}/check-runs/{{check_run_id}}": _show_check_run,
     f"PATCH {_REPO}/check-runs/{{check_run_id}}": _update_check_run,
-    f"GET {_REPO}/check-runs/{{check_run_id}}/annotations": _list_annotations,
     f"GET {_REPO}/commits/{{commit_sha}}/pulls": _list_pulls_of_commit,
     f"GET {_REPO}/commits/{{ref}}/check-runs": _list_check_runs,
     f"DELETE {_REPO}/issues/comments/{{comment_id}}": _delete_comment,
-    f"GET {_REPO}/issues/comments/{{comment_id}}": _show_comment,
     f"PATCH {_REPO}/issues/comments/{{comment_id}}": _update_comment,
     f"GET {_REPO}/issues/{{issue_number}}/comments": _list_comments,
     f"POST {_REPO}/issues/{{issue_number}}/comments": _create_comment,

@@ -180,12 +180,6 @@ def check_run(repo: Repository, run: CheckRun, base: str) -> Json:
     )
 
 
-def annotation(repo: Repository, run: CheckRun, sent: Json, base: str) -> Json:
-    """Return an annotation as GitHub lists it."""
-    page = f"{_site(base)}/{repo.full_name}/blob/{run.head_sha}/{sent['path']}"
-    return filled("check-annotation", {**sent, "blob_href": page})
-
-
 def _side(repo: Repository, full_name: str, ref: str, sha: str, base: str) -> Json:
     """Return the head or base of a pull request."""
     owner, name = full_name.split("/")
@@ -285,17 +279,3 @@ def workflow_run(repo: Repository, run: WorkflowRun, base: str) -> Json:
         | {"full_name": run.head_repo},
     }
     return filled("workflow-run", shown)
-
-
-def rate_limit(limit: int, remaining: int, reset_at: int) -> Json:
-    """Return the rate-limit overview; the same figures for every resource."""
-    figures = {
-        "limit": limit,
-        "remaining": remaining,
-        "reset": reset_at,
-        "used": limit - remaining,
-    }
-    return filled(
-        "rate-limit-overview",
-        {"rate": figures, "resources": {"core": figures, "search": figures}},
-    )

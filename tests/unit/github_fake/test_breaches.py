@@ -90,7 +90,7 @@ def test_a_read_only_token_is_refused_every_write(fake):
 
 @each_row("place", ["status", "uri", "extra"])
 def test_replies_are_held_against_status_formats_and_names(place):
-    operation, _ = spec.find("GET", f"/repos/{REPO}/issues/comments/1") or pytest.fail("no route")
+    operation, _ = spec.find("PATCH", f"/repos/{REPO}/issues/comments/1") or pytest.fail("no route")
     body = spec.filled("issue-comment", {"body": "x"})
     assert operation.reply_errors(200, body) == []
     status = 204 if place == "status" else 200
