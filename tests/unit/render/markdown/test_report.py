@@ -118,49 +118,7 @@ def test_any_text_that_is_said_stays_in_its_line_of_the_diff(text, limit):
         assert line.startswith(("  ", "- ", "+ ")) or OUR_PART.fullmatch(line)
 
 
-@each_row("limit", [MIN_LIMIT, 3_000, 20_000])
-@each_row("build", [oversize, hostile, everything_wrong])
-def test_comment_keeps_its_limit_in_bytes(build, limit):
-    built = build()
-    comment = render_comment(build_report_view(built, LINKS), limit=limit)
-    assert len(comment.encode()) <= limit
-    first, _, rest = comment.split("\n", 2)
-    assert first == render_marker(built.summary.suite)
-    assert rest.startswith("### ❌ Agent evals failed: ")
-    well_formed(comment)
-
-
 CUTS = re.compile(r"^Left out to fit [\d,]+ bytes: (.*); the whole is in (.*)\.$", re.MULTILINE)
-
-
-def test_folds_go_first_then_bodies_then_names_and_summaries_never():
-    view = build_report_view(build_comment_report("8-thousand"), LINKS)
-    whole = render_comment(view)
-    summaries = [
-        re.search("<b>[0-9,]+ scenarios</b>", line)[0]
-        for line in whole.splitlines()
-        if line.startswith("<details") and "❌" in line
-    ]
-    names = {re.sub("</?b>", "", one) for one in summaries}
-    seen = []
-    for limit in range(len(whole.encode()) - 1, 1_500, -300):
-        comment = render_comment(view, limit=limit)
-        if "All else was left out" in comment:
-            break
-        assert all(name in comment for name in names)
-        assert "🔴 **Worse:**" in comment
-        assert "900 episodes" not in comment.rpartition("\n\n")[0]
-        (cut,) = CUTS.findall(comment)
-        if cut[0] not in seen:
-            seen.append(cut[0])
-    assert seen == [
-        "1 fold",
-        "2 folds",
-        "2 folds, the details of 1 cause",
-        "2 folds, the details of 2 causes",
-        "2 folds, the details of 3 causes",
-        "2 folds, the details of 4 causes",
-    ]
 
 
 @each_row("links", [LINKS, Links()])
