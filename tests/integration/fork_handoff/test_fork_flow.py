@@ -186,25 +186,21 @@ def test_an_end_that_only_the_process_shows_is_taken_over(flow):
     assert flow.check_runs == [(HEAD, "failure")]
 
 
-@pytest.mark.parametrize("conclusion", ["failure", "cancelled"])
-def test_a_run_that_failed_passes_only_with_a_reason(flow, conclusion):
+def test_a_run_that_failed_passes_only_with_a_reason(flow):
     flow.upload(report_zip(commit=HEAD))
-    flow.conclusion = conclusion
+    flow.conclusion = "timed_out"
     done = flow.privileged()
     assert done.returncode == 1, done.stdout + done.stderr
     assert flow.check_runs == [(HEAD, "failure")]
-    said = f"GitHub says that it ended in {conclusion.replace('_', ' ')}"
-    assert said in " ".join(flow.comments[0].split())
+    assert "GitHub says that it ended in timed out" in " ".join(flow.comments[0].split())
 
 
-@pytest.mark.parametrize(("suite", "conclusion"), [("shop", "success"), ("desk", "failure")])
-def test_results_of_another_suite_answer_for_no_check(flow, suite, conclusion):
-    flow.upload(report_zip(commit=HEAD, suite=suite))
+def test_results_of_another_suite_answer_for_no_check(flow):
+    flow.upload(report_zip(commit=HEAD, suite="desk"))
     done = flow.privileged(suite="shop")
-    assert done.returncode == (conclusion == "failure"), done.stdout + done.stderr
-    assert flow.check_runs == [(HEAD, conclusion)]
-    told = "its results are of suite 'desk', this is suite 'shop'"
-    assert (told in flow.comments[0]) is (suite == "desk")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert flow.check_runs == [(HEAD, "failure")]
+    assert "its results are of suite 'desk', this is suite 'shop'" in flow.comments[0]
 
 
 def test_an_attempt_that_left_nothing_is_not_published_from_the_one_before(flow):
@@ -284,10 +280,7 @@ def test_with_a_baseline_of_base_runs(flow):
 
 
 # A process each, so not every case there is: test_take_over has the others.
-@pytest.mark.parametrize(
-    "case",
-    ["bomb", "wrong schema", "foreign commit"],
-)
+@pytest.mark.parametrize("case", ["bomb", "wrong schema"])
 def test_a_hostile_hand_off_is_refused(flow, case):
     data, sentence = HOSTILE[case]
     flow.upload(data)
