@@ -9,6 +9,7 @@ from ci_agent_eval.render.formats.brief import render_brief_json, render_brief_m
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.formats.workflow_commands import render_commands
+from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import DetailsPage, Links
 from ci_agent_eval.render.markdown.report import (
     render_check_summary,
@@ -76,6 +77,7 @@ def test_output_is_the_golden_one(file, golden):
     name, _, kind = file.partition(".")
     built = REPORTS[name]() if name in REPORTS else build_comment_report(name)
     golden(f"render/{file}", KINDS[kind](built))
+    assert len(render_headline(built)) <= 100
 
 
 @each_row("file", OVERSIZE)
@@ -87,6 +89,7 @@ def test_oversize_comment_is_the_golden_one(file, golden):
 @each_row("name", COMMENTS)
 def test_comment_and_terminal_text_are_the_golden_ones(name, golden):
     report = build_comment_report(name)
+    assert len(render_headline(report)) <= 100
     golden(f"comments/{name}.md", of_view(render_comment, PAGE_LINKS)(report))
     golden(f"comments/{name}.txt", of_view(render_terminal, color=False, width=80)(report))
 
