@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
@@ -24,6 +25,7 @@ from ci_agent_eval.render.cards.model import (
 )
 from ci_agent_eval.render.numbers import NOT_MEASURED, count_noun, format_count
 from ci_agent_eval.render.phrases import (
+    NAME_LIMIT,
     Phrase,
     Quoted,
     Strong,
@@ -90,7 +92,25 @@ def _write_overruns(
 ) -> Phrase:
     texts = [_write_overrun(one, _find_former_value(one, compared)) for one in overruns]
     head: Phrase = (*quote_name(row.name), " ", *join_phrases(texts, ", "))
-    return join_phrases([head, facts.quote_links(row.scenario.scenario_id, row.place)], " · ")
+    has_own_measure = all(one.is_custom for one in overruns)
+    grown = () if has_own_measure else _describe_growth(compared)
+    return join_phrases(
+        [head, grown, facts.quote_links(row.scenario.scenario_id, row.place)], " · "
+    )
+
+
+def _describe_growth(compared: ScenarioComparison | None) -> Phrase:
+    """Return `search_docs 1 → 8 calls` of the tool that is called most often beyond before."""
+    divergence = None if compared is None else compared.divergence
+    if divergence is None:
+        return ()
+    now, before = Counter(divergence.after), Counter(divergence.before)
+    grown = now - before
+    if not grown:
+        return ()
+    tool = max(sorted(grown), key=grown.__getitem__)
+    calls = count_noun(now[tool], "call")
+    return (Quoted(tool, NAME_LIMIT), f" {format_count(before[tool])} → {calls}")
 
 
 def _find_former_value(overrun: BudgetOverrun, compared: ScenarioComparison | None) -> str:
