@@ -40,6 +40,13 @@ def list_diff_lines(pair: BehaviourPair, *, only_calls: bool = False) -> list[st
     return [*_list_user_lines(pair), *behaviour] if behaviour else []
 
 
+def list_changed_answer(pair: BehaviourPair) -> list[str]:
+    """Return the first line of each side's answer from where they differ; empty: they do not."""
+    lines = list(_list_answer_lines(pair))
+    starts = (mark for mark in (_BEFORE, _NOW) if pair.before is not None or mark == _NOW)
+    return [next(one for one in lines if one.startswith(mark)) for mark in starts if lines]
+
+
 def list_trajectory_lines(found: Divergence) -> list[str]:
     """Return the tool calls of both sides of a comparison, for want of a conversation."""
     diff = build_diff(found)

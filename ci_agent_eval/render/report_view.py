@@ -6,7 +6,7 @@ escaped, and every place has its address.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
@@ -16,6 +16,7 @@ from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.gate import Reason, ReasonKind, VerdictConclusion
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import BaselineFinding, build_baseline_findings
+from ci_agent_eval.render.behaviour_diff import list_changed_answer
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
 from ci_agent_eval.render.cards.build import build_cause_cards
 from ci_agent_eval.render.cards.model import CardFacts, CauseCard
@@ -35,7 +36,7 @@ from ci_agent_eval.render.manifest_differences import (
     describe_update,
 )
 from ci_agent_eval.render.numbers import count_noun, format_count
-from ci_agent_eval.render.scenario_name import ScenarioName
+from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow, build_scenario_rows
 from ci_agent_eval.render.sentences import describe_reason
 from ci_agent_eval.render.suite_figures import (
@@ -144,6 +145,8 @@ class ReportView:
     """Whether the evaluations together miss a threshold of the suite."""
     misses_suite_rate: bool
     """Whether the strict required scenarios together miss the suite's required pass rate."""
+    changed_answers: Mapping[ScenarioKey, Sequence[str]]
+    """The first changed line of an answer, before and now; foreign text."""
     findings: FindingRows
     sources: Sequence[SourceFile]
     reasons: Sequence[ReasonRow]
@@ -253,6 +256,9 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         evaluations_title=title_evaluations(report),
         misses_thresholds=report.misses_thresholds,
         misses_suite_rate=any(reason.kind == "suite_pass_rate" for reason in verdict.reasons),
+        changed_answers={
+            (pair.scenario_id, pair.agent): list_changed_answer(pair) for pair in report.pairs
+        },
         findings=finding_rows,
         sources=summary.sources,
         reasons=reasons,

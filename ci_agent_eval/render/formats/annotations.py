@@ -132,7 +132,8 @@ def _format_message(text: str, limit: int = MESSAGE_BYTES) -> str:
 
 def _list_problems(view: ReportView) -> Iterator[_Problem]:
     for row in view.scenarios:
-        yield from _list_scenario_problems(row, _find_level(row, view))
+        answer = view.changed_answers.get(row.key, ())
+        yield from _list_scenario_problems(row, _find_level(row, view), answer)
     yield from map(_build_finding_problem, view.baseline_findings)
     yield from _list_manifest_problems(view)
     for about, overrun in view.overruns:
@@ -168,11 +169,14 @@ def _list_manifest_problems(view: ReportView) -> Iterator[_Problem]:
             )
 
 
-def _list_scenario_problems(row: ScenarioRow, level: Level) -> Iterator[_Problem]:
+def _list_scenario_problems(
+    row: ScenarioRow, level: Level, answer: Sequence[str]
+) -> Iterator[_Problem]:
     tally, newly = row.scenario.tally, row.change == "newly_failing"
     if tally.failed:
         for cause in row.causes:
-            yield replace(_build_cause_problem(row, cause, level, row.note), newly=newly)
+            found = _build_cause_problem(row, cause, level, [*answer, _describe_passes(row)])
+            yield replace(found, newly=newly)
     if tally.error:
         title = f"{row.name.title}: {format_part(tally.error, tally.ran)} errors"
         # An error is no measurement: it weighs more than one that went badly.
@@ -180,13 +184,27 @@ def _list_scenario_problems(row: ScenarioRow, level: Level) -> Iterator[_Problem
         reason = row.error_cause.reason or NO_REASON
         yield _Problem(row.place, worse, title, reason, kind="error", key=row.key)
     for cause in row.warnings:
-        yield replace(_build_cause_problem(row, cause, "warning"), kind="warning")
+        found = _build_cause_problem(row, cause, "warning", [f"passes {row.passes}"])
+        yield replace(found, kind="warning")
 
 
-def _build_cause_problem(row: ScenarioRow, cause: Cause, level: Level, note: str = "") -> _Problem:
-    title = f"{row.name.title}: {cause.name or 'failed'}"
-    passes = f"passes {row.passes}, {note}" if note else f"passes {row.passes}"
-    return _Problem(cause.place, level, title, f"{cause.sentence}\n{passes}", key=row.key)
+def _describe_passes(row: ScenarioRow) -> str:
+    return f"passes {row.passes}, {row.note}" if row.note else f"passes {row.passes}"
+
+
+def _build_cause_problem(
+    row: ScenarioRow, cause: Cause, level: Level, details: Sequence[str]
+) -> _Problem:
+    """Return a failed check at its line; one in a helper that tests share, at its own test."""
+    title, place, lines = f"{row.name.title}: {cause.name or 'failed'}", cause.place, [*details]
+    if row.place.path is not None and _is_in_helper(cause.place, row.place):
+        place, lines = row.place, [f"checked at {cause.place.text}", *lines]
+    return _Problem(place, level, title, "\n".join([cause.sentence, *lines]), key=row.key)
+
+
+def _is_in_helper(check: Place, test: Place) -> bool:
+    """Say whether a check is in another file than its test, or above it."""
+    return check.file != test.file or (check.line or 0) < (test.line or 0)
 
 
 def _build_overrun_problem(row: ScenarioRow, overrun: BudgetOverrun) -> _Problem:

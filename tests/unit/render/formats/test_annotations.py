@@ -18,6 +18,7 @@ from ci_agent_eval.render.formats.annotations import (
 from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, report
+from tests.comment_reports import COMMENTS
 from tests.render_reports import hostile
 
 
@@ -75,7 +76,7 @@ def test_limits_are_kept():
     (found,) = list_annotations(build_report_view(report(failing(assertions=[check]))))
     assert len(found.title.encode()) <= 255
     assert len(found.message.encode()) <= 64 * 1024
-    assert found.start_line == 1
+    assert found.start_line == 40
 
 
 @settings(max_examples=settings.default.max_examples // 2)
@@ -107,3 +108,13 @@ def test_ten_of_a_type_are_shown_and_the_rest_counted():
     assert lines.splitlines()[-1] == (
         "::notice title=agent-eval::4 annotations more than the runner shows; see the report"
     )
+
+
+def test_a_failed_check_of_a_helper_stands_at_the_test_with_the_changed_answer():
+    (found,) = list_annotations(build_report_view(COMMENTS["2-regression-answer"]()))
+    answer = "- No. Returns are possible within 30 days only."
+    assert f"\n{answer}\n+ Yes, you can return them within 60 days" in found.message
+    helped = failing(assertions=[failed_assertion("polite", file="checks/tone.py", line=7)])
+    (found,) = list_annotations(build_report_view(report(helped)))
+    assert (found.path, found.start_line) == ("tests/test_refunds.py", 40)
+    assert "\nchecked at checks/tone.py:7\n" in found.message
