@@ -87,36 +87,6 @@ CHANGELOG = """# Changelog
 """
 
 
-@pytest.mark.parametrize(
-    ("version", "notes"),
-    [("1.2.0", "### Added\n\n- Something.\n"), ("1.1.0", "- Older.\n")],
-)
-def test_the_notes_are_the_section_of_the_version(release_notes, tmp_path, capsys, version, notes):
-    path = tmp_path / "CHANGELOG.md"
-    path.write_text(CHANGELOG)
-    assert release_notes.main([version, str(path)]) == 0
-    assert capsys.readouterr().out == notes
-
-
-@pytest.mark.parametrize(
-    ("version", "problem"),
-    [
-        ("1.0.0", "the section of 1.0.0 is empty"),
-        ("0.9.0", "no heading '## [0.9.0] - YYYY-MM-DD'"),
-        ("1.2", "no heading '## [1.2] - YYYY-MM-DD'"),
-        ("1.2.1", "no heading"),
-        ("1.2.0.*", "no heading"),
-    ],
-)
-def test_a_version_without_notes_is_refused(release_notes, tmp_path, capsys, version, problem):
-    path = tmp_path / "CHANGELOG.md"
-    path.write_text(CHANGELOG)
-    assert release_notes.main([version, str(path)]) == 2
-    shown = capsys.readouterr()
-    assert problem in shown.err
-    assert shown.out == ""
-
-
 def test_the_changelog_becomes_notes_once_its_section_is_headed(release_notes):
     text = (ROOT / "CHANGELOG.md").read_text()
     headed = text.replace("## [Unreleased]", "## [1.0.0] - 2026-11-23", 1)
