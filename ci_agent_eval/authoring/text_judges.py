@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ci_agent_eval.checks.judge_questions import (
     Answer,
@@ -19,6 +20,9 @@ from ci_agent_eval.checks.rubric import compute_composite, validate_dimensions
 from ci_agent_eval.contract.fields import NonBlankText, validate_value
 from ci_agent_eval.contract.wording import shorten_text
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording.active_episode import get_active_episode
+
+Result = TypeVar("Result")
 
 MAX_PREVIEW = 200
 """Characters of the judged text that a result shows."""
@@ -68,8 +72,11 @@ class LLMAssert:
         verdict = self.sender.send(self._build_question(content, criterion))
         return _build_result(content, criterion, verdict.passed, verdict.reason)
 
-    async def async_assert(self, content: str, criterion: str) -> CriterionResult:
+    def async_assert(self, content: str, criterion: str) -> Coroutine[Any, Any, CriterionResult]:
         """Judge a text without blocking other episodes. Raises JudgeError."""
+        return _require_await("llm_assert.async_assert", self._judge(content, criterion))
+
+    async def _judge(self, content: str, criterion: str) -> CriterionResult:
         verdict = await self.sender.send_async(self._build_question(content, criterion))
         return _build_result(content, criterion, verdict.passed, verdict.reason)
 
@@ -121,16 +128,21 @@ class LLMScore:
         question = self._build_question(content, rubric, content_label, context)
         return _build_scores(rubric, self.sender.send(question))
 
-    async def async_score(
+    def async_score(
         self,
         content: str,
         rubric: Sequence[ScoringDimension],
         *,
         content_label: str = "content",
         context: str | None = None,
-    ) -> ScoreResult:
+    ) -> Coroutine[Any, Any, ScoreResult]:
         """Grade a text without blocking other episodes. Raises JudgeError."""
         question = self._build_question(content, rubric, content_label, context)
+        return _require_await("llm_score.async_score", self._grade(rubric, question))
+
+    async def _grade(
+        self, rubric: Sequence[ScoringDimension], question: DimensionsQuestion
+    ) -> ScoreResult:
         return _build_scores(rubric, await self.sender.send_async(question))
 
     def _build_question(
@@ -145,6 +157,20 @@ class LLMScore:
         return DimensionsQuestion(
             model=self.model, dimensions=tuple(rubric), text=text, label=label, context=context
         )
+
+
+def _require_await(name: str, judging: Coroutine[Any, Any, Result]) -> Coroutine[Any, Any, Result]:
+    """Return the coroutine; the running episode fails if it is never awaited."""
+
+    def close_unawaited() -> str | None:
+        if inspect.getcoroutinestate(judging) != inspect.CORO_CREATED:
+            return None
+        judging.close()
+        return f"{name}(...) was not awaited; write `await {name}(...)`"
+
+    if (episode := get_active_episode()) is not None:
+        episode.unawaited_checks.append(close_unawaited)
+    return judging
 
 
 def _build_scores(rubric: Sequence[ScoringDimension], found: JudgeGrades) -> ScoreResult:

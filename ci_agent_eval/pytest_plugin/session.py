@@ -331,7 +331,7 @@ class EpisodeSession:
             state.subtest_errors += measurement.check_for_assertions(state)
         episode = finish_episode(state, get_ending_after_subtests(state))
         state.final_episode = episode = measurement.note_uncounted_asserts(
-            item, episode, self._evidence
+            item, state, episode, self._evidence
         )
         if measurement.is_measured(item, state) and not state.subtest_errors:
             return

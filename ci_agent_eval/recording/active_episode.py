@@ -54,8 +54,11 @@ class RunningEpisode:
     """Assertions of fixtures, made before the recorder existed."""
     late_assertions: list[Assertion] = field(default_factory=list)
     """Assertions made after the episode had ended."""
-    unawaited_checks: list[Callable[[], str]] = field(default_factory=list)
-    """Checks not yet awaited: each callable closes its check and returns the place of the call."""
+    unawaited_checks: list[Callable[[], str | None]] = field(default_factory=list)
+    """Checks not yet awaited: each callable closes its check and returns the place of the call.
+
+    None: it has been awaited after all.
+    """
     cassette: EpisodeCassette | None = None
     """Set when the episode opens its cassette."""
     shared_fixtures: int = 0
@@ -66,6 +69,8 @@ class RunningEpisode:
     """Whether the test function has been called; earlier asserts of fixtures do not count."""
     asserted: bool = False
     """Whether an assert of the test passed, or an equivalent."""
+    no_evidence: list[str] = field(default_factory=list)
+    """Asserts that passed and prove nothing: the place of each, and why."""
 
     def record_assertion(self, assertion: Assertion) -> None:
         """Record an assertion in any phase of the test."""

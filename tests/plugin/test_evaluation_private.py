@@ -69,7 +69,7 @@ def test_what_comes_of_it_calls_our_functions(pytestconfig):
     tree = ast.parse(SOURCE)
     CountingRewriter("chat_eval.py", pytestconfig, SOURCE).run(tree)
     written = ast.unparse(tree)
-    assert "if @pytest_ar.agent_eval.note_pass():" in written
+    assert "if @pytest_ar.agent_eval.note_pass(@py_assert1, False):" in written
     assert "@pytest_ar.agent_eval.keep_explanation(2, '0', @pytest_ar._format_expl" in written
     assert "@pytest_ar.agent_eval.format_message(message)" in written
     assert "_call_assertion_pass" not in written

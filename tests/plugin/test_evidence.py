@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
@@ -44,7 +46,7 @@ CASES = {
         NEITHER,
     ),
     "a turn without with": (
-        "def test_it(episode):\n    episode.turn('x').reply('y')\n    assert True",
+        "def test_it(episode):\n    episode.turn('x').reply('y')\n    assert episode",
         "the turn 'x' was opened without `with`",
     ),
     "a turn without with beside others": (
@@ -52,7 +54,7 @@ CASES = {
         "the turn 'x' was opened without `with`",
     ),
     "a turn without a reply": (
-        "def test_it(episode):\n    with episode.turn('x'): pass\n    assert True",
+        "def test_it(episode):\n    with episode.turn('x'): pass\n    assert episode",
         NO_TURN,
     ),
     "a conversation that never sends": (
@@ -81,7 +83,7 @@ CASES = {
         ),
         NO_ASSERTION,
     ),
-    "a marker alone": ("@pytest.mark.episode\ndef test_it(): assert True", NO_TURN),
+    "a marker alone": ("@pytest.mark.episode\ndef test_it(): assert os.sep", NO_TURN),
     "budgets of a test that did nothing": (
         "@pytest.mark.episode(budgets={'max_turns': 2})\ndef test_it(): pass",
         NEITHER,
@@ -283,7 +285,7 @@ def test_bytecode_of_runs_with_and_without_the_plugin_is_kept_apart(pytester, mo
         arguments = ["-p", plugin, "-W", "ignore"]
         pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
     names = {path.name.partition(".")[0] for path in pytester.path.glob("__pycache__/test_suite*")}
-    assert names == {"test_suite", "test_suite-agent-eval-1"}
+    assert names == {"test_suite", "test_suite-agent-eval-2"}
 
 
 @pytest.mark.parametrize("options", [("--assert=plain",), ("-p", "no:assertion")])
@@ -355,6 +357,91 @@ def test_assertions_of_libraries_are_evidence_and_functions_named_like_them_are_
     assert len(expected) == 18
 
 
+ALWAYS_TRUE = """
+import asyncio, unittest
+from unittest.mock import AsyncMock
+
+import pytest
+
+@pytest.fixture(autouse=True)
+def greeted(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+
+@pytest.fixture
+def replies(): return ["Hi"]
+
+async def is_polite(replies): return False
+async def stream(replies): yield False
+
+def test_coroutine__fails(replies): assert is_polite(replies)
+def test_coroutine_after_others__fails(replies): assert replies and is_polite(replies)
+def test_named_coroutine__fails(replies): assert (polite := is_polite(replies)), polite
+def test_generator__fails(replies): assert (reply == "Bye" for reply in replies)
+def test_async_generator__fails(replies): assert stream(replies)
+def test_map__fails(replies): assert map(str.isupper, replies)
+def test_async_mock__fails(replies): assert AsyncMock()(replies)
+async def test_task__fails(replies): assert asyncio.ensure_future(is_polite(replies))
+def test_after_evidence__fails(replies):
+    assert replies
+    assert is_polite(replies)
+class TestCase(unittest.TestCase):
+    def test_true__fails(self): self.assertTrue(is_polite([]))
+    def test_function__no(self): self.assertTrue(is_polite)
+
+def test_text__no(): assert "polite"
+def test_tuple__no(replies): assert (replies == ["Bye"], "a message")
+def test_list__no(replies): assert [replies == ["Bye"]]
+def test_dict__no(replies): assert {"polite": replies == ["Bye"]}
+def test_true__no(): assert True
+def test_f_string__no(replies): assert f"said {replies}"
+def test_lambda__no(replies): assert lambda: replies == ["Bye"]
+def test_or__no(replies): assert replies == ["Bye"] or "Hi"
+def test_function__no(): assert is_polite
+def test_method__no(replies): assert replies.clear
+
+def test_function_and_evidence(replies):
+    assert replies.clear
+    assert replies == ["Hi"]
+def test_variable(replies):
+    text = replies[0]
+    assert text
+def test_unpacked(replies): assert [*replies]
+def test_comprehension(replies): assert [reply for reply in replies if reply == "Hi"]
+def test_and(replies): assert replies == ["Hi"] and "polite"
+async def test_awaited(replies): assert not await is_polite(replies)
+"""
+
+
+def test_asserts_that_are_always_true_are_no_evidence(suite):
+    suite.write(ALWAYS_TRUE, conftest="")
+    ran = suite.run("-W", "default")
+    ends = {"fails": "failed", "no": "error"}
+    expected = {name: ends.get(name.partition("__")[2], "passed") for name in ran.episodes}
+    assert {name: episode.outcome for name, episode in ran.episodes.items()} == expected
+    assert len(expected) == 26
+    reasons = {name: str(episode.reason) for name, episode in ran.episodes.items()}
+    awaited = "asserted an object of type coroutine, which is always true; write `assert await ...`"
+    assert reasons["test_coroutine__fails"] == awaited
+    assert "type generator, which is always true; use all(...)" in reasons["test_generator__fails"]
+    said = reasons["test_text__no"]
+    assert "no assertion; assert something" in said
+    assert re.search(r"; test_suite.py:\d+: assert of a literal: it is always true and no ", said)
+    ran.result.stdout.fnmatch_lines(["*PytestWarning: assert of the function clear, which is not*"])
+
+
+def test_an_evaluation_records_a_coroutine_as_a_failure(suite):
+    suite.pytester.makepyfile(
+        hi_eval="async def is_polite(): return True\n"
+        "def test_it(episode):\n    assert is_polite()\n    assert episode\n"
+    )
+    (episode,) = suite.run("--eval", "hi_eval.py").results.episodes
+    assert [(a.name, a.passed) for a in episode.assertions] == [
+        ("is_polite()", False),
+        ("episode", True),
+    ]
+
+
 def test_a_message_with_a_percent_sign_is_shown_as_it_is(suite):
     suite.write(
         "def test_it(episode): assert 0, '100% of %s, 50%%'\ndef test_other(): assert 0, '1%'"
@@ -367,7 +454,7 @@ def test_a_message_with_a_percent_sign_is_shown_as_it_is(suite):
 def test_a_project_s_own_hook_is_called_as_before(suite):
     suite.write(
         "def test_it(episode):\n    with episode.turn('x') as turn: turn.reply('y')\n"
-        "    assert turn.reply, 'a message'\ndef test_other(): assert [1] == [1]\n",
+        "    assert turn.message, 'a message'\ndef test_other(): one = [1]; assert one == [1]\n",
         conftest="def pytest_assertion_pass(item, lineno, orig, expl):\n"
         "    print('passed', item.name, lineno, orig, expl.partition(' ')[0])\n",
     )
@@ -376,7 +463,7 @@ def test_a_project_s_own_hook_is_called_as_before(suite):
     ran = suite.run("-s")
     ran.result.assert_outcomes(passed=2)
     ran.result.stdout.fnmatch_lines(
-        ["*passed test_it 3 turn.reply reply", "*passed test_other 4 [[]1[]] == [[]1[]] [[]1[]]"]
+        ["*passed test_it 3 turn.message *", "*passed test_other 4 one == [[]1[]] [[]1[]]"]
     )
 
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 import linecache
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType, FunctionType
@@ -17,10 +18,15 @@ from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, truncate_text
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.evaluation.always_true import (
+    describe_no_evidence,
+    refuse_unused_result,
+)
 from ci_agent_eval.pytest_plugin.evaluation.assert_transform import RECORDER
 from ci_agent_eval.pytest_plugin.evaluation.passed_asserts import REWRITTEN
 from ci_agent_eval.pytest_plugin.options import ASSERT_MODULES
 from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
     get_active_episode,
     is_evaluating,
     note_passed_assert,
@@ -48,14 +54,29 @@ class AssertEvidence:
         """Count the asserts of a test's own file, wherever it is."""
         self._test_files.add(str(item.path))
 
-    def note_assert(self, module: Mapping[str, Any]) -> bool:
+    def note_assert(self, frame: FrameType, value: object, *, is_fixed: bool) -> bool:
         """Note a passed assert of a test; in an evaluation it is to be explained."""
-        if RECORDER in module:
-            return is_evaluating()  # its recorder notes it
+        __tracebackhide__ = True
+        module = frame.f_globals
+        is_recorded = RECORDER in module
         episode = get_active_episode()
-        if episode is not None and not episode.asserted and self._is_counted(module):
+        if episode is None or not (is_recorded or self._is_counted(module)):
+            return False
+        refuse_unused_result(value)
+        if is_recorded:
+            return is_evaluating()  # its recorder notes it
+        if (problem := describe_no_evidence(value, is_fixed=is_fixed)) is None:
             note_passed_assert()
+        elif episode.is_called:
+            self._warn(episode, frame, problem)
         return False
+
+    def _warn(self, episode: RunningEpisode, frame: FrameType, problem: str) -> None:
+        """Warn of an assert that proves nothing; an episode without evidence names it."""
+        place = f"{self._shorten(frame.f_globals)}:{frame.f_lineno}"
+        episode.no_evidence.append(f"{place}: {problem}")
+        file = frame.f_code.co_filename
+        warnings.warn_explicit(problem, pytest.PytestWarning, file, frame.f_lineno)
 
     def _is_counted(self, module: Mapping[str, Any]) -> bool:
         """Return whether the asserts of a module are the user's, and not a library's or ours."""
@@ -64,9 +85,13 @@ class AssertEvidence:
             return True
         return self._repo.relative(file) is not None and not name.startswith("ci_agent_eval.")
 
-    def note_call(self) -> None:
+    def note_call(self, value: object) -> None:
         """Note that a library's assertion function held."""
-        note_passed_assert()
+        __tracebackhide__ = True
+        if get_active_episode() is not None:
+            refuse_unused_result(value)
+        if describe_no_evidence(value, is_fixed=False) is None:
+            note_passed_assert()
 
     def note_check(self, frame: FrameType) -> None:
         """Note a check of pytest-check that passed; an evaluation records it by its source."""

@@ -13,6 +13,7 @@ import pytest
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, shorten_message, truncate_text
+from ci_agent_eval.pytest_plugin.evaluation import passed_asserts
 from ci_agent_eval.pytest_plugin.evaluation.library_assertions import (
     get_expected_exceptions,
     list_expecting_types,
@@ -126,8 +127,9 @@ def _get_evaluation() -> RunningEpisode | None:
 
 
 def _comes_from_call(error: AssertionError) -> bool:
-    """Return whether the error was raised in a deeper frame than the assert's."""
-    return error.__traceback__ is not None and error.__traceback__.tb_next is not None
+    """Return whether the error was raised by what the assert calls."""
+    deeper = error.__traceback__ and error.__traceback__.tb_next
+    return deeper is not None and deeper.tb_frame.f_globals is not vars(passed_asserts)
 
 
 def _any_catches_failure(types: Iterable[Any]) -> bool:

@@ -166,9 +166,10 @@ def _list_assertions(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith("assert")]
 
 
-def _note_call() -> None:
+def _note_call(value: object = True) -> None:
+    __tracebackhide__ = True
     if (listener := get_listener()) is not None:
-        listener.note_call()
+        listener.note_call(value)
 
 
 def _wrap_function(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,7 +180,8 @@ def _wrap_function(original: Callable[..., Any]) -> Callable[..., Any]:
         __tracebackhide__ = True
         result = original(*arguments, **options)
         if result is None:
-            _note_call()
+            is_of_truth = original.__name__ == "assertTrue"
+            _note_call(options.get("expr", (*arguments, True)[1]) if is_of_truth else True)
         return result
 
     return assertion

@@ -63,7 +63,7 @@ def abandon_unawaited_checks(state: EpisodeItem) -> list[str]:
     pending = [] if state.running is None else state.running.unawaited_checks
     found = [give_up() for give_up in pending]
     pending.clear()
-    return found
+    return [place for place in found if place is not None]
 
 
 def check_for_assertions(state: EpisodeItem) -> list[str]:
@@ -76,14 +76,15 @@ def check_for_assertions(state: EpisodeItem) -> list[str]:
 
 
 def note_uncounted_asserts(
-    item: pytest.Item, ended: Episode, evidence: AssertEvidence | None
+    item: pytest.Item, state: EpisodeItem, ended: Episode, evidence: AssertEvidence | None
 ) -> Episode:
     """Add to an episode without an assertion which asserts were not counted."""
     if "assertion" not in ended.missing_evidence or evidence is None:
         return ended
-    if (problem := evidence.describe_uncounted(item)) is None:
-        return ended
-    return ended.model_copy(update={"reason": f"{ended.reason}; {problem}"})
+    problems = [] if state.running is None else state.running.no_evidence[:1]
+    if (uncounted := evidence.describe_uncounted(item)) is not None:
+        problems = [*problems, uncounted]
+    return ended.model_copy(update={"reason": "; ".join([str(ended.reason), *problems])})
 
 
 def build_failure(state: EpisodeItem, sentence: str) -> EpisodeFailed:

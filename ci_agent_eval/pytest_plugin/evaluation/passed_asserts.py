@@ -18,13 +18,15 @@ from typing import Any, Protocol
 import pytest
 from _pytest.assertion import rewrite, util
 
+from ci_agent_eval.pytest_plugin.evaluation.always_true import is_always_true
+
 HOOK_SETTING = "enable_assertion_pass_hook"
 """pytest's setting that enables its hook."""
 
 REWRITTEN = "@pytest_ar"
 """pytest's name for its assertion module, in a module whose asserts it has rewritten."""
 
-_TAG = "-agent-eval-1"
+_TAG = "-agent-eval-2"
 """Begins the end of the name of cached bytecode; changes with the code that is written."""
 
 _PYC_TAIL = rewrite.PYC_TAIL
@@ -44,11 +46,18 @@ _OWN_MODULE = "agent_eval"
 class Listener(Protocol):
     """Receives the assertions of tests."""
 
-    def note_assert(self, module: Mapping[str, Any]) -> bool:
-        """Note a passed assert of the module with these globals; return whether to explain it."""
+    def note_assert(self, frame: FrameType, value: object, *, is_fixed: bool) -> bool:
+        """Note an assert that passed in this frame; return whether to explain it.
 
-    def note_call(self) -> None:
-        """Note that a library's assertion function held."""
+        `is_fixed`: its expression has no other value. Raises AssertionError for a value that
+        nobody asked for, such as a coroutine.
+        """
+
+    def note_call(self, value: object) -> None:
+        """Note that a library's assertion function held: of the truth of this value, or True.
+
+        Raises AssertionError as `note_assert`.
+        """
 
     def note_check(self, frame: FrameType) -> None:
         """Note a check of pytest-check that passed, called in this frame."""
@@ -99,6 +108,8 @@ class CountingRewriter(rewrite.AssertionRewriter):
     def __init__(self, module_path: str | None, config: pytest.Config, source: bytes) -> None:
         super().__init__(module_path, config, source)
         self.enable_assertion_pass_hook = True
+        self._test: ast.expr = ast.Constant(None)
+        self._value: ast.expr = self._test
 
     def run(self, mod: ast.Module) -> None:
         """Rewrite the asserts of a module."""
@@ -108,10 +119,26 @@ class CountingRewriter(rewrite.AssertionRewriter):
             self.source = build_source(dict.fromkeys(lines, "0"))
         super().run(mod)
 
+    def visit_Assert(self, assert_: ast.Assert) -> list[ast.stmt]:  # noqa: N802 - pytest's name
+        """Rewrite an assert."""
+        self._test = assert_.test
+        return super().visit_Assert(assert_)
+
+    def visit(self, node: ast.AST) -> Any:
+        """Rewrite a node; keep the expression that holds the value of the assert."""
+        found = super().visit(node)
+        if node is self._test:
+            value = found[0]
+            is_named = isinstance(value, ast.NamedExpr)
+            self._value = ast.Name(value.target.id, ast.Load()) if is_named else value
+        return found
+
     def helper(self, name: str, *args: ast.expr) -> ast.expr:
         """Call a helper, of ours or of pytest's."""
         call = super().helper(name, *args)
         if name in _OWN_HELPERS and isinstance(call, ast.Call):
+            if _OWN_HELPERS[name] == "note_pass":
+                call.args = [self._value, ast.Constant(is_always_true(self._test))]
             module = ast.Attribute(ast.Name(REWRITTEN, ast.Load()), _OWN_MODULE, ast.Load())
             call.func = ast.Attribute(module, _OWN_HELPERS[name], ast.Load())
         return call
@@ -133,10 +160,12 @@ def _rewrite_asserts(
     CountingRewriter(module_path, config, source).run(mod)
 
 
-def note_pass() -> bool:
-    """Note a passed assert of the calling module; return whether to explain it."""
+def note_pass(value: object, is_fixed: bool) -> bool:
+    """Note a passed assert of the calling frame; return whether to explain it."""
+    __tracebackhide__ = True
     listener = _Process.listener
-    if listener is not None and listener.note_assert(sys._getframe(1).f_globals):  # noqa: SLF001 - documented
+    frame = sys._getframe(1)  # noqa: SLF001 - documented
+    if listener is not None and listener.note_assert(frame, value, is_fixed=is_fixed):
         _is_explaining.set(True)
         return True
     return _Process.has_hook and bool(util._assertion_pass)  # noqa: SLF001 - as pytest's helper
