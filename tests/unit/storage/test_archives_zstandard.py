@@ -9,8 +9,7 @@ import zlib
 
 import pytest
 
-from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.archives import ArchiveLimits, extract_archive
+from tests.unit.storage.test_archives import refused, unpack
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -34,19 +33,6 @@ def archive(tmp_path, content, *, packed=None, size=None, method=ZSTANDARD):
         struct.pack_into("<I", data, start + offset + 14, size)
     path.write_bytes(data)
     return path
-
-
-def unpack(path, tmp_path, **limits):
-    into = tmp_path / "into"
-    into.mkdir()
-    return extract_archive(path, into, wanted=lambda _: True, limits=ArchiveLimits(**limits))
-
-
-def refused(path, tmp_path, **limits):
-    with pytest.raises(InputError) as caught:
-        unpack(path, tmp_path, **limits)
-    assert list((tmp_path / "into").iterdir()) == []
-    return str(caught.value)
 
 
 def test_what_was_packed_is_what_is_written(tmp_path):

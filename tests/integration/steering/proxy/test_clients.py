@@ -10,6 +10,7 @@ import openai
 import pytest
 
 from tests import llm_wire as wire
+from tests.integration.steering.proxy.asking import BODY, STREAM, every_api
 from tests.integration.steering.proxy.rig import JSON, MESSAGE, Rig, answer, answering, events
 from tests.tables import each_row
 
@@ -74,15 +75,8 @@ def messages(rig, *, stream, messages=USER):
 
 
 ASK = {"chat": chat, "responses": responses, "messages": messages}
-BODY = {"chat": wire.chat_body, "responses": wire.response_body, "messages": wire.message_body}
-STREAM = {
-    "chat": wire.chat_events,
-    "responses": wire.response_events,
-    "messages": wire.message_events,
-}
 CALLED = {"chat": "tool_calls", "responses": "completed", "messages": "tool_use"}
 
-every_api = each_row("api", ["chat", "responses", "messages"])
 both_ways = each_row("stream", [False, True], ids=["whole", "streamed"])
 
 
