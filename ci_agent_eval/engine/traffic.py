@@ -22,9 +22,13 @@ from ci_agent_eval.engine.nested_calls import NestedCalls
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.stops import describe_own_error
 from ci_agent_eval.model_traffic import attribution, hooks
-from ci_agent_eval.model_traffic.conversations import KnownPrompt, find_usable_answer
+from ci_agent_eval.model_traffic.conversations import (
+    KnownPrompt,
+    find_usable_answer,
+    is_failed,
+)
 from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call
-from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
+from ci_agent_eval.model_traffic.recorder import ENDED_EARLY, ModelCall, TrafficRecorder
 from ci_agent_eval.model_traffic.trajectory import (
     MAX_NAME_CHARACTERS,
     TrajectoryReader,
@@ -345,7 +349,7 @@ class RunTraffic:
             recorder.refusal = recorder.refusal or f"refused by ci_agent_eval: {reason}"
 
     def _find_failed_call(self) -> ModelCall | None:
-        """Return the last call if it has no answer."""
+        """Return the last call if it has no complete answer."""
         return _find_failed_last_call(self.calls)
 
 
@@ -363,9 +367,9 @@ def _list_called_tools(call: ModelCall) -> Sequence[str]:
 
 
 def _find_failed_last_call(calls: Iterable[ModelCall]) -> ModelCall | None:
-    """Return the last call that was not refused if it has no answer."""
+    """Return the last call that was not refused if it has no complete answer."""
     sent = [call for call in calls if call.state != "refused"]
-    return sent[-1] if sent and find_usable_answer(sent[-1]) is None else None
+    return sent[-1] if sent and is_failed(sent[-1]) else None
 
 
 def _is_measured(turns: Sequence[Turn]) -> bool:
@@ -384,10 +388,14 @@ def _set_final_text(seen: Sequence[Turn], reply: Turn) -> Sequence[Turn]:
 
 
 def _describe_failed_call(call: ModelCall) -> Stop:
-    """Return the stop of a call without an answer: an infrastructure error in most cases."""
+    """Return the stop of a call without a complete answer: mostly an infrastructure error."""
     answer = call.answer
     text = (answer.error if answer is not None else None) or call.error or "it gave no answer"
     message = limit_text(text, MAX_ERROR_CHARACTERS)
+    if call.error == ENDED_EARLY and find_usable_answer(call) is not None:
+        return Stop("truncated", "its answer ended without a finish reason or an end mark")
+    if (call.status or 0) < HTTPStatus.BAD_REQUEST and find_usable_answer(call) is not None:
+        return Stop("model_error", f"the model's API broke off its answer: {message}")
     if (call.status or 0) < HTTPStatus.BAD_REQUEST:
         return Stop("model_error", f"the model's API gave no answer: {message}")
     if any(part in b"".join(call.chunks) for part in _CONTEXT_OVERFLOWS):
@@ -450,6 +458,13 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
     def find_limit_stop() -> StopCause | None:
         return None if check.stop is None else StopCause(check.stop.reason, check.stop.error)
 
+    def find_call_stop(made: Sequence[ModelCall]) -> StopCause | None:
+        failed = _find_failed_last_call(made)
+        if failed is None or (failed.state == "open" and failed.status is None):
+            return None
+        stop = _describe_failed_call(failed)
+        return StopCause(stop.reason, stop.error)
+
     def list_conditions() -> Mapping[str, object]:
         is_priced = any(compute_call_cost(call) is not None for call in calls.calls)
         return {
@@ -476,6 +491,7 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
         calls,
         compute_call_cost,
         find_limit_stop,
+        find_call_stop,
         lambda turns: summarize_traffic(calls, calls.calls, turns),
         list_conditions,
     )

@@ -78,6 +78,18 @@ def find_usable_answer(call: ModelCall) -> ModelAnswer | None:
     return None
 
 
+def is_failed(call: ModelCall) -> bool:
+    """Return whether the provider gave no complete answer: none, an error, or the beginning.
+
+    An answer that the agent itself stopped reading has not failed.
+    """
+    if find_usable_answer(call) is None:
+        return not call.is_abandoned
+    has_error = call.answer is not None and call.answer.error is not None
+    is_broken = call.state == "broken" and not call.is_cut and not call.is_abandoned
+    return has_error or is_broken
+
+
 @dataclass(frozen=True, slots=True)
 class _Item:
     """A comparable part of a conversation, without ids, which frameworks may change."""

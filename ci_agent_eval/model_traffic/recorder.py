@@ -46,7 +46,9 @@ PASS = Decision()
 ENDED_EARLY = "the answer broke off"
 """Error of a call whose body ended without the end that its format has."""
 READER_STOPPED = "its reader stopped before the end"
-"""Error of a call whose answer the agent did not read to its end."""
+"""Error of a call whose answer the agent did not read to its end; a cancellation may follow."""
+EPISODE_ENDED = "the episode ended before the answer"
+"""Error of a call that is open when its episode ends."""
 
 MAX_REQUEST_BYTES = 32 * 2**20
 """Stored bytes of a request's body; a larger one is cut, and so cannot be read or replayed."""
@@ -151,6 +153,14 @@ class ModelCall:
     def answer(self) -> ModelAnswer | None:
         """The answer so far; None before its first byte."""
         return None if self._assembler is None else self._assembler.answer
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the agent, and not the provider, left an answer incomplete."""
+        if self._assembler is None or self._assembler.is_complete:
+            return False
+        own_ends = (READER_STOPPED, EPISODE_ENDED)
+        return self.state == "open" or (self.error or "").startswith(own_ends)
 
     def decide(self) -> Decision:
         """Return whether the request passes, waits or is answered by us."""
@@ -280,7 +290,7 @@ class TrafficRecorder:
                 self.player.store(call)
             self.on_call_ended(call)
 
-    def finish(self, reason: str = "the episode ended before the answer") -> None:
+    def finish(self, reason: str = EPISODE_ENDED) -> None:
         """End the episode: its open calls are broken, or failed without an answer."""
         with self._lock:
             self.is_ended = True

@@ -43,6 +43,10 @@ from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     is_result_property,
     list_junit_properties,
 )
+from ci_agent_eval.pytest_plugin.episodes.incomplete_records import (
+    fail_late_records,
+    list_problems,
+)
 from ci_agent_eval.pytest_plugin.episodes.marker import (
     build_episode_from_marker,
 )
@@ -54,9 +58,6 @@ from ci_agent_eval.pytest_plugin.episodes.subtests import (
     format_subtest_name,
     get_ending_after_subtests,
     record_subtest,
-)
-from ci_agent_eval.pytest_plugin.episodes.unanswered_requests import (
-    list_unanswered_requests,
 )
 from ci_agent_eval.pytest_plugin.evaluation import measurement, passed_asserts, soft_checks
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
@@ -326,7 +327,7 @@ class EpisodeSession:
         soft_checks.record_soft_failures(item, state)
         measurement.record_property_assertion(state)
         state.subtest_errors += measurement.abandon_unawaited_checks(state)
-        state.subtest_errors += list_unanswered_requests(state)
+        state.subtest_errors += list_problems(state)
         if not state.subtest_errors:
             state.subtest_errors += measurement.check_for_assertions(state)
         episode = finish_episode(state, get_ending_after_subtests(state))
@@ -344,7 +345,7 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         state.called = True
         soft_checks.record_soft_failures(item, state)
-        state.subtest_errors += list_unanswered_requests(state)
+        state.subtest_errors += list_problems(state)
         failed = state.recorder is not None and state.recorder.failed_checks
         if not measurement.is_own_skip(error, state) or not (failed or state.subtest_errors):
             return
@@ -379,7 +380,7 @@ class EpisodeSession:
         if call.when != "call" or call.excinfo is None or not measurement.is_measured(item, state):
             return
         ending = measurement.determine_measured_ending(call.excinfo, state, self._repo)
-        if ending is None or (state.called and list_unanswered_requests(state)):
+        if ending is None or (state.called and list_problems(state)):
             return
         if state.called:
             state.final_episode = finish_episode(state, ending)
@@ -400,6 +401,8 @@ class EpisodeSession:
             figures = report.user_properties
             report.user_properties = [e for e in figures if not is_result_property(e[0])]
             return
+        if report.when == "teardown":
+            ending = fail_late_records(state, report, ending)
         initial = state.initial_episode
         final = update_after_phase(state, call, report, ending)
         self._write_final(state, final)  # before the hooks, which may stop the run

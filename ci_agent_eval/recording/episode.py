@@ -53,7 +53,7 @@ from ci_agent_eval.recording.recorded_turns import RecordedTurns
 from ci_agent_eval.recording.spending import SuiteUsage, sum_spending
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
 from ci_agent_eval.recording.usage import EpisodeUsage
-from ci_agent_eval.recording.validation import Clock, build_value
+from ci_agent_eval.recording.validation import Clock, build_value, note_refusals
 from ci_agent_eval.recording.watched_states import WatchedStates
 
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ class EpisodeRecorder:
         self._stop_reason: StopReason | None = None
         self._allowed_stops: frozenset[str] = frozenset(self._initial.allowed_stops)
         self._turns_needed = 0
+        self.refused: list[str] = []
+        """The sentences of records that were refused."""
+        self._refused_before_end: int | None = None
         self._usage = EpisodeUsage()
         self._summary = TrajectorySummary()
         self._conditions = Conditions()
@@ -166,6 +169,7 @@ class EpisodeRecorder:
         """Every tool call so far, in order."""
         return tuple(self.trajectory.tool_calls())
 
+    @note_refusals
     def turn(self, message: str | None, attachments: Sequence[Attachment] = ()) -> TurnRecorder:
         """Open a turn: `with episode.turn("Hello") as turn: …`; None: the agent speaks first."""
         self._require_running("turn")
@@ -174,7 +178,12 @@ class EpisodeRecorder:
                 f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
             )
         turn = TurnRecorder(
-            message, self._clock, self._close_turn, self.report_activity, attachments
+            message,
+            self._clock,
+            self._close_turn,
+            self.report_activity,
+            attachments,
+            refused=self.refused,
         )
         self.recorded_turns.open(turn)
         self.report_activity()
@@ -200,6 +209,7 @@ class EpisodeRecorder:
         if self.on_activity is not None:
             self.on_activity(self.recorded_turns.count_turns() + run_turns, tools)
 
+    @note_refusals
     def tool_call(
         self,
         name: str,
@@ -216,6 +226,7 @@ class EpisodeRecorder:
             )
         self.recorded_turns.open_turn.tool_call(name, arguments, result, error, **details)
 
+    @note_refusals
     def check(
         self,
         name: str,
@@ -239,6 +250,7 @@ class EpisodeRecorder:
         self._assertions += add_location(found, self._locate())
         return all(assertion.passed for assertion in found)
 
+    @note_refusals
     def watch(self, state: object, name: str | None = None, *, ignore: Sequence[str] = ()) -> None:
         """Record what changes from now on in a function's mapping, a folder or a SQLite file.
 
@@ -296,6 +308,7 @@ class EpisodeRecorder:
         """The current budgets."""
         return self._budgets
 
+    @note_refusals
     def record_run(
         self,
         turns: Sequence[Turn],
@@ -347,6 +360,7 @@ class EpisodeRecorder:
         """The ends without an answer that do not fail this episode."""
         return frozenset(self._initial.allowed_stops)
 
+    @note_refusals
     def record_judge(
         self, tokens: TokenUsage, cost_usd: float | None, *, cassette_misses: int = 0
     ) -> None:
@@ -356,6 +370,7 @@ class EpisodeRecorder:
         self._usage.add_judge_call(tokens, cost_usd)
         self.report_spending()
 
+    @note_refusals
     def record_simulated_user(
         self, calls: int, tokens: TokenUsage | None, cost_usd: float | None
     ) -> None:
@@ -382,12 +397,14 @@ class EpisodeRecorder:
         """The failed checks so far, without those of severity `warning`."""
         return tuple(a for a in self._assertions if not a.passed and a.severity == "error")
 
+    @note_refusals
     def score(self, name: str, value: float, reason: str | None = None) -> None:
         """Record a number for the report; it never fails the test."""
         self._require_running(f"score {name!r}")
         values = {"name": clean_text(name), "value": value, "reason": clean_optional_text(reason)}
         self._scores.append(build_value(f"score {name!r}", Score, **values))
 
+    @note_refusals
     def budget(
         self,
         name: str,
@@ -444,6 +461,8 @@ class EpisodeRecorder:
         if outcome == "passed" and not self._ended:
             self._assertions += self.faults.list_missed(self._conditions.tools, self.tool_calls)
         self._ended = True
+        if self._refused_before_end is None:
+            self._refused_before_end = len(self.refused)
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
         ending = decide_ending(
             outcome,
@@ -490,12 +509,25 @@ class EpisodeRecorder:
 
     def _record_traffic_end(self, traffic: EpisodeTraffic) -> None:
         """Record the model, the conditions, and why the agent did not finish, if it did not."""
-        turns = self.turns
-        self.model = self.model or find_requested_model(turns)
+        self.model = self.model or find_requested_model(self.turns)
         self.note_conditions(**traffic.list_conditions())
-        if (stop := traffic.find_stop(turns)) is not None:
+        if (stop := self.recorded_turns.find_traffic_stop()) is not None:
             needs_turn = stop.reason == "max_turns"
             self.record_run((), stop_reason=stop.reason, error=stop.error, needs_turn=needs_turn)
+
+    @property
+    def late_refusals(self) -> list[str]:
+        """The sentences of records that were refused because the episode had ended."""
+        return self.refused[self._refused_before_end :] if self._ended else []
+
+    def list_problems(self) -> list[str]:
+        """Return why the record is incomplete, also where the test or its agent caught the error.
+
+        These are the first record that was refused, and a model that gave no complete answer.
+        """
+        stop = self.recorded_turns.find_traffic_stop()
+        is_outage = stop is not None and stop.reason == "model_error"
+        return [*self.refused[:1], *([stop.sentence] if stop and is_outage else [])]
 
     def _require_running(self, subject: str) -> None:
         if self._ended:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ci_agent_eval.contract.episode import TrafficSummary
+from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
 from ci_agent_eval.recording.merge import add_agents, add_traffic, find_new_parts
 from ci_agent_eval.recording.spending import SuiteUsage, lack_measurement, sum_spending
@@ -107,6 +108,12 @@ class RecordedTurns:
         self.parts += find_new_parts(
             self.list_turns(), () if trajectory is None else trajectory.turns
         )
+
+    def find_traffic_stop(self) -> StopCause | None:
+        """Return why the agent did not finish by the model calls of the test's code."""
+        if self.traffic is None:
+            return None
+        return self.traffic.find_stop(self.parts, self.list_turns())
 
     def _set_open_turn(self, turn: TurnRecorder | None) -> None:
         self.open_turn = turn

@@ -14,7 +14,7 @@ from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.stops import StopCause, find_stop_cause
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn, sum_tokens
 from ci_agent_eval.model_traffic.conversations import KnownPrompt
-from ci_agent_eval.model_traffic.recorder import TrafficRecorder
+from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
 from ci_agent_eval.model_traffic.trajectory import TrafficTrajectory, build_trajectory
 from ci_agent_eval.model_traffic.usage import CallUsageCounter, ComputeCost, TrafficUsage
 
@@ -53,6 +53,8 @@ class EpisodeTraffic:
     compute_cost: ComputeCost = lambda _: None
     find_limit_stop: Callable[[], StopCause | None] = lambda: None
     """Returns the limit because of which calls were refused."""
+    find_call_stop: Callable[[Sequence[ModelCall]], StopCause | None] = lambda _: None
+    """Returns why the last of some calls has no complete answer."""
     summarize: Callable[[Sequence[Turn]], TrafficSummary | None] = lambda _: None
     """Counts the calls, given the episode's turns."""
     list_conditions: Callable[[], Mapping[str, object]] = dict
@@ -123,13 +125,19 @@ class EpisodeTraffic:
         is_without_call = self.is_turn_open and self._next > len(self.recorder.calls)
         return used.turns + min(open_calls, 1) + is_without_call
 
-    def find_stop(self, turns: Sequence[Turn]) -> StopCause | None:
-        """Return why the agent did not finish: a limit, or a last answer that is none.
+    def find_stop(self, parts: Sequence[RecordedPart], turns: Sequence[Turn]) -> StopCause | None:
+        """Return why the agent did not finish: a limit, or an answer that is none.
 
-        An answer that the test has recorded itself counts as it is.
+        The text of an answer that the test has recorded itself counts as it is, but not if the
+        provider failed, or broke off its answer.
         """
         if (stop := self.find_limit_stop()) is not None:
             return stop
+        calls = self.recorder.calls
+        spans = [part for part in parts if isinstance(part, CallSpan) and part.has_reply]
+        for made in (*(calls[span.first - 1 : span.last] for span in spans), calls):
+            if (stop := self.find_call_stop(made)) is not None:
+                return stop
         answers = [turn for turn in turns if turn.role == "assistant"]
         last = len(self.recorder.calls)
         seen = self._build_trajectory().select(last, last) if last else ()

@@ -17,7 +17,7 @@ from ci_agent_eval.contract.trajectory import (
     Turn,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.validation import Clock, build_value
+from ci_agent_eval.recording.validation import Clock, build_value, note_refusals
 
 Tokens = int | TokenUsage | Mapping[str, int] | None
 """A total, or its parts: `{"input": 120, "output": 30, "cached": 0}`."""
@@ -48,7 +48,10 @@ class TurnRecorder:
         keep: Callable[[TurnRecorder, list[Turn], StopCause | None], None],
         report_tools: Callable[[Sequence[str]], None] = lambda _: None,
         attachments: Sequence[Attachment] = (),
+        *,
+        refused: list[str] | None = None,
     ) -> None:
+        self.refused = [] if refused is None else refused
         self._user: Turn | None = None
         if message is not None:
             fields = {"content": clean_text(message), "attachments": attachments}
@@ -62,6 +65,7 @@ class TurnRecorder:
         self._error_turn: Turn | None = None
         self._stop: StopCause | None = None
 
+    @note_refusals
     def tool_call(
         self,
         name: str,
@@ -92,6 +96,7 @@ class TurnRecorder:
         self._tool_calls.append(call)
         self._report_tools([call.name])
 
+    @note_refusals
     def reply(
         self,
         text: str,

@@ -319,6 +319,89 @@ def test_failing(episode):
     assert episode["traffic"]["failed"] >= 1
 
 
+CHUNK = 'data: {{"choices": [{{"index": 0, "delta": {{"content": "{}"}}}}]}}\n\n'
+PARTS = [CHUNK.format("You have "), CHUNK.format("$1,500")]
+ERROR = 'data: {"error": {"message": "overloaded", "code": 529}}\n\n'
+
+
+def stream(*chunks, drop_after=None):
+    return [Step(chunks=chunks, content_type="text/event-stream", drop_after=drop_after)] * 2
+
+
+def test_a_stream_that_breaks_off_is_no_answer_although_the_agent_catches_it(suite):
+    breaks = {
+        "dropped": (stream(*PARTS, CHUNK, drop_after=2), "error", "model_error"),
+        "overloaded": (stream(*PARTS, ERROR), "error", "model_error"),
+        "ended": (stream(*PARTS), "failed", "truncated"),
+        "down": ([Step(status=500)], "error", "model_error"),
+        "left": (stream(*PARTS, *[CHUNK.format("x")] * 9), "passed", None),
+        "whole": (stream(*PARTS, "data: [DONE]\n\n"), "passed", None),
+    }
+    _, episodes, _ = suite(
+        {prompt: script for prompt, (script, *_) in breaks.items()},
+        f"""
+import requests
+
+def read_openai(prompt):
+    client = OpenAI(base_url=URL, api_key="k", max_retries=0)
+    messages = [{{"role": "user", "content": prompt}}]
+    for chunk in client.chat.completions.create(model="m", messages=messages, stream=True):
+        yield chunk.choices[0].delta.content
+
+def read_requests(prompt):
+    body = {{"model": "m", "messages": [{{"role": "user", "content": prompt}}], "stream": True}}
+    answer = requests.post(URL + "/chat/completions", json=body, stream=True)
+    with answer:
+        answer.raise_for_status()
+        for line in answer.iter_lines():
+            if line and line != b"data: [DONE]":
+                yield json.loads(line.removeprefix(b"data: "))["choices"][0]["delta"]["content"]
+
+def collect(read, prompt):
+    parts = []
+    try:
+        for part in read(prompt):
+            parts.append(part)
+            if prompt == "left" and len(parts) == 2:
+                break
+    except Exception:
+        pass
+    return "".join(parts) or "Sorry, try again later."
+
+each_way = pytest.mark.parametrize("read", [read_openai, read_requests])
+each_break = pytest.mark.parametrize("prompt", {list(breaks)})
+
+@each_way
+@each_break
+def test_marker(episode, read, prompt):
+    assert episode.scenario_id
+    assert collect(read, prompt)
+
+@each_way
+@each_break
+def test_by_hand(episode, read, prompt):
+    with episode.turn(prompt) as turn:
+        turn.reply(collect(read, prompt))
+    with episode.turn("Thanks") as turn:
+        turn.reply("Bye", source="scripted")
+    assert turn.message == "Thanks"
+
+@each_way
+@each_break
+async def test_run(aitest_run, read, prompt):
+    import asyncio
+    result = await aitest_run(lambda asked: collect(read, asked), prompt)
+    assert result.final_response
+""",
+    )
+    assert len(episodes) == 36
+    for episode in episodes:
+        (prompt,) = (one for one in breaks if one in episode["nodeid"])
+        _, outcome, stop = breaks[prompt]
+        found = episode["outcome"], episode.get("stop_reason", "completed")
+        assert found == (outcome, stop or "completed"), (episode["nodeid"], episode)
+
+
 def test_an_episode_without_model_traffic_says_so(suite):
     result, (live, scripted), _ = suite(
         [],

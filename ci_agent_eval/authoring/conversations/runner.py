@@ -90,9 +90,11 @@ class ConversationRunner:
         if not isinstance(message, str):
             raise InputError(f"agent.send: give the message as a text, not {message!r}")
         if self._pending_message is not None:
-            raise InputError(
+            problem = (
                 f"agent.send: {self._pending_message!r} is still being answered; await it first"
             )
+            self._context.recorder.refused.append(problem)
+            raise InputError(problem)
         attached = parse_files("agent.send: files", files)
         yield from self._finish_started()
         if self._ask is None or self._opened is None:

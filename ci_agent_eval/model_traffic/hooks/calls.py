@@ -126,8 +126,19 @@ class AnswerTee:
         self._call.end(error)
 
     def fail(self, error: BaseException) -> None:
-        """Record the exception that ended the body."""
-        self._call.end(describe_call_error(error))
+        """Record the exception that ended the body: the provider's, or the reader's own."""
+        described = describe_call_error(error)
+        is_own = not isinstance(error, Exception | GeneratorExit)  # such as a cancellation
+        self._call.end(f"{READER_STOPPED}: {described}" if is_own else described)
+
+    @contextmanager
+    def fail_on_error(self) -> Iterator[None]:
+        """End the body with any exception of the `with` block."""
+        try:
+            yield
+        except BaseException as error:
+            self.fail(error)
+            raise
 
     @contextmanager
     def _ending_unreadable(self) -> Iterator[None]:

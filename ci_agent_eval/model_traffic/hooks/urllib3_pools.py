@@ -145,38 +145,33 @@ def _watch(call: ModelCall, response: Any) -> Any:
 def _create_response_class(base: Any) -> Any:
     class RecordedHTTPResponse(base):  # type: ignore[misc]  # any version
         model_call_tee: AnswerTee
+        is_reading_length = False
 
         def _raw_read(self, *args: Any, **kw: Any) -> bytes:
-            try:
+            with self.model_call_tee.fail_on_error():
                 chunk: bytes = super()._raw_read(*args, **kw)
-            except BaseException as error:
-                self.model_call_tee.fail(error)
-                raise
             self.model_call_tee.feed(chunk)
             if self.isclosed():
                 self.model_call_tee.end()
             return chunk
 
         def _handle_chunk(self, amt: int | None) -> bytes:
-            try:
+            with self.model_call_tee.fail_on_error():
                 chunk: bytes = super()._handle_chunk(amt)
-            except BaseException as error:
-                self.model_call_tee.fail(error)
-                raise
             self.model_call_tee.feed(chunk)
             return chunk
 
         def _update_chunk_length(self) -> None:
-            try:
+            self.is_reading_length = True  # urllib3 closes itself before it raises
+            with self.model_call_tee.fail_on_error():
                 super()._update_chunk_length()
-            except BaseException as error:
-                self.model_call_tee.fail(error)
-                raise
+            self.is_reading_length = False
             if self.chunk_left == 0:
                 self.model_call_tee.end()
 
         def close(self) -> None:
-            self.model_call_tee.end(READER_STOPPED)
+            if not self.is_reading_length:
+                self.model_call_tee.end(READER_STOPPED)
             super().close()
 
     return RecordedHTTPResponse

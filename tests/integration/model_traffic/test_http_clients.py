@@ -121,7 +121,7 @@ def test_a_stream_that_breaks_raises_as_without_hooks(client):
             client.stream(server.chat_url, STREAM, lambda chunk: received.append(chunk) is None)
     [call] = recorder.calls
     assert type(hooked.value) is type(bare.value)
-    assert call.state == "broken"
+    assert (call.state, call.is_abandoned) == ("broken", False)
     # When a connection breaks, aiohttp drops what it has not handed to its reader, and urllib3 what
     # its reader has not asked for.
     recorded, sent = b"".join(call.chunks), "".join(EVENTS[:2]).encode()

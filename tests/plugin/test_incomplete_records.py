@@ -1,4 +1,4 @@
-"""Model requests that the cassette does not answer, and whose error the code around catches."""
+"""Missed model requests and refused records, whose error the test or its agent catches."""
 
 from __future__ import annotations
 
@@ -87,3 +87,71 @@ def test_a_caught_miss_of_an_evaluation_is_no_measurement(run):
     run(source, "Be brief.", "--cassette=record", *options, name="desk_eval")
     result, _, _ = run(source, "Be long.", "--cassette=replay", *options, name="desk_eval")
     result.assert_outcomes(failed=1)
+
+
+REFUSED = """
+import asyncio
+from contextlib import suppress
+import pytest
+from ci_agent_eval import conversation
+
+@pytest.fixture
+def late(episode):
+    yield
+    with suppress(Exception):
+        episode.check("late", True)
+
+class Slow:
+    async def respond(self, message):
+        await asyncio.sleep(0)
+        return message
+
+async def test_gathered(episode):
+    async def ask(message):
+        with episode.turn(message) as turn:
+            await asyncio.sleep(0)
+            turn.reply("done")
+    await asyncio.gather(*map(ask, "abc"), return_exceptions=True)
+    assert episode.turns
+
+@conversation("sent", Slow)
+async def test_sent(agent):
+    await asyncio.gather(*map(agent.send, "abc"), return_exceptions=True)
+    assert agent.conversation.messages
+
+@pytest.mark.parametrize("record", [
+    lambda episode, turn: episode.turn("inner"),
+    lambda episode, turn: turn.reply("again"),
+    lambda episode, turn: turn.tool_call("look", duration_ms=-1),
+    lambda episode, turn: episode.check("polite", "yes"),
+], ids=["open", "second", "negative", "unclear"])
+def test_caught(episode, record):
+    with episode.turn("hello") as turn:
+        turn.reply("hi")
+        with suppress(Exception):
+            record(episode, turn)
+    assert turn.message == "hello"
+
+def test_late(episode, late):
+    with episode.turn("hello") as turn:
+        turn.reply("hi")
+    assert turn.message == "hello"
+"""
+
+
+def test_a_refused_record_makes_the_episode_an_error_also_if_it_is_caught(pytester, suite):
+    pytester.makepyfile(REFUSED)
+    suite.run_in_process("--episode-report-dir=out")
+    episodes = json.loads((pytester.path / "out/results.json").read_text())["episodes"]
+    reasons = {one["nodeid"].partition("::")[2]: one.get("reason", "") for one in episodes}
+    assert {one["outcome"] for one in episodes} == {"error"}, reasons
+    for test, sentence in {
+        "test_gathered": "a turn is still open",
+        "test_sent": "is still being answered",
+        "test_caught[open]": "a turn is still open",
+        "test_caught[second]": "it has a reply already",
+        "test_caught[negative]": "duration_ms",
+        "test_caught[unclear]": "polite",
+        "test_late": "has ended: record the check 'late' before the test returns",
+    }.items():
+        assert sentence in reasons[test]
