@@ -324,11 +324,11 @@ def test_a_report_of_another_commit_is_not_published(workspace, github):
         "pull_request", pull_request={**pull(), "head": {**pull()["head"], "sha": moved}}
     )
 
-    done = workspace.command("publish", str(folder))
+    done = workspace.command("publish", f"--report-dir={folder}")
 
     assert done.returncode == 2
     assert f"is about commit {HEAD}, but this run is about {moved}; run" in done.stderr
     assert github.writes == []
     workspace.event("pull_request", pull_request=pull())
-    assert workspace.command("publish", str(folder)).returncode == 1
+    assert workspace.command("publish", f"--report-dir={folder}").returncode == 1
     assert len(github.comments("octo/shop", 7)) == 1

@@ -80,6 +80,6 @@ def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
 
 def test_a_shard_is_published_by_no_command_either(workspace):  # noqa: F811
     workspace.action(paths="examples/refund_desk", shard="1/2", report_dir="part")
-    workspace.command("publish", "part")
+    workspace.command("publish", "--report-dir=part")
     assert comments(workspace.github) == []
     assert workspace.github.check_runs("octo/shop") == []

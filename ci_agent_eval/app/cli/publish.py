@@ -14,11 +14,10 @@ from ci_agent_eval.app.cli.settings_options import add_settings_options
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
 @add_settings_options(publishing=True)
 @click.option("--dry-run", is_flag=True, help="Print the requests without sending them.")
-def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: object) -> int:
-    """Publish the report in REPORT_DIR to GitHub: comment, check run, step summary, outputs.
+def publish(config: Path | None, *, dry_run: bool, **flags: object) -> int:
+    """Publish a report to GitHub: comment, check run, step summary, outputs.
 
     Reads the token from GITHUB_TOKEN, and the event from the variables of GitHub's runner. The exit
     code is the gate's, or 3 if publishing failed.
@@ -29,14 +28,15 @@ def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: ob
     from ci_agent_eval.github.runner_files import load_event
 
     settings = load_cli_settings(config, flags)
-    built = load_report(report_dir)
+    folder = Path(settings.report_dir)
+    built = load_report(folder)
     event = load_event(os.environ)
-    require_publishable(built, event.head_sha, report_dir)
+    require_publishable(built, event.head_sha, folder)
     result = publish_report(
         built,
         event,
         settings.model_copy(update={"suite": built.summary.suite}),
-        folder=report_dir,
+        folder=folder,
         token=os.environ.get("GITHUB_TOKEN", ""),
         environ=os.environ,
         echo=click.echo,

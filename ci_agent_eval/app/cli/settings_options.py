@@ -37,14 +37,15 @@ _TYPES: dict[OptionKind, type] = {"number": float, "count": int}
 
 
 def add_settings_options(*, publishing: bool, without: Collection[str] = ()) -> Decorator:
-    """Return a decorator that adds the publishing options, or all other options.
+    """Return a decorator that adds the report folder and the publishing or all other options.
 
     `without` names options that do not apply to the command.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(OPTIONS):
-            if (option.key[0] == "publish") is publishing and option.name not in without:
+            is_meant = option.name == "report-dir" or (option.key[0] == "publish") is publishing
+            if is_meant and option.name not in without:
                 command = _click_option(option)(command)
         config = click.option(
             "--config",

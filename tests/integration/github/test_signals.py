@@ -123,7 +123,7 @@ def test_the_command_line_ends_as_the_signal_asks(rig: Rig, tmp_path: Path):
         "-m",
         "ci_agent_eval",
         "publish",
-        str(tmp_path / "report"),
+        f"--report-dir={tmp_path / 'report'}",
         cwd=ROOT,
         GITHUB_API_URL=rig.fake.url,
         GITHUB_EVENT_NAME="pull_request",
