@@ -451,7 +451,7 @@ def _sum_totals(
     costs = [record.cost_usd for record in ran if record.cost_usd is not None]
     spent = math.fsum([*costs, judge.cost_usd, user.cost_usd])
     tokens = _sum_if_all_known([record.tokens for record in ran], sum)
-    unpriced = sum(1 for record in ran if record.cost_usd is None)
+    unpriced = len({_get_iteration_key(record) for record in ran if record.cost_usd is None})
     wall_times = [session.wall_time_s for session in loaded.sessions]
     # Wall time differs in each run, so only reports with a budget for it contain it.
     wall_time_s = _sum_if_all_known(wall_times, math.fsum) if budgets.total_wall_time_s else None

@@ -40,6 +40,8 @@ class EpisodeReports:
 
     def __init__(self) -> None:
         self._records: dict[tuple[Any, ...], SummaryRecord] = {}
+        self._costs: dict[tuple[Any, ...], list[float]] = {}
+        """Of each attempt: a retry's cost comes on top."""
         self._notes: dict[str, None] = {}
         self.evaluated: dict[tuple[Any, ...], SummaryRecord] = {}
         """The records of evaluations, of every attempt; the evaluation report shows them."""
@@ -61,6 +63,9 @@ class EpisodeReports:
             self.evaluated[nodeid or scenario, iteration, attempt] = record
         else:
             self._records[nodeid or scenario, iteration] = record
+            costs = (record[key] for key in ("cost_usd", "judge_cost_usd", "user_cost_usd"))
+            known = [cost for cost in costs if cost is not None]
+            self._costs[nodeid or scenario, iteration, attempt] = known
 
     @property
     def count(self) -> int:
@@ -119,7 +124,8 @@ class EpisodeReports:
             config = terminalreporter.config
             is_listed = config.option.episode_asked is None
             listed = ordered if is_listed else _select_listed(ordered, select_unnamed(ordered))
-            lines = render_summary(ordered, listed) if ordered else ()
+            costs = [cost for attempt in self._costs.values() for cost in attempt]
+            lines = render_summary(ordered, listed, costs) if ordered else ()
             sizes = Counter(_get_scenario(record) for record in ordered)
             width = config.get_terminal_writer().fullwidth
             rootdir = os.path.relpath(config.rootpath, config.invocation_params.dir)
@@ -161,9 +167,12 @@ def _select_listed(
 
 
 def render_summary(
-    episodes: Sequence[SummaryRecord], listed: Sequence[SummaryRecord]
+    episodes: Sequence[SummaryRecord], listed: Sequence[SummaryRecord], costs: Sequence[float]
 ) -> Iterator[str]:
-    """Yield a line for each kind of finding of the listed episodes, and the totals of all."""
+    """Yield a line for each kind of finding of the listed episodes, and the totals of all.
+
+    `costs` are those of all attempts, in US dollars.
+    """
     sizes = Counter(_get_scenario(record) for record in episodes)
     failed = [
         (record, _format_failure(record)) for record in listed if record["outcome"] == "failed"
@@ -180,7 +189,7 @@ def render_summary(
             size = sizes[scenario]
             share = f" [{number} of {size} iterations]" if size > 1 else ""
             yield f"{word} {_format_title(scenario)}: {text}{share}"
-    yield _format_totals(episodes)
+    yield _format_totals(episodes, costs)
 
 
 def _get_scenario(record: SummaryRecord) -> tuple[str, str]:
@@ -204,17 +213,11 @@ def _get_first_line(text: str | None) -> str:
     return (text or "no reason given").partition("\n")[0]
 
 
-def _format_totals(episodes: Sequence[SummaryRecord]) -> str:
+def _format_totals(episodes: Sequence[SummaryRecord], costs: Sequence[float]) -> str:
     outcomes = Counter(map(_get_test_outcome, episodes))
     counts = [f"{outcomes[key]} {word}" for key, word in _WORDS.items() if outcomes[key]]
     reruns = sum(record["key"][-1] - 1 for record in episodes)
     violations = sum(len(record["violations"]) for record in episodes)
-    costs = [
-        record[key]
-        for record in episodes
-        for key in ("cost_usd", "judge_cost_usd", "user_cost_usd")
-        if record[key] is not None
-    ]
     parts = [f"{pluralize(len(episodes), 'episode')}: {', '.join(counts)}"]
     parts += [pluralize(reruns, "rerun")] if reruns else []
     parts += [pluralize(violations, "budget violation")] if violations else []

@@ -121,12 +121,11 @@ def _list_passes(report: Report) -> Iterator[str]:
 def _describe_no_evidence(report: Report) -> Iterator[str]:
     kinds = {finding.kind for finding in report.summary.findings if finding.blocking}
     if _has_reason(report, "no_evidence") and not kinds & {"no_results", "install_failed"}:
-        total = report.summary.tally.total
-        yield (
-            f"none of {count_noun(total, 'episode')} was judged"
-            if total
-            else "no episode was found"
-        )
+        total, tests = report.summary.tally.total, report.summary.tests.tally.total
+        if total:
+            yield f"none of {count_noun(total, 'episode')} was judged"
+        else:
+            yield f"none of {count_noun(tests, 'test')} ran" if tests else "no episode was found"
 
 
 _KNOWN: tuple[tuple[ReasonKind, str, str], ...] = (

@@ -237,6 +237,7 @@ def test_again(episode):
         (3, "failed", False),
         (4, "error", True),
     ]
+    ran.result.stdout.fnmatch_lines(["1 episode: 1 errored; 3 reruns; $1.20*"])
 
 
 def test_what_is_marked_to_fail_is_an_error_all_the_same(suite):

@@ -32,6 +32,7 @@ SENTENCES = {
     "failed: 2 episodes ended in an error": lambda: report(*(episode("a", iteration=n, outcome="error" if n < 3 else "passed") for n in range(1, 9))),
     "failed: no results were found": no_results,
     "failed: no episode was found": report,
+    "Tests failed: none of 2 tests ran": lambda: report(**NO_EPISODES, tests=PlainTests(OutcomeTally(skipped=2))),
     "failed: none of 1 episode was judged": lambda: report(episode(outcome="skipped"), policy=GatePolicy(allow_skipped=True)),
     "failed: 3 of 120 tests fail": lambda: report(episode(), tests=PlainTests(OutcomeTally(117, 3), CASES)),
     "Tests failed: 1 of 120": lambda: report(**NO_EPISODES, tests=PlainTests(OutcomeTally(119, 0, 1), CASES)),
