@@ -25,3 +25,11 @@ def test_a_judge_without_a_price_is_said():
     built = report(episode(judge={**JUDGE, "cost_usd": None}, **USED))
     assert told(built)["total cost (of which judge)"] == "at least $0.50 ($0.00)"
     assert "3 judge calls (1 episode without a price)" in list_evidence(built)
+
+
+def test_a_retry_without_a_price_is_no_further_episode():
+    unpriced = {"trajectory": {"turns": [turn(source="live")]}}
+    tries = (
+        episode(attempt=n, outcome=end, **unpriced) for n, end in ((1, "failed"), (2, "passed"))
+    )
+    assert "1 episode without a cost" in list_evidence(report(*tries))
