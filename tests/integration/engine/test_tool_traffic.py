@@ -11,7 +11,7 @@ from textwrap import indent
 import anthropic
 import openai
 import pytest
-from pydantic_ai import Agent, ModelRetry
+from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -145,18 +145,6 @@ def test_a_model_call_in_a_tool_is_recorded_and_replayed(tmp_path, server, model
     assert again.cost_usd == live.cost_usd
 
 
-def test_a_model_call_in_a_tool_that_is_on_no_cassette_fails_the_replay(tmp_path, server):
-    def ask_expert(topic: str) -> str:
-        return "green"
-
-    run_with_cassette(tmp_path, "record", agent_with(ask_expert, server))
-    asked = len(server.requests)
-    missed = run_with_cassette(tmp_path, "replay", agent_with(asks_openai(server), server))
-    assert len(server.requests) == asked
-    assert (missed.stop_reason, missed.outcome) == ("model_error", "error")
-    assert "has no recording of this request" in missed.error
-
-
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
@@ -165,24 +153,10 @@ def test_a_model_call_in_a_tool_that_is_on_no_cassette_fails_the_replay(tmp_path
         (RunLimits(max_turns=1), "max_turns"),
     ],
 )
-@pytest.mark.parametrize("model", ["gpt-5-nano", "gpt-5-mini"])
-def test_model_calls_in_tools_count_in_the_limits(server, limits, reason, model):
-    result = run_agent(agent_with(EXPERTS[model](server), server), "main", limits=limits)
+def test_model_calls_in_tools_count_in_the_limits(server, limits, reason):
+    result = run_agent(agent_with(asks_openai(server), server), "main", limits=limits)
     assert (result.stop_reason, result.outcome) == (reason, "failed")
     assert len(server.requests) == (1 if limits.max_turns == 1 else 2)
-
-
-def test_a_tool_that_loops_over_a_model_is_stopped(server):
-    ask = asks_openai(server)
-
-    def ask_expert(topic: str) -> str:
-        while True:
-            ask(topic)
-
-    result = run_agent(agent_with(ask_expert, server), "main", limits=RunLimits(max_turns=4))
-    assert result.stop_reason == "max_turns"
-    assert len(server.requests) == 4
-    assert len(result.trajectory.agent_turns) == 4
 
 
 def test_a_tool_that_goes_on_without_its_model_does_not_fail_the_run(server):
@@ -198,112 +172,6 @@ def test_a_tool_that_goes_on_without_its_model_does_not_fail_the_run(server):
     result = run_agent(agent_with(ask_expert, server), "main")
     assert (result.stop_reason, result.final_response) == ("completed", "It is unknown")
     assert result.traffic.failed == 1
-
-
-def test_a_failure_that_a_tool_caught_does_not_hide_a_later_bug(server):
-    ask = asks_openai(server)
-
-    def ask_expert(topic: str) -> str:
-        try:
-            return ask(topic)
-        except openai.InternalServerError:
-            return "unknown"
-
-    def write_down(text: str) -> str:
-        raise KeyError(text)
-
-    writes = {"tool_calls": [call("write_down", text="unknown")]}
-    server.script.extend(type(server.script)({"main": [ASKS, writes, "Done"], "tea": [500]}))
-    result = run_agent(Agent(model_of(server), tools=[ask_expert, write_down]), "main")
-    assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
-    assert "tool 'write_down' broke: KeyError" in result.error
-
-
-@pytest.mark.parametrize("topics", [("tea", "milk"), ("milk", "tea")])
-def test_the_calls_of_each_tool_are_counted(server, topics):
-    async def ask_expert(topic: str) -> str:
-        model = {"tea": "a-model-without-a-price", "milk": "gpt-5-nano", "oil": "gpt-5-nano"}[topic]
-        async with openai.AsyncOpenAI(
-            base_url=server.base_url, api_key="k", max_retries=0
-        ) as client:
-            messages = [{"role": "user", "content": topic}]
-            try:
-                await client.chat.completions.create(model=model, messages=messages)
-            except openai.BadRequestError:
-                return "unknown"
-        return topic
-
-    asks = {"tool_calls": [call("ask_expert", topic=topic) for topic in (*topics, "oil")]}
-    server.script.extend(type(server.script)({"main": [asks, "Done"], "milk": [400], "oil": ["x"]}))
-    traffic = run_agent(agent_with(ask_expert, server), "main").traffic
-    assert (traffic.requests, traffic.failed) == (3, 1)
-    assert traffic.unpriced_models == ("a-model-without-a-price",)
-
-
-def test_parallel_tools_are_agents_of_their_own(server):
-    both = {"tool_calls": [call("ask_expert", topic="tea"), call("ask_expert", topic="milk")]}
-    server.script.extend(type(server.script)({"main": [both, "Done"], "milk": ["white"]}))
-    result = run_agent(agent_with(asks_anthropic(server), server), "main")
-    assert [(turn.agent, turn.content) for turn in result.trajectory.agent_turns] == [
-        ("1", ""),
-        ("1.1", "green"),
-        ("1.2", "white"),
-        ("1", "Done"),
-    ]
-    first, second = result.all_tool_calls
-    assert [agent.call_id for agent in result.trajectory.agents] == [None, first.id, second.id]
-
-
-def reviewed_agent(server):
-    """An agent whose instructions and output validator ask a model."""
-    ask = asks_openai(server)
-    agent = Agent(model_of(server), tools=[ask])
-
-    @agent.instructions
-    def write_instructions() -> str:
-        return ask("manners")
-
-    @agent.output_validator
-    def review(text: str) -> str:
-        if (advice := ask(f"review of {text!r}")) != "fine":
-            raise ModelRetry(advice)
-        return text
-
-    return agent
-
-
-REVIEWS = {
-    "main": [ASKS, "Green", "It is green"],
-    "manners": ["Be polite"],
-    "'Green'": ["too short"],
-    "'It is green'": ["fine"],
-}
-
-
-def test_model_calls_outside_of_tools_stand_where_they_took_place(server):
-    server.script.extend(type(server.script)(REVIEWS))
-    result = run_agent(reviewed_agent(server), "main")
-    assert [(turn.role, turn.content) for turn in result.turns if turn.agent != "1.1"] == [
-        ("user", "main"),
-        ("assistant", ""),
-        ("system", "tea"),
-        ("assistant", "green"),
-        ("assistant", "Green"),
-        ("system", "too short"),
-        ("assistant", "It is green"),
-    ]
-    before = [
-        (result.turns[place - 1].content, turn.content)
-        for place, turn in enumerate(result.turns)
-        if turn.agent == "1.1" and turn.role == "system"
-    ]
-    assert before == [
-        ("main", "manners"),
-        ("green", "manners"),
-        ("Green", "review of 'Green'"),
-        ("too short", "manners"),
-        ("It is green", "review of 'It is green'"),
-    ]
 
 
 PROGRAM = """
