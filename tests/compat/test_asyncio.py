@@ -99,13 +99,9 @@ def run(suite, request):
         by_option = request.param == "option"
         suite.configure(**scoped, **({} if by_option else {"asyncio_mode": mode}))
         option = [f"--asyncio-mode={mode}"] if by_option else []
-        return suite.run(*option, *arguments, plugins=(ASYNCIO, *workers(arguments)))
+        return suite.run(*option, *arguments, plugins=(ASYNCIO,))
 
     return run_in
-
-
-def workers(arguments):
-    return ("xdist",) if any(argument.startswith("-n") for argument in arguments) else ()
 
 
 @pytest.mark.parametrize("mode", ["strict", "auto"])
@@ -121,14 +117,6 @@ def test_episodes_run_on_our_loop_marked_or_not(suite, run, mode):
     }
     assert ran.junit["test_what_ran_them"] == "passed", ran.output
     assert ran.junit["test_its_own"] == "passed", ran.output
-
-
-@pytest.mark.parametrize("mode", ["strict", "auto"])
-def test_workers_make_no_difference(suite, run, mode):
-    suite.write(test_loops=LOOPS)
-    alone = run(mode)
-    parted = run(mode, "-n2")
-    assert parted.outcomes == alone.outcomes == MARKED
 
 
 def test_neither_loses_a_loop_of_the_other(suite, run):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from importlib.metadata import version
 
@@ -255,14 +254,6 @@ def test_methods_of_unittest_are_episodes(suite):
     assert suite.run().outcomes == {"test_passes": "passed", "test_fails": "failed"}
 
 
-def test_without_episodes_nothing_is_written_and_nothing_is_said(suite):
-    suite.write(test_plain="def test_plain(): pass")
-    ran = suite.run("--episode-report-dir=")
-    assert ran.status == 0, ran.output
-    assert "= episodes =" not in ran.output
-    assert sorted(path.name for path in (suite.root / "report").iterdir()) == ["junit.xml"]
-
-
 UNRELATED = """
 import unittest
 import warnings
@@ -311,31 +302,7 @@ def what_was_said(ran):
     return [line for line in lines if not line.startswith("plugins: ")]
 
 
-def test_an_unknown_marker_argument_is_a_collection_error_that_names_it(suite):
-    suite.write(
-        test_bad="""
-        import pytest
-
-        @pytest.mark.episode(budget={})
-        def test_bad(): pass
-        """
-    )
-    ran = suite.run()
-    assert ran.status == 2, ran.output
-    assert "budget" in ran.output
-    (error,) = ran.session["collection_errors"]
-    assert "test_bad" in error["message"]
-
-
 def test_the_markers_are_known_to_strict_suites(suite):
     suite.write(test_desk=MARKED)
     ran = suite.run("--strict-markers", "--strict-config", "-k", "tiers")
     assert ran.status == 0, ran.output
-
-
-def test_the_journal_says_of_every_episode_that_it_began_and_ended(suite):
-    suite.write(test_desk=MARKED)
-    ran = suite.run()
-    (file,) = (ran.root / "report/episodes").iterdir()
-    events = [json.loads(line)["event"] for line in file.read_text().splitlines()]
-    assert sorted(events) == ["ended"] * 4 + ["started"] * 4

@@ -139,39 +139,6 @@ def test_they_end_as_they_do_alone(conversations, plugins, arguments):
     assert ran.junit["breaks"] == "failed"
 
 
-def test_turns_and_scenarios_are_written_down(conversations):
-    episodes = {e["scenario_id"]: e for e in conversations().episodes}
-    assert set(episodes) == {
-        "Create basic diagram",
-        "Plain",
-        "Sized[1]",
-        "Sized[2]",
-        "In a class",
-        "Breaks",
-    }
-    first = episodes["Create basic diagram"]["trajectory_summary"]
-    assert (first["steps_count"], first["tool_calls_count"]) == (2, 2)
-    assert "ConnectionError: refused" in episodes["Breaks"]["reason"]
-
-
-def test_selection_works_as_on_any_test(conversations):
-    assert set(conversations("-k", "sizes").outcomes) == {"test_sizes[1]", "test_sizes[2]"}
-    assert set(conversations("test_talk.py::breaks").outcomes) == {"breaks"}
-    conversations()
-    assert conversations("--lf").outcomes == {"test_plain": "failed", "breaks": "error"}
-
-
-def test_a_limit_stops_them(conversations):
-    ran = conversations("-x", "-k", "async or plain or sizes")
-    assert ran.outcomes == {"test_async": "passed", "test_plain": "failed"}
-
-
-def test_the_debugger_stops_at_a_failing_one(suite, conversations):
-    ran = suite.run("--pdb", "-k", "plain", stdin="p agent.state\nc\n")
-    assert "{'boxes': 1}" in ran.output
-    assert ran.outcomes == {"test_plain": "failed"}
-
-
 CLAIMED = (
     AGENT
     + """

@@ -88,10 +88,6 @@ def evaluate(suite):
     return run
 
 
-def report(ran):
-    return (ran.root / "report/eval-results.json").read_bytes()
-
-
 def assertions(ran, name):
     (episode,) = (e for e in ran.episodes if e["nodeid"].endswith(f"::{name}"))
     return [(a["name"], a["passed"]) for a in episode["assertions"]]
@@ -136,26 +132,6 @@ def test_they_are_measured_as_they_are_alone(evaluate, plugins, arguments):
     assert ran.outcomes == OUTCOMES
     assert {e["mode"] for e in ran.episodes} == {"evaluation"}
     assert assertions(ran, "test_measured") == MEASURED
-
-
-@pytest.mark.parametrize(
-    ("plugins", "arguments"),
-    [
-        (("xdist",), ("-n4",)),
-        (("randomly",), ("--randomly-seed=1",)),
-        (("randomly", "xdist"), ("--randomly-seed=2", "-n2")),
-        (("pytest_cov",), ("--cov=desk_eval", "--cov-branch")),
-    ],
-    ids=["-n4", "random", "random -n2", "cov"],
-)
-def test_the_report_is_the_same_bytes(evaluate, plugins, arguments):
-    alone = evaluate()
-    expected = report(alone)
-    ran = evaluate(*arguments, plugins=plugins)
-    assert report(ran) == expected
-    assert ran.results == alone.results
-    summary = json.loads(expected)
-    assert (summary["totalConversations"], summary["passedConversations"]) == (7, 1)
 
 
 def test_failed_assertions_are_0_and_leave_nothing_to_rerun(suite):
@@ -227,12 +203,6 @@ def test_one_past_its_time_has_failed_and_the_others_go_on(suite):
         assert found[0] == first
         assert found[1][1] is False
         assert len(found) == 2
-
-
-def test_the_debugger_stays_out_of_failed_assertions_and_opens_at_errors(evaluate):
-    ran = evaluate("--pdb", "-k", "measured or numbers")
-    assert ran.status == 0, ran.output
-    assert "(Pdb)" not in ran.output
 
 
 def test_the_debugger_opens_where_an_evaluation_broke(suite):
@@ -315,10 +285,6 @@ def test_coverage_measures_the_lines_and_branches_that_it_measures_strictly(cove
 
 def test_coverage_of_what_comes_after_a_failed_assertion_is_measured(covered):
     assert covered(failing="assert 1 == 2") == covered()
-
-
-def test_coverage_is_the_same_on_workers(covered):
-    assert covered("-n2") == covered()
 
 
 def test_a_property_is_one_evaluation(suite):

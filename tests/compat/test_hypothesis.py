@@ -65,13 +65,6 @@ def test_a_property_is_one_episode(suite):
     assert ran.junit["test_plain"] == "passed"
 
 
-def test_the_turns_of_all_examples_are_turns_of_the_episode(suite):
-    suite.write(test_property=SUITE)
-    ran = suite.run("-k", "test_holds", plugins=("hypothesispytest",))
-    (episode,) = ran.episodes
-    assert 1 <= episode["trajectory_summary"]["steps_count"] <= 20
-
-
 def test_the_smallest_failing_example_is_in_the_output_and_the_failed_assert_in_the_episode(suite):
     suite.write(test_property=SUITE)
     ran = suite.run("-k", "test_fails", plugins=("hypothesispytest",))

@@ -83,35 +83,6 @@ def test_last_failed_runs_the_failed_episodes_and_no_other(suite):
     assert len(everything.outcomes) == 4
 
 
-def test_failed_first_runs_every_episode(suite):
-    suite.write(test_five=FIVE)
-    suite.run()
-    ran = suite.run("--ff", "-v")
-    assert ran.output.index("::test_c") < ran.output.index("::test_a")
-    assert len(ran.outcomes) == 4
-
-
-def test_one_iteration_is_selected_by_its_node_id_and_by_last_failed(suite):
-    suite.write(
-        test_five="""
-        import pytest
-
-        @pytest.mark.episode(iterations=3)
-        def test_thrice(episode):
-            assert episode.iteration != 2
-        """
-    )
-    first = suite.run()
-    assert first.outcomes == {
-        "test_thrice[1-of-3]": "passed",
-        "test_thrice[2-of-3]": "failed",
-        "test_thrice[3-of-3]": "passed",
-    }
-    assert suite.run("--lf").outcomes == {"test_thrice[2-of-3]": "failed"}
-    named = suite.run("test_five.py::test_thrice[3-of-3]")
-    assert (named.status, named.outcomes) == (0, {"test_thrice[3-of-3]": "passed"})
-
-
 PDB = """
 import pytest
 
@@ -158,11 +129,3 @@ def test_a_debugger_without_input_does_not_hang(suite):
     ran = suite.run("--pdb", "-x")
     assert ran.status != 0
     assert "(Pdb)" in ran.output
-
-
-def test_the_debugger_opens_at_the_start_of_an_episode_on_request(suite):
-    suite.write(test_pdb=PDB)
-    ran = suite.run("--trace", "-k", "test_b", stdin="n\np amount * 100\nc\n")
-    assert ran.status == 1, ran.output
-    assert "4200" in ran.output
-    assert ran.outcomes == {"test_b": "failed"}

@@ -56,16 +56,3 @@ def test_any_order_on_any_worker_gives_the_same_bytes(suite):
     assert ran.status == alone.status == 1, ran.output
     assert ran.results == alone.results
     assert ran.junit == alone.junit
-
-
-def test_what_it_seeds_is_the_same_in_a_repeated_run(suite):
-    suite.write(
-        test_seeded="""
-        import random
-
-        def test_lucky(episode):
-            episode.score("luck", random.random())
-        """
-    )
-    first, second = (suite.run("--randomly-seed=7", plugins=("randomly",)) for _ in range(2))
-    assert first.episodes[0]["scores"] == second.episodes[0]["scores"]

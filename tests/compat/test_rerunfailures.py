@@ -82,25 +82,6 @@ def test_every_attempt_is_recorded(suite, workers):
     assert "8 episodes: 7 passed, 1 failed; 8 reruns; $0.5000" in ran.output
 
 
-def test_its_marker_reruns_one_episode(suite):
-    suite.write(
-        test_flaky="""
-        import pytest
-
-        tries = []
-
-        @pytest.mark.flaky(reruns=3)
-        def test_flaky(episode):
-            tries.append(1)
-            episode.check("third time lucky", len(tries) == 3)
-
-        def test_once(episode): assert False
-        """
-    )
-    ran = suite.run(plugins=("rerunfailures",))
-    assert attempts(ran) == {"test_flaky": ["failed", "failed", "passed"], "test_once": ["failed"]}
-
-
 def test_only_the_failures_it_is_told_of_are_rerun(suite):
     suite.write(
         test_flaky="""

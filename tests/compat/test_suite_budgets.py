@@ -45,12 +45,6 @@ def test_a_run_stops_at_its_budget_and_says_so(suite, arguments, spent):
     assert "error" in ran.outcomes.values()
 
 
-def test_within_it_everything_runs(suite):
-    suite.write(test_suite=SUITE)
-    ran = suite.run("--total-cost-usd=3", "--total-tokens=120", "-n2", plugins=("xdist",))
-    assert ran.status == 0, ran.output
-
-
 def test_an_attempt_after_the_stop_spends_nothing(suite):
     suite.write(
         test_suite="""

@@ -75,18 +75,6 @@ def test_an_episode_past_its_time_is_failed_with_the_reason(suite, workers):
     assert slow["trajectory_summary"]["steps_count"] == 1
 
 
-def test_its_ini_setting_holds_for_every_episode(suite):
-    suite.configure(timeout="100", timeout_method="signal")
-    suite.write(test_slow=SUITE.replace("@pytest.mark.timeout", "# "))
-    ran = suite.run("-k", "test_slow_at_first or quick", plugins=("timeout",))
-    assert ran.outcomes == {
-        "test_a_quick_one": "passed",
-        "test_slow_at_first[1-of-2]": "failed",
-        "test_slow_at_first[2-of-2]": "passed",
-        "test_z_quick_at_last": "passed",
-    }
-
-
 def test_its_thread_method_ends_the_process_and_the_journal_says_where(suite):
     # Its timer is a thread, which nothing can end: 5 s are enough to come to the episode.
     tests = SUITE.replace("timeout(100)", "timeout(5)").replace("    end_timer()\n", "")

@@ -54,13 +54,6 @@ def test_four_workers_leave_what_one_process_leaves(suite, alone, dist):
     assert ran.session["selected"] == 24
 
 
-def test_the_summary_of_workers_is_that_of_one_process(suite, alone):
-    ran = suite.run("-n4", plugins=("xdist",))
-    summary = "24 episodes: 19 passed, 5 failed"
-    assert summary in alone.output
-    assert summary in ran.output
-
-
 def test_a_worker_that_dies_leaves_its_episode_as_an_error(suite):
     suite.write(
         test_dies="""
@@ -88,11 +81,3 @@ def test_a_limit_stops_the_workers_and_is_said(suite, alone, limit):
     assert ran.status == 2, ran.output
     assert ran.session["stopped"].startswith("stopping after")
     assert json.loads(ran.results)["complete"] is False
-
-
-def test_last_failed_works_across_workers(suite, alone):
-    again = suite.run("-n4", "--lf", plugins=("xdist",))
-    assert set(again.outcomes) == {
-        "test_async[2-of-4]",
-        *(f"test_tiers[{tier}]" for tier in (0, 5, 10, 15)),
-    }

@@ -85,16 +85,11 @@ def test_each_scenario_runs_until_it_is_decided(suite):
     )
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["-n2"], ["--episode-concurrency=8"], ["-n2", "--episode-concurrency=4"], ["-n8"]],
-    ids=" ".join,
-)
-def test_neither_workers_nor_concurrency_change_a_result(suite, arguments):
+def test_neither_workers_nor_concurrency_change_a_result(suite):
     suite.write(MIXED)
-    alone = suite.run_apart()
+    alone = suite.run()
     expected = (alone.folder / "results.json").read_bytes(), alone.session.adaptive_stops
-    ran = suite.run_apart(*arguments)
+    ran = suite.run("-n2", "--episode-concurrency=4")
     assert ((ran.folder / "results.json").read_bytes(), ran.session.adaptive_stops) == expected
 
 
@@ -222,8 +217,7 @@ def test_a_kill_in_the_middle_keeps_what_had_ended(suite):
     assert ran.session.state == "running"
 
 
-@pytest.mark.parametrize("scheduling", [(), ("--dist=worksteal",)], ids=["load", "worksteal"])
-def test_another_worker_decides_anew_on_what_a_dead_one_left(suite, scheduling):
+def test_another_worker_decides_anew_on_what_a_dead_one_left(suite):
     suite.write("""
         import os, pytest
 
@@ -235,7 +229,7 @@ def test_another_worker_decides_anew_on_what_a_dead_one_left(suite, scheduling):
         @pytest.mark.parametrize("number", range(6))
         def test_other(number): pass
     """)
-    ran = suite.run_apart("-n2", *scheduling)
+    ran = suite.run("-n2")
     outcomes = Counter(e.outcome for e in ran.results.episodes)
     assert outcomes["error"] == 1
     assert outcomes["passed"] >= 22

@@ -166,26 +166,6 @@ async def test_pid(aitest_run, number):
     assert not Path(f"/proc/{pids.pop()}").exists()
 
 
-def test_a_second_run_of_an_episode_goes_on_with_the_conversation(suite):
-    script = {"first": ["one", "two"]}
-    result, (episode,) = suite(
-        script,
-        """
-async def test_two(aitest_run):
-    first = await aitest_run(plain, "the first")
-    second = await aitest_run(plain, "the second", messages=first.messages)
-    assert (first.final_response, second.final_response) == ("one", "two")
-""",
-    )
-    result.assert_outcomes(passed=1)
-    assert [turn["content"] for turn in episode["trajectory"]["turns"]] == [
-        "the first",
-        "one",
-        "the second",
-        "two",
-    ]
-
-
 def test_an_end_that_the_marker_allows_passes_the_run(suite):
     result, _ = suite(
         [Step(refusal="I will not.")],

@@ -4,45 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-ASYNC = """
-import asyncio
-import pytest
-
-async def test_passes(episode):
-    with episode.turn("Hello") as turn:
-        await asyncio.sleep(0)
-        turn.reply("Hi")
-    assert episode.turns
-
-@pytest.mark.episode
-async def test_fails():
-    await asyncio.sleep(0)
-    assert 1 == 2
-
-class TestDesk:
-    async def test_checks(self, episode, tmp_path):
-        assert tmp_path.exists()
-        episode.check("polite", False)
-
-@pytest.mark.parametrize("tier", ["gold"])
-async def test_errors(episode, tier):
-    raise ConnectionError(tier)
-"""
-
-
-def test_async_episodes_run(suite):
-    suite.write(ASYNC)
-    ran = suite.run("-W", "error")
-    ran.result.assert_outcomes(passed=1, failed=3)
-    assert {name: e.outcome for name, e in ran.episodes.items()} == {
-        "test_passes": "passed",
-        "test_fails": "failed",
-        "test_checks": "failed",
-        "test_errors[gold]": "error",
-    }
-    (assertion,) = ran.episodes["test_fails"].assertions
-    assert assertion.name == "assert 1 == 2"
-
 
 def test_async_tests_that_are_no_episodes_are_left_to_pytest(suite):
     suite.write("async def test_plain(): pass")

@@ -42,10 +42,10 @@ def suite(suite):
 def run(suite, request):
     """Run tests below the head, one by one and side by side."""
 
-    def run_with(tests, *arguments):
+    def run_with(tests, *arguments, run_suite=suite.run):
         suite.write(HEAD + tests)
         concurrency = f"--episode-concurrency={request.param}"
-        return suite.run_apart("-p", "no:anyio", concurrency, "-W", "error", *arguments)
+        return run_suite("-p", "no:anyio", concurrency, "-W", "error", *arguments)
 
     return run_with
 
@@ -79,8 +79,9 @@ async def test_others(episode, lamp): await asyncio.Event().wait()
 
 
 @pytest.mark.parametrize("where", ["test", "fixture"])
-def test_they_are_torn_down_after_ctrl_c(run, where):
-    ran = run(f"""
+def test_they_are_torn_down_after_ctrl_c(run, suite, where):
+    ran = run(
+        f"""
 import os, signal
 
 async def interrupt(place):
@@ -97,7 +98,9 @@ async def late(lamp):
         tell(f"late down {{lamp is asyncio.get_running_loop()}}")
 
 async def test_one(episode, late): await interrupt("test")
-""")
+""",
+        run_suite=suite.run_apart,
+    )
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
     assert downs(ran) == ["late down True", "lamp down True", "desk down True"]
     assert "interrupted: KeyboardInterrupt" in ran.journal[-1].episode.reason
@@ -200,7 +203,7 @@ def test_output_is_that_of_the_test(suite):
     """)
     said = [
         [line for line in ran.result.outlines if line.startswith(("desk ", "up ", "down ", "----"))]
-        for ran in (suite.run_apart(f"--episode-concurrency={n}") for n in (1, 4))
+        for ran in (suite.run(f"--episode-concurrency={n}") for n in (1, 4))
     ]
     assert said[0] == said[1]
     assert [line for line in said[0] if "-" not in line] == [

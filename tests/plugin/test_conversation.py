@@ -351,49 +351,6 @@ def test_observe(agent):
     assert "then in teardown: OSError: still in use" in reasons["test_both"][1]
 
 
-def test_what_is_no_conversation_is_said_at_collection(suite):
-    cases = [
-        ('@conversation("x", DiagramAgent)\ndef test_x(): pass', "takes no parameter `agent`"),
-        ('@conversation("", DiagramAgent)\ndef test_x(agent): pass', "a name"),
-        ('@conversation("x", DiagramAgent())\ndef test_x(agent): pass', "give a factory"),
-        ('@conversation("x", 42)\ndef test_x(agent): pass', "not a int"),
-        ('@conversation("x", DiagramAgent)\nclass TestX: pass', "decorate a test function"),
-    ]
-    files = {f"test_{n}": AGENT + decorated for n, (decorated, _) in enumerate(cases)}
-    suite.pytester.makepyfile(**files)
-    ran = suite.run()
-    ran.result.assert_outcomes(errors=len(cases))
-    said = {error.nodeid: error.message for error in ran.session.collection_errors}
-    for number, (_, sentence) in enumerate(cases):
-        assert sentence in said[f"test_{number}.py"]
-
-
-def test_ctrl_c_closes_the_agent_and_keeps_the_turns(suite):
-    write(
-        suite,
-        """
-class Interrupted(DiagramAgent):
-    async def respond(self, message):
-        if message == "B":
-            raise KeyboardInterrupt
-        return await super().respond(message)
-
-    def close(self):
-        print("closed by the harness")
-
-@conversation("Ctrl-C", Interrupted)
-async def test_it(agent):
-    await agent.send("A")
-    await agent.send("B")
-""",
-    )
-    ran = suite.run_apart("-s")
-    assert ran.session.state == "interrupted"
-    (episode,) = ran.results.episodes
-    assert [t.content for t in episode.trajectory.turns][:2] == ["A", "drew A"]
-    ran.result.stdout.fnmatch_lines(["*closed by the harness*"])
-
-
 def test_the_files_of_a_conversation_have_a_limit_together(suite):
     suite.write("""
 import pytest

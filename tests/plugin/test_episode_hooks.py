@@ -50,10 +50,9 @@ def conftest(hooks=HOOKS):
     return SCRIPTED_CLOCK + "\n" + "\n".join(line[4:] for line in hooks.splitlines())
 
 
-@pytest.mark.parametrize("options", [("-n2",), ("--episode-concurrency=2",)])
-def test_each_ended_episode_has_its_columns_and_reaches_the_sink(suite, options):
+def test_each_ended_episode_has_its_columns_and_reaches_the_sink(suite):
     suite.write(TESTS, conftest())
-    ran = suite.run_apart(*options)
+    ran = suite.run("-n2", "--episode-concurrency=2")
     ran.result.assert_outcomes(passed=2, failed=1, errors=1)
     columns = {name: one.columns for name, one in ran.episodes.items()}
     assert columns == {
@@ -105,8 +104,10 @@ def test_the_text_of_a_hook_s_error_is_short(suite):
     assert max(map(len, reasons)) < 2200
 
 
-@pytest.mark.parametrize("stop", ["pytest.exit('enough', returncode=2)", "raise KeyboardInterrupt"])
-@pytest.mark.parametrize("hook", ["columns", "episode"])
+@pytest.mark.parametrize(
+    ("hook", "stop"),
+    [("columns", "pytest.exit('enough', returncode=2)"), ("episode", "raise KeyboardInterrupt")],
+)
 def test_a_hook_that_stops_the_run_loses_no_teardown_error(suite, hook, stop):
     lines = f"    import pytest\n\n    def pytest_agent_eval_{hook}():\n        {stop}\n"
     suite.write(TESTS.replace("False", "True"), conftest(lines))

@@ -34,7 +34,7 @@ def packages(suite):
 
 @pytest.mark.parametrize(
     ("workers", "mode"),
-    [("-n0", "prepend"), ("-n0", "append"), ("-n0", "importlib"), ("-n2", "importlib")],
+    [("-n0", "prepend"), ("-n2", "importlib")],
 )
 def test_import_modes(packages, mode, workers):
     ran = packages.run(f"--import-mode={mode}", "--eval", workers)
@@ -236,16 +236,14 @@ def test_without_rewriting_all_are_recorded_and_none_is_explained(suite, argumen
     ]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--assert=plain"]])
-def test_the_optimizer_takes_no_assert(suite, monkeypatch, arguments):
+def test_the_optimizer_takes_no_assert(suite, monkeypatch):
     monkeypatch.setenv("PYTHONOPTIMIZE", "1")
     suite.pytester.makepyfile(chat_eval=EVALUATION)
-    assert recorded(suite.run_apart("chat_eval.py", *arguments)) == [(2, False), (3, True)]
+    assert recorded(suite.run_apart("chat_eval.py")) == [(2, False), (3, True)]
 
 
-@pytest.mark.parametrize("hook", ["false", "true"])
-def test_asserts_may_share_lines_with_anything(suite, hook):
-    suite.pytester.makeini(f"[pytest]\nenable_assertion_pass_hook = {hook}")
+def test_asserts_may_share_lines_with_anything(suite):
+    suite.pytester.makeini("[pytest]\nenable_assertion_pass_hook = true")
     suite.pytester.makeconftest("def pytest_assertion_pass(item, lineno, orig, expl): pass")
     (suite.pytester.path / "chat_eval.py").write_text(
         "def test_one_line():\n"

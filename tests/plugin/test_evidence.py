@@ -97,25 +97,31 @@ def reported(ran, **policy):
     return build_report(found, suite="default", budgets=SuiteBudgets(), policy=GatePolicy(**policy))
 
 
-@pytest.mark.parametrize(("test", "said"), CASES.values(), ids=CASES)
-def test_an_episode_without_evidence_is_red_everywhere(suite, test, said):
-    suite.write(HEAD + test)
+def test_an_episode_without_evidence_is_red_everywhere(suite):
+    tests = [
+        test.replace("test_it", f"test_{number}").replace("'it'", f"'it {number}'")
+        for number, (test, _) in enumerate(CASES.values())
+    ]
+    suite.write(HEAD + "\n\n".join(tests))
     ran = suite.run("-W", "ignore::RuntimeWarning")
-    ran.result.assert_outcomes(failed=1)
-    (episode,) = ran.results.episodes
-    assert episode.outcome == "error"
-    assert str(episode.reason).startswith(f"no evidence: {said}")
-    assert f"no evidence: {said}" in ran.result.stdout.str()
+    ran.result.assert_outcomes(failed=len(CASES))
     # No share of errors that a policy allows hides it.
     report = reported(ran, max_error_rate=1.0)
     assert not report.passed
-    assert [r.kind for r in report.verdict.reasons if r.scenario_id] == ["evidence", "scenario"]
-    for text in (
-        render_verdict(report),
-        render_comment(build_report_view(report, Links())),
-        render_terminal(build_report_view(report), color=False, width=1000),
-    ):
-        assert f"no evidence: {said}" in text
+    for number, (_, said) in enumerate(CASES.values()):
+        episode = ran.episodes[f"test_{number}"]
+        assert episode.outcome == "error"
+        assert str(episode.reason).startswith(f"no evidence: {said}")
+        kinds = [r.kind for r in report.verdict.reasons if r.scenario_id == episode.scenario_id]
+        assert kinds == ["evidence", "scenario"]
+    for said in {said for _, said in CASES.values()}:
+        assert f"no evidence: {said}" in ran.result.stdout.str()
+        for text in (
+            render_verdict(report),
+            render_comment(build_report_view(report, Links())),
+            render_terminal(build_report_view(report), color=False, width=1000),
+        ):
+            assert f"no evidence: {said}" in text
 
 
 EVIDENCE = {
@@ -139,12 +145,12 @@ EVIDENCE = {
 }
 
 
-@pytest.mark.parametrize("body", EVIDENCE.values(), ids=EVIDENCE)
-def test_a_turn_and_an_assertion_are_evidence(suite, body):
-    suite.write(f"{HEAD}def test_it(episode):\n    {body}")
+def test_a_turn_and_an_assertion_are_evidence(suite):
+    bodies = EVIDENCE.values()
+    suite.write(HEAD + "".join(f"def test_{n}(episode):\n    {b}\n" for n, b in enumerate(bodies)))
     ran = suite.run()
-    ran.result.assert_outcomes(passed=1)
-    assert ran.episodes["test_it"].evidence == "required"
+    ran.result.assert_outcomes(passed=len(EVIDENCE))
+    assert {episode.evidence for episode in ran.results.episodes} == {"required"}
     assert reported(ran).passed
 
 
@@ -212,10 +218,10 @@ def test_it(episode):
 """
 
 
-def test_asserts_of_a_helper_module_count_when_the_setting_names_it(suite, pytester, workers):
+def test_asserts_of_a_helper_module_count_when_the_setting_names_it(suite, pytester):
     pytester.makepyfile(helpers=HELPERS)
     suite.write(USES_HELPERS)
-    ran = suite.run(workers)
+    ran = suite.run()
     ran.result.assert_outcomes(failed=1)
     said = "asserts of helpers.py were not counted"
     remedy = "put pytest.register_assert_rewrite('helpers') into conftest.py"
@@ -223,7 +229,7 @@ def test_asserts_of_a_helper_module_count_when_the_setting_names_it(suite, pytes
     assert said in episode.reason
     assert remedy in episode.reason
     pytester.makeini("[pytest]\nepisode_assert_modules = helpers")
-    suite.run(workers).result.assert_outcomes(passed=1)
+    suite.run().result.assert_outcomes(passed=1)
 
 
 def test_asserts_of_an_evaluation_count_for_a_test_that_calls_them(suite, pytester):
@@ -281,7 +287,7 @@ def test_bytecode_of_runs_with_and_without_the_plugin_is_kept_apart(pytester, mo
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
         monkeypatch.delenv(name, raising=False)
     pytester.makepyfile(test_suite=CACHED)
-    for plugin in ("no:ci_agent_eval", "ci_agent_eval", "ci_agent_eval", "no:ci_agent_eval"):
+    for plugin in ("no:ci_agent_eval", "ci_agent_eval", "no:ci_agent_eval"):
         arguments = ["-p", plugin, "-W", "ignore"]
         pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
     names = {path.name.partition(".")[0] for path in pytester.path.glob("__pycache__/test_suite*")}
@@ -348,10 +354,10 @@ def test_message_is_evaluated_once():
 """
 
 
-def test_assertions_of_libraries_are_evidence_and_functions_named_like_them_are_not(suite, workers):
+def test_assertions_of_libraries_are_evidence_and_functions_named_like_them_are_not(suite):
     suite.write(LIBRARIES, conftest="")
     suite.pytester.makepyfile(helpers="def verify_reply(reply): return reply == 'Bye'")
-    ran = suite.run(workers)
+    ran = suite.run("-W", "default")
     expected = {name: "error" if name.endswith("__no") else "passed" for name in ran.episodes}
     assert {name: episode.outcome for name, episode in ran.episodes.items()} == expected
     assert len(expected) == 18

@@ -33,7 +33,7 @@ async def test_broken(aitest_run):
 def test_failed_episode_shows_its_conversation(suite, workers):
     suite.write(SUITE)
 
-    ran = suite.run(workers)
+    ran = suite.run(workers, "-k", "not broken")
 
     lines = ran.result.outlines
     start = next(n for n, line in enumerate(lines) if line.startswith("── status "))
@@ -105,10 +105,10 @@ def test_soft(episode):
 """
 
 
-def test_episodes_over_the_same_budget_are_one_block(suite, workers):
+def test_episodes_over_the_same_budget_are_one_block(suite):
     suite.write(OVER_BUDGET)
 
-    ran = suite.run(workers)
+    ran = suite.run()
 
     lines = ran.result.outlines
     starts = [n for n, line in enumerate(lines) if line.startswith("── ")]
@@ -149,10 +149,10 @@ def test_frames_of_this_package_are_left_out_unless_they_are_asked_for(suite):
     assert "raise AgentRunError" in shown
 
 
-def test_scenario_is_selected_by_its_id(suite, workers):
+def test_scenario_is_selected_by_its_id(suite):
     suite.write(SUITE)
 
-    ran = suite.run(workers, "--episode-scenario=status", "--episode-iterations=3")
+    ran = suite.run("--episode-scenario=status", "--episode-iterations=3")
 
     assert sorted((e.scenario_id, e.iteration) for e in ran.episodes.values()) == [
         ("status", 1),

@@ -35,9 +35,9 @@ TESTS = """
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["--episode-report-dir=report"], ["--episode-concurrency=5"]]
+    ("kind", "options"),
+    [("", []), ("async ", ["--episode-report-dir=report", "--episode-concurrency=5"])],
 )
-@pytest.mark.parametrize("kind", ["", "async "])
 def test_episodes_are_let_go_of_after_their_teardown(pytester, kind, options):
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(TESTS.format(kind=kind))

@@ -76,9 +76,9 @@ def kept(pytester):
     return experiment, {one.nodeid.rpartition("::")[2]: one for one in experiment.results}
 
 
-def test_every_kind_of_test_is_in_the_experiment_as_it_ended(suite, pytester, workers):
+def test_every_kind_of_test_is_in_the_experiment_as_it_ended(suite, pytester):
     pytester.makepyfile(test_suite=SUITE)
-    ran = suite.run_in_process(KEPT, workers, "-W", "error")
+    ran = suite.run_in_process(KEPT, "-W", "error")
     ran.assert_outcomes(passed=5, failed=3, errors=2, skipped=1)
     experiment, results = kept(pytester)
     assert {name: (r.outcome, r.reason) for name, r in results.items()} == {

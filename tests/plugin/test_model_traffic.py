@@ -242,8 +242,7 @@ async def test_all(episode):
     assert "is_shared" not in episode["traffic"]
 
 
-@pytest.mark.parametrize("options", [("--episode-concurrency=5",), ("-n2",)])
-def test_concurrent_episodes_are_apart(suite, options):
+def test_concurrent_episodes_are_apart(suite):
     result, episodes, server = suite(
         BALANCE,
         """
@@ -254,7 +253,7 @@ async def test_balance(episode, n):
     answer = await asyncio.to_thread(ask, f"Balance {n}?")
     assert answer == "You have $5."
 """,
-        *options,
+        "--episode-concurrency=5",
     )
     result.assert_outcomes(passed=6)
     assert len(server.requests) == 12
@@ -442,8 +441,7 @@ async def test_both(aitest_run, episode):
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("options", [(), ("--episode-concurrency=3",)])
-def test_an_sdk_that_the_test_itself_imports_is_watched(pytester, options):
+def test_an_sdk_that_the_test_itself_imports_is_watched(pytester):
     source = """
 import pytest
 
@@ -460,7 +458,9 @@ async def test_late(episode, n):
 """
     with ModelServer(["Hi"]) as server:
         pytester.makepyfile(source.format(url=server.base_url))
-        result = pytester.runpytest_subprocess("--episode-report-dir=out", *options)
+        result = pytester.runpytest_subprocess(
+            "--episode-report-dir=out", "--episode-concurrency=3"
+        )
     episodes = json.loads((pytester.path / "out/results.json").read_text())["episodes"]
     assert [[turn["content"] for turn in turns_of(one)] for one in episodes] == [
         [f"Number {n}", "Hi"] for n in range(3)

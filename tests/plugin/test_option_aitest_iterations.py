@@ -186,16 +186,6 @@ def test_an_iteration_can_be_selected_and_run_again(suite):
     assert ran.results.episodes[0].scenario_id == "test_suite.py::test_one"
 
 
-def test_the_order_of_the_run_does_not_matter(suite, monkeypatch):
-    suite.write(SUITE)
-    expected = ids(suite.run("--aitest-iterations=3"))
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
-    assert (
-        ids(suite.run("--aitest-iterations=3", "-p", "randomly", "-p", "no:cacheprovider"))
-        == expected
-    )
-
-
 FORMS = 'a whole number, 1 or more, "auto" (3 to 60 as needed), or a range such as "auto:5-40"'
 
 
@@ -262,14 +252,13 @@ NOTES = [
 ]
 
 
-def test_what_cannot_be_shown_is_said_at_collection_and_fails_nothing(suite, workers):
+def test_what_cannot_be_shown_is_said_at_collection_and_fails_nothing(suite):
     suite.write(NOTED)
-    ran = suite.run(workers, "--aitest-iterations=5", "-W", "error")
+    ran = suite.run("--aitest-iterations=5", "-W", "error")
     ran.result.assert_outcomes(passed=6)
     notes = [line for line in ran.result.outlines if line.startswith("note: ")]
     assert notes == NOTES
-    if workers == "-n0":
-        assert ran.result.outlines.index(notes[0]) < 10, "it stands below the count of items"
+    assert ran.result.outlines.index(notes[0]) < 10, "it stands below the count of items"
 
 
 def test_a_note_keeps_a_secret(suite, monkeypatch):

@@ -87,7 +87,6 @@ def list_turns(episode):
 @pytest.mark.parametrize(
     ("source", "script"),
     [
-        (CLOCK, CLOCK_SCRIPT),
         (MCP, [Step(tool_calls=[call("process_id")]), Step(text="It is {tool}.")]),
         (
             CLI,

@@ -46,12 +46,6 @@ def test_only_the_named_scenarios_run_as_often_as_asked(suite, again):
     assert ran.session.selected == 6
 
 
-def test_with_workers_it_is_the_same(suite, again):
-    suite.write(TESTS)
-    ran = again(None, "-n2", refund=3)
-    assert [e.iteration for e in ran.results.episodes] == [1, 2, 3]
-
-
 def test_code_of_the_other_checkout_is_an_error_from_the_first_iteration_on(
     suite, again, tmp_path_factory, monkeypatch
 ):

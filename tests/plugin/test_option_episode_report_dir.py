@@ -48,11 +48,11 @@ def test_the_files_of_a_run(suite, workers):
     assert [line.event for line in ran.journal].count("ended") == 2
 
 
-def test_it_is_relative_to_where_pytest_was_started(suite, pytester, monkeypatch, workers):
+def test_it_is_relative_to_where_pytest_was_started(suite, pytester, monkeypatch):
     suite.write(TESTS)
     elsewhere = pytester.mkdir("elsewhere")
     monkeypatch.chdir(elsewhere)
-    pytester.runpytest_inprocess("--rootdir=..", "--episode-report-dir=out", workers, "..")
+    pytester.runpytest_inprocess("--rootdir=..", "--episode-report-dir=out", "..")
     assert (elsewhere / "out" / "results.json").exists()
     assert not (pytester.path / "out").exists()
 

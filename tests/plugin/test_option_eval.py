@@ -21,8 +21,8 @@ def recorded(ran, name="test_measured"):
     return [(a.line, a.passed) for a in ran.episodes[name].assertions]
 
 
-def test_evaluations_are_collected(suite, workers):
-    ran = suite.run(workers, "--eval", "-W", "error")
+def test_evaluations_are_collected(suite):
+    ran = suite.run("--eval", "-W", "error")
     ran.result.assert_outcomes(passed=2)
     assert ran.result.ret == 0
     assert recorded(ran) == [(2, False), (3, True)]

@@ -92,28 +92,6 @@ def test_without_a_report_directory_it_is_written_here_and_the_table_says_the_sa
     assert not any("FAILED Create" in line for line in lines), "an evaluation fails no scenario"
 
 
-def test_the_bytes_are_the_same_for_any_order_and_worker_count(evals, monkeypatch):
-    evals.makeconftest(
-        SCRIPTED_CLOCK
-        + """
-import os
-import random
-
-def pytest_collection_modifyitems(items):
-    random.Random(os.environ["SHUFFLE"]).shuffle(items)
-"""
-    )
-    seen = set()
-    for number, workers in enumerate(["-n0", "-n0", "-n3"], start=1):
-        monkeypatch.setenv("SHUFFLE", str(number))
-        monkeypatch.setenv("PYTHONHASHSEED", str(number))
-        arguments = ["--episode-report-dir=report"] if number % 2 else []
-        evals.runpytest_subprocess("diagram_eval.py", workers, *arguments)
-        folder = evals.path / "report" if arguments else evals.path
-        seen.add((folder / "eval-results.json").read_bytes())
-    assert len(seen) == 1
-
-
 def test_with_a_report_directory_it_is_there_and_a_named_file_beside_it(evals):
     arguments = ["--episode-report-dir=report", "--eval-results=out/evals.json"]
     evals.runpytest_inprocess("diagram_eval.py", *arguments)
@@ -147,10 +125,10 @@ def test_a_file_of_others_is_refused_before_anything_runs(evals):
         assert "passed" not in result.stdout.str()
 
 
-def test_in_a_project_without_evaluations_it_is_nobodys_business(pytester, workers):
+def test_in_a_project_without_evaluations_it_is_nobodys_business(pytester):
     pytester.makepyfile("def test_one(): pass")
     (pytester.path / "eval-results.json").write_text(FOREIGN)
-    assert pytester.runpytest_inprocess(workers).ret == 0
+    assert pytester.runpytest_inprocess().ret == 0
     assert (pytester.path / "eval-results.json").read_text() == FOREIGN
 
 
@@ -168,14 +146,13 @@ def test_a_former_report_does_not_survive_a_run_that_is_killed(evals):
     assert not (evals.path / "eval-results.json").exists()
 
 
-@pytest.mark.parametrize("asked", ["diagram_eval.py", "--eval", "--override-ini=python_files=*.py"])
-def test_nor_one_that_cannot_be_collected(evals, asked):
+def test_nor_one_that_cannot_be_collected(evals):
     # Only workers collect under -n2: how the run was asked for evaluations matters, not the error.
-    for broken, workers in [
-        ("import nowhere\n", "-n0"),
-        ("def test_a(:\n", "-n0"),
-        ("assert 0\n", "-n0"),
-        ("import nowhere\n", "-n2"),
+    for asked, broken, workers in [
+        ("diagram_eval.py", "import nowhere\n", "-n0"),
+        ("--eval", "def test_a(:\n", "-n0"),
+        ("--override-ini=python_files=*.py", "assert 0\n", "-n0"),
+        ("--eval", "import nowhere\n", "-n2"),
     ]:
         (evals.path / "diagram_eval.py").write_text("def test_a(): assert 1\n")
         evals.runpytest_inprocess("diagram_eval.py")
@@ -187,11 +164,10 @@ def test_nor_one_that_cannot_be_collected(evals, asked):
 
 def test_a_run_that_was_cut_short_says_so(evals):
     evals.makepyfile(a_eval="def test_a(): raise OSError\ndef test_b(): assert 1\n")
-    for arguments in (["-x"], ["--maxfail=1"], ["-x", "-n2"]):
+    for arguments in (["-x"], ["-x", "-n2"]):
         result = evals.runpytest_inprocess("a_eval.py", *arguments)
         result.stdout.fnmatch_lines(["* conversation*; partial: the run was cut short"])
-    for workers in ("-n0", "-n2"):
-        assert "partial" not in evals.runpytest_inprocess("a_eval.py", workers).stdout.str()
+    assert "partial" not in evals.runpytest_inprocess("a_eval.py", "-n2").stdout.str()
 
 
 def test_conversations_of_one_name_are_told_apart_and_long_lists_cut(evals):

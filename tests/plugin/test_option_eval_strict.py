@@ -59,6 +59,6 @@ def test_it_says_what_plain_pytest_says(pytester):
 
 
 def test_bytecode_of_one_mode_is_not_taken_for_the_other(suite):
-    for _ in range(2):
-        suite.run_apart("chat_eval.py").result.assert_outcomes(passed=2)
-        suite.run_apart("chat_eval.py", "--eval-strict").result.assert_outcomes(failed=2)
+    for options, outcomes in [((), {"passed": 2}), (("--eval-strict",), {"failed": 2})]:
+        suite.run_apart("chat_eval.py", *options).result.assert_outcomes(**outcomes)
+    suite.run_apart("chat_eval.py").result.assert_outcomes(passed=2)

@@ -38,7 +38,7 @@ def test_plain():
     number = 7
     assert number == 8
 """
-PYTEST = ("-m", "pytest", "--pdb", "-p", "no:cacheprovider", "--color=no", "test_suite.py")
+PYTEST = ("-m", "pytest", "--pdb", "-p", "no:cacheprovider", "-p", "no:randomly", "--color=no")
 
 
 @pytest.fixture
@@ -48,22 +48,41 @@ def folder(tmp_path):
     return tmp_path
 
 
-def debug(folder, name, *commands):
-    """Stop in a test; return the output before the prompt, and each command's answer."""
-    with started_on_terminal(*PYTEST, "-k", name, cwd=folder) as program:
-        before = program.read_until("(Pdb) ")
-        answers = []
-        for command in commands:
-            program.send(f"{command}\n")
-            answers.append(program.read_until("(Pdb) ").partition("\n")[2].strip())
-        program.send("continue\n")
-        program.read_rest()
-    assert program.process.returncode == 1
+def debug(program, *commands):
+    """Return the output before the next prompt, and each command's answer; and continue."""
+    before = program.read_until("(Pdb) ")
+    answers = []
+    for command in commands:
+        program.send(f"{command}\n")
+        answers.append(program.read_until("(Pdb) ").partition("\n")[2].strip())
+    program.send("continue\n")
     return before, answers
 
 
-def test_a_failed_check_stops_at_its_line_after_the_test_has_returned(folder):
-    before, answers = debug(folder, "late_check", "p state", "p episode.tool_calls[0].name")
+def test_it_stops_where_each_episode_failed(folder):
+    with started_on_terminal(*PYTEST, "test_suite.py", cwd=folder) as program:
+        late_check = debug(program, "p state", "p episode.tool_calls[0].name")
+        raising = debug(program, "p episode.scenario_id")
+        driven = debug(program, "p agent.conversation.last.text")
+        plain = debug(program, "p number")
+        program.read_rest()
+    assert program.process.returncode == 1
+    expect_a_failed_check_at_its_line_after_the_test_has_returned(*late_check)
+    before, answers = raising
+    assert "  user       Hello\n" in before
+    # In the test, and not in our code.
+    assert 'test_agent_raises()\n-> await aitest_run(answer, "Hello")' in before
+    assert answers == ["'agent_raises'"]
+    before, answers = driven
+    assert "  assistant  Lost." in before
+    assert "test_driven()\n-> assert agent" in before
+    assert answers == ["'Lost.'"]
+    before, answers = plain
+    assert "conversation >" not in before
+    assert answers == ["7"]
+
+
+def expect_a_failed_check_at_its_line_after_the_test_has_returned(before, answers):
     conversation = before.partition("conversation >")[2].partition(">>>")[2].splitlines()[1:4]
     assert conversation == [
         "  user       Where is order 7?",
@@ -72,26 +91,6 @@ def test_a_failed_check_stops_at_its_line_after_the_test_has_returned(folder):
     ]
     assert "test_suite.py(10)test_late_check()\n-> episode.check(" in before
     assert answers == ["'after the check'", "'search_orders'"]
-
-
-def test_an_agent_that_raises_stops_in_the_test_and_not_in_our_code(folder):
-    before, answers = debug(folder, "agent_raises", "p episode.scenario_id")
-    assert "  user       Hello\n" in before
-    assert 'test_agent_raises()\n-> await aitest_run(answer, "Hello")' in before
-    assert answers == ["'agent_raises'"]
-
-
-def test_a_conversation_stops_with_its_agent_at_hand(folder):
-    before, answers = debug(folder, "driven", "p agent.conversation.last.text")
-    assert "  assistant  Lost." in before
-    assert "test_driven()\n-> assert agent" in before
-    assert answers == ["'Lost.'"]
-
-
-def test_a_test_without_an_episode_is_debugged_as_before(folder):
-    before, answers = debug(folder, "plain", "p number")
-    assert "conversation >" not in before
-    assert answers == ["7"]
 
 
 def test_agent_eval_run_refuses_a_debugger_without_a_terminal(folder):

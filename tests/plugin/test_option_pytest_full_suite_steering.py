@@ -73,11 +73,9 @@ def test_the_option_holds_each_episode_s_first_full_run_back(suite):
 @pytest.mark.parametrize(
     ("arguments", "below", "is_held"),
     [
-        ([], ("true", None), True),
         ([], (None, ENABLED), True),
         ([], ("false", ENABLED), False),
         ([DISABLE], ("true", ENABLED), False),
-        ([ENABLE], ("false", None), True),
         ([DISABLE, ENABLE], (None, None), True),
     ],
 )

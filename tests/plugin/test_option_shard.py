@@ -34,7 +34,7 @@ def test_plain(): pass
 # With workers each of them plans its shard for itself; two shards show that they agree.
 @pytest.mark.parametrize(
     ("workers", "count"),
-    run_sample([("-n0", 1), ("-n0", 2), ("-n0", 7), ("-n0", 12), ("-n2", 2)], {1, 2, 4}),
+    run_sample([("-n0", 12), ("-n0", 3), ("-n2", 2)], {1, 2}),
 )
 def test_every_test_runs_in_one_shard(suite, workers, count):
     suite.write(TESTS)

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.plugin.budget_suite import COST_USD, asking, stopped
+from tests.tables import each_row
 
 
 @pytest.fixture
@@ -104,12 +105,13 @@ def test_a_journal_that_cannot_be_read_stops_all_workers(suite):
     )
 
 
-@pytest.mark.parametrize("option", ["--total-cost-usd=1", "--total-tokens=1"])
-def test_workers_without_journals_are_refused(suite, option):
+def test_workers_without_journals_are_refused(suite):
     suite.write("def test_one(episode): pass")
-    result = suite.run_in_process("-n2", option)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*add up what they spend from their journals; give --episode-*"])
+    for option in ("--total-cost-usd=1", "--total-tokens=1"):
+        result = suite.run_in_process("-n2", option)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        said = "*add up what they spend from their journals; give --episode-*"
+        result.stderr.fnmatch_lines([said])
     assert suite.run_in_process("-n2", "--total-wall-time-s=900").ret == 0
 
 
@@ -139,9 +141,9 @@ def test_the_required_scenarios_that_it_left_out_are_named(suite):
     assert suite.run("--total-cost-usd=9").session.unafforded == ()
 
 
-def test_within_the_budget_everything_runs(suite, workers):
+def test_within_the_budget_everything_runs(suite):
     with asking(suite, EPISODES):
-        ran = suite.run(f"--total-cost-usd={24 * COST_USD}", workers)
+        ran = suite.run(f"--total-cost-usd={24 * COST_USD}")
     ran.result.assert_outcomes(passed=12)
     assert ran.result.ret == 0
     assert ran.session.stopped is None
@@ -263,7 +265,7 @@ def test_the_ini_setting_stands_where_the_option_does_not(suite, pytester):
     assert ran.result.ret == 0
 
 
-@pytest.mark.parametrize("given", ["-1", "nan", "inf", "much"])
+@each_row("given", ["-1", "nan", "inf", "much"])
 def test_what_is_no_amount_is_a_usage_error(suite, pytester, given):
     pytester.makepyfile("def test_one(): pass")
     result = suite.run_in_process(f"--total-cost-usd={given}")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.model_server.script import call
 from tests.plugin.budget_suite import asking, stopped
+from tests.tables import each_row
 
 
 @pytest.fixture
@@ -22,14 +23,6 @@ async def test_asks(aitest_run, number):
 """
 
 
-def test_the_run_stops_with_the_answer_that_goes_over_it(suite):
-    with asking(suite, EPISODES):
-        ran = suite.run("--total-tokens=500")
-    stopped(ran, "total_tokens exceeded: ")
-    used = sum((e.trajectory and e.trajectory.total_tokens) or 0 for e in ran.results.episodes)
-    assert 500 < used <= 500 + 2 * 120
-
-
 def test_the_limit_itself_is_within_it(suite):
     with asking(suite, EPISODES):
         ran = suite.run("--total-tokens=1200")
@@ -44,13 +37,13 @@ def test_answers_from_a_cassette_count_as_they_do_in_the_report(suite):
     stopped(ran, "total_tokens exceeded: 600 of 500")
 
 
-def test_episodes_side_by_side_are_ended_together_each_with_what_it_has(suite, workers):
+def test_episodes_side_by_side_are_ended_together_each_with_what_it_has(suite):
     tests = EPISODES.replace("sleep(0.01)", "Event().wait()")
     with asking(suite, tests):
-        ran = suite.run("--total-tokens=300", "--episode-concurrency=3", workers)
+        ran = suite.run("--total-tokens=300", "--episode-concurrency=3")
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
     episodes = ran.results.episodes
-    assert 3 <= len(episodes) <= 6
+    assert len(episodes) == 3
     assert {e.outcome for e in episodes} == {"error"}
     assert all("suite budget total_tokens exceeded" in e.reason for e in episodes)
     left = 10 - len(episodes)
@@ -130,7 +123,7 @@ def test_model_calls_in_the_tool_of_a_declared_agent_stop_the_run_too(suite):
     assert 5 <= len(server.requests) < 500
 
 
-@pytest.mark.parametrize("given", ["-1", "1.5", "many", "²"])
+@each_row("given", ["-1", "1.5", "many", "²"])
 def test_what_is_no_whole_amount_is_a_usage_error(suite, pytester, given):
     pytester.makepyfile("def test_one(): pass")
     result = suite.run_in_process(f"--total-tokens={given}")

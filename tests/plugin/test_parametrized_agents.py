@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.model_server import ModelServer
 
 TESTS = """
@@ -49,14 +47,6 @@ def test_each_agent_is_an_episode_of_the_scenario_with_its_own_verdict(suite):
     assert over == {"short": 0, "long": 1}
 
 
-def test_the_agents_of_a_scenario_run_in_one_shard(suite):
-    suite.write(TESTS)
-    for shard in ("1/2", "2/2"):
-        scenarios = [e.scenario_id for e in suite.run(f"--shard={shard}").results.episodes]
-        assert len(scenarios) == 2
-        assert len(set(scenarios)) == 1
-
-
 def test_agents_stop_their_adaptive_iterations_each_for_itself(suite):
     suite.write("""
         import pytest
@@ -81,26 +71,21 @@ from ci_agent_eval.engine import Agent, Provider
 CONCISE = Agent(Provider("openai:gpt-5-mini", base_url={url!r}), system_prompt="Be brief.")
 DETAILED = replace(CONCISE, system_prompt="Explain.")
 
-{marker}
+@pytest.mark.parametrize("case", [pytest.param(1, marks=pytest.mark.episode(scenario_id="a"))])
 @pytest.mark.parametrize("agent", [
     pytest.param(CONCISE, id="concise", marks=pytest.mark.episode(agent="concise")),
     pytest.param(DETAILED, id="detailed", marks=pytest.mark.episode(agent="detailed")),
 ])
 @pytest.mark.episode(scenario_id="balance")
-async def test_balance(aitest_run, agent{argument}):
+async def test_balance(aitest_run, agent, case):
     result = await aitest_run(agent, "What's my balance?")
     assert result.success
 """
 
-CASE = """
-@pytest.mark.parametrize("case", [pytest.param(1, marks=pytest.mark.episode(scenario_id="a"))])
-"""
 
-
-@pytest.mark.parametrize(("marker", "argument"), [("", ""), (CASE.strip(), ", case")])
-def test_two_prompts_of_one_model_have_cassettes_of_their_own(suite, marker, argument):
+def test_two_prompts_of_one_model_have_cassettes_of_their_own(suite):
     with ModelServer(["$5", "You have $5."]) as server:
-        suite.write(ENGINE.format(url=server.base_url, marker=marker, argument=argument))
+        suite.write(ENGINE.format(url=server.base_url))
         recorded = suite.run("-p", "no:randomly", "--cassette=record")
     recorded.result.assert_outcomes(passed=2)
     assert [e.agent for e in recorded.results.episodes] == ["concise", "detailed"]

@@ -41,11 +41,13 @@ def suite(pytester, suite, monkeypatch):
     """Run tests against a scripted judge; returns pytest's result, the episodes, the requests."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody-0123456789")
 
-    def run(script, source, *arguments, name="test_order.py", run_pytest=suite.run_in_process):
+    def run(script, source, *arguments, name="test_order.py"):
         with ModelServer(script) as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
             (pytester.path / name).write_text(HEAD.format(url=server.base_url) + source)
-            result = run_pytest(name, "--episode-report-dir=out", "-W", "error", *arguments)
+            result = suite.run_in_process(
+                name, "--episode-report-dir=out", "-W", "error", *arguments
+            )
         results = json.loads((pytester.path / "out/results.json").read_text())
         return result, results["episodes"], len(server.requests)
 
@@ -125,9 +127,11 @@ def test_an_evaluation_goes_on_after_a_check_that_failed(suite):
 
 
 JUDGES = """
-from pydantic_evals.evaluators.llm_as_a_judge import set_default_judge_model
+from pydantic_evals.evaluators import llm_as_a_judge
 
-set_default_judge_model("openai-chat:gpt-5-mini")
+@pytest.fixture(autouse=True)
+def default_judge(monkeypatch):
+    monkeypatch.setattr(llm_as_a_judge, "_default_model", "openai-chat:gpt-5-mini")
 
 @pytest.mark.episode(scenario_id="order")
 async def test_order(talked):
@@ -137,20 +141,18 @@ async def test_order(talked):
 """
 
 
-def test_judges_of_pydantic_evals_are_asked_by_the_engine(suite, pytester, monkeypatch):
-    # The default judge of pydantic_evals is its process's.
-    apart = {"run_pytest": pytester.runpytest_subprocess}
+def test_judges_of_pydantic_evals_are_asked_by_the_engine(suite, monkeypatch):
     script = {
         "It is kind.": [verdict()],
         "It is short.": [verdict()],
         "kindness": [Step(tool_calls=[call("final_result", reason="warm", score=5)])],
     }
-    result, (live,), asked = suite(script, JUDGES, "--cassette=record", **apart)
+    result, (live,), asked = suite(script, JUDGES, "--cassette=record")
     result.assert_outcomes(passed=1)
     assert (live["judge"]["calls"], asked) == (3, 3)
     assert [a["name"] for a in live["assertions"][-3:]] == ["LLMJudge", "LLMJudge", "GEval"]
     monkeypatch.delenv("OPENAI_API_KEY")
-    result, (again,), asked = suite([], JUDGES, "--cassette=replay", **apart)
+    result, (again,), asked = suite([], JUDGES, "--cassette=replay")
     result.assert_outcomes(passed=1)
     assert asked == 0
     assert again["judge"] == live["judge"]

@@ -145,7 +145,7 @@ def test_desk(scenario):
     assert ran.episodes["test_desk[a]"].metadata["scenario"] == "data/one.csv:2"
 
 
-def test_a_broken_file_is_an_error_of_collection(suite, write, workers):
+def test_a_broken_file_is_an_error_of_collection(suite, write):
     cases = {
         "- id: a\n  fixed_responses: [hi]\n  persna: x\n- id: b": [
             "0.yaml:3: unknown key 'persna'; did you mean 'persona'?",
@@ -158,7 +158,7 @@ def test_a_broken_file_is_an_error_of_collection(suite, write, workers):
         (suite.pytester.path / f"{number}.yaml").write_text(text)
         tests = TEST.replace("desk.yaml", f"{number}.yaml")
         suite.pytester.makepyfile(**{f"test_{number}": tests})
-    ran = suite.run(workers)
+    ran = suite.run()
     ran.result.assert_outcomes(errors=len(cases))
     for said in cases.values():
         ran.result.stdout.fnmatch_lines(said)
@@ -213,12 +213,3 @@ def test_desk():
     ran = suite.run()
     ran.result.assert_outcomes(failed=1)
     ran.result.stdout.fnmatch_lines(["*scenario 'refund': it runs in an episode only*"])
-
-
-def test_the_same_bytes_for_any_number_of_workers(suite, write):
-    write(desk_yaml=DESK)
-    seen = {
-        (suite.run(*arguments).folder / "results.json").read_bytes()
-        for arguments in (["-n0"], ["-n3"], ["-n0", "-p", "randomly"])
-    }
-    assert len(seen) == 1

@@ -143,7 +143,7 @@ def pytest_runtest_protocol(item, nextitem):
 """
 
 
-def test_a_rerun_is_another_attempt(suite, workers):
+def test_a_rerun_is_another_attempt(suite):
     suite.write(
         """
         tries = []
@@ -156,7 +156,7 @@ def test_a_rerun_is_another_attempt(suite, workers):
         """,
         conftest=RERUNS,
     )
-    ran = suite.run(workers)
+    ran = suite.run()
     assert [(e.attempt, e.outcome) for e in ran.results.episodes] == [(1, "failed"), (2, "passed")]
     ran.result.stdout.fnmatch_lines(["1 episode: 1 passed; 1 rerun"])
 
@@ -179,6 +179,6 @@ def test_the_same_test_twice_is_two_iterations(suite):
 
 def test_a_stop_at_a_limit_is_no_interruption(suite):
     suite.write(SUITE + "".join(f"\ndef test_{n}(episode): talk(episode)" for n in range(20)))
-    for arguments in (["-x"], ["--maxfail=1"], ["-x", "-n2"]):
+    for arguments in (["-x"], ["-x", "-n2"]):
         session = suite.run(*arguments).session
         assert (session.state, session.stopped) == ("finished", "stopping after 1 failures")

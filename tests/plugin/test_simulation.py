@@ -114,7 +114,7 @@ def test_repeated(simulation, tmp_path_factory):
     simulation(app, user("a"), max_turns=1)
 """
     )
-    first, second = (suite.run(workers).episodes for workers in ("-n0", "-n2"))
+    first, second = (suite.run().episodes for _ in range(2))
     threads = {name: episode.thread_id for name, episode in first.items()}
     assert threads == {name: episode.thread_id for name, episode in second.items()}
     assert len(set(threads.values())) == 2
@@ -182,20 +182,14 @@ def test_a_model_plays_the_user_and_is_not_counted_as_the_agent(modelled):
     assert '{"you": "I want my money."}\n{"assistant": "Which order?"}' in prompt
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ([Step(refusal="I will not")], "the simulated user's model openai:gpt-5-mini failed"),
-        ([Step(text="")], "the simulated user's model openai:gpt-5-mini failed"),
-        ([401], "the simulated user's model openai:gpt-5-mini failed"),
-    ],
-)
-def test_a_model_that_cannot_play_is_an_error_and_no_fault_of_the_agent(modelled, script, said):
-    ran, _ = modelled(script, "def test_it(simulation):\n    simulation(app, someone)")
+def test_a_model_that_cannot_play_is_an_error_and_no_fault_of_the_agent(modelled):
+    ran, _ = modelled(
+        [Step(refusal="I will not")], "def test_it(simulation):\n    simulation(app, someone)"
+    )
     ran.result.assert_outcomes(failed=1)
     episode = ran.episodes["test_it"]
     assert episode.outcome == "error"
-    assert said in episode.reason
+    assert "the simulated user's model openai:gpt-5-mini failed" in episode.reason
 
 
 def test_an_engine_agent_talks_to_a_scripted_user(modelled):

@@ -76,23 +76,17 @@ def test_each_end_has_its_outcome(suite, workers):
     for name in ("test_bad", "test_broken", "test_bad_then_skipped", "test_old"):
         ran.result.stdout.fnmatch_lines([f"FAILED test_suite.py::*{name} - *"])
     assert ran.properties["test_bad"]["agent_eval.outcome"] == "failed"
+    assert ran.episodes["test_fine"].trajectory_summary.steps_count == 1, "the turn after them"
+    expect_an_assertion_with_its_place(ran.episodes["test_bad"])
 
 
-def test_a_failed_one_is_an_assertion_with_its_place(suite):
-    suite.write(SUITE)
-    episode = suite.run("-k", "test_bad and not then").episodes["test_bad"]
+def expect_an_assertion_with_its_place(episode):
     bad, on = episode.assertions
     assert (bad.name, bad.passed, bad.file) == ("sum (number=1)", False, "test_suite.py")
     assert bad.line == line_of('            assert number != 1, "one is bad"')
     assert bad.reason is not None
     assert bad.reason.startswith("one is bad")
     assert (on.name, on.passed) == ("went on", True)
-
-
-def test_the_turns_after_them_are_recorded(suite):
-    suite.write(SUITE)
-    episode = suite.run("-k", "test_fine").episodes["test_fine"]
-    assert episode.trajectory_summary.steps_count == 1
 
 
 def test_one_that_ends_the_test_is_listed_once(suite):

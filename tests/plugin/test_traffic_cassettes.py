@@ -12,6 +12,7 @@ import pytest
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 from tests.replayed_results import normalize
+from tests.samples import run_sample
 
 AGENTS = """
 import asyncio, threading
@@ -138,7 +139,8 @@ def run(pytester, suite):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--episode-concurrency=20",), ("-n2",), ("-n2", "--episode-concurrency=20")]
+    "arguments",
+    run_sample([(("--episode-concurrency=20",),), (("-n2", "--episode-concurrency=20"),)], {0}),
 )
 def test_a_replay_is_the_recorded_run(run, pytester, arguments):
     result, recorded = run(SUITE, "--cassette=record", script=SCRIPT)

@@ -47,7 +47,7 @@ def said(result: pytest.RunResult) -> list[str]:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["-v"], ["-n2"], ["-W", "error"], ["--strict-markers"], ["--collect-only"], ["-k", "nothing"]],
+    [["-v", "-W", "error", "--strict-markers"], ["-n2"], ["--collect-only"]],
     ids=lambda arguments: arguments[0],
 )
 def test_nothing_changes(pytester, arguments):

@@ -46,10 +46,12 @@ def test_skip(episode):
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-@pytest.mark.parametrize("arguments", [(), ("-vv", "-rA"), ("-vv", "--color=yes"), ("--tb=line",)])
-def test_pytest_prints_no_control_character_and_no_command(suite, pytester, workers, arguments):
+@pytest.mark.parametrize(
+    "arguments", [("-n2",), ("-vv", "-rA"), ("-vv", "--color=yes"), ("--tb=line",)]
+)
+def test_pytest_prints_no_control_character_and_no_command(suite, pytester, arguments):
     suite.write(SUITE)
-    ran = pytester.runpytest_inprocess("-p", "no:randomly", "-p", "no:pretty", *arguments, workers)
+    ran = pytester.runpytest_inprocess("-p", "no:randomly", "-p", "no:pretty", *arguments)
     ran.assert_outcomes(failed=6, skipped=1)
     output = ran.stdout.str()
     assert "\x1b[8m" not in output

@@ -77,19 +77,6 @@ FORMS = (
         (2, True, "pytest.raises(ValueError)", "ValueError: "),
     ),
     form(
-        "raises_and_return",
-        """
-        def test_FORM():
-            def call():
-                with pytest.raises(ValueError):
-                    return int("1")
-            call()
-            assert 1
-        """,
-        (3, False, "pytest.raises(ValueError)", "DID NOT RAISE"),
-        (6, True, "1", "1"),
-    ),
-    form(
         "raises_among_managers",
         """
         def test_FORM():

@@ -6,14 +6,6 @@ from tests.plugin.assertion_forms.form import form
 
 FORMS = (
     form(
-        "texts_compared",
-        r"""
-        def test_FORM():
-            assert "one\ntwo" == "one\nthree"
-        """,
-        (2, False, r'"one\ntwo" == "one\nthree"', "assert 'one\\ntwo' == 'one\\nthree'"),
-    ),
-    form(
         "collections_compared",
         """
         def test_FORM():
@@ -29,30 +21,6 @@ FORMS = (
         ),
         (3, True, "{1, 2} == {2, 1}", "{1, 2} == {1, 2}"),
         (4, False, "(1, 2) == (1,)", "assert (1, 2) == (1,)"),
-    ),
-    form(
-        "values",
-        """
-        @dataclasses.dataclass
-        class FORM_Reply:
-            text: str
-
-        def test_FORM():
-            assert FORM_Reply("a") == FORM_Reply("b")
-            assert FORM_Reply("a") == FORM_Reply("a")
-        """,
-        (
-            6,
-            False,
-            'FORM_Reply("a") == FORM_Reply("b")',
-            "assert FORM_Reply(text='a') == FORM_Reply(text='b')",
-        ),
-        (
-            7,
-            True,
-            'FORM_Reply("a") == FORM_Reply("a")',
-            "FORM_Reply(text='a') == FORM_Reply(text='a')",
-        ),
     ),
     form(
         "long_value",

@@ -155,22 +155,6 @@ FORMS = (
         (6, True, "reached", "True"),
     ),
     form(
-        "reraise",
-        """
-        def test_FORM():
-            def call():
-                try:
-                    int("x")
-                except ValueError:
-                    assert 0, "in between"
-                    raise
-            with pytest.raises(ValueError):
-                call()
-        """,
-        (6, False, "0", "in between\nassert 0"),
-        (8, True, "pytest.raises(ValueError)", "ValueError: invalid literal"),
-    ),
-    form(
         "exception_group",
         """
         def test_FORM():

@@ -16,15 +16,6 @@ FORMS = (
         (3, True, "1", "1"),
     ),
     form(
-        "message_f_string",
-        """
-        def test_FORM():
-            name = "Ada"
-            assert name == "Bob", f"it said {name!r}, {len(name):>3} letters"
-        """,
-        (3, False, 'name == "Bob"', "it said 'Ada',   3 letters\nassert 'Ada' == 'Bob'"),
-    ),
-    form(
         "message_with_signs",
         r"""
         def test_FORM():
@@ -108,16 +99,5 @@ FORMS = (
         (2, False, "0", "a\nassert 0"),
         (2, True, "1", "1"),
         (2, False, "0", "b\nassert 0"),
-    ),
-    form(
-        "on_one_line_with_if",
-        """
-        def test_FORM():
-            if 1: assert 0
-            for _ in "ab": assert 1
-        """,
-        (2, False, "0", "assert 0"),
-        (3, True, "1", "1"),
-        (3, True, "1", "1"),
     ),
 )

@@ -82,38 +82,6 @@ FORMS = (
         (8, True, 'FORM_says("hello", "oh")', "True\n +  where True = "),
     ),
     form(
-        "loop",
-        """
-        def test_FORM():
-            for number in range(3):
-                assert number != 1
-            else:
-                assert number == 2
-        """,
-        (3, True, "number != 1", "0 != 1"),
-        (3, False, "number != 1", "assert 1 != 1"),
-        (3, True, "number != 1", "2 != 1"),
-        (5, True, "number == 2", "2 == 2"),
-    ),
-    form(
-        "loop_with_break",
-        """
-        def test_FORM():
-            number = 0
-            while True:
-                number += 1
-                if number == 2:
-                    continue
-                if number == 4:
-                    break
-                assert number == 1
-            assert number == 4
-        """,
-        (9, True, "number == 1", "1 == 1"),
-        (9, False, "number == 1", "assert 3 == 1"),
-        (10, True, "number == 4", "4 == 4"),
-    ),
-    form(
         "generator",
         """
         def test_FORM():
@@ -160,32 +128,6 @@ FORMS = (
         (6, True, "Settings.limit == 3", "3 == 3\n +  where 3 = "),
     ),
     form(
-        "method",
-        """
-        class FORM_Account:
-            balance = 5
-            def pay(self, amount):
-                assert amount <= self.balance
-            @property
-            def is_open(self):
-                assert self.balance == 0
-                return True
-            @classmethod
-            def of(cls):
-                assert cls
-                return cls()
-
-        def test_FORM():
-            account = FORM_Account.of()
-            account.pay(7)
-            assert account.is_open
-        """,
-        (11, True, "cls", "<class "),
-        (4, False, "amount <= self.balance", "assert 7 <= 5\n +  where 5 = "),
-        (7, False, "self.balance == 0", "assert 5 == 0\n +  where 5 = "),
-        (17, True, "account.is_open", "True\n +  where True = "),
-    ),
-    form(
         "test_class",
         """
         class Test_FORM:
@@ -221,42 +163,6 @@ FORMS = (
         (6, False, "self.assertRaises(ValueError)", "ValueError not raised"),
         (8, True, "self.assertRaises(AssertionError)", "AssertionError: assert 0"),
         (10, False, 'self.assertIn("a", "bc")', "'a' not found in 'bc'"),
-    ),
-    form(
-        "decorator",
-        """
-        def FORM_checked(function):
-            @functools.wraps(function)
-            def wrapper(*args):
-                assert args == (3,)
-                return function(*args)
-            return wrapper
-
-        @FORM_checked
-        def FORM_double(number):
-            assert number > 0
-            return number * 2
-
-        def test_FORM():
-            assert FORM_double(2) == 4
-        """,
-        (4, False, "args == (3,)", "assert (2,) == (3,)"),
-        (10, True, "number > 0", "2 > 0"),
-        (14, True, "FORM_double(2) == 4", "4 == 4"),
-    ),
-    form(
-        "recursion",
-        """
-        def test_FORM():
-            def down(number):
-                assert number != 1
-                return number and down(number - 1)
-            assert down(2) == 0
-        """,
-        (3, True, "number != 1", "2 != 1"),
-        (3, False, "number != 1", "assert 1 != 1"),
-        (3, True, "number != 1", "0 != 1"),
-        (5, True, "down(2) == 0", "0 == 0"),
     ),
     form(
         "thread",

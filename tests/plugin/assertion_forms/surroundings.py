@@ -22,25 +22,6 @@ FORMS = (
         (5, False, "2 == 0", "late\nassert 2 == 0"),
     ),
     form(
-        "fixture_with_finalizer",
-        """
-        @pytest.fixture
-        def FORM_resource(request):
-            def close():
-                assert opened == []
-            opened = [1]
-            request.addfinalizer(close)
-            assert opened
-            return opened
-
-        def test_FORM(request):
-            assert request.getfixturevalue("FORM_resource")
-        """,
-        (7, True, "opened", "[1]"),
-        (11, True, 'request.getfixturevalue("FORM_resource")', "[1]\n +  where [1] = "),
-        (4, False, "opened == []", "assert [1] == []"),
-    ),
-    form(
         "parametrized",
         """
         @pytest.mark.parametrize("number", [1, 2])

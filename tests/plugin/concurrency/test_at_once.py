@@ -40,11 +40,6 @@ async def test_quick(episode, number):
 """
 
 
-def test_as_many_are_at_work_as_was_asked_for_and_no_more(suite):
-    suite.write(MEET.format(parties=6))
-    suite.run("--episode-concurrency=6").result.assert_outcomes(passed=13)
-
-
 def test_the_ini_setting_says_it_too_and_the_option_overrides_it(suite):
     suite.pytester.makeini("[pytest]\nepisode_concurrency = 3")
     suite.write(MEET.format(parties=3))
@@ -134,26 +129,6 @@ def test_iterations_run_beside_each_other(suite):
     ran = suite.run("--episode-concurrency=4", "--aitest-iterations=4")
     ran.result.assert_outcomes(passed=4)
     assert [e.iteration for e in ran.results.episodes] == [1, 2, 3, 4]
-
-
-def test_several_modules_and_classes_run_together(suite):
-    suite.write("""
-        from meeting import meet
-
-        class TestDesk:
-            async def test_meet(self, episode): await meet(6)
-
-        class TestBank:
-            async def test_meet(self, episode): await meet(6)
-            async def test_again(self, episode): await meet(6)
-    """)
-    suite.pytester.makepyfile(
-        **{
-            f"test_{name}": "from meeting import meet\nasync def test_meet(episode): await meet(6)"
-            for name in ("one", "two", "three")
-        }
-    )
-    suite.run("--episode-concurrency=6").result.assert_outcomes(passed=6)
 
 
 def test_items_of_folders_run_together(suite):

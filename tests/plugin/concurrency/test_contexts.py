@@ -177,25 +177,6 @@ def test_checks_and_asserts_find_their_own_episode(suite):
     assert seen[0].count(b" of test_meet[2]") >= 5
 
 
-def test_the_current_loop_and_task_are_their_own(suite):
-    suite.write("""
-        import asyncio
-        import pytest
-
-        seen = set()
-
-        @pytest.mark.parametrize("number", range(4))
-        async def test_one(episode, number):
-            seen.add(asyncio.get_running_loop())
-            assert len(seen) == 1
-            task = asyncio.current_task()
-            await asyncio.sleep(0)
-            assert asyncio.current_task() is task
-    """)
-    for number in (1, 8):
-        suite.run(f"--episode-concurrency={number}").result.assert_outcomes(passed=4)
-
-
 def test_pytest_may_run_in_a_thread_of_its_own(suite):
     suite.write("""
         import pytest

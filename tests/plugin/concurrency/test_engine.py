@@ -85,9 +85,10 @@ def test_the_runs_of_each_are_in_its_own_episode(suite):
             server,
             """
 @pytest.mark.parametrize("number", range(8))
-async def test_ask(aitest_run, number):
+async def test_ask(episode, request, number):
     await meet(4)
-    result = await aitest_run(agent, f"of {number}.")
+    run = request.getfixturevalue("aitest_run")
+    result = await run(agent, f"of {number}.")
     await meet(4)
     assert result.final_response == f"answer {number}"
 """,
@@ -129,63 +130,3 @@ async def test_held(aitest_run, number):
         assert held.trajectory is not None
         assert [made.name for made in held.trajectory.tool_calls()] == ["process_id"]
     assert at_home_in(suite.pytester.path) == []
-
-
-def test_a_judge_that_asks_for_the_fixture_by_name(suite):
-    with ModelServer({"Rate": ["yes"], "*": ["ok"]}) as server:
-        write(
-            suite,
-            server,
-            """
-@pytest.mark.parametrize("number", range(4))
-async def test_late(episode, request, number):
-    await meet(4)
-    run = request.getfixturevalue("aitest_run")
-    result = await run(agent, f"hello {number}")
-    assert result.final_response == "ok"
-""",
-        )
-        ran = suite.run("--episode-concurrency=4")
-    ran.result.assert_outcomes(passed=4)
-    for number in range(4):
-        turns = ran.episodes[f"test_late[{number}]"].trajectory.turns
-        assert turns[0].content == f"hello {number}"
-
-
-CALLS = """
-import asyncio
-import pytest
-from meeting import meet
-from parties import PARTIES
-
-@pytest.mark.parametrize("number", range(8))
-async def test_ask(episode, number):
-    await meet(PARTIES)
-    await asyncio.to_thread(ask, number)
-
-def ask(number):
-    import httpx
-    body = {{"model": "gpt-5-mini", "messages": [{{"role": "user", "content": f"of {{number}}."}}]}}
-    answer = httpx.post({url!r} + "/chat/completions", json=body).json()
-    assert answer["choices"][0]["message"]["content"] == f"answer {{number}}"
-"""
-
-
-def test_model_calls_of_threads_are_recorded_and_replayed(suite):
-    """The client is imported by one of the threads, while others import it, too."""
-    seen = []
-    suite.pytester.makepyfile(parties="PARTIES = 4")
-    with ModelServer({f"of {n}.": [f"answer {n}"] for n in range(8)}) as server:
-        suite.write(CALLS.format(url=server.base_url))
-        ran = suite.run_apart("--episode-concurrency=4", "--cassette=record")
-        ran.result.assert_outcomes(passed=8)
-        seen.append(ran.episodes)
-    ran = suite.run_apart("--episode-concurrency=4", "--cassette=replay")
-    ran.result.assert_outcomes(passed=8)
-    seen.append(ran.episodes)
-    for episodes in seen:
-        for number in range(8):
-            episode = episodes[f"test_ask[{number}]"]
-            contents = [turn.content for turn in episode.trajectory.turns]
-            assert contents == [f"of {number}.", f"answer {number}"]
-            assert (episode.traffic.requests, episode.traffic.unattributed) == (1, 0)

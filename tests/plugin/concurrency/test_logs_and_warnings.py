@@ -61,14 +61,11 @@ def said_by(ran, suite):
     "options",
     run_sample(
         [
-            (("--log-level=INFO",),),
             (("--log-level=DEBUG", "-rA"),),
-            (("--log-cli-level=INFO",),),
+            (("--log-cli-level=INFO", "--log-file=run.log", "--log-file-level=DEBUG"),),
             (("--log-cli-level=INFO", "-s"),),
-            (("--log-level=INFO", "--show-capture=log"),),
-            (("--log-file=run.log", "--log-file-level=DEBUG"),),
         ],
-        {2, 5},
+        {1},
     ),
     ids=" ".join,
 )
@@ -141,7 +138,7 @@ async def test_quiet(episode): pass
 SOME = ("-W", "ignore:thread of", "-W", "error:call of test_meet.1")
 
 
-@pytest.mark.parametrize("options", [(), SOME, ("-W", "error")], ids=["default", "some", "error"])
+@pytest.mark.parametrize("options", [(), SOME], ids=["default", "some"])
 def test_the_same_warnings_at_every_concurrency(suite, options):
     told = []
     for parties in (1, 3):
@@ -152,7 +149,7 @@ def test_the_same_warnings_at_every_concurrency(suite, options):
         ran = suite.run_apart(f"--episode-concurrency={parties}", *options)
         told.append(said_by(ran, suite))
     assert told[0] == told[1]
-    assert ("warnings summary" in " ".join(told[1])) == (options != ("-W", "error"))
+    assert "warnings summary" in " ".join(told[1])
 
 
 def test_a_thread_warns_in_its_own_test_between_two_turns(suite):

@@ -155,35 +155,6 @@ def test_the_same_bytes_and_the_same_terminal(suite, options):
             assert part == other
 
 
-EVALUATION = r"""
-import warnings
-import pytest
-from meeting import meet
-from parties import PARTIES
-
-@pytest.mark.parametrize("number", range(4))
-async def test_meet(episode, number):
-    assert {f"name {n}" for n in range(30)} == {"one", number}
-    await meet(PARTIES)
-    assert number != 2, "the second"
-    assert {number: "a"} == {number: "b"}
-    with pytest.raises(ValueError):
-        raise ValueError(number)
-    assert "\\d" in {"\\d", "x"}
-"""
-
-
-def test_the_same_of_evaluations(suite):
-    seen = []
-    suite.write("")
-    for parties in (1, 4):
-        suite.pytester.makepyfile(desk_eval=EVALUATION, parties=f"PARTIES = {parties}")
-        ran = suite.run("--eval", "-rA", f"--episode-concurrency={parties}", "--color=yes")
-        assert len(ran.results.episodes) == 4
-        seen.append(left(ran)[0])
-    assert seen[0] == seen[1]
-
-
 def test_the_same_bytes_over_workers(suite):
     suite.write(MIXED)
     expected, junit, _ = left(suite.run_apart())

@@ -104,8 +104,8 @@ BUSY = """
 # One by one nobody is busy beside it.
 @pytest.mark.parametrize(
     ("others", "parties"),
-    [("await asyncio.sleep(0)", 1), ("await asyncio.sleep(0)", 4), (BUSY, 4)],
-    ids=["alone", "idle", "busy"],
+    [("await asyncio.sleep(0)", 1), (BUSY, 4)],
+    ids=["alone", "busy"],
 )
 def test_the_slow_one_fails_and_no_other(suite, timed, others, parties):
     timed(SLOW.format(parties=parties, others=others.lstrip()))
@@ -121,8 +121,7 @@ def test_the_slow_one_fails_and_no_other(suite, timed, others, parties):
     assert sum(line.startswith("down") for line in told) == 6
 
 
-@pytest.mark.parametrize("parties", [pytest.param(1, marks=pytest.mark.full), 4])
-def test_a_signal_between_two_steps_of_the_loop_ends_the_one_whose_turn_it_is(suite, parties):
+def test_a_signal_between_two_steps_of_the_loop_ends_the_one_whose_turn_it_is(suite):
     """The loop logs what a callback raises, and goes on."""
     suite.write("""
         import asyncio
@@ -140,15 +139,14 @@ def test_a_signal_between_two_steps_of_the_loop_ends_the_one_whose_turn_it_is(su
         async def test_others(episode, number):
             await asyncio.sleep(0)
     """)
-    ran = suite.run_apart(f"--episode-concurrency={parties}", "--timeout=900")
+    ran = suite.run_apart("--episode-concurrency=4", "--timeout=900")
     ran.result.assert_outcomes(passed=3, failed=1)
     slow = ran.episodes["test_slow"]
     assert "Timeout (>900.0s) from pytest-timeout" in slow.reason
     assert slow.assertions[0].name == "cleaned up"
 
 
-@pytest.mark.parametrize("parties", [pytest.param(1, marks=pytest.mark.full), 4])
-def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, timed, parties):
+def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, timed):
     timed("""
         import asyncio
         import pytest
@@ -161,16 +159,15 @@ def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, timed, parties):
 
         async def test_quick(episode): pass
     """)
-    ran = suite.run_apart(f"--episode-concurrency={parties}", "--timeout=900")
+    ran = suite.run_apart("--episode-concurrency=4", "--timeout=900")
     ran.result.assert_outcomes(passed=1, failed=3)
     for number in range(3):
         assert "Timeout" in ran.episodes[f"test_slow[{number}]"].reason
 
 
-@pytest.mark.parametrize("call", ["raise_alarms()", "asyncio.create_task(raise_alarms())"])
-def test_the_code_of_others_is_not_interrupted_however_long_the_end_takes(suite, timed, call):
+def test_the_code_of_others_is_not_interrupted_however_long_the_end_takes(suite, timed):
     """As on a machine so slow that the timer ends again before the slow one has ended."""
-    timed(f"""
+    timed("""
         import asyncio
         import signal
         import timer
@@ -191,7 +188,7 @@ def test_the_code_of_others_is_not_interrupted_however_long_the_end_takes(suite,
         async def test_other(episode):
             await timer.running["test_slow"].wait()
             try:
-                await {call}
+                await asyncio.create_task(raise_alarms())
                 await cleans_up.wait()
                 assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
             finally:
@@ -202,20 +199,24 @@ def test_the_code_of_others_is_not_interrupted_however_long_the_end_takes(suite,
     assert "Timeout (>900.0s)" in ran.episodes["test_slow"].reason
 
 
-@pytest.mark.parametrize("kind", ["def", "async def"])
-def test_a_setup_ahead_is_not_interrupted(suite, timed, kind):
-    timed(f"""
+def test_a_setup_ahead_is_not_interrupted(suite, timed):
+    timed("""
         import asyncio
         import signal
         import pytest
 
         @pytest.fixture
-        {kind} desk():
+        def desk():
             signal.raise_signal(signal.SIGALRM)
             return "open"
 
+        @pytest.fixture
+        async def async_desk(desk):
+            signal.raise_signal(signal.SIGALRM)
+            return desk
+
         async def test_slow(episode): await asyncio.Event().wait()
-        async def test_other(desk, episode): assert desk == "open"
+        async def test_other(async_desk, episode): assert async_desk == "open"
     """)
     ran = suite.run_apart("--episode-concurrency=2", "--timeout=900")
     ran.result.assert_outcomes(passed=1, failed=1)
@@ -257,9 +258,8 @@ def test_one_that_blocks_the_loop_for_ever_is_the_one_that_fails(suite, timed, b
     [
         "def blocks(): timer.end(); threading.Event().wait()",
         "async def blocks(): timer.end(); await asyncio.Event().wait()",
-        "async def blocks(): timer.end(); threading.Event().wait()",
     ],
-    ids=["sync", "async", "blocking-async"],
+    ids=["sync", "async"],
 )
 def test_one_that_hangs_in_a_setup_ahead_of_its_turn(suite, timed, fixture):
     timed(
@@ -341,6 +341,6 @@ def test_an_asyncio_timeout_of_one_is_its_own(suite):
                     await asyncio.Event().wait()
             await asyncio.sleep(0.1)
     """)
-    ran = suite.run_apart("--episode-concurrency=3")
+    ran = suite.run("--episode-concurrency=3")
     ran.result.assert_outcomes(passed=2, failed=1)
     assert ran.episodes["test_meet[1]"].outcome == "error"

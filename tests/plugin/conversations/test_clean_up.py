@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.plugin.conversations.rig import outcomes
+from tests.samples import run_sample
 
 RAISES = """
 class Leaks(Echo):
@@ -132,7 +133,7 @@ def test_log():
             assert turns == ["a", "you said a", "hang"]
             assert broke.startswith(f"the agent raised {raised}")
 
-    @pytest.mark.parametrize("has_terminal", [True, False])
+    @pytest.mark.parametrize("has_terminal", run_sample([(True,), (False,)], {0}))
     def test_ctrl_c_cleans_up_and_says_what_that_raised(self, write, has_terminal):
         ran = write("""
 import os, signal

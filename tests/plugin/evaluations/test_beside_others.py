@@ -6,8 +6,8 @@ import json
 import sys
 
 from ci_agent_eval.contract.evaluation import build_evaluation_report
+from tests.plugin.conftest import SCRIPTED_CLOCK
 from tests.plugin.evaluations.rig import SHARED, recorded
-from tests.plugin.test_same_bytes import SHUFFLED
 
 
 def test_outside_of_evaluations_nothing_is_recorded(suite):
@@ -168,8 +168,44 @@ def test_coverage_counts_the_lines_that_ran(suite):
     assert found["missing_branches"] == [[10, 11]]
 
 
+STRICT = """
+import pytest
+
+@pytest.mark.episode(scenario_id="shared", budgets={"tool_calls": 2, "latency_ms": 150})
+@pytest.mark.parametrize("tier", ["gold", "basic", "\u00fcber", "a::b", "none"])
+def test_tiers(episode, tier):
+    with episode.turn(f"I am {tier}") as turn:
+        turn.tool_call("lookup", {"tier": tier, "all": {"b", "a"}}, result=object())
+        turn.reply("Hi", tokens=7, cost_usd=0.1)
+    episode.check("known", tier != "none", "who?")
+
+def test_fails(episode):
+    assert [object] == {"a": object()}
+
+def test_errors(episode):
+    raise ConnectionError(object())
+
+@pytest.mark.skip(reason="later")
+def test_skipped(episode): pass
+
+class TestDesk:
+    async def test_async(self, episode): pass
+"""
+
+SHUFFLED = (
+    SCRIPTED_CLOCK
+    + """
+import os
+import random
+
+def pytest_collection_modifyitems(items):
+    random.Random(os.environ["SHUFFLE"]).shuffle(items)
+"""
+)
+
+
 def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
-    suite.write("def test_strict(): pass", conftest=SHUFFLED)
+    suite.write(STRICT, conftest=SHUFFLED)
     suite.pytester.makepyfile(
         a_eval="""
         import dataclasses
@@ -199,14 +235,17 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
         """,
         b_eval=SHARED,
     )
-    seen = set()
-    ways = ["-n0"], ["-n0", "--color=yes"], ["-n3"], ["-vv"], ["-q"]
-    for number, arguments in enumerate(ways):
-        # pytest itself explains more on CI, and with `-v`.
-        monkeypatch.setenv("CI", "true") if number % 2 else monkeypatch.delenv("CI", raising=False)
+    strict, measured = set(), set()
+    # pytest itself explains more on CI, and with `-v`: which a strict test's reason shows.
+    ways = (["-n0", "-q"], ""), (["-n3"], ""), (["-n0", "--color=yes", "-vv"], "true")
+    for number, (arguments, ci) in enumerate(ways):
+        monkeypatch.setenv("CI", ci) if ci else monkeypatch.delenv("CI", raising=False)
         monkeypatch.setenv("SHUFFLE", str(number))
         monkeypatch.setenv("PYTHONHASHSEED", str(number))
         ran = suite.run_apart("--eval", *arguments)
-        seen.add((ran.folder / "results.json").read_bytes())
-    (only,) = seen
-    assert only.count(b'"scenario_id"') == 6
+        measured.add((ran.folder / "eval-results.json").read_bytes())
+        if not ci:
+            strict.add((ran.folder / "results.json").read_bytes())
+    (results,) = strict
+    assert results.count(b'"scenario_id"') == 6 + 9
+    assert len(measured) == 1

@@ -36,7 +36,7 @@ SUITE = """
 def test_the_report_of_a_session_when_it_has_ended(pytester, options):
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(diagram_eval=SUITE)
-    result = pytester.runpytest_subprocess("-s", "--eval", *options)
+    result = pytester.runpytest_inprocess("-s", "--eval", *options)
     result.stdout.fnmatch_lines(
         ["*passed: 1 of 2", "rates: 50.0 0.75", "names: ?'Create', 'Extend'?"]
     )
@@ -44,7 +44,7 @@ def test_the_report_of_a_session_when_it_has_ended(pytester, options):
 
 def test_the_report_of_a_folder(pytester):
     pytester.makepyfile(diagram_eval=SUITE)
-    pytester.runpytest_subprocess("--eval", "--episode-report-dir=out")
+    pytester.runpytest_inprocess("--eval", "--episode-report-dir=out")
     report = EvalResults.generate_report(pytester.path / "out")
     assert (report.total_conversations, report.pass_rate, report.average_score) == (2, 50.0, 0.75)
     assert report.model_dump(by_alias=True)["passedConversations"] == 1

@@ -18,7 +18,7 @@ def test_what_several_tests_share_is_nobody_s_assertion(measured):
         assert "broken for all" in episode.reason
 
 
-@pytest.mark.parametrize("kind", ["class", "module", "session"])
+@pytest.mark.parametrize("kind", ["class", "session"])
 def test_a_shared_teardown_that_breaks_fails_the_run_and_no_evaluation(measured, kind):
     ran = measured(f"""
         import pytest
