@@ -61,12 +61,13 @@ UNUSED_BY_EPISODES = (
     "ci_agent_eval.checks",
     "ci_agent_eval.engine",
     "ci_agent_eval.model_traffic",
+    "ci_agent_eval.pytest_plugin.concurrency.session_loop",
     "ci_agent_eval.render",
     "ci_agent_eval.results",
     "ci_agent_eval.runner",
     "ci_agent_eval.steering",
 )
-"""Needed in pytest by adaptive iterations, checks, or agents that we run."""
+"""Needed in pytest by adaptive iterations, checks, async tests, or agents that we run."""
 
 _EPISODE = """
 import pytest

@@ -19,7 +19,6 @@ from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     runs_coroutine,
     unwrap_asyncio_test,
 )
-from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -42,6 +41,8 @@ async def run_end_callbacks(item: pytest.Function) -> None:
 
 def run_coroutine_test(item: pytest.Function) -> None:
     """Run the test to completion, in a copy of the current context."""
+    from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - synchronous suites need no asyncio
+
     SessionLoop.find(item.config).run(call_test(item), copy_context())
 
 
