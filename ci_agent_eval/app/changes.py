@@ -8,11 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_agent_eval.contract.affected import ChangePlan
+from ci_agent_eval.contract.affected import CHANGE_EVENTS, ChangePlan
 from ci_agent_eval.storage.git import GitError, describe_failure, run_git
-
-CHANGE_EVENTS = frozenset({None, "", "pull_request", "pull_request_target", "merge_group"})
-"""Events of a workflow that are about a change, and none at all; a push is on its branch."""
 
 _DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 

@@ -15,13 +15,13 @@ from ci_agent_eval.analysis.declared_iterations import collect_left_out
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.waivers import ReportWaivers
 from ci_agent_eval.app.behaviour import find_pairs
-from ci_agent_eval.app.changes import CHANGE_EVENTS
 from ci_agent_eval.app.report_folder import (
     write_evaluation,
     write_page,
     write_report_folder,
 )
 from ci_agent_eval.config.settings import Settings, load_import_policy
+from ci_agent_eval.contract.affected import CHANGE_EVENTS
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ci_agent_eval.contract.base import FrozenModel
 
+CHANGE_EVENTS = frozenset({None, "", "pull_request", "pull_request_target", "merge_group"})
+"""Events of a workflow that are about a change, and none at all; a push is on its branch."""
+
 
 class ChangePlan(FrozenModel):
     """The changed files, for the plugin to leave out the scenarios that declare none of them."""
