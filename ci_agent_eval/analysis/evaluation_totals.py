@@ -21,6 +21,8 @@ class EvaluationTally:
     assertions: int = 0
     """Assertions of the conversations that ran."""
     assertions_passed: int = 0
+    raised: int = 0
+    """Conversations that an exception or a broken teardown ended, whatever was asserted before."""
 
     @property
     def conversations(self) -> int:
@@ -43,6 +45,7 @@ def tally_evaluations(final: Iterable[EpisodeRecord]) -> EvaluationTally:
         mean_score=compute_mean_score(judged),
         assertions=sum(found.assertions for found in ran),
         assertions_passed=sum(found.assertions_passed for found in ran),
+        raised=sum(record.outcome == "error" or record.raised for record, _ in pairs),
     )
 
 
@@ -56,6 +59,7 @@ def add_tallies(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
         mean_score=round(scores / tally.judged, 6) if tally.judged else None,
         assertions=sum(one.assertions for one in listed),
         assertions_passed=sum(one.assertions_passed for one in listed),
+        raised=sum(one.raised for one in listed),
     )
 
 

@@ -111,6 +111,8 @@ class EpisodeRecord:
     steps: tuple[TrajectoryStep, ...] = ()
     evaluation: EvaluationScore | None = None
     """None: a strict episode."""
+    raised: bool = False
+    """Whether a failed evaluation's test failed too: its assertions do not fail it."""
     judge: SideUsage | None = None
     """None: no model judged it."""
     simulated_user: SideUsage | None = None

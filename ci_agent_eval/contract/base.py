@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -41,7 +42,14 @@ Amount = Annotated[
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """A whole number from 0 to 2^53; JSON readers may round larger ones."""
 
-Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+def _refuse_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a number from 0 to 1, not true or false")  # noqa: TRY004 - pydantic turns ValueError into its own error
+    return value
+
+
+Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), BeforeValidator(_refuse_bool)]
 """A share between 0 and 1."""
 
 

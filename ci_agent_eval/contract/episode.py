@@ -161,10 +161,12 @@ class Episode(FrozenModel):
     )
     gate: Gating = "required"
     min_pass_rate: Rate | None = Field(
-        default=None, description="required pass rate of the scenario; unset: the suite's"
+        default=None,
+        strict=True,
+        description="required pass rate of the scenario; unset: the suite's",
     )
     min_passes: Count | None = Field(
-        default=None, description="passes the scenario needs, in place of a rate"
+        default=None, strict=True, description="passes the scenario needs, in place of a rate"
     )
     outcome: Outcome = "passed"
     reason: str | None = Field(default=None, description="why it failed, errored or was skipped")

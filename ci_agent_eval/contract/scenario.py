@@ -188,7 +188,7 @@ class ScenarioEntry(KnownKeysModel):
         default_factory=ScenarioChecks
     )
     gate: Gating | None = None
-    min_pass_rate: Rate | None = None
+    min_pass_rate: Rate | None = Field(default=None, strict=True)
     min_passes: Number | None = None
     iterations: Iterations = Field(
         default=None, description="a number, or `auto` with an optional range such as `auto:5-40`"

@@ -213,15 +213,8 @@ def _list_evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iter
     }
     for shortfall in find_shortfalls(found, Thresholds(rate, score)):
         yield Reason("evaluation", messages[shortfall])
-    # The pass rate counts an error as a failure, but the average score leaves errors out.
-    if (
-        score is not None
-        and found.tally.judged
-        and errors > compute_exact_share(policy.max_error_rate, total)
-    ):
-        message = (
-            f"{errors} of {total} evaluation conversations have no score: they ended in an error"
-        )
+    if found.raised > compute_exact_share(policy.max_error_rate, total):
+        message = f"{found.raised} of {total} evaluation conversations ended in an error"
         yield Reason("evaluation", f"{message}, {policy.max_error_rate:.1%} allowed")
 
 

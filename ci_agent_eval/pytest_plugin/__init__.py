@@ -407,6 +407,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         _get_session(item.config).mark_called(item)
     try:
         result = yield
+        if detection.EPISODE in item.stash:
+            _get_session(item.config).raise_swallowed_exception(item)
     except INTERRUPTIONS as interruption:
         if detection.EPISODE in item.stash:
             _get_session(item.config).interrupt(item, interruption)
@@ -418,6 +420,21 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     if detection.EPISODE in item.stash:
         simulations.check_scenario_ran(item)
         _get_session(item.config).judge(item)
+    return result
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Note the exception of the test function, which a wrapper of another plugin might swallow."""
+    episode_item = pyfuncitem.stash.get(detection.EPISODE, None)
+    if episode_item is None or (running := episode_item.running) is None:
+        return (yield)
+    try:
+        result = yield
+    except (Exception, pytest.fail.Exception) as error:
+        running.raised = error
+        raise
+    running.raised = None  # of an earlier call, which a plugin has repeated
     return result
 
 

@@ -319,6 +319,12 @@ class EpisodeSession:
         if (running := item.stash[EPISODE].running) is not None:
             running.is_called = True
 
+    def raise_swallowed_exception(self, item: pytest.Item) -> None:
+        """Raise the exception of a test function that a hook of another plugin swallowed."""
+        running = item.stash[EPISODE].running
+        if running is not None and running.raised is not None:
+            raise running.raised
+
     def judge(self, item: pytest.Item) -> None:
         """Fail a test that returned, because of failed checks and exceeded hard budgets."""
         state = item.stash[EPISODE]

@@ -69,6 +69,8 @@ class RunningEpisode:
     """Whether the test function has been called; earlier asserts of fixtures do not count."""
     asserted: bool = False
     """Whether an assert of the test passed, or an equivalent."""
+    raised: BaseException | None = None
+    """The exception with which the test function ended."""
     no_evidence: list[str] = field(default_factory=list)
     """Asserts that passed and prove nothing: the place of each, and why."""
 

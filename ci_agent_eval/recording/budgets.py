@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.contract.budgets import Budget, Budgets, get_budget_class
+from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, get_budget_class
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.validation import build_value
 
 
@@ -16,21 +17,50 @@ def build_budget(
 
 
 def merge_budgets(own: Budgets, returned: Budgets) -> Budgets:
-    """Merge two sets of budgets; a budget in both gets our limit and the returned usage."""
+    """Merge two sets of budgets; a budget in both gets our limit and the larger usage."""
     budgets = dict(returned.iter_named())
     for name, budget in own.iter_named():
         other = budgets.get(name)
-        used = budget.used if other is None or other.used is None else other.used
+        used = budget.used if other is None else _find_larger(budget.used, other.used)
         budgets[name] = budget.model_copy(update={"used": used})
     known = {name: budgets.pop(name) for name in Budgets.model_fields if name in budgets}
     return Budgets.model_validate({**known, "custom": budgets})
 
 
 def add_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
-    """Set a budget by its name."""
-    if name in Budgets.model_fields and name != "custom":
+    """Set a budget by its name; one that is already set can only become stricter.
+
+    Raises InputError for another statistic.
+    """
+    is_custom = name not in Budgets.model_fields or name == "custom"
+    before = budgets.custom.get(name) if is_custom else getattr(budgets, name)
+    if before is not None:
+        budget = _tighten(name, before, budget)
+    if not is_custom:
         return budgets.model_copy(update={name: budget})
     return budgets.model_copy(update={"custom": {**budgets.custom, name: budget}})
+
+
+def _tighten(name: str, before: Budget, budget: Budget) -> Budget:
+    """Return a budget with the lower limit and the larger usage of both."""
+    changes: dict[str, object] = {
+        "limit": min(before.limit, budget.limit),
+        "used": _find_larger(before.used, budget.used),
+        "hard": before.hard or budget.hard,
+    }
+    if isinstance(before, LatencyBudget) and isinstance(budget, LatencyBudget):
+        if budget.statistic != before.statistic and "statistic" in budget.model_fields_set:
+            raise InputError(
+                f"budget {name!r}: it is already set for {before.statistic}, and cannot be set "
+                f"for {budget.statistic} too; choose one statistic"
+            )
+        is_lenient = before.only_if_significant and budget.only_if_significant
+        changes |= {"statistic": before.statistic, "only_if_significant": is_lenient}
+    return budget.model_copy(update=changes)
+
+
+def _find_larger(one: float | None, other: float | None) -> float | None:
+    return max((used for used in (one, other) if used is not None), default=None)
 
 
 def add_needed_turns(budgets: Budgets, needed: int) -> Budgets:

@@ -421,7 +421,8 @@ class EpisodeRecorder:
         Built-in budgets, such as `max_turns` and `cost_usd`, are measured from the turns;
         `statistic` (p50 to total) is for `latency_ms`, and so is `only_if_significant`: a
         percentile is exceeded only if chance does not explain the turns above the limit. A custom
-        budget needs `used`: without a measurement it counts as exceeded.
+        budget needs `used`: without a measurement it counts as exceeded. Set again, or over one
+        of the marker, a budget keeps the lower limit and the larger `used`.
         """
         self._require_running(f"budget {name!r}")
         budget = build_budget(

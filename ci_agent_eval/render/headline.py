@@ -333,8 +333,8 @@ def _describe_thresholds(report: Report) -> Iterator[str]:
         mean = numbers.format_score_below(found.mean_score or 0.0, thresholds.min_score)
         least = numbers.format_required_score(thresholds.min_score)
         yield f"the evaluations' average score is {mean}, {least} required"
-    if len(reasons) > len(missed) and found.tally.error:
-        yield f"{count_noun(found.tally.error, 'evaluation conversation')} ended in an error"
+    if len(reasons) > len(missed) and found.raised:
+        yield f"{count_noun(found.raised, 'evaluation conversation')} ended in an error"
 
 
 def _count_conversations(found: EvaluationTally) -> str:

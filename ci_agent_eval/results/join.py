@@ -31,6 +31,8 @@ class JoinResult:
     plain: tuple[JUnitCase, ...]
     """Cases that look like an episode's and match none."""
     findings: tuple[Finding, ...]
+    raised: frozenset[str]
+    """Node ids of the tests that failed. A failed evaluation's failed for another reason."""
 
 
 def build_pytest_address(nodeid: str) -> tuple[str, str]:
@@ -75,7 +77,12 @@ def join_cases(
     if complete:
         ended = [(run, record) for run, record in episodes if run not in cut_short]
         findings += _find_missing_cases(ended, claims)
-    return JoinResult(tuple(plain), _cap_findings(sorted(findings)))
+    raised = frozenset(
+        nodeid
+        for nodeid, claimed in claims.items()
+        if _find_case_state(by_nodeid[nodeid], claimed) == "failing"
+    )
+    return JoinResult(tuple(plain), _cap_findings(sorted(findings)), raised)
 
 
 def _group_attempts(episodes: Iterable[tuple[int, EpisodeRecord]]) -> dict[str, AttemptGroup]:
@@ -135,10 +142,24 @@ def _has_unexplained_cases(cases: Sequence[JUnitCase], group: AttemptGroup) -> b
     If a test failed and its teardown broke, pytest writes a second case, an error.
     """
     attempts = [record for tries in group for record in tries]
+    cases = _merge_crashes(cases)
     failing = sum("failing" in _list_case_states(record) for record in attempts)
     failed = sum(case.outcome == "failed" for case in cases)
     errors = sum(case.outcome == "error" for case in cases)
     return len(cases) - errors > len(attempts) or failed > failing or errors > failing
+
+
+def _merge_crashes(cases: Sequence[JUnitCase]) -> list[JUnitCase]:
+    """Return the cases with one for all crashes.
+
+    `--dist loadgroup` and `loadfile` send a test that crashed its worker to the next worker.
+    """
+    crashes = [case for case in cases if _CRASH.search(case.message or "")]
+    return [case for case in cases if case not in crashes] + crashes[:1]
+
+
+_CRASH = re.compile(r"worker '\w+' crashed while running ")
+"""pytest-xdist's message, which pytest puts into its own."""
 
 
 def _count_cases(cases: Sequence[JUnitCase]) -> str:

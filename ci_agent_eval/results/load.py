@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -195,11 +195,20 @@ class _ResultsLoader:
         cut_short = {number for number, loaded in self.runs.items() if loaded.was_cut_short}
         episodes = self.list_episodes()
         joined = join_cases(episodes, tests.joined, complete=tests.complete, cut_short=cut_short)
+        self._note_exceptions(joined.raised)
         by_path = {file.path: source for file, source in zip(files, tests.sources, strict=False)}
         self._judge_runs(by_path)
         self.tests = tests.build_plain_tests(joined.plain, self.repository)
         self.sources += tests.sources
         self.findings += (*tests.findings, *(joined.findings if with_json else ()))
+
+    def _note_exceptions(self, failing: Container[str | None]) -> None:
+        """Note the failed evaluations that ended in an exception too."""
+        for key, (run, entry) in self.entries.items():
+            record = entry.record
+            if record.evaluation and record.failed_assertions and record.nodeid in failing:
+                raised = replace(record, raised=True)
+                self.entries[key] = run, entry._replace(record=raised)
 
     def _judge_runs(self, junit: Mapping[Path, SourceFile]) -> None:
         """Check each run against its JUnit file, once all files are read."""

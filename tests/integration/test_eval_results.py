@@ -15,6 +15,7 @@ from ci_agent_eval.contract.evaluation import is_rendered_evaluation
 from ci_agent_eval.redaction import REDACTED
 from tests.builders import episode, evaluated, write_run
 from tests.processes import run_agent_eval
+from tests.tables import each_row
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -57,6 +58,39 @@ def test_a_run_measures_evaluations_and_passes_whatever_they_say(agent_eval, tmp
     assert '- `Create` 0/1 passed, score 0.50, 1/2 assertions · `"C" in canvas`: ' in comment
     (notice,) = json.loads((folder / "annotations.json").read_text())
     assert (notice["level"], notice["start_line"]) == ("notice", 8)
+
+
+BROKEN = """
+import pytest
+
+@pytest.fixture
+def desk():
+    yield "open"
+    raise OSError("teardown")
+
+def test_it({fixtures}):
+    state = "closed"
+    {body}
+"""
+
+
+@each_row(
+    ("fixtures", "body", "code"),
+    [
+        ("", "assert state == 'open'", 0),
+        ("", "assert state == 'open'; raise KeyError('x')", 1),
+        ("", "assert state; raise KeyError('x')", 1),
+        ("desk", "assert state == 'open'", 1),
+        ("desk", "assert state", 1),
+    ],
+)
+def test_an_exception_fails_the_run_and_assertions_do_not(tmp_path, fixtures, body, code):
+    text = BROKEN.format(fixtures=fixtures, body=body)
+    (tmp_path / "desk_eval.py").write_text(f"{text}\ndef test_other():\n    assert {{1}}\n")
+    done = run_agent_eval("run", "desk_eval.py", cwd=tmp_path)
+    assert done.returncode == code, done.stdout
+    said = "Agent evals failed: 1 evaluation conversation ended in an error"
+    assert (said in " ".join(done.stdout.split())) is (code == 1), done.stdout
 
 
 @pytest.mark.parametrize(

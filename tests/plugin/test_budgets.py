@@ -49,3 +49,50 @@ def test_what_is_read_back_is_what_was_written(suite):
         for budget in ("max_turns", "tool_calls"):
             used = getattr(again.episode.budgets, budget).used
             assert used is None or again.episode.trajectory is not None
+
+
+STRICTER = """
+import pytest
+
+pytestmark = pytest.mark.episode(
+    budgets={"tool_calls": 1, "latency_ms": {"p95": None, "limit": 100}, "emails": 1},
+    evidence="none",
+)
+
+def test_worst_record(episode):
+    episode.budget("pages", limit=1, used=3)
+    episode.budget("pages", limit=1, used=0)
+    episode.budget("pages", limit=9)
+def test_measured_later(episode):
+    episode.budget("emails", limit=1, used=0)
+def test_looser_limit(episode):
+    episode.budget("tool_calls", limit=9, hard=False)
+    episode.budget("emails", limit=9, used=3)
+def test_stricter_limit(episode):
+    episode.budget("tool_calls", limit=0)
+    episode.budget("emails", limit=0.5, used=0)
+    episode.budget("latency_ms", limit=50)
+def test_other_statistic(episode): episode.budget("latency_ms", limit=200, statistic="max")
+def test_returned(episode):
+    from ci_agent_eval import Episode
+    episode.budget("emails", limit=1, used=3)
+    return Episode(scenario_id="x", budgets={"emails": {"used": 0, "limit": 9}})
+"""
+
+
+def test_a_budget_set_again_only_becomes_stricter(suite):
+    suite.write(STRICTER)
+    episodes = suite.run("-W", "ignore").episodes
+    found = {
+        name: {key: (b.limit, b.used, b.hard) for key, b in one.budgets.iter_named()}
+        for name, one in episodes.items()
+    }
+    assert found["test_worst_record"]["pages"] == (1, 3, True)
+    assert found["test_measured_later"]["emails"] == (1, 0, True)
+    assert found["test_looser_limit"]["tool_calls"] == (1, None, True)
+    assert found["test_looser_limit"]["emails"] == (1, 3, True)
+    assert [limit for limit, *_ in found["test_stricter_limit"].values()] == [0, 50, 0.5]
+    assert found["test_returned"]["emails"] == (1, 3, True)
+    assert (
+        "budget 'latency_ms': it is already set for p95" in episodes["test_other_statistic"].reason
+    )

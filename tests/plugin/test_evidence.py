@@ -448,6 +448,36 @@ def test_an_evaluation_records_a_coroutine_as_a_failure(suite):
     ]
 
 
+UNITTEST = """
+import unittest
+import pytest
+
+class Desk(unittest.{kind}):
+    @pytest.fixture(autouse=True)
+    def greeted(self, episode):
+        with episode.turn("Hello") as turn:
+            turn.reply("Hi")
+    {prefix}def test_asserts(self): self.assertEqual("Hi", "Bye")
+    {prefix}def test_fails(self): self.fail("by hand")
+    {prefix}def test_raises(self): raise KeyError("x")
+    {prefix}def test_skips(self): self.skipTest("later")
+    {prefix}def test_nothing(self): pass
+"""
+
+
+def test_a_unittest_with_another_end_is_not_accused_of_missing_evidence(suite):
+    for kind, prefix in (("TestCase", ""), ("IsolatedAsyncioTestCase", "async ")):
+        suite.write(UNITTEST.format(kind=kind, prefix=prefix), conftest="")
+        episodes = suite.run().episodes
+        assert {name: (e.outcome, e.missing_evidence) for name, e in episodes.items()} == {
+            "test_asserts": ("failed", ()),
+            "test_fails": ("failed", ()),
+            "test_raises": ("error", ()),
+            "test_skips": ("skipped", ()),
+            "test_nothing": ("error", ("assertion",)),
+        }
+
+
 def test_a_message_with_a_percent_sign_is_shown_as_it_is(suite):
     suite.write(
         "def test_it(episode): assert 0, '100% of %s, 50%%'\ndef test_other(): assert 0, '1%'"

@@ -109,6 +109,10 @@ NONSENSE = [
     ("budgets=7", "budgets: *"),
     ("gate='blocking'", "gate: *'required' or 'advisory'*"),
     ("min_pass_rate=2", "min_pass_rate: *"),
+    ("min_pass_rate='0'", "min_pass_rate: *number*"),
+    ("min_pass_rate=False", "min_pass_rate: *not true or false*"),
+    ("min_pass_rate=True", "min_pass_rate: *not true or false*"),
+    ("min_passes=True", "min_passes: *integer*"),
     ("iterations=3, min_passes=9", "min_passes 9 of 3 iterations can never be reached"),
     ("'a', iterations=1, min_passes=2", "min_passes 2 of 1 iterations can never be reached"),
     ("scenario_id=''", "scenario_id: *"),
@@ -200,7 +204,7 @@ def test_an_episode_with_the_project_s_own_marker_is_told_that_it_is_ignored(sui
         @pytest.mark.episode("greeting", gate="advisory")
         def test_one(episode):
             with episode.turn("Hello") as turn: turn.reply("Hi")
-            assert 1
+            assert turn
     """)
     ran = suite.run()
     ran.result.stdout.fnmatch_lines(

@@ -244,3 +244,35 @@ def test_an_error_says_where_it_was_raised_and_called(suite, pytester):
     assert reasons["test_agent"] == "KeyError: 'x' (agent.py:2, called at test_suite.py:6)"
     assert reasons["test_setup"] == "KeyError: 'x' (agent.py:2, called at test_suite.py:4)"
     assert str(reasons["test_library"]).endswith(" (test_suite.py:8)")
+
+
+SWALLOWING = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    for _ in range(3):  # repeats a test that is named so, and swallows what is left
+        try:
+            if _ == 0:
+                yield
+            elif "repeated" in item.name:
+                item.runtest()
+            return
+        except (Exception, pytest.fail.Exception):
+            pass
+"""
+
+
+def test_a_hook_that_swallows_an_exception_makes_no_test_pass(suite):
+    suite.without_evidence().write(
+        "import pytest\nruns = []\n"
+        "def test_asserts(episode): assert episode.turns\n"
+        "def test_fails(episode): pytest.fail('no')\n"
+        "async def test_raises(episode): raise KeyError('x')\n"
+        "def test_repeated(episode):\n    runs.append(1)\n    assert len(runs) == 2\n"
+        "def test_skips(episode): pytest.skip('later')\n",
+        conftest=SWALLOWING,
+    )
+    found = {name: e.outcome for name, e in suite.run().episodes.items()}
+    expected = "failed", "failed", "error", "passed", "skipped"
+    assert list(found.values()) == list(expected), found

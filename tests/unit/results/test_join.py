@@ -164,3 +164,11 @@ def test_the_cases_of_a_test_are_those_of_its_episodes(
 ) -> None:
     found = joined(episodes, [case(outcome) for outcome in outcomes.split()])
     assert len(found.findings) == disagreements
+
+
+def test_a_test_that_crashed_every_worker_is_one_error() -> None:
+    crash = """failed on setup with "worker 'gw{}' crashed while running 'test_refund'\""""
+    crashes = [case("error")._replace(message=crash.format(number)) for number in range(9)]
+    assert joined([episode(nodeid=NODE, outcome="error")], crashes).findings == ()
+    (finding,) = joined([episode(nodeid=NODE)], crashes).findings
+    assert "its JUnit case is failing" in finding.message
