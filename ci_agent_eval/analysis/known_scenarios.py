@@ -35,6 +35,8 @@ class MissingScenario:
     detail: str | None = None
     """The option that removed it, or the reason its file was skipped; None: unknown."""
     in_quarantine: bool = False
+    moved_to: str | None = None
+    """The file of its test in the run, if it is not the manifest's."""
 
     @property
     def gates(self) -> bool:
@@ -108,9 +110,9 @@ def compare_manifest(
         known=len(manifest.entries),
         compared=len(compared),
         missing=tuple(
-            _build_missing_scenario(entry, sessions, quarantine)
+            _build_missing_scenario(entry, sessions, quarantine, ran.get(name))
             for name, entry in lines.items()
-            if name not in ran and name not in former.values()
+            if (not ran[name].is_in(entry.file) if name in ran else name not in former.values())
         ),
         renamed=tuple(
             RenamedScenario(name, old, lines[old].line) for name, old in sorted(former.items())
@@ -160,7 +162,10 @@ def _iterate_removed(sessions: Sequence[Session]) -> Iterator[RemovedScenario]:
 
 
 def _build_missing_scenario(
-    entry: ManifestEntry, sessions: Sequence[Session], quarantine: Sequence[WaiverStatus]
+    entry: ManifestEntry,
+    sessions: Sequence[Session],
+    quarantine: Sequence[WaiverStatus],
+    moved: KnownScenario | None,
 ) -> MissingScenario:
     waiver = find_waiver(quarantine, entry.scenario_id, None)
     cause, detail = _find_missing_cause(entry, sessions)
@@ -172,6 +177,7 @@ def _build_missing_scenario(
         cause=cause,
         detail=detail,
         in_quarantine=waiver is not None and not waiver.expired,
+        moved_to=None if moved is None else moved.file,
     )
 
 

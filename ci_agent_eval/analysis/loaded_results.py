@@ -111,6 +111,8 @@ class EpisodeRecord:
     steps: tuple[TrajectoryStep, ...] = ()
     evaluation: EvaluationScore | None = None
     """None: a strict episode."""
+    case: str | None = None
+    """The parameters of its test, if all cases of the test are the scenario."""
     raised: bool = False
     """Whether a failed evaluation's test failed too: its assertions do not fail it."""
     judge: SideUsage | None = None
@@ -181,6 +183,7 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         evaluation=_score_evaluation(episode) if episode.mode == "evaluation" else None,
         judge=episode.judge,
         simulated_user=episode.simulated_user,
+        case=episode.case,
         missing_evidence=episode.missing_evidence,
         needs_evidence=episode.evidence != "none",
         minimum_iterations=episode.minimum_iterations,

@@ -149,6 +149,9 @@ class Episode(FrozenModel):
     nodeid: str | None = Field(default=None, description="pytest's node id of the test")
     file: str | None = Field(default=None, description="path relative to the repository root")
     line: Count | None = Field(default=None, description="1-based line of the test")
+    case: str | None = Field(
+        default=None, description="parameters of the test, if all its cases are this scenario"
+    )
     iteration: Count = Field(default=1, description="1-based repeat of the scenario")
     iterations: Count = Field(default=1, description="declared iterations of the test")
     minimum_iterations: Count | None = Field(

@@ -38,6 +38,13 @@ class KnownScenario:
     """Relative to the repository root."""
     was: tuple[str, ...] = ()
     """Former ids."""
+    files: tuple[str, ...] = ()
+    """All files of its tests, if it has several tests."""
+
+    def is_in(self, file: str | None) -> bool:
+        """Return whether one of its tests is in a file; True if either is unknown."""
+        files = self.files or ((self.file,) if self.file else ())
+        return not file or not files or file in files
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +81,12 @@ def merge_scenarios(found: Iterable[KnownScenario]) -> dict[str, KnownScenario]:
     merged: dict[str, KnownScenario] = {}
     for one in found:
         known = merged.get(one.scenario_id, one)
-        files = sorted({file for file in (known.file, one.file) if file})
+        files = sorted({file for file in (*known.files, known.file, one.file) if file})
         merged[one.scenario_id] = replace(
             known,
             gate="required" if "required" in (known.gate, one.gate) else "advisory",
             file=files[0] if files else None,
+            files=tuple(files),
             was=tuple(sorted({*known.was, *one.was})),
         )
     return merged

@@ -78,4 +78,4 @@ def _is_gating(finding: ComparisonFinding, policy: GatePolicy) -> bool:
         return is_drop and finding.message.gates and policy.regressions == "fail"
     if finding.kind == "regression":
         return is_required and policy.regressions == "fail"
-    return is_required and finding.kind in {"vanished", "increase"}
+    return is_required and finding.kind in {"vanished", "vanished_cases", "increase"}

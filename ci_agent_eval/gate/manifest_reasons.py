@@ -49,6 +49,11 @@ def _describe_restriction(summary: Summary, policy: GatePolicy) -> str:
 
 
 def _describe_missing(missing: MissingScenario, found: KnownScenarios) -> str:
+    if missing.moved_to is not None:
+        return (
+            f"{found.name}:{missing.line} knows it in {missing.file}, and its test is in "
+            f"{missing.moved_to}; bring it back, or {_UPDATE_ADVICE}"
+        )
     cause = {
         "removed": f": removed by {missing.detail or 'a hook'}",
         "file_skipped": f": its file was skipped ({missing.detail})",

@@ -17,7 +17,15 @@ from ci_agent_eval.analysis.waivers import WaiverStatus, find_waiver
 from ci_agent_eval.contract.findings import Finding
 
 ACKNOWLEDGEABLE: frozenset[ComparisonFindingKind] = frozenset(
-    {"regression", "undecided", "vanished", "downgraded", "increase", "scenario_increase"}
+    {
+        "regression",
+        "undecided",
+        "vanished",
+        "vanished_cases",
+        "downgraded",
+        "increase",
+        "scenario_increase",
+    }
 )
 """The findings that may be acknowledged: only those that need a baseline."""
 

@@ -26,7 +26,11 @@ from ci_agent_eval.pytest_plugin.collection.detection import (
     REPORTED_EPISODE,
     EpisodeItem,
 )
-from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, is_optional
+from ci_agent_eval.pytest_plugin.collection.iterations import (
+    describe_case,
+    get_iteration,
+    is_optional,
+)
 from ci_agent_eval.pytest_plugin.collection.notes import list_notes
 from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
 from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
@@ -257,6 +261,7 @@ class EpisodeSession:
             "minimum_iterations": get_iteration(item).limits.minimum,
             "attempt": state.attempt,
             "mode": mode,
+            "case": describe_case(item),
         }
         try:
             return build_episode_from_marker(

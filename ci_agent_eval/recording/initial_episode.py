@@ -21,6 +21,7 @@ class EpisodeFields(TypedDict, total=False):
     nodeid: str | None
     file: str | None
     line: int | None
+    case: str | None
     iteration: int
     iterations: int
     minimum_iterations: int | None

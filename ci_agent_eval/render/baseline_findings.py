@@ -66,7 +66,7 @@ _SENTENCES: dict[str, Callable[[ScenarioComparison], str]] = {
 }
 """Kinds whose sentence is made of figures alone."""
 
-_ORDER = ("suite_drop", "increase", "regression", "vanished", "downgraded")
+_ORDER = ("suite_drop", "increase", "regression", "vanished", "vanished_cases", "downgraded")
 """The worst kinds, in order; `undecided` is last, all others are between."""
 
 

@@ -328,6 +328,11 @@ class ComparisonChanges:
             ("vanished", self._found.filter_by_change("vanished")),
             ("renamed", tuple(s for s in self._found.scenarios if s.renamed_from is not None)),
         )
+        for scenario in self._found.scenarios:
+            if scenario.moved is not None:
+                before, now = scenario.moved
+                files = Quoted(before, NAME_LIMIT), " to ", Quoted(now, NAME_LIMIT)
+                yield ("moved: ", *_name(scenario), " from ", *files)
         for words, scenarios in groups:
             if scenarios:
                 count = count_noun(len(scenarios), f"{words} scenario")

@@ -314,6 +314,8 @@ def _describe_baseline_rules(reasons: Iterable[Reason]) -> Iterator[str]:
     kinds = Counter(reason.kind for reason in reasons)
     if kinds["vanished"]:
         yield f"{count_noun(kinds['vanished'], 'scenario')} vanished"
+    if kinds["vanished_cases"]:
+        yield f"{count_noun(kinds['vanished_cases'], 'scenario')} lost cases"
     if number := kinds["downgraded"]:
         requires = "requires" if number == 1 else "require"
         yield f"{count_noun(number, 'scenario')} {requires} less than before"

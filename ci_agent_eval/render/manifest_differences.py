@@ -62,7 +62,7 @@ def _list_differences(found: KnownScenarios, links: Links) -> Iterator[ManifestD
         return links.place(found.name, line) if line else NO_PLACE
 
     for missing in found.missing:
-        text, detail = _describe_missing(missing), missing.detail or ""
+        text, detail = _describe_missing(missing), missing.moved_to or missing.detail or ""
         yield ManifestDifference(
             missing.scenario_id, text, detail, missing.gates, place(missing.line)
         )
@@ -79,6 +79,8 @@ def _list_differences(found: KnownScenarios, links: Links) -> Iterator[ManifestD
 
 def _describe_missing(missing: MissingScenario) -> str:
     note = ", in quarantine" if missing.in_quarantine else ""
+    if missing.moved_to is not None:
+        return f"not in its known file{note}; its test is in"
     return f"did not run{note}{_CAUSES[missing.cause][missing.detail is not None]}"
 
 

@@ -212,3 +212,29 @@ def test_an_episode_with_the_project_s_own_marker_is_told_that_it_is_ignored(sui
     )
     (episode,) = ran.results.episodes
     assert (episode.scenario_id, episode.gate) == ("test_suite.py::test_one", "required")
+
+
+def test_cases_of_one_scenario_are_known_by_their_ids_or_values(suite):
+    suite.without_evidence().write("""
+        import pytest
+
+        class Desk: pass
+
+        @pytest.mark.episode("refund")
+        @pytest.mark.parametrize("tier", ["gold"])
+        @pytest.mark.parametrize("case", [{"ask": "a"}, Desk(), pytest.param([1], id="named")])
+        def test_shared(case, tier): pass
+
+        @pytest.mark.parametrize("case", [{"ask": "a"}])
+        def test_own(episode, case): pass
+    """)
+    cases = {
+        episode.nodeid: episode.case
+        for episode in suite.run("--aitest-iterations=2").results.episodes
+    }
+    assert set(cases.values()) == {
+        "[case={'ask': 'a'}-gold]",
+        "[case1-gold]",
+        "[named-gold]",
+        None,
+    }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ci_agent_eval.analysis.comparison.behaviour import describe_behaviour
+from ci_agent_eval.analysis.comparison.cases import find_moved_test, find_vanished_cases
 from ci_agent_eval.analysis.comparison.conditions import (
     ConditionSets,
     collect_conditions,
@@ -80,7 +81,9 @@ def compare_runs(
         for place, run in enumerate(baseline.runs)
     ]
     counted = [runs[place] for place in find_distinct_runs(baseline.runs)]
-    paired = _ScenarioPairing(counted, after, is_passing, required_share, policy)
+    is_partial = bool(summary.shard or summary.restrictions)
+    left_out = None if is_partial else frozenset(summary.left_out)
+    paired = _ScenarioPairing(counted, after, is_passing, required_share, policy, left_out)
     compared = paired.compare_all()
     measurements = collect_measurements(paired.pools)
     decided = decide_regressions(compared, paired.pools, measurements, policy)
@@ -163,6 +166,8 @@ class _ScenarioPairing:
     is_passing: IsPassing
     required_share: RequiredShare
     policy: ComparePolicy
+    left_out: Collection[str] | None = None
+    """Scenarios and cases that a change has not affected; None: other ones did not run either."""
     pools: dict[ScenarioKey, PoolPair] = field(default_factory=dict)
     """The iterations of each compared scenario, in the baseline and in the head."""
 
@@ -180,16 +185,28 @@ class _ScenarioPairing:
             # Names in older runs do not count: only the latest run's scenarios can vanish.
             own = {before for _, before in known[:1] if before}
             matched |= own
+            cases = [self._compare_cases(self.runs[0].sides[key], run) for key in own]
             demands = [compute_demand(self.runs[0].sides[key], self.required_share) for key in own]
             present.append(
                 replace(
                     compared,
                     renamed_from=renamed,
+                    moved=cases[0][0] if cases else None,
+                    vanished_cases=cases[0][1] if cases else (),
                     demand=compute_demand(run, self.required_share),
                     demand_before=demands[0] if demands else None,
                 )
             )
         return [*present, *self._iterate_vanished(matched)]
+
+    def _compare_cases(
+        self, before: ScenarioRun, after: ScenarioRun
+    ) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
+        """Return the files of a moved test, and the vanished cases of a run of the whole suite."""
+        moved = find_moved_test(before.episodes, after.episodes)
+        if self.left_out is None or before.summary.agent != after.summary.agent:
+            return moved, ()
+        return moved, find_vanished_cases(before.episodes, after.episodes, self.left_out)
 
     def list_compared(self, scenarios: Sequence[ScenarioComparison]) -> list[ComparedScenario]:
         """Return the compared scenarios with their iterations."""

@@ -26,6 +26,7 @@ ComparisonFindingKind = Literal[
     "unconfirmed",
     "undecided",
     "vanished",
+    "vanished_cases",
     "downgraded",
     "not_judged",
     "not_comparable",
@@ -128,6 +129,19 @@ def _list_scenario_findings(scenario: ScenarioComparison) -> Iterator[Comparison
         yield ComparisonFinding("newly_over", f"newly over budget: {budgets}", scenario)
 
 
+def describe_vanished_cases(scenario: ScenarioComparison) -> str:
+    """Describe the cases that only the baseline has."""
+    names = scenario.vanished_cases
+    more = f" and {len(names) - _MAX_CASES} more" if len(names) > _MAX_CASES else ""
+    listed = ", ".join(names[:_MAX_CASES]) + more
+    count = "1 case" if len(names) == 1 else f"{len(names)} cases"
+    return f"{count} of the baseline did not run: {listed}; bring it back, or acknowledge it"
+
+
+_MAX_CASES = 3
+"""Number of vanished cases that a finding names."""
+
+
 def describe_confirmation(scenario: ScenarioComparison) -> str:
     """Describe what running the base again showed; empty if it was not run again."""
     again = scenario.confirmation
@@ -154,6 +168,8 @@ def _list_iteration_findings(scenario: ScenarioComparison) -> Iterator[Compariso
         yield ComparisonFinding("fewer_iterations", describe_thinning(scenario), scenario)
     if scenario.flakier:
         yield ComparisonFinding("flakier", describe_retries(scenario), scenario)
+    if scenario.vanished_cases:
+        yield ComparisonFinding("vanished_cases", describe_vanished_cases(scenario), scenario)
 
 
 _SCENARIO_METRICS: dict[ScenarioMetric, str] = {

@@ -340,6 +340,10 @@ class ScenarioComparison:
     divergence: Divergence | None = None
     """Where the tool calls differ, if they changed or explain failures; else None."""
     renamed_from: str | None = None
+    moved: tuple[str, str] | None = None
+    """The files of its test in the baseline and now, if they differ."""
+    vanished_cases: tuple[str, ...] = ()
+    """Parameters, or tests, that it had in the latest baseline run and has no more."""
     thinned: bool = False
     """Whether it has too few judged iterations, unlike the latest baseline run, to detect a
     drop."""

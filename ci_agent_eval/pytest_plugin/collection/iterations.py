@@ -7,6 +7,8 @@ and does not import pydantic.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from ci_agent_eval.contract.iteration_range import (
     remove_iteration,
 )
 from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
 
 PARAMETER = "_agent_eval_iteration"
 """Name of the parameter that holds an iteration; no test requests it."""
@@ -133,6 +136,39 @@ def get_shared_case(item: pytest.Item) -> str:
         return ""
     function = getattr(item, "originalname", item.name)
     return base.removeprefix(item.nodeid.removesuffix(item.name) + function)
+
+
+def describe_case(item: pytest.Item) -> str | None:
+    """Return the parameters of a case that shares its scenario with others; None: there are none.
+
+    A number that pytest gave to a value, as in `case0`, is replaced by the value: another value
+    under the same number is another case.
+    """
+    case = get_shared_case(item)
+    for name, value in getattr(getattr(item, "callspec", None), "params", {}).items():
+        numbered = re.compile(rf"(?<![^\[-]){re.escape(name)}\d+(?=[-\]])")
+        if numbered.search(case) and (shown := _show_data(value)) is not None:
+            before, after = numbered.split(case, maxsplit=1)
+            case = f"{before}{name}={shown}{after}"
+    return case or None
+
+
+def _show_data(value: object) -> str | None:
+    """Return a value as text; None for an object that is known by its address, or an agent."""
+    if type(value).__module__.startswith("ci_agent_eval."):
+        return None
+    try:
+        text = sort_sets(repr(value))
+    except Exception:  # noqa: BLE001 - a text of the user's class
+        return None
+    if " at 0x" in text:
+        return None
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
+    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}… {digest[:8]}"
+
+
+_MAX_VALUE = 80
+"""Characters of a parameter's value that reports show."""
 
 
 def _get_named_scenario(marks: Iterable[pytest.Mark]) -> str | None:

@@ -64,6 +64,7 @@ _NAMES: dict[ReasonKind, str] = {
     "not_comparable": "are not comparable",
     "not_judged": "are not judged any more",
     "undecided": "likely pass less often",
+    "vanished_cases": "lost cases",
     "downgraded": "require less than before",
     "increase": "cost more or are slower than allowed",
     "possible_increase": "may cost more or be slower than allowed",
