@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import SESSION_NAME, Session
@@ -93,14 +94,21 @@ def find_handoff_findings(
 
 
 def find_unexplained_failure(where: str, conclusion: str, report: Report) -> Iterator[Finding]:
-    """Yield a finding if the upstream jobs did not succeed although the report passes."""
-    if conclusion != "success" and report.passed:
+    """Yield a finding if the job that ran the tests did not succeed and no result failed.
+
+    A failure that does not gate, of an advisory scenario for example, explains it too.
+    """
+    if conclusion != "success" and report.passed and not _has_failures(report.summary):
         ended = make_printable_line(conclusion).replace("_", " ")
         message = (
-            f"GitHub says that it ended in {ended}, and its results do not say why; see its log, "
-            "and let it do nothing but run the suite"
+            f"GitHub says that it ended in {ended}, and its results do not say why; a test file "
+            "may not have loaded: see its log, and let it do nothing but run the suite"
         )
-        yield Finding("handover", where, message)
+        yield Finding("failed_job", where, message)
+
+
+def _has_failures(summary: Summary) -> bool:
+    return any(tally.failed or tally.error for tally in (summary.tally, summary.tests.tally))
 
 
 def _find_stale_attempts(source: SourceRun, sessions: Sequence[Session]) -> Iterator[Finding]:

@@ -59,8 +59,10 @@ ACTION_INPUTS = (
     ActionInput("junit", 'Files or globs of JUnit XML of any producer. Mode "report" only.'),
     ActionInput(
         "jobs-result",
-        'Result of the upstream jobs, such as needs.shard.result. If it is not "success", the '
-        'gate fails unless the results explain why. Mode "report" only.',
+        "Result of the job that ran the tests. Default: this job's; of an upstream job, such as "
+        'needs.shard.result. If it is not "success", the gate fails unless a failure in the '
+        'results explains it. Mode "report" only.',
+        default="${{ job.status }}",
     ),
     ActionInput(
         "artifact",
@@ -102,7 +104,7 @@ class ActionInputs:
     results: tuple[str, ...] = ()
     junit: tuple[str, ...] = ()
     jobs_result: str = "success"
-    """Result of the upstream jobs of mode "report", as given by GitHub."""
+    """Result of the job that ran the tests, as given by GitHub; for mode "report"."""
     artifact: str = DEFAULT_ARTIFACT
     """Name or glob of the artifacts for mode "publish"."""
     shard: str | None = None
@@ -127,7 +129,7 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
         pytest_args=_split_input(environ, "pytest-args"),
         results=_split_input(environ, "results"),
         junit=_split_input(environ, "junit"),
-        jobs_result=_parse_jobs_result(environ, mode),
+        jobs_result=_get_input(environ, "jobs-result") or "success",
         artifact=_get_input(environ, "artifact") or DEFAULT_ARTIFACT,
         shard=_parse_shard(environ, mode),
         config=_get_input(environ, "config"),
@@ -162,16 +164,6 @@ def _parse_shard(environ: Mapping[str, str], mode: Mode) -> str | None:
             "leave shard out, and name the folders of all shards as results"
         )
     return normalize_shard(shard, "input shard")
-
-
-def _parse_jobs_result(environ: Mapping[str, str], mode: Mode) -> str:
-    result = _get_input(environ, "jobs-result")
-    if result is not None and mode != "report":
-        raise InputError(
-            f"input jobs-result: it is about the results of mode report, this is mode {mode}; "
-            "leave it out"
-        )
-    return result or "success"
 
 
 def _split_input(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ FindingKind = Literal[
     "install_failed",  # the suite could not be set up
     "shared_scenario",  # two tests have the same scenario id
     "shards",  # a shard is missing, repeated, or from another run
-    "handover",  # GitHub reports a failed job that the results do not explain
+    "failed_job",  # GitHub reports a failed job that the results do not explain
+    "handover",  # the results are of another attempt than GitHub's run
     "default_settings",  # no settings file, although one may have been intended
     "duplicate",  # the same episode in two files
     "left_out",  # scenarios did not run, as the change has not affected what they declare

@@ -17,6 +17,8 @@ from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.findings import build_finding_rows
 from ci_agent_eval.render.numbers import count_noun, format_count
 
+_FAILED_JOB = "the job failed and no result says why; a test file may not have loaded"
+
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),
     "install_failed": ("the installation failed", "the installation failed"),
@@ -24,6 +26,7 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "stopped": ("a suite budget stopped the run", "suite budgets stopped {} runs"),
     "collection_error": ("1 collection error", "{} collection errors"),
     "shards": ("the shards are not one whole run", "the shards are not one whole run"),
+    "failed_job": (_FAILED_JOB, _FAILED_JOB),
     "unreadable_file": ("1 result file cannot be read", "{} result files cannot be read"),
     "handover": ("1 remark on the hand-over", "{} remarks on the hand-over"),
     "disagreement": ("1 disagreement between files", "{} disagreements between files"),

@@ -18,6 +18,7 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "install_failed": "set-up failed",
     "unreadable_file": "unreadable file",
     "disagreement": "disagreement",
+    "failed_job": "failed job",
     "handover": "hand-over",
     "default_settings": "settings",
     "declared_counts_differ": "misstated counts",

@@ -56,8 +56,14 @@ def test_jobs_that_failed_need_a_reason_in_their_results(workspace):  # noqa: F8
     for ended in ("failure", "cancelled", "skipped"):
         done = workspace.action(**passing, jobs_result=ended)
         assert done.returncode == 1, done.stdout
-        assert f"GitHub says that it ended in {ended}" in " ".join(done.stdout.split())
+        said = " ".join(done.stdout.split())
+        assert f"GitHub says that it ended in {ended}" in said
+        assert "failed: the job failed and no result says why; a test file may not have" in said
     assert workspace.github.check_runs("octo/shop")[-1].conclusion == "failure"
+    advisory = {"scenario_id": "b", "gate": "advisory", "outcome": "failed"}
+    (workspace.folder / "more.json").write_text(json.dumps({"episodes": [advisory]}))
+    explained = {"mode": "report", "results": "shards/* more.json", "jobs_result": "failure"}
+    assert workspace.action(**explained).returncode == 0
 
 
 def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
