@@ -222,8 +222,9 @@ def _is_cut_short(summary: Summary) -> bool:
 
 
 def _excuse_vanished(scenario: ScenarioComparison) -> ScenarioComparison:
-    """Return a scenario that vanished as one that the run did not come to."""
-    return replace(scenario, change="not_run") if scenario.change == "vanished" else scenario
+    """Return a scenario that vanished, or lost cases, as one that the run did not come to."""
+    change = "not_run" if scenario.change == "vanished" else scenario.change
+    return replace(scenario, change=change, vanished_cases=())
 
 
 def _leave_out_scenarios(baseline: Baseline, scenarios: frozenset[str]) -> Baseline:
