@@ -38,7 +38,7 @@ class KnownScenario:
     """Relative to the repository root."""
     was: tuple[str, ...] = ()
     """Former ids."""
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = field(default=(), compare=False)
     """All files of its tests, if it has several tests."""
 
     def is_in(self, file: str | None) -> bool:

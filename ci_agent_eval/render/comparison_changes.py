@@ -326,17 +326,13 @@ class ComparisonChanges:
         groups = (
             ("new", self._found.filter_by_change("new")),
             ("vanished", self._found.filter_by_change("vanished")),
+            ("moved", tuple(s for s in self._found.scenarios if s.moved is not None)),
             ("renamed", tuple(s for s in self._found.scenarios if s.renamed_from is not None)),
         )
-        for scenario in self._found.scenarios:
-            if scenario.moved is not None:
-                before, now = scenario.moved
-                files = Quoted(before, NAME_LIMIT), " to ", Quoted(now, NAME_LIMIT)
-                yield ("moved: ", *_name(scenario), " from ", *files)
         for words, scenarios in groups:
             if scenarios:
                 count = count_noun(len(scenarios), f"{words} scenario")
-                yield (f"{count}: ", *_join_names(scenarios))
+                yield (f"{count}: ", *_join_names(scenarios), *_describe_move(words, scenarios))
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +419,14 @@ def _key(scenario: ScenarioComparison) -> ScenarioKey:
 
 def _natural_key(scenario: ScenarioComparison) -> list[tuple[int, str]]:
     return build_natural_key(scenario.scenario_id)
+
+
+def _describe_move(words: str, scenarios: Sequence[ScenarioComparison]) -> Phrase:
+    """Return the files of a single moved scenario; nothing for others."""
+    if words != "moved" or len(scenarios) > 1 or scenarios[0].moved is None:
+        return ()
+    before, now = scenarios[0].moved
+    return (" from ", Quoted(before, NAME_LIMIT), " to ", Quoted(now, NAME_LIMIT))
 
 
 def _join_names(scenarios: Sequence[ScenarioComparison]) -> Phrase:

@@ -118,6 +118,7 @@ def _redact_episode(record: EpisodeRecord, names: RedactedNames, redact: Redact)
         scenario_id=names.scenarios[record.scenario_id],
         nodeid=None if record.nodeid is None else names.nodeids[record.nodeid],
         file=_redact_text(record.file, redact),
+        case=_redact_text(record.case, redact),
         reason=_redact_text(record.reason, redact),
         failed_assertions=_redact_assertions(record.failed_assertions, redact),
         warnings=_redact_assertions(record.warnings, redact),

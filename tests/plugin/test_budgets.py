@@ -55,7 +55,7 @@ STRICTER = """
 import pytest
 
 pytestmark = pytest.mark.episode(
-    budgets={"tool_calls": 1, "latency_ms": {"p95": None, "limit": 100}, "emails": 1},
+    budgets={"tool_calls": 1, "latency_ms": {"p95": None, "limit": 100}, "custom": {"emails": 1}},
     evidence="none",
 )
 
@@ -76,7 +76,7 @@ def test_other_statistic(episode): episode.budget("latency_ms", limit=200, stati
 def test_returned(episode):
     from ci_agent_eval import Episode
     episode.budget("emails", limit=1, used=3)
-    return Episode(scenario_id="x", budgets={"emails": {"used": 0, "limit": 9}})
+    return Episode(scenario_id="x", budgets={"custom": {"emails": {"used": 0, "limit": 9}}})
 """
 
 

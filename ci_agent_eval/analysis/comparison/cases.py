@@ -36,7 +36,10 @@ def find_moved_test(
     before: Iterable[EpisodeRecord], after: Iterable[EpisodeRecord]
 ) -> tuple[str, str] | None:
     """Return the files of a scenario in the baseline and in the head, if it has moved."""
-    old, new = ({record.file for record in side if record.file} for side in (before, after))
+    old, new = (
+        {record.nodeid.partition("::")[0] for record in side if record.nodeid}
+        for side in (before, after)
+    )
     return (old.pop(), new.pop()) if len(old) == len(new) == 1 and old != new else None
 
 

@@ -61,7 +61,10 @@ def test_a_required_scenario_that_lost_cases_fails(before, now, vanished):
 
 def test_cases_that_did_not_belong_to_the_run_are_not_lost():
     before, now = baseline(of_cases("a", "b")), of_cases("a")
-    sessions = Session(state="finished", left_out=("refund[b]",)), Session(restrictions=("-k a",))
+    sessions = (
+        Session(state="finished", left_out=("refund[b]",)),
+        Session(state="finished", restrictions=("-k a",)),
+    )
     for session in sessions:
         built = report(*now, baseline=before, sessions=(session,))
         assert "vanished_cases" not in {reason.kind for reason in built.verdict.reasons}
@@ -70,7 +73,7 @@ def test_cases_that_did_not_belong_to_the_run_are_not_lost():
 def test_a_moved_test_is_named_with_both_files():
     built = report(*of_cases("a", test=OTHER_TEST), baseline=baseline(of_cases("a")))
     comment = render_comment(build_report_view(built, Links()))
-    assert "moved: `refund` from `tests/test_a.py` to `tests/test_b.py`" in comment
+    assert "1 moved scenario: `refund` from `tests/test_a.py` to `tests/test_b.py`" in comment
 
 
 def test_a_test_of_the_same_id_in_another_file_does_not_satisfy_the_manifest():

@@ -152,11 +152,11 @@ CASES = {
     "no share of errors takes one without evidence in": lambda: report(episode(), episode(iteration=2, **LACKING), policy=GatePolicy(max_error_rate=1.0)),
     "a share of errors": lambda: report(episode(), ERRED, policy=GatePolicy(max_error_rate=1.0)),
     # Evaluations
-    "evaluations only inform": lambda: report(*measured(0, 3, errored=1)),
+    "evaluations only inform": lambda: report(*measured(0, 3, errored=1), policy=GatePolicy(max_error_rate=0.25)),
     "evaluations that all errored": lambda: report(*measured(0, 0, errored=2)),
     "the rate of evaluations": lambda: evaluate(measured(4, 1), eval_min_pass_rate=0.8),
     "below the rate of evaluations": lambda: evaluate(measured(3, 1), eval_min_pass_rate=0.8),
-    "an errored evaluation within the rate": lambda: evaluate(measured(4, 0, errored=1), eval_min_pass_rate=0.8),
+    "an errored evaluation within the rate": lambda: evaluate(measured(4, 0, errored=1), eval_min_pass_rate=0.8, max_error_rate=0.2),
     "an errored evaluation did not pass": lambda: evaluate(measured(3, 0, errored=1), eval_min_pass_rate=0.8),
     "skipped evaluations do not count": lambda: evaluate(measured(3, 0, skipped=2), eval_min_pass_rate=1.0),
     "the score of evaluations": lambda: evaluate(measured(1, 1), eval_min_score=0.75),

@@ -45,7 +45,15 @@ def assertion(severity: Any = "error") -> Assertion:
 
 FACTS = replace(
     build_episode_record(
-        episode(SECRET, nodeid=SECRET, file=SECRET, reason=SECRET, agent=SECRET, model=SECRET)
+        episode(
+            SECRET,
+            nodeid=SECRET,
+            file=SECRET,
+            case=SECRET,
+            reason=SECRET,
+            agent=SECRET,
+            model=SECRET,
+        )
     ),
     failed_assertions=(assertion(),),
     warnings=(assertion("warning"),),
