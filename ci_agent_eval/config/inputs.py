@@ -68,6 +68,12 @@ ACTION_INPUTS = (
         "artifact",
         f'Name or glob of the artifacts that mode "publish" reads. Default: {DEFAULT_ARTIFACT}.',
     ),
+    ActionInput(
+        "job-total",
+        "Number of jobs of this job's matrix. If there are several, each needs its own suite, "
+        "check-name or shard. Leave the default.",
+        default="${{ strategy.job-total }}",
+    ),
     ActionInput("config", "Configuration file, instead of agent-eval.toml or pyproject.toml."),
     ActionInput(
         "github-token",
@@ -121,6 +127,8 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     Raises InputError with the name of a wrong input.
     """
     mode = _parse_mode(_get_input(environ, "mode") or "run")
+    if mode != "publish":
+        _refuse_shared_name(environ)
     return ActionInputs(
         mode=mode,
         publishes=_parse_publish(environ),
@@ -147,6 +155,18 @@ def _parse_mode(text: str) -> Mode:
         if text == mode:
             return mode  # type: ignore[no-any-return]  # an item of the Literal
     raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
+
+
+def _refuse_shared_name(environ: Mapping[str, str]) -> None:
+    """Refuse the jobs of a matrix that would all publish one check run and one comment."""
+    total = _get_input(environ, "job-total") or "1"
+    is_named = any(_get_input(environ, name) for name in ("suite", "check-name", "shard"))
+    if total.isdecimal() and int(total) > 1 and not is_named and _parse_publish(environ):
+        raise InputError(
+            f"input suite: this is one of {total} jobs of a matrix, and each would replace the "
+            "check run and the comment of the others; add `suite: ${{ matrix.NAME }}` with a "
+            "variable of the matrix, or give each job a shard"
+        )
 
 
 def _parse_publish(environ: Mapping[str, str]) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.config.inputs import ActionInputs, parse_inputs
 from ci_agent_eval.errors import InputError
+from tests.tables import each_row
 
 
 def test_nothing_given_is_a_run_with_the_defaults():
@@ -33,6 +34,29 @@ def test_what_became_of_other_jobs_is_about_a_report():
     given = {"INPUT_JOBS-RESULT": "cancelled"}
     assert parse_inputs({**given, "INPUT_MODE": "report"}).jobs_result == "cancelled"
     assert parse_inputs({"INPUT_MODE": "report"}).jobs_result == "success"
+
+
+@each_row(
+    ("more", "is_refused"),
+    [
+        ({}, True),
+        ({"INPUT_MODE": "report"}, True),
+        ({"INPUT_SUITE": "small"}, False),
+        ({"INPUT_CHECK-NAME": "evals (small)"}, False),
+        ({"INPUT_SHARD": "1/2"}, False),
+        ({"INPUT_PUBLISH": "false"}, False),
+        ({"INPUT_JOB-TOTAL": "1"}, False),
+        ({"INPUT_JOB-TOTAL": ""}, False),
+        ({"INPUT_MODE": "publish"}, False),
+    ],
+)
+def test_jobs_of_a_matrix_need_names_of_their_own(more, is_refused):
+    environ = {"INPUT_JOB-TOTAL": "2", **more}
+    if not is_refused:
+        parse_inputs(environ)
+        return
+    with pytest.raises(InputError, match=r"^input suite: .* 2 jobs .* `suite: \$\{\{ matrix"):
+        parse_inputs(environ)
 
 
 def test_the_token_is_not_in_the_repr():
