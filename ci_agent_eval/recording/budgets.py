@@ -12,7 +12,9 @@ def build_budget(
 ) -> Budget:
     """Build a budget of any name, without the options that are None. Raises InputError."""
     given = {name: value for name, value in options.items() if value is not None}
-    values = {"limit": limit, "used": used, "hard": hard, **given}
+    values = {"limit": limit, "hard": hard, **given}
+    if used is not None:  # a latency budget with `used` is of the whole episode
+        values["used"] = used
     return build_value(f"budget {name!r}", get_budget_class(name).model_validate, obj=values)
 
 
