@@ -86,7 +86,15 @@ def find_stop_cause(turn: Turn) -> StopCause | None:
         error = f"the model refused: {turn.content}" if turn.content else "its answer was filtered"
         return StopCause("refusal", error)
     if turn.finish_reason == "length":
-        return StopCause("truncated", "its answer was cut at the model's token limit")
+        text = f"its answer was cut at the model's token limit{_describe_reasoning(turn)}"
+        return StopCause("truncated", text)
     if not turn.content.strip() and not turn.tool_calls:
-        return StopCause("empty_answer", _EMPTY)
+        return StopCause("empty_answer", f"{_EMPTY}{_describe_reasoning(turn)}")
     return None
+
+
+def _describe_reasoning(turn: Turn) -> str:
+    """Return how many of the output tokens were reasoning; empty if none or unknown."""
+    if turn.tokens is None or not turn.tokens.reasoning:
+        return ""
+    return f"; {turn.tokens.reasoning:,} of {turn.tokens.output:,} output tokens were reasoning"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from pydantic_ai import Agent as Loop
     from pydantic_ai.models import Model
     from pydantic_ai.toolsets import AbstractToolset
+
+_MODEL_VARIABLE = re.compile(
+    r"_(?:URL|BASE|ENDPOINT|HOST|KEY|KEY_ID|TOKEN|VERSION|REGION|PROJECT|LOCATION)$"
+)
+"""Matches environment variables that may hold a model's address or key, which a test may change."""
 
 MAX_LOOPS = 256
 """Number of cached PydanticAI agents; each takes a few kilobytes."""
@@ -312,7 +318,9 @@ class EngineSession:
         """Return the provider's model, opened once and closed with the session."""
         from ci_agent_eval.engine.model import build_model  # noqa: PLC0415 - an extra
 
-        opened, key = self._exit_stack, _build_provider_key(provider)
+        names = filter(_MODEL_VARIABLE.search, sorted(self.environ))
+        found = [f"{name}={self.environ[name]}" for name in names]
+        opened, key = self._exit_stack, (*_build_provider_key(provider), *found)
         async with self._opening:
             if key not in self._models:
                 offline = self.cassette_mode == "replay"

@@ -441,6 +441,23 @@ async def test_both(aitest_run, episode):
     assert len(server.requests) == 2
 
 
+def test_a_declared_provider_has_the_address_that_the_test_sets(suite):
+    _, episodes, _ = suite(
+        ["Hello"],
+        """
+from ci_agent_eval.engine import Agent, Provider
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", URL], ids=["old", "new"])
+async def test_greets(aitest_run, monkeypatch, address):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    result = await aitest_run(Agent(Provider("openai-chat:gpt-5-mini")), "Hi", raises=False)
+    assert result.outcome
+""",
+    )
+    assert [episode["stop_reason"] for episode in episodes] == ["completed", "model_error"]
+
+
 def test_an_sdk_that_the_test_itself_imports_is_watched(pytester):
     source = """
 import pytest

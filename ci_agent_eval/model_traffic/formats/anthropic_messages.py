@@ -72,6 +72,7 @@ _KEY_RULES = KeyRules(
         "messages.*.content.*.tool_use_id",
         "messages.*.content.*.caller.tool_id",
     ),
+    results=("messages.*.content", "tool_use_id"),
     blobs=(
         "messages.*.content.*.signature",
         "messages.*.content.*.data",

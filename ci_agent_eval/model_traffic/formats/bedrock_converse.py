@@ -49,6 +49,7 @@ _KEY_RULES = KeyRules(
         "messages.*.content.*.toolUse.toolUseId",
         "messages.*.content.*.toolResult.toolUseId",
     ),
+    results=("messages.*.content", "toolResult.toolUseId"),
     blobs=(
         "messages.*.content.*.reasoningContent.reasoningText.signature",
         "messages.*.content.*.reasoningContent.redactedContent",

@@ -6,9 +6,11 @@ Ids are renamed only where the format puts them, because a tool's arguments may 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ci_agent_eval.model_traffic.formats.json_values import Json
 from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
@@ -27,6 +29,8 @@ class KeyRules:
     """Paths of ids, which are numbered by first appearance."""
     blobs: tuple[str, ...]
     """Paths of encrypted or signed data, which are replaced by a placeholder."""
+    results: tuple[str, ...]
+    """Path of the lists with tool results, of the id in a result, and the key that a result has."""
 
 
 def build_canonical_key(name: FormatName, model: str | None, body: Json, rules: KeyRules) -> str:
@@ -37,8 +41,10 @@ def build_canonical_key(name: FormatName, model: str | None, body: Json, rules: 
         for parent in _find_objects(request, parents):
             parent.pop(last, None)
     numbers: dict[str, str] = {}
+    _sort_results(request, rules.results)  # results of calls that an earlier request has
     for path in rules.ids:
         _replace(request, path, lambda old: numbers.setdefault(old, f"id-{len(numbers) + 1}"))
+    _sort_results(request, rules.results)
     for path in rules.blobs:
         _replace(request, path, lambda _: _BLOB)
     key = {"format": name, "model": model, "request": request}
@@ -46,6 +52,32 @@ def build_canonical_key(name: FormatName, model: str | None, body: Json, rules: 
         return json.dumps(key, sort_keys=True, separators=(",", ":"))
     except RecursionError:
         raise UnreadableTrafficError("the body is nested too deeply") from None
+
+
+def _sort_results(body: Json, paths: tuple[str, ...]) -> None:
+    """Sort successive results of tool calls by their ids: parallel tools end in any order."""
+    *parents, last = paths[0].split(".")
+    get_key = partial(_get_sort_key, paths=paths)  # equal for all other items
+    for parent in _find_objects(body, parents):
+        if isinstance(items := parent.get(last), list):
+            groups = itertools.groupby(items, lambda item: bool(_get_id(item, paths)))
+            parent[last] = [item for _, group in groups for item in sorted(group, key=get_key)]
+
+
+def _get_id(item: object, paths: tuple[str, ...]) -> str:
+    """Return the id of the call whose result an item is; empty for other items."""
+    _, id_path, *marks = paths
+    *parents, key = id_path.split(".")
+    if not isinstance(item, dict) or any(mark not in item for mark in marks):
+        return ""
+    found = [one.get(key) for one in _find_objects(item, parents)]
+    return next((one for one in found if isinstance(one, str)), "")
+
+
+def _get_sort_key(item: object, *, paths: tuple[str, ...]) -> tuple[int, str]:
+    """Return a key by which `id-2` is before `id-10`."""
+    found = _get_id(item, paths)
+    return len(found), found
 
 
 def _replace(body: Json, path: str, get_new: Callable[[str], str]) -> None:

@@ -63,6 +63,7 @@ _KEY_RULES = KeyRules(
         "contents.*.parts.*.executableCode.id",
         "contents.*.parts.*.codeExecutionResult.id",
     ),
+    results=("contents.*.parts", "functionResponse.id"),
     blobs=(
         "contents.*.parts.*.thoughtSignature",
         "contents.*.parts.*.thought_signature",

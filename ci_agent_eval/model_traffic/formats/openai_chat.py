@@ -84,6 +84,7 @@ _KEY_RULES = KeyRules(
         "messages.*.tool_call_id",
         "messages.*.audio.id",
     ),
+    results=("messages", "tool_call_id"),
     blobs=(
         # OpenRouter's and LiteLLM's reasoning of other vendors' models
         "messages.*.reasoning_details.*.data",

@@ -73,6 +73,7 @@ _KEY_RULES = KeyRules(
         "input.*.acknowledged_safety_checks.*.id",
         "input.*.container_id",
     ),
+    results=("input", "call_id", "output"),
     blobs=("input.*.encrypted_content", "input.*.fingerprint"),
 )
 _CLIENT_TOOLS = frozenset(

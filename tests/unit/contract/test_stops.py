@@ -54,3 +54,11 @@ def test_finish_reasons_have_one_spelling(word, kept):
 def test_an_answer_is_judged_by_what_the_provider_says_and_never_by_its_text(said, stop):
     found = find_stop_cause(Turn.model_validate(turn(**said)))
     assert (found and found.reason) == stop
+
+
+@each_row("finish", ["length", "stop"])
+def test_an_answer_that_was_all_reasoning_says_so(finish):
+    spent = {"output": 1000, "reasoning": 1000}
+    starved = Turn(role="assistant", content="", tokens=spent, finish_reason=finish)
+    found = find_stop_cause(starved)
+    assert found.error.endswith("; 1,000 of 1,000 output tokens were reasoning")

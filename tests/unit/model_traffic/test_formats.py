@@ -218,6 +218,46 @@ def test_keys_of_two_runs_with_different_ids_are_equal(wire):
     assert json.loads(first)["model"] == wire.parse(request_of(wire)).model
 
 
+def chat_results(order):
+    calls = [{"id": one, "function": {"name": "f", "arguments": "{}"}} for one in CALL_IDS]
+    results = [{"role": "tool", "tool_call_id": one, "content": f"by {one}"} for one in order]
+    return {"model": "m", "messages": [{"role": "assistant", "tool_calls": calls}, *results]}
+
+
+def response_results(order):
+    kind = "function_call_output"
+    results = [{"type": kind, "call_id": one, "output": f"by {one}"} for one in order]
+    return {"model": "m", "previous_response_id": "r", "input": results}
+
+
+def anthropic_results(order):
+    calls = [{"type": "tool_use", "id": one, "name": "f", "input": {}} for one in CALL_IDS]
+    kind = "tool_result"
+    results = [{"type": kind, "tool_use_id": one, "content": f"by {one}"} for one in order]
+    contents = [("assistant", calls), ("user", results)]
+    return {"model": "m", "messages": [{"role": role, "content": c} for role, c in contents]}
+
+
+CALL_IDS = [f"call_{name}" for name in "caxbfghijklm"]
+
+
+@each_row(
+    ("name", "build"),
+    [
+        ("openai-chat", chat_results),
+        ("openai-responses", response_results),
+        ("anthropic-messages", anthropic_results),
+    ],
+)
+def test_parallel_tools_may_end_in_any_order(name, build):
+    def key(order, text=""):
+        request = json.dumps(build(order)).replace("by call_a", f"by call_a{text}")
+        return WIRES[name].format.build_key(WIRES[name].url, request.encode())
+
+    assert key(CALL_IDS) == key(CALL_IDS[::-1]) == key(sorted(CALL_IDS))
+    assert key(CALL_IDS) != key(CALL_IDS, "!")
+
+
 @every_format
 def test_keys_tell_requests_apart(wire):
     key = wire.key(request_of(wire))
