@@ -252,7 +252,7 @@ def _add_manifest_comparison(
         return summary
     ran = collect_ran_scenarios(loaded.episodes)
     known = compare_manifest(manifest, ran, loaded.sessions, quarantine)
-    if _is_cut_short(summary):
+    if any(isinstance(finding.message, MissingShards) for finding in summary.findings):
         known = replace(known, missing=())
     paths = find_restricting_paths(manifest, loaded.sessions)
     return replace(summary, known=known, restrictions=(*summary.restrictions, *paths))

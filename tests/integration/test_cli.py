@@ -355,3 +355,22 @@ def test_a_reader_that_ends_early_changes_no_exit_code(failed_desk, tmp_path):
     os.close(writing)
 
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_run_inside_the_report_folder_is_not_this_run_s(agent_eval, passed_desk, desk, tmp_path):
+    passed_desk.copy_to(tmp_path, name="out/old")
+    assert agent_eval("run", "desk", "--report-dir", "out", "--", "-k", "none").returncode == 1
+
+
+def test_subtests_that_pass_are_no_finding(agent_eval, tmp_path):
+    (tmp_path / "test_sub.py").write_text(
+        "def test_sub(episode, subtests):\n"
+        "    with episode.turn('hello') as turn:\n"
+        "        turn.reply('hello', source='scripted')\n"
+        "    for number in range(3):\n"
+        "        with subtests.test(number=number):\n"
+        "            assert number < 3\n"
+    )
+    done = agent_eval("run", "test_sub.py")
+    assert done.returncode == 0, done.stdout
+    assert "Agent evals passed: 1 of 1 scenario\n" in done.stdout

@@ -109,3 +109,23 @@ def test_a_suite_that_is_killed_at_its_end_fails_wherever_it_is_read(report_of, 
     said = "pytest ended with status 137, but its session says 0"
     assert said in " ".join(out.split())
     assert said in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_subtests_leave_a_passing_suite_green(report_of, workers):
+    status, out, verdict = report_of(
+        """
+def test_episode(episode, subtests):
+    for number in range(3):
+        with subtests.test(number=number):
+            assert number < 3
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+
+def test_plain(subtests):
+    with subtests.test(): pass
+    with subtests.test(): pass
+""",
+        workers,
+    )
+    assert (status, kinds(verdict)) == (0, []), out

@@ -329,3 +329,22 @@ def test_results_that_are_not_whole_are_refused(suite):
     done = suite.agent_eval("scenarios", "--write", "--results", "nothing")
     assert done.returncode == 2
     assert suite.listed == MANIFEST
+
+
+def test_an_interrupted_run_names_what_did_not_run(suite):
+    suite.write(
+        "conftest.py",
+        """
+import pytest
+
+def pytest_runtest_setup(item):
+    if "five[2" in item.name:
+        pytest.exit("enough", returncode=2)
+""",
+    )
+    suite.agent_eval("run", "suite")
+    assert suite.reasons == [
+        ("finding", None),
+        ("missing_scenario", "refund"),
+        ("error_budget", None),
+    ]
