@@ -205,7 +205,15 @@ def error_storm() -> Report:
     broken = names[:11]
     reason = "ModuleNotFoundError: No module named 'acme_crm'"
     head = [
-        episode(name, iteration=n, outcome="error", reason=reason, file="agent/tools.py", line=4)
+        episode(
+            name,
+            iteration=n,
+            outcome="error",
+            reason=reason,
+            nodeid=f"tests/episodes/test_desk.py::test_{name}",
+            file="agent/tools.py",
+            line=4,
+        )
         if name in broken
         else build(name, Talk(), 0, n)
         for name in names
