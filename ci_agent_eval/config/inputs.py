@@ -95,6 +95,14 @@ REPORT_MODE = ActionInput(
 RUN_INPUTS = frozenset({"install", "paths", "pytest-args", "shard", "confirm", "confirm-base"})
 """Names of inputs that only mode "run" reads."""
 
+_MODES: Mapping[str, Mode] = {
+    **dict.fromkeys(sorted(RUN_INPUTS), "run"),
+    "results": "report",
+    "junit": "report",
+    "artifact": "publish",
+}
+"""The only mode that reads an input."""
+
 
 @dataclass(frozen=True, slots=True)
 class ActionInputs:
@@ -127,6 +135,7 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     Raises InputError with the name of a wrong input.
     """
     mode = _parse_mode(_get_input(environ, "mode") or "run")
+    _refuse_other_modes(environ, mode)
     if mode != "publish":
         _refuse_shared_name(environ)
     return ActionInputs(
@@ -139,7 +148,7 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
         junit=_split_input(environ, "junit"),
         jobs_result=_get_input(environ, "jobs-result") or "success",
         artifact=_get_input(environ, "artifact") or DEFAULT_ARTIFACT,
-        shard=_parse_shard(environ, mode),
+        shard=normalize_shard(_get_input(environ, "shard"), "input shard"),
         config=_get_input(environ, "config"),
         token=_get_input(environ, "github-token") or "",
         options={o.name: value for o in OPTIONS if (value := _get_input(environ, o.name))},
@@ -155,6 +164,16 @@ def _parse_mode(text: str) -> Mode:
         if text == mode:
             return mode  # type: ignore[no-any-return]  # an item of the Literal
     raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
+
+
+def _refuse_other_modes(environ: Mapping[str, str], mode: Mode) -> None:
+    """Refuse an input that this mode would ignore, unless it has its default."""
+    for name, only in _MODES.items():
+        value = _get_input(environ, name)
+        if mode != only and value not in {None, "false", DEFAULT_ARTIFACT}:
+            advice = "; name the folders of all shards as results" if name == "shard" else ""
+            told = f"input {name}: only mode {only} reads it, this is mode {mode}"
+            raise InputError(f"{told}; leave it out{advice}")
 
 
 def _refuse_shared_name(environ: Mapping[str, str]) -> None:
@@ -174,16 +193,6 @@ def _parse_publish(environ: Mapping[str, str]) -> bool:
     if text.lower() not in {"true", "false"}:
         raise InputError(f"input publish: {text!r} is neither true nor false")
     return text.lower() == "true"
-
-
-def _parse_shard(environ: Mapping[str, str], mode: Mode) -> str | None:
-    shard = _get_input(environ, "shard")
-    if shard is not None and mode != "run":
-        raise InputError(
-            f"input shard: only mode run takes a part of the suite, this is mode {mode}; "
-            "leave shard out, and name the folders of all shards as results"
-        )
-    return normalize_shard(shard, "input shard")
 
 
 def _split_input(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

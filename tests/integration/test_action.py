@@ -287,8 +287,11 @@ def test_base_runs_are_the_baseline_of_a_pull_request(workspace, github):
         ({"config": "gone.toml"}, "gone.toml: cannot be read"),
         (
             {"mode": "report", "shard": "1/2", "results": "x"},
-            "input shard: only mode run takes a part of the suite",
+            "input shard: only mode run reads it, this is mode report; leave it out; name the",
         ),
+        ({"junit": "x.xml"}, "input junit: only mode report reads it, this is mode run; leave it"),
+        ({"mode": "report", "results": "x", "paths": "y"}, "input paths: only mode run reads it"),
+        ({"mode": "publish", "confirm": "true"}, "input confirm: only mode run reads it"),
         ({"mode": "publish"}, "no earlier step of this job wrote a report"),
     ],
 )

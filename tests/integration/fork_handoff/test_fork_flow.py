@@ -28,7 +28,7 @@ def test_refund(episode):
     with episode.turn("Refund order 7, please.") as turn:
         turn.tool_call("lookup_order", {"order": 7})
         turn.reply("@octocat ![x](http://evil.example) done")
-    assert PASSES
+    assert str(PASSES) == "True"
 """
 
 
