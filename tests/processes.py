@@ -10,10 +10,11 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from ci_agent_eval.app.cli import main
@@ -166,3 +167,10 @@ def started_on_terminal(*arguments: object, cwd: Path, **environ: str) -> Iterat
         process.kill()
         process.wait()
         os.close(terminal)
+
+
+def declared_inputs(action: Mapping[str, Any]) -> dict[str, str]:
+    """Return every input of an action with its default, as the runner of a fine job passes them."""
+    known = {"${{ job.status }}": "success", "${{ strategy.job-total }}": "1"}
+    defaults = {name: str(one.get("default", "")) for name, one in action["inputs"].items()}
+    return {name: known.get(text, text) for name, text in defaults.items()}

@@ -18,6 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.container.engine import ROOT, Runner, build, content_tag, missing_engine, run
+from tests.processes import declared_inputs
 
 HEAD = "a" * 40
 """The pull request's head commit; the event's merge commit is another."""
@@ -92,12 +93,6 @@ def github(tmp_path: Path) -> Iterator[Callable[..., Fake]]:
         process.wait(30)
 
 
-def declared_inputs() -> dict[str, str]:
-    """Return every input of action.yml with its default, as the runner passes them."""
-    action = YAML(typ="safe").load(ROOT / "action.yml")
-    return {name: str(given.get("default", "")) for name, given in action["inputs"].items()}
-
-
 def pull_request_event() -> dict[str, Any]:
     """Return as much of a pull_request event as the runner's file holds for us."""
     repository = {"full_name": "octo/shop", "name": "shop", "owner": {"login": "octo"}}
@@ -162,7 +157,10 @@ def runner(tmp_path: Path, image: str) -> Iterator[Callable[[Fake], Runner]]:
         made = Runner(
             image=image,
             home=home,
-            inputs={**declared_inputs(), "github-token": "ghs_fake"},
+            inputs={
+                **declared_inputs(YAML(typ="safe").load(ROOT / "action.yml")),
+                "github-token": "ghs_fake",
+            },
             environment={"GITHUB_API_URL": fake.url},
         )
         made.event.write_text(json.dumps(pull_request_event()), encoding="utf-8")

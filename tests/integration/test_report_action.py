@@ -23,7 +23,7 @@ from tests.integration.test_action import (  # noqa: F401 - fixtures
     pull,
     workspace,
 )
-from tests.processes import SECONDS, clean_environ
+from tests.processes import SECONDS, clean_environ, declared_inputs
 
 ACTION = YAML(typ="safe").load(ROOT / "report/action.yml")
 JUNIT = '<testsuite name="shop"><testcase classname="a" name="{}">{}</testcase></testsuite>'
@@ -40,7 +40,7 @@ def step(workspace, tmp_path):  # noqa: F811
     def run(*, before="", **inputs):
         for name in ("summary.md", "output.txt"):
             (workspace.files / name).write_text("")
-        declared = {name: given["default"] for name, given in ACTION["inputs"].items()}
+        declared = declared_inputs(ACTION)
         given = {name.replace("_", "-"): text for name, text in inputs.items()}
         environ = {
             "AGENT_EVAL_INPUTS": json.dumps({**declared, "github-token": TOKEN, **given}),
@@ -94,7 +94,8 @@ def test_says_what_the_container_says(workspace, step):  # noqa: F811
     expected = comment_and_conclusion(workspace), workspace.summary, workspace.outputs
     files = {p.name: p.read_bytes() for p in (workspace.folder / "agent-eval-report").iterdir()}
 
-    assert step(**inputs).returncode == 0
+    done = step(**inputs)
+    assert done.returncode == 0, done.stdout + done.stderr
 
     assert (comment_and_conclusion(workspace), workspace.summary, workspace.outputs) == expected
     written = {p.name: p.read_bytes() for p in (workspace.folder / "agent-eval-report").iterdir()}

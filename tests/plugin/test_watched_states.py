@@ -137,7 +137,12 @@ def test_late(episode, kept):
     assert episode.turns
 """,
     )
-    ran.result.assert_outcomes(passed=2)
+    # What was refused is not in the record, so that the episode proves nothing.
+    ran.result.assert_outcomes(passed=1, failed=1, errors=1)
+    refused = "episode.watch: a state 'shop' is watched already"
+    assert ran.episodes["test_twice"].reason.startswith(refused)
+    assert "has ended: record the watched state before" in ran.episodes["test_late"].reason
+    assert {e.outcome for e in ran.results.episodes} == {"error"}
 
 
 def test_secrets_in_rows_are_redacted(suite):

@@ -75,8 +75,10 @@ def _update_after_judgement(
     if ending.assertion is not None:
         # Another plugin failed the test for a reason that the episode does not contain.
         episode = measurement.add_assertions(episode, [ending.assertion], "after the test")
-    # It has another reason; unittest's failures are known only after the judgement.
-    return _replace_ending(episode.model_copy(update={"missing_evidence": ()}), ending)
+    if ending.outcome in {"failed", "error"}:
+        # It has another reason; unittest's failures are known only after the judgement.
+        episode = episode.model_copy(update={"missing_evidence": ()})
+    return _replace_ending(episode, ending)
 
 
 def _update_after_teardown(state: EpisodeItem, ending: Ending) -> Episode | None:

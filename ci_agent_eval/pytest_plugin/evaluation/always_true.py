@@ -42,7 +42,7 @@ def refuse_unused_result(value: object) -> None:
     __tracebackhide__ = True
     if isinstance(value, _LAZY):
         remedy = "use all(...) or any(...)"
-    elif inspect.isawaitable(value):
+    elif inspect.isawaitable(value) and not _has_own_truth(value):
         remedy = "write `assert await ...`"
     else:
         return
@@ -50,6 +50,11 @@ def refuse_unused_result(value: object) -> None:
         value.close()  # no second report, of Python's, in whatever test runs next
     kind = type(value).__name__
     raise AssertionError(f"asserted an object of type {kind}, which is always true; {remedy}")
+
+
+def _has_own_truth(value: object) -> bool:
+    """Return whether the type says what is false, as that of a simulation's result does."""
+    return hasattr(type(value), "__bool__") or hasattr(type(value), "__len__")
 
 
 def describe_no_evidence(value: Any, *, is_fixed: bool) -> str | None:
