@@ -75,7 +75,7 @@ def _update_after_judgement(
     if ending.assertion is not None:
         # Another plugin failed the test for a reason that the episode does not contain.
         episode = measurement.add_assertions(episode, [ending.assertion], "after the test")
-    if ending.outcome in {"failed", "error"}:
+    if not is_own_failure:
         # It has another reason; unittest's failures are known only after the judgement.
         episode = episode.model_copy(update={"missing_evidence": ()})
     return _replace_ending(episode, ending)
