@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterable
+from functools import partial
 from itertools import islice
 from threading import get_ident
 from typing import Protocol
@@ -103,6 +104,7 @@ class EpisodeScheduler:
         scheduler._loop.around = scheduler._routing.enable
         scheduler._loop.owner = scheduler._owner
         session.config.add_cleanup(set_owner_thread())
+        session.config.add_cleanup(partial(set_concurrent, False))  # pytest may run again here
         session.config.add_cleanup(route_unraisable_errors())
         route_logs(session.config)
         route_captured_streams(session.config)

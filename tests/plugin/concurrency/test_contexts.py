@@ -241,3 +241,27 @@ def test_a_check_of_a_bare_thread_during_the_setup_ahead_is_in_no_episode(suite)
     ran = suite.run("--episode-concurrency=2")
     ran.result.assert_outcomes(passed=2)
     assert [e.assertions for e in ran.results.episodes] == [(), ()]
+
+
+def test_a_later_run_in_the_same_process_knows_the_threads_of_its_episodes(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.fixture
+        def desk(): raise OSError("jammed")
+
+        async def test_first(episode): pass
+        async def test_second(desk, episode): pass
+    """)
+    suite.run("--episode-concurrency=2").result.assert_outcomes(passed=1, errors=1)
+    suite.write("""
+        from threading import Thread
+        from ci_agent_eval import check
+
+        def test_answer(episode):
+            thread = Thread(target=lambda: check(True, "kind"))
+            thread.start()
+            thread.join()
+    """)
+    ran = suite.run()
+    assert len(ran.episodes["test_answer"].assertions) == 1
