@@ -267,6 +267,12 @@ INTERFACES = [
         ("rewrite", "rewrite_asserts", "AssertionRewriter", "PYC_TAIL"),
     ),
     Interface(
+        "AssertionRewritingHook._must_rewrite",
+        ASSERTS,
+        lambda request, _: isinstance(request.config.pluginmanager.rewrite_hook._must_rewrite, set),
+        "let pytest rewrite our package at each start, where it is installed",
+    ),
+    Interface(
         "what pytest's rewriting writes for pytest_assertion_pass",
         ASSERTS,
         lambda request, _: (

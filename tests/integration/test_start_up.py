@@ -137,6 +137,22 @@ def test_episodes_import_nothing_of_reports_and_of_agents_that_we_run(suite):
     assert sorted(set(UNUSED_BY_EPISODES) & set(modules)) == []
 
 
+_REWRITING = """
+import pytest
+pytest.register_assert_rewrite("ci_agent_eval")  # as pytest does for installed plugins
+
+def pytest_unconfigure():
+    from ci_agent_eval.pytest_plugin import session
+    print(type(session.__loader__).__name__)
+"""
+
+
+def test_pytest_does_not_rewrite_our_modules_for_episodes(suite):
+    (suite / "rewriting.py").write_text(_REWRITING)
+    done = run_python("-m", "pytest", "-p", "rewriting", cwd=suite, PYTHONPATH=str(suite))
+    assert done.stdout.splitlines()[-1] == "SourceFileLoader", done.stdout
+
+
 def _list_templates(folder):
     return sorted(folder.rglob("assets.*.pyc.*"))
 

@@ -78,6 +78,10 @@ def install(config: pytest.Config) -> None:
     """Count the asserts of modules that are imported from now on, unless pytest rewrites none."""
     if config.getoption("assertmode", "plain") != "rewrite":
         return
+    # pytest rewrites whole packages that bring a plugin, if they are installed: ours asserts
+    # nothing for tests, and that would be a third of the start of a run.
+    marked: set[str] = getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set())
+    marked.discard("ci_agent_eval")
     before = rewrite.rewrite_asserts, rewrite.PYC_TAIL, _Process.listener, _Process.has_hook
     _Process.listener = None
     _Process.has_hook = bool(config.getini(HOOK_SETTING))
