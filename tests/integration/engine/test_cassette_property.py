@@ -20,8 +20,8 @@ from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
 from tests.model_server import ModelServer, Script
+from tests.samples import run_sample
 
-FORMATS = ["chat", "responses"]
 MODELS = {"chat": OpenAIChatModel, "responses": OpenAIResponsesModel}
 
 
@@ -82,17 +82,6 @@ TWICE = [
 ]
 
 
-def thoroughly(test):
-    """Run a property on what it found once, and on what Hypothesis finds now."""
-    # Other tests keep the processors busy.
-    calmly = settings(
-        deadline=None,
-        max_examples=10,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    )
-    return calmly(given(conversations)(example(WITHOUT_ARGUMENTS)(example(TWICE)(test))))
-
-
 @pytest.fixture(scope="module")
 def server():
     with ModelServer([]) as running:
@@ -104,7 +93,7 @@ def loop_agent(server, wire):
     return Loop(MODELS[wire]("gpt-5-mini", provider=provider), tools=[now, echo])
 
 
-async def runs(folder, mode, agent, rounds):
+async def hold(folder, mode, agent, rounds):
     """Hold the conversation; return each round's end and turns, and what the cassette counted."""
     store = CassetteStore(mode, Redactor.from_environ({}))
     seen, messages = [], ()
@@ -134,7 +123,13 @@ def calls_of(call):
     return call.model_copy(update={"id": None, "duration_ms": None})
 
 
-def is_replayed(server, hold, agent, conversation):
+@pytest.mark.parametrize("wire", run_sample([("chat",), ("responses",)], {0}))
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(conversations)
+@example(WITHOUT_ARGUMENTS)
+@example(TWICE)
+def test_a_pydantic_agent_is_replayed_as_it_was_recorded(server, wire, conversation):
+    agent = loop_agent(server, wire)
     server.script = Script([step for one in conversation for step in one])
     with tempfile.TemporaryDirectory() as folder:
         live, recorded = asyncio.run(hold(Path(folder), "record", agent, len(conversation)))
@@ -144,9 +139,3 @@ def is_replayed(server, hold, agent, conversation):
     assert replayed == CassetteCounts(hits=recorded.live)
     assert recorded.live > 0
     assert len(server.requests) == asked
-
-
-@pytest.mark.parametrize("wire", FORMATS)
-@thoroughly
-def test_a_pydantic_agent_is_replayed_as_it_was_recorded(server, wire, conversation):
-    is_replayed(server, runs, loop_agent(server, wire), conversation)

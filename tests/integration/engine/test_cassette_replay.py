@@ -169,18 +169,8 @@ def test_an_interrupted_recording_is_not_written(tmp_path, server):
 
 
 def test_different_scenarios_have_different_files(tmp_path):
-    names = [
-        "refund",
-        "Refund",
-        "re/fund",
-        "re_fund",
-        "../refund",
-        "x" * 300,
-        "x" * 301,
-        "",
-        "ü",
-        ".y",
-    ]
+    names = ["refund", "Refund", "re/fund", "re_fund", "../refund", "", "ü", ".y"]
+    names += ["x" * 300, "x" * 301]
     paths = {build_cassette_path(tmp_path, name) for name in names}
     assert len({path.name.lower() for path in paths}) == len(names)
     assert {path.parent for path in paths} == {tmp_path}
@@ -208,7 +198,7 @@ from ci_agent_eval.engine.cassette.canonical import CanonicalRequest
 from ci_agent_eval.engine.cassette.document import RecordedExchange
 from ci_agent_eval.engine.cassette.files import store_take
 
-for number in range(int(sys.argv[2]), 40, 4):
+for number in range(int(sys.argv[2]), 40, 2):
     request = CanonicalRequest({"model": "m"}, [], ({"kind": "request", "parts": []},))
     store_take(Path(sys.argv[1]), "s", number, (RecordedExchange(request, {"parts": []}),))
 """
@@ -219,39 +209,23 @@ def test_workers_do_not_lose_each_others_takes(tmp_path):
 
     path = tmp_path / "cassettes" / "s.yaml"
     workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, str(path), str(n)]) for n in range(4)
+        subprocess.Popen([sys.executable, "-c", WORKER, str(path), str(n)]) for n in range(2)
     ]
-    assert [worker.wait(600) for worker in workers] == [0] * 4
+    assert [worker.wait(600) for worker in workers] == [0] * 2
     assert list(load_cassette(path, "s").takes) == list(range(40))
     assert [p.name for p in path.parent.iterdir()] == ["s.yaml"]
 
 
-def engine_run(folder, mode, server, text="my balance?"):
+def engine_run(folder, mode, server):
     async def once():
         store = CassetteStore(mode, REDACTOR)
         opened = rig.session(balance, cassettes=store, cassette_mode=mode)
         async with opened:
             with store.episode("e1", folder, "banking"):
-                return await aitest_run(rig.agent(server), text, session=opened, episode_id="e1")
+                given = rig.agent(server)
+                return await aitest_run(given, "hello", session=opened, episode_id="e1")
 
     return asyncio.run(once())
-
-
-def test_a_run_of_the_engine_is_replayed_turn_by_turn(tmp_path):
-    with ModelServer(SCRIPT) as server:
-        live = engine_run(tmp_path, "record", server)
-        asked = len(server.requests)
-        again = engine_run(tmp_path, "replay", server)
-        assert len(server.requests) == asked
-    assert (
-        live.final_response == again.final_response == 'You have {"account":"checking","usd":1500}'
-    )
-    assert {turn.source for turn in again.trajectory.agent_turns} == {"replayed"}
-    assert {turn.source for turn in live.trajectory.agent_turns} == {"live"}
-    assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
-    assert again.token_usage == live.token_usage
-    assert again.cost_usd == live.cost_usd
-    assert again.cost_usd is not None
 
 
 def test_a_request_that_does_not_fit_the_model_is_replayed(tmp_path):
@@ -267,11 +241,8 @@ def test_a_request_that_does_not_fit_the_model_is_replayed(tmp_path):
         with pytest.raises(InputError, match=r"(?s)a recorded response is none.*status_code"):
             engine_run(tmp_path, "replay", server)
     assert (live.stop_reason, live.outcome) == ("context_window", "failed")
-    assert (again.stop_reason, again.outcome, again.error) == (
-        live.stop_reason,
-        live.outcome,
-        live.error,
-    )
+    ends = [(one.stop_reason, one.outcome, one.error) for one in (live, again)]
+    assert ends[0] == ends[1]
     assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
 
 
@@ -293,12 +264,3 @@ def test_an_overflow_has_the_type_and_text_of_the_recorded_one(status):
         replay_response(recording, request=None)
     assert type(replayed.value) is type(raised)
     assert str(replayed.value) == REDACTOR.text(str(raised))
-
-
-def test_a_miss_ends_a_run_of_the_engine_and_is_no_fault_of_the_agents(tmp_path):
-    with ModelServer(SCRIPT) as server:
-        engine_run(tmp_path, "record", server)
-        missed = engine_run(tmp_path, "replay", server, "my savings?")
-    assert (missed.stop_reason, missed.outcome) == ("model_error", "error")
-    assert "changed: the prompt" in missed.error
-    assert missed.cassette == CassetteCounts(misses=1)

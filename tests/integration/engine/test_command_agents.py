@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from pathlib import Path
 
 from ci_agent_eval.engine.adapters.command import CommandAgent
 from ci_agent_eval.engine.limits import RunLimits
 from tests.integration.engine.rig import run_agent
+from tests.servers.rig import is_there
 from tests.tables import each_row
 
 
@@ -30,11 +29,8 @@ say(type="usage", input=10, output=5)
 
 def test_a_program_is_an_agent():
     result = run_agent(python(SPEAKS))
-    assert (result.stop_reason, result.final_response, result.error) == (
-        "completed",
-        "You have 1500.",
-        None,
-    )
+    assert (result.stop_reason, result.error) == ("completed", None)
+    assert result.final_response == "You have 1500."
     assert result.tool_call_arg("balance", "q") == "my balance?"
     assert result.all_tool_calls[0].result == 1500
     assert [turn.role for turn in result.turns] == ["user", "assistant", "assistant"]
@@ -44,13 +40,8 @@ def test_a_program_may_be_told_what_went_before():
     code = "import json,sys; d=json.load(sys.stdin); print(json.dumps({'type':'text','text':str(len(d['messages']))+d['prompt']}))"
     agent = python(code, stdin="json")
     first = run_agent(agent, "a")
-    assert [
-        first.final_response,
-        run_agent(agent, "b", messages=first.messages).final_response,
-    ] == [
-        "0a",
-        "2b",
-    ]
+    second = run_agent(agent, "b", messages=first.messages)
+    assert [first.final_response, second.final_response] == ["0a", "2b"]
 
 
 def test_a_program_gets_the_environment_it_is_given(monkeypatch):
@@ -110,25 +101,17 @@ signal.pause()
 """
 
 
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-
-
 def test_a_program_that_hangs_is_gone_with_its_children_and_keeps_what_it_said():
     result = run_agent(python(HANGS), timeout_s=2)
     assert result.stop_reason == "timeout"
-    assert not is_alive(int(result.final_response))
+    assert not is_there(int(result.final_response))
 
 
 def test_a_child_that_outlives_a_program_is_gone_as_well():
     silent = "Popen(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, args="
     result = run_agent(python(HANGS.rsplit("signal.pause", 1)[0].replace("Popen(", silent)))
     assert result.stop_reason == "completed"
-    assert not is_alive(int(result.final_response))
+    assert not is_there(int(result.final_response))
 
 
 def test_hostile_text_is_kept_as_text():

@@ -54,17 +54,14 @@ class Judged:
         return self.requests[0]
 
 
-def judged(
-    script, episode=SAID, rubric="It is kind.", *, store=None, folder=None, clock=None, **options
-):
+def judged(script, episode=SAID, rubric="It is kind.", *, clock=None, **options):
     """Let a rubric's judge, who answers from a script, judge an episode."""
     recorder = EpisodeRecorder("order", clock=lambda: 0.0)
 
     async def once(server):
         given = {"model": Provider("openai:gpt-5-mini", base_url=server.base_url), **options}
         check = Rubric(rubric, **given)
-        mode = store.mode if store else "off"
-        async with session(clock=clock, cassettes=store, cassette_mode=mode) as opened:
+        async with session(clock=clock) as opened:
             running = RunningEpisode("evaluation", recorder=recorder)
             running.fixture = {
                 "aitest_run": RecordedRuns(recorder, opened, HereAndNow(), "judged")
@@ -76,15 +73,9 @@ def judged(
                 deactivate_episode()
         return found
 
-    def ask(server):
-        if store is None:
-            return go(once(server))
-        with store.episode("judged", folder, "order"):
-            return go(once(server))
-
     with ModelServer(script) as server:
         try:
-            found = ask(server)
+            found = go(once(server))
         except Exception as error:
             # What the judge took is counted also where it was of no use.
             error.episode = recorder.snapshot()
@@ -95,12 +86,8 @@ def judged(
 
 def test_a_verdict_is_an_assertion_with_the_judge_s_reason():
     found = judged([verdict()]).assertion
-    assert (found.name, found.passed, found.score, found.reason) == (
-        "rubric: It is kind.",
-        True,
-        1,
-        "it is kind",
-    )
+    said = ("rubric: It is kind.", True, 1, "it is kind")
+    assert (found.name, found.passed, found.score, found.reason) == said
 
 
 @each_row(("score", "passed"), [(0.8, True), (0.7, True), (0.69, False)])

@@ -58,7 +58,7 @@ def test_a_server_gets_what_the_test_names_and_no_more() -> None:
     asyncio.run(main())
 
 
-def test_a_server_we_do_not_start_is_used_and_left_alone() -> None:
+def test_a_server_we_do_not_start_is_used_left_alone_and_not_taken_for_ours() -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as owner, owner.toolset(a_web_bank(), "owner") as bank:
             url = owner.running_servers[0].declared.url
@@ -66,16 +66,8 @@ def test_a_server_we_do_not_start_is_used_and_left_alone() -> None:
             async with ServerPool({}) as pool, pool.toolset(guest, "guest") as toolset:
                 assert await call(toolset, "get_balance", account="savings") == "$3,200.00"
             assert await call(bank, "echo", text="still here") == "still here"
-
-    asyncio.run(main())
-
-
-def test_a_stranger_at_the_address_is_not_taken_for_our_server() -> None:
-    async def main() -> None:
-        async with ServerPool(os.environ) as pool, pool.toolset(a_web_bank(), "one"):
-            taken = a_web_bank(url=pool.running_servers[0].declared.url)
             with pytest.raises(InputError, match="something listens at"):
-                async with pool.toolset(taken, "two"):
+                async with owner.toolset(a_web_bank(url=url), "two"):
                     pass
 
     asyncio.run(main())

@@ -69,7 +69,7 @@ def test_calls_are_found_by_name_and_by_some_of_their_arguments():
     assert result.final_response == "done"
 
 
-def test_a_tool_belongs_to_the_server_that_offers_it():
+def test_a_tool_belongs_to_the_server_that_offers_it_and_its_images_are_kept_beside_their_notes():
     gallery = MCPServer([sys.executable, GALLERY], name="gallery")
     git = CLIServer(name="repository", command="git", tool_prefix="git")
     result = run_servers(SHOW, a_bank(), gallery, cli_servers=[git])
@@ -77,6 +77,10 @@ def test_a_tool_belongs_to_the_server_that_offers_it():
     assert not result.tool_was_called_from_server("bank", "show_picture")
     assert not result.tool_was_called_from_server("bank", "get_balance")
     assert result.tools_by_server["repository"] == ("git_execute",)
+    assert result.tool_images_for("show_picture") == (IMAGE,)
+    assert result.tool_images_for("other") == ()
+    (made,) = result.all_tool_calls
+    assert made.result == ["This is Dawn.", f"<image/png, {len(PIXEL)} bytes>"]
     with pytest.raises(InputError, match=r"no tool server 'galery'; it has: bank, gallery, repos"):
         result.tool_was_called_from_server("galery", "show_picture")
 
@@ -85,14 +89,6 @@ def test_the_servers_of_other_agents_are_not_known():
     result = run_agent(lambda message: "hi")
     with pytest.raises(InputError, match=r"servers of agent .<lambda>. are not known"):
         result.tool_was_called_from_server("bank", "get_balance")
-
-
-def test_the_images_of_a_tool_server_are_kept_beside_their_notes():
-    result = run_servers(SHOW, MCPServer([sys.executable, GALLERY], name="gallery"))
-    assert result.tool_images_for("show_picture") == (IMAGE,)
-    assert result.tool_images_for("other") == ()
-    (made,) = result.all_tool_calls
-    assert made.result == ["This is Dawn.", f"<image/png, {len(PIXEL)} bytes>"]
 
 
 def test_the_images_of_a_pydantic_ai_agent_are_kept_too():

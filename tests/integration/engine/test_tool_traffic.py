@@ -117,8 +117,9 @@ def comparable(result):
 
 
 @pytest.mark.parametrize("model", EXPERTS)
-def test_a_model_call_in_a_tool_is_a_turn_of_a_nested_agent(server, model):
-    result = run_agent(agent_with(EXPERTS[model](server), server), "main")
+def test_a_model_call_in_a_tool_is_a_turn_of_a_nested_agent_and_replayed(tmp_path, server, model):
+    agent = agent_with(EXPERTS[model](server), server)
+    result = run_with_cassette(tmp_path, "record", agent)
     assert [(turn.role, turn.content, turn.agent) for turn in result.turns] == [
         ("user", "main", None),
         ("assistant", "", "1"),
@@ -132,17 +133,11 @@ def test_a_model_call_in_a_tool_is_a_turn_of_a_nested_agent(server, model):
     expert = result.turns[3]
     assert expert.response_model == model
     assert expert.tokens is not None
-
-
-@pytest.mark.parametrize("model", EXPERTS)
-def test_a_model_call_in_a_tool_is_recorded_and_replayed(tmp_path, server, model):
-    agent = agent_with(EXPERTS[model](server), server)
-    live = run_with_cassette(tmp_path, "record", agent)
     asked = len(server.requests)
     again = run_with_cassette(tmp_path, "replay", agent)
     assert len(server.requests) == asked
-    assert comparable(again) == comparable(live)
-    assert again.cost_usd == live.cost_usd
+    assert comparable(again) == comparable(result)
+    assert again.cost_usd == result.cost_usd
 
 
 @pytest.mark.parametrize(

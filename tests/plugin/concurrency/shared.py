@@ -38,6 +38,7 @@ def run(suite, arguments=(), **outcomes):
     """Run at both; return what was told at 1 and at 8."""
     found = []
     for concurrency in (1, 8):
+        suite.pytester.makepyfile(concurrency=f"IS_CONCURRENT = {concurrency > 1}")
         ran = suite.run(f"--episode-concurrency={concurrency}", *arguments)
         ran.result.assert_outcomes(**outcomes)
         found.append((suite.pytester.path / "told.json").read_text())

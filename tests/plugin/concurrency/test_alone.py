@@ -54,26 +54,13 @@ def run(suite, *alone, arguments=()):
     return ran
 
 
-def test_one_that_asks_for_what_there_is_once(suite):
+def test_one_that_asks_for_what_there_is_once_or_says_so(suite):
     fixtures = (
         *("monkeypatch", "capsys", "capfd", "caplog", "recwarn"),
         *("record_xml_attribute", "episode_alone", "desk"),
     )
-    alone = [f"async def test_alone(episode, {fixture}):{BODY}" for fixture in fixtures]
-    arguments = ("-o", "junit_family=xunit1", "-W", "ignore::pytest.PytestWarning")
-    ran = run(suite, *alone, arguments=arguments)
-    ran.result.stdout.fnmatch_lines(
-        [
-            (
-                "note: 8 of the episodes run alone (2: it uses the fixture episode_alone; 1: it uses "
-                "the fixture capfd; 1: it uses the fixture caplog; and 4 other reasons)"
-            )
-        ]
-    )
-
-
-def test_one_that_says_so(suite):
     alone = [
+        *(f"async def test_alone(episode, {fixture}):{BODY}" for fixture in fixtures),
         f"@pytest.mark.episode(alone=True)\nasync def test_alone(episode):{BODY}",
         f"@pytest.mark.filterwarnings('ignore')\nasync def test_alone(episode):{BODY}",
         "def test_alone(episode):\n    assert crowd.now == 0\n    told.append('alone')",
@@ -83,7 +70,16 @@ class TestAlone:
   @pytest.mark.episode(scenario_id='a')
   async def test_alone(self, episode):{BODY}""",
     ]
-    run(suite, *alone)
+    arguments = ("-o", "junit_family=xunit1", "-W", "ignore::pytest.PytestWarning")
+    ran = run(suite, *alone, arguments=arguments)
+    ran.result.stdout.fnmatch_lines(
+        [
+            (
+                "note: 12 of the episodes run alone (2: it uses the fixture episode_alone; 2: its "
+                "marker says alone=True; 1: it has a warnings filter of its own; and 7 other reasons)"
+            )
+        ]
+    )
 
 
 def test_a_whole_module_that_says_so(suite):
@@ -113,13 +109,6 @@ def test_a_whole_module_that_says_so(suite):
     )
 
 
-def test_without_concurrency_nothing_is_said_of_it(suite):
-    suite.write("async def test_one(episode, monkeypatch): pass")
-    ran = suite.run()
-    ran.result.assert_outcomes(passed=1)
-    assert "alone" not in ran.result.stdout.str()
-
-
 def test_a_value_that_is_neither_is_refused(suite):
     suite.pytester.makepyfile(
         **{
@@ -137,76 +126,47 @@ def test_a_value_that_is_neither_is_refused(suite):
     assert all("alone" in error.message for error in ran.session.collection_errors)
 
 
-def test_async_tests_of_others_run_alone_by_their_own_rules(suite):
+def test_tests_of_other_kinds_run_alone_and_the_note_says_what_to_do(suite):
     suite.write("""
-        import asyncio
+        import os
+        import unittest
+        from unittest import mock
         import pytest
+        from hypothesis import given, settings, strategies
         from meeting import Crowd, meet
 
         crowd = Crowd()
 
-        async def test_a(episode):
-            with crowd.among():
-                await meet(2)
-
-        async def test_b(episode):
+        @pytest.mark.parametrize("number", range(2))
+        async def test_meet(episode, number):
             with crowd.among():
                 await meet(2)
 
         @pytest.mark.anyio
         @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-        async def test_c(episode, anyio_backend):
+        async def test_anyio(episode, anyio_backend):
             assert crowd.now == 0
-    """)
-    suite.run("--episode-concurrency=4").result.assert_outcomes(passed=3)
-
-
-def test_unittest_and_hypothesis_run_alone(suite):
-    suite.write("""
-        import unittest
-        import pytest
-        from hypothesis import given, settings, strategies
-
-        class TestDesk(unittest.IsolatedAsyncioTestCase):
-            @pytest.mark.episode
-            async def test_a(self): pass
-
-        @settings(max_examples=3)
-        @given(strategies.integers())
-        def test_b(episode, number): pass
-
-        async def test_c(episode): pass
-    """)
-    ran = suite.run("--episode-concurrency=4", "-W", "ignore")
-    ran.result.assert_outcomes(passed=3)
-
-
-def test_plain_ones_run_alone_and_the_note_says_what_to_do(suite):
-    suite.write("""
-        import pytest
 
         @pytest.mark.parametrize("number", range(3))
         def test_plain(episode, number): pass
-    """)
-    ran = suite.run("--episode-concurrency=3")
-    ran.result.assert_outcomes(passed=3)
-    reason = "it is a plain `def` test: make it `async def`, or use -n"
-    ran.result.stdout.fnmatch_lines([f"note: 3 of the episodes run alone (3: {reason})"])
-
-
-def test_a_patched_test_runs_alone(suite):
-    suite.write("""
-        import os
-        from unittest import mock
 
         @mock.patch("os.getlogin", return_value="me")
         async def test_patched(getlogin, episode):
             assert os.getlogin() == "me"
+
+        class TestDesk(unittest.IsolatedAsyncioTestCase):
+            @pytest.mark.episode
+            async def test_desk(self): pass
+
+        @settings(max_examples=3)
+        @given(strategies.integers())
+        def test_property(episode, number): pass
     """)
-    ran = suite.run("--episode-concurrency=2")
-    ran.result.assert_outcomes(passed=1)
-    reason = "`unittest.mock.patch` changes the whole process"
-    ran.result.stdout.fnmatch_lines([f"note: 1 of the episodes run alone (1: {reason})"])
+    ran = suite.run("--episode-concurrency=4", "-W", "ignore")
+    ran.result.assert_outcomes(passed=9)
+    said = ran.result.stdout.str()
+    assert "3: it is a plain `def` test: make it `async def`, or use -n" in said
+    assert "1: `unittest.mock.patch` changes the whole process" in said
 
 
 def test_a_conversation_that_runs_alone_may_send_in_a_thread_of_its_own(suite):
@@ -225,4 +185,4 @@ def test_a_conversation_that_runs_alone_may_send_in_a_thread_of_its_own(suite):
             with ThreadPoolExecutor(1) as pool:
                 assert "tea" in pool.submit(agent.send, "tea").result(600).text
     """)
-    suite.run_apart("--episode-concurrency=2").result.assert_outcomes(passed=1)
+    suite.run("--episode-concurrency=2").result.assert_outcomes(passed=1)

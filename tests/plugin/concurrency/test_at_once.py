@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.conftest import OPTING_OUT
-
 MEET = """
 import pytest
 from meeting import Crowd, let_others_work, meet
@@ -48,9 +46,11 @@ def test_the_ini_setting_says_it_too_and_the_option_overrides_it(suite):
     suite.run("--episode-concurrency=2").result.assert_outcomes(passed=13)
 
 
-def test_without_it_they_run_one_by_one(suite):
-    suite.write(MEET.format(parties=1))
-    suite.run().result.assert_outcomes(passed=13)
+def test_without_it_they_run_one_by_one_and_nothing_is_said_of_it(suite):
+    suite.write(MEET.format(parties=1) + "\nasync def test_alone(episode, monkeypatch): pass")
+    ran = suite.run()
+    ran.result.assert_outcomes(passed=14)
+    assert "alone" not in ran.result.stdout.str().replace("test_alone", "")
 
 
 def test_a_number_that_means_nothing_is_refused_before_anything_runs(suite):
@@ -129,13 +129,3 @@ def test_iterations_run_beside_each_other(suite):
     ran = suite.run("--episode-concurrency=4", "--aitest-iterations=4")
     ran.result.assert_outcomes(passed=4)
     assert [e.iteration for e in ran.results.episodes] == [1, 2, 3, 4]
-
-
-def test_items_of_folders_run_together(suite):
-    test = "from meeting import meet\nasync def test_meet(episode): await meet(3)"
-    for folder in ("one", "two", "three"):
-        made = suite.pytester.mkdir(folder)
-        (made / f"test_{folder}.py").write_text(test)
-    path = "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path.cwd()))"
-    suite.pytester.makeconftest(path + OPTING_OUT)
-    suite.run("--episode-concurrency=3").result.assert_outcomes(passed=3)

@@ -59,43 +59,33 @@ def at_home_in(folder: Path) -> list[str]:
     return found
 
 
-def test_many_on_one_server_that_one_may_use_at_a_time(suite):
-    with ModelServer(WITHDRAW) as server:
-        write(
-            suite,
-            server,
-            """
-@pytest.mark.parametrize("number", range(12))
-async def test_withdraw(aitest_run, number):
-    # The later ones are the first to ask, though their turns are the last to come.
-    await let_others_work(2 * (12 - number))
-    result = await aitest_run(agent, f"Give me 100 ({number})")
-    assert result.final_response == "$1,400.00 left"
-""",
-            isolation="reset",
-        )
-        ran = suite.run("--episode-concurrency=6")
-    ran.result.assert_outcomes(passed=12)
-
-
-def test_the_runs_of_each_are_in_its_own_episode(suite):
-    with ModelServer({f"of {n}.": [f"answer {n}"] for n in range(8)}) as server:
+def test_many_on_one_server_of_one_at_a_time_and_the_runs_of_each_in_its_own_episode(suite):
+    answers = {f"of {n}.": [f"answer {n}"] for n in range(4)}
+    with ModelServer({"*": WITHDRAW, **answers}) as server:
         write(
             suite,
             server,
             """
 @pytest.mark.parametrize("number", range(8))
+async def test_withdraw(aitest_run, number):
+    # The later ones are the first to ask, though their turns are the last to come.
+    await let_others_work(2 * (8 - number))
+    result = await aitest_run(agent, f"Give me 100 ({number})")
+    assert result.final_response == "$1,400.00 left"
+
+@pytest.mark.parametrize("number", range(4))
 async def test_ask(episode, request, number):
     await meet(4)
     run = request.getfixturevalue("aitest_run")
-    result = await run(agent, f"of {number}.")
+    result = await run(Agent(provider=agent.provider), f"of {number}.")
     await meet(4)
     assert result.final_response == f"answer {number}"
 """,
+            isolation="reset",
         )
-        ran = suite.run("--episode-concurrency=4")
-    ran.result.assert_outcomes(passed=8)
-    for number in range(8):
+        ran = suite.run("--episode-concurrency=6")
+    ran.result.assert_outcomes(passed=12)
+    for number in range(4):
         turns = ran.episodes[f"test_ask[{number}]"].trajectory.turns
         assert [turn.content for turn in turns] == [f"of {number}.", f"answer {number}"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.plugin.conftest import OPTING_OUT, SCRIPTED_CLOCK
 
 HOOKED = (
@@ -42,16 +40,16 @@ def test_a_hook_that_may_skip_it_is_named(suite):
 
 
 def test_a_hook_of_another_folder_has_no_say(suite):
-    test = "from meeting import meet\nasync def test_meet(episode): await meet(2)"
-    one, other = suite.pytester.mkdir("one"), suite.pytester.mkdir("other")
+    test = "from meeting import meet\nasync def test_meet(episode): await meet(3)"
     suite.pytester.makeconftest("import sys\nsys.path.insert(0, '.')" + OPTING_OUT)
-    for folder, names in ((one, "ab"), (other, "c")):
+    for folder, names in (("one", "ab"), ("two", "c"), ("with_hook", "d")):
+        made = suite.pytester.mkdir(folder)
         for name in names:
-            (folder / f"test_{name}.py").write_text(test)
-    (other / "conftest.py").write_text(HOOKED)
-    (other / "test_c.py").write_text("async def test_alone(episode): pass")
-    ran = suite.run("--episode-concurrency=2")
-    ran.result.assert_outcomes(passed=3)
+            (made / f"test_{name}.py").write_text(test)
+    (made / "conftest.py").write_text(HOOKED)
+    (made / "test_d.py").write_text("async def test_alone(episode): pass")
+    ran = suite.run("--episode-concurrency=3")
+    ran.result.assert_outcomes(passed=4)
     ran.result.stdout.fnmatch_lines(["note: 1 of the episodes run alone (1: *conftest* hook *)"])
 
 
@@ -142,8 +140,7 @@ def test_what_is_not_to_run_is_never_started(suite):
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("run", ["--runxfail", "-v"])
-def test_an_expected_failure_runs_beside_others(suite, run):
+def test_an_expected_failure_runs_beside_others(suite):
     suite.write("""
         import pytest
         from meeting import meet
@@ -159,15 +156,13 @@ def test_an_expected_failure_runs_beside_others(suite, run):
         @pytest.mark.skipif(False, reason="no")
         async def test_c(episode): await meet(3)
     """)
-    ran = suite.run("--episode-concurrency=3", run)
-    if run == "--runxfail":
-        ran.result.assert_outcomes(passed=2, failed=1)
-    else:
-        ran.result.assert_outcomes(passed=2, xfailed=1)
+    suite.run("--episode-concurrency=3").result.assert_outcomes(passed=2, xfailed=1)
+    ran = suite.run("--episode-concurrency=3", "--runxfail")
+    ran.result.assert_outcomes(passed=2, failed=1)
 
 
 def test_what_tearing_it_down_raises_is_told_though_it_is_the_last_one(suite):
-    text = OVERRIDDEN.replace("CONCURRENT", "True").partition("def test_told")[0]
+    text = OVERRIDDEN.partition("def test_told")[0]
     text = text.replace(
         '    told.append("down " + request.node.name)\n',
         '    if "hooked" in request.node.name: raise OSError("jammed")\n',

@@ -75,7 +75,7 @@ def test_the_same_is_logged_at_every_concurrency(suite, options):
         suite.pytester.makepyfile(parties=f"PARTIES = {parties}")
         suite.write(TALKS)
         format_ = ("-o", "log_format=%(name)s %(message)s", "-o", "log_cli_format=%(message)s")
-        ran = suite.run_apart(f"--episode-concurrency={parties}", *options, *format_)
+        ran = suite.run(f"--episode-concurrency={parties}", *options, *format_)
         ran.result.assert_outcomes(passed=4, failed=1)
         file = suite.pytester.path / "run.log"
         logged = file.read_text().splitlines() if file.is_file() else []
@@ -126,10 +126,10 @@ def desk(request):
 
 @pytest.mark.parametrize("number", range(3))
 async def test_meet(episode, desk, request, number):
-    await meet(PARTIES, "one")
+    await meet(PARTIES)
     warnings.warn(f"call of {request.node.name}")
     await asyncio.to_thread(warnings.warn, f"thread of {request.node.name}")
-    await meet(PARTIES, "two")
+    await asyncio.sleep(0)
     warnings.warn("the same of all", DeprecationWarning)
 
 async def test_quiet(episode): pass
@@ -138,78 +138,14 @@ async def test_quiet(episode): pass
 SOME = ("-W", "ignore:thread of", "-W", "error:call of test_meet.1")
 
 
-@pytest.mark.parametrize("options", [(), SOME], ids=["default", "some"])
-def test_the_same_warnings_at_every_concurrency(suite, options):
+def test_the_same_warnings_at_every_concurrency(suite):
     told = []
     for parties in (1, 3):
-        # One that raises never comes to the second meeting.
-        text = WARNS.replace('meet(PARTIES, "two")', "asyncio.sleep(0)")
-        text = text.replace('meet(PARTIES, "one")', "asyncio.sleep(0)") if options else text
-        suite.write(text.replace("PARTIES", str(parties)))
-        ran = suite.run_apart(f"--episode-concurrency={parties}", *options)
+        suite.write(WARNS.replace("PARTIES", str(parties)))
+        ran = suite.run_apart(f"--episode-concurrency={parties}", *SOME)
         told.append(said_by(ran, suite))
     assert told[0] == told[1]
     assert "warnings summary" in " ".join(told[1])
-
-
-def test_a_thread_warns_in_its_own_test_between_two_turns(suite):
-    """The thread of the second episode warns during the first one's teardown, and after it."""
-    suite.write(
-        """
-        import asyncio
-        import warnings
-        import pytest
-        from meeting import meet
-        from turns import left, warned
-
-        @pytest.fixture
-        def desk(request):
-            yield
-            if request.node.name == "test_first":
-                left["teardown"].set()
-                assert warned["teardown"].wait(60)
-
-        def warn_twice():
-            for at in ("teardown", "between"):
-                assert left[at].wait(60)
-                warnings.warn(f"thread at {at}")
-                warned[at].set()
-
-        async def test_first(episode, desk):
-            await meet(2)
-
-        async def test_second(episode, desk):
-            thread = asyncio.create_task(asyncio.to_thread(warn_twice))
-            await asyncio.sleep(0)  # it starts here
-            await meet(2)
-            await thread
-        """,
-        conftest="""
-        import pytest
-        from turns import left, warned
-
-        @pytest.hookimpl(wrapper=True, tryfirst=True)
-        def pytest_runtest_protocol(item):
-            result = yield
-            if item.name == "test_first":
-                left["between"].set()
-                assert warned["between"].wait(60)
-            return result
-        """,
-    )
-    suite.pytester.makepyfile(
-        turns="""
-        import threading
-
-        left = {"teardown": threading.Event(), "between": threading.Event()}
-        warned = {"teardown": threading.Event(), "between": threading.Event()}
-        """
-    )
-    ran = suite.run_apart("--episode-concurrency=2")
-    ran.result.assert_outcomes(passed=2, warnings=2)
-    text = ran.result.stdout.str()
-    assert "test_suite.py::test_second" in text
-    assert "test_suite.py::test_first" not in text
 
 
 def test_what_is_never_awaited_is_warned_of_in_its_own_test(suite):

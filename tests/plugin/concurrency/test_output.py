@@ -88,7 +88,7 @@ WHERE = [
 def test_it_is_told_with_its_own_test(suite, capture, parties):
     suite.write(PRINTS.replace("PARTIES", str(parties)))
     arguments = (f"--episode-concurrency={parties}", f"--capture={capture}")
-    ran = suite.run_apart(*arguments, "-o", "junit_logging=all")
+    ran = suite.run(*arguments, "-o", "junit_logging=all")
     ran.result.assert_outcomes(passed=5)
     found = {}
     for case in ET.parse(ran.folder / "junit.xml").iter("testcase"):
@@ -109,15 +109,28 @@ def test_it_is_told_with_its_own_test(suite, capture, parties):
     ]
 
 
+STREAMS = """
+import sys
+
+def pytest_configure(config):
+    config.add_cleanup(check)  # it is called after the plugin's, which are added later
+
+def check():
+    assert "Routed" not in type(sys.stdout).__name__
+    assert "Routed" not in type(sys.stderr).__name__
+    print("the streams are pytest's")
+"""
+
+
 @pytest.mark.parametrize("capture", run_sample([("no",), ("tee-sys",)], {0}))
 def test_without_capture_each_is_printed_whole_and_in_order(suite, capture):
     texts = []
     for parties in (1, 4):
-        suite.write(PRINTS.replace("PARTIES", str(parties)))
-        arguments = (f"--episode-concurrency={parties}", f"--capture={capture}")
-        ran = suite.run_apart(*arguments)
+        suite.write(PRINTS.replace("PARTIES", str(parties)), conftest=STREAMS)
+        ran = suite.run(f"--episode-concurrency={parties}", f"--capture={capture}")
         ran.result.assert_outcomes(passed=5)
         texts.append([line for line in ran.result.outlines if "<" in line])
+        ran.result.stdout.fnmatch_lines(["*the streams are pytest's"])
     assert texts[0] == texts[1]
 
 
@@ -187,24 +200,6 @@ def test_a_stream_that_a_test_replaces_for_a_while_stays_its_own(suite):
     assert [text.count(f"<after {number}>") for number in range(3)] == [1, 1, 1]
 
 
-def test_the_streams_are_as_before_afterwards(suite):
-    conftest = """
-    import sys
-
-    def pytest_configure(config):
-        config.add_cleanup(check)  # it is called after the plugin's, which are added later
-
-    def check():
-        assert "Routed" not in type(sys.stdout).__name__
-        assert "Routed" not in type(sys.stderr).__name__
-        print("the streams are pytest's")
-    """
-    suite.write(PRINTS.replace("PARTIES", "4"), conftest=conftest)
-    ran = suite.run_apart("--episode-concurrency=4", "-s")
-    ran.result.assert_outcomes(passed=5)
-    ran.result.stdout.fnmatch_lines(["the streams are pytest's"])
-
-
 BETWEEN = """
 import asyncio
 import logging
@@ -246,9 +241,7 @@ def pytest_runtest_logreport(report):
 @pytest.mark.parametrize("capture", run_sample([("fd",), ("no",), ("sys",)], {0, 1}))
 def test_a_thread_prints_and_logs_between_two_turns(suite, capture):
     suite.write(BETWEEN, conftest=BETWEEN_HOOK)
-    ran = suite.run_apart(
-        "--episode-concurrency=2", f"--capture={capture}", "--log-level=INFO", "-v"
-    )
+    ran = suite.run("--episode-concurrency=2", f"--capture={capture}", "--log-level=INFO", "-v")
     ran.result.assert_outcomes(passed=1, failed=1)
     printed = ["printed between turns"]
     captured = ["*Captured stdout call*", *printed] if capture != "no" else []

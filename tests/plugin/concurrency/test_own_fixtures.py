@@ -183,6 +183,25 @@ async def test_meet(episode, tmp_path, number, request):
     assert [path.read_text() for path in tmp_path.iterdir()] == [str(number)]
     assert request.getfixturevalue("tmp_path") == tmp_path
 """,
+    "what_the_request_knows_of_the_test": """
+@pytest.fixture
+def desk(request):
+    request.addfinalizer(lambda: told.append("down " + request.node.name))
+    told.append("up " + request.node.name)
+    return request.function.__name__, request.node.name, request.instance, request.param_index
+
+@pytest.mark.parametrize("number", range(3))
+async def test_meet(episode, desk, request, number):
+    await meet(3)
+    assert desk[:2] == ("test_meet", request.node.name)
+    request.addfinalizer(lambda: told.append("late"))
+    request.node.user_properties.append(("number", number))
+
+def test_late():
+    assert told.count("late") == 3
+    told[:] = [entry for entry in told if entry != "late"]
+"""
+    + TOLD.format(names=" ".join(f"test_meet[{n}]" for n in range(3))),
     "a_fixture_of_a_value_that_a_wider_parametrization_gives_is_shared": """
 @pytest.fixture
 def desk(request): return []
@@ -206,31 +225,7 @@ def desk(request): return ["conftest", request.node.name]
 def test_each_kind_of_fixture_is_its_episode_s_own(suite):
     files = {f"test_{name}": HEAD + tests for name, tests in MODULES.items()}
     suite.pytester.makepyfile(**files)
-    run(suite, "", SHARED, passed=37)
-
-
-def test_what_the_request_knows_of_the_test(suite):
-    tests = """
-@pytest.fixture
-def desk(request):
-    request.addfinalizer(lambda: told.append("down " + request.node.name))
-    told.append("up " + request.node.name)
-    return request.function.__name__, request.node.name, request.instance, request.param_index
-
-@pytest.mark.parametrize("number", range(3))
-async def test_meet(episode, desk, request, number):
-    await meet(3)
-    assert desk[:2] == ("test_meet", request.node.name)
-    request.addfinalizer(lambda: told.append("late"))
-    request.node.user_properties.append(("number", number))
-"""
-    tests += """
-def test_late():
-    assert told.count("late") == 3
-    told[:] = [entry for entry in told if entry != "late"]
-"""
-    names = " ".join(f"test_meet[{n}]" for n in range(3))
-    ran = run(suite, tests + TOLD.format(names=names), passed=5)
+    ran = run(suite, "", SHARED, passed=42)
     for number in range(3):
         # pytest writes a test's own properties beside ours.
         assert f'name="number" value="{number}"' in (ran.folder / "junit.xml").read_text()

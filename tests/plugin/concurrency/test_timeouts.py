@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.samples import run_sample
+
 TIMER = '''
 """Ends the timer of pytest-timeout at a moment that the suite chooses."""
 
@@ -64,7 +66,6 @@ import pytest
 import timer
 from meeting import DEADLINE_S
 
-PARTIES = {parties}
 was_ended = asyncio.Event()
 
 @pytest.fixture
@@ -89,27 +90,17 @@ async def test_slow(episode, desk):
 
 @pytest.mark.parametrize("number", range(4))
 async def test_others(episode, desk, number):
-    {others}
-"""
-
-BUSY = """
     # Always at work, and nearly never waiting: the signal comes in a step of these.
     async with asyncio.timeout(DEADLINE_S):
-        while not was_ended.is_set() and PARTIES > 1:
+        while not was_ended.is_set():
             sum(range(20000))
             await asyncio.sleep(0)
 """
 
 
-# One by one nobody is busy beside it.
-@pytest.mark.parametrize(
-    ("others", "parties"),
-    [("await asyncio.sleep(0)", 1), (BUSY, 4)],
-    ids=["alone", "busy"],
-)
-def test_the_slow_one_fails_and_no_other(suite, timed, others, parties):
-    timed(SLOW.format(parties=parties, others=others.lstrip()))
-    ran = suite.run_apart(f"--episode-concurrency={parties}")
+def test_the_slow_one_fails_and_no_other(suite, timed):
+    timed(SLOW)
+    ran = suite.run_apart("--episode-concurrency=4")
     ran.result.assert_outcomes(passed=5, failed=1)
     slow = ran.episodes["test_slow"]
     assert slow.outcome == "failed"
@@ -223,7 +214,7 @@ def test_a_setup_ahead_is_not_interrupted(suite, timed):
     assert "Timeout (>900.0s)" in ran.episodes["test_slow"].reason
 
 
-@pytest.mark.parametrize("blocks", ["first", "second"])
+@pytest.mark.parametrize("blocks", run_sample([("first",), ("second",)], {1}))
 def test_one_that_blocks_the_loop_for_ever_is_the_one_that_fails(suite, timed, blocks):
     timed(
         f"""

@@ -9,12 +9,14 @@ from tests.plugin.concurrency.test_same import settled
 TURNS = """
 import threading
 
-begin, done = threading.Event(), threading.Event()
+from collections import defaultdict
 
-def act_now():
+begin, done = (defaultdict(threading.Event) for _ in range(2))
+
+def act_now(moment=0):
     \"\"\"Let the thread of the second episode act, and wait for it.\"\"\"
-    begin.set()
-    assert done.wait(600)
+    begin[moment].set()
+    assert done[moment].wait(600)
 """
 
 SUITE = """
@@ -30,12 +32,13 @@ async def test_first(episode):
     warnings.warn("first")
 
 def act():
-    if PARTIES > 1:
-        assert begin.wait(600)
-    try:
-        ACT
-    finally:
-        done.set()
+    for moment in range(MOMENTS):
+        if PARTIES > 1:
+            assert begin[moment].wait(600)
+        try:
+            ACT
+        finally:
+            done[moment].set()
 
 async def test_second(episode):
     thread = asyncio.create_task(asyncio.to_thread(act))
@@ -45,34 +48,48 @@ async def test_second(episode):
 """
 
 
-def run(suite, act, conftest, *options, head=""):
+def run(suite, act, conftest, *options, head="", moments=1):
     """Run one by one, and two at once; return what both have printed."""
     told = []
+    tests = head + SUITE.replace("ACT", act).replace("MOMENTS", str(moments))
     for parties in (1, 2):
         suite.pytester.makepyfile(turns=TURNS, parties=f"PARTIES = {parties}")
-        suite.write(head + SUITE.replace("ACT", act), conftest if parties == 2 else "")
+        suite.write(tests, conftest if parties == 2 else "")
         ran = suite.run_apart(f"--episode-concurrency={parties}", *options)
         lines = settled(ran.result.stdout.str()).splitlines()
         told.append([line for line in lines if "runpytest" not in line and "note:" not in line])
     return told
 
 
-def test_a_warning_while_pytest_reports_those_of_another_item(suite):
+def test_a_warning_while_pytest_tears_down_reports_and_leaves_another_item(suite):
     conftest = """
+import pytest
 from turns import act_now
+
+def pytest_runtest_teardown(item):
+    if item.name == "test_first":
+        act_now(0)
 
 def pytest_warning_recorded(warning_message, nodeid):
     if "first" in str(warning_message.message):
-        act_now()
+        act_now(1)
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    result = yield
+    if item.name == "test_first":
+        act_now(2)
+    return result
 """
-    told = run(suite, 'warnings.warn("second")', conftest)
+    told = run(suite, 'warnings.warn(f"second {moment}")', conftest, moments=3)
     assert told[0] == told[1]
     assert any("test_suite.py::test_second" in line for line in told[1])
+    assert any("second 2" in line for line in told[1])
 
 
 HALF = """
 import os
-from turns import act_now, begin, done
+from turns import act_now, begin
 
 armed = []
 
@@ -80,7 +97,7 @@ class Watched(type):
     \"\"\"Of a warning that is compared when pytest adds its filter.\"\"\"
 
     def __eq__(self, other):
-        if armed and not begin.is_set():
+        if armed and not begin[0].is_set():
             act_now()
         return self is other
 

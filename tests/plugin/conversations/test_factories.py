@@ -43,6 +43,8 @@ def test_log():
 
     def test_their_parameters_are_fixtures_and_parameters_of_the_test(self, write):
         ran = write("""
+from functools import partial
+
 @pytest.fixture(params=["small", "large"])
 def size(request):
     return request.param
@@ -51,16 +53,16 @@ def size(request):
 def agent():
     return "the fixture of this name"
 
-def create(model, size, agent, tier="free"):
+def create(model, bound, size, agent, tier="free", *rest, **more):
     echo = Echo()
-    echo.made_of = (model, size, agent, tier)
+    echo.made_of = (model, bound, size, agent, tier, rest, more)
     return echo
 
 @pytest.mark.parametrize("model", ["m1"])
-@conversation("made", create)
+@conversation("made", partial(create, bound=2))
 def test_made(agent, size):
     assert agent.send("a")
-    assert agent.made_of == ("m1", size, "the fixture of this name", "free")
+    assert agent.made_of == ("m1", 2, size, "the fixture of this name", "free", (), {})
 """).run()
         ran.result.assert_outcomes(passed=2)
         scenarios = sorted(e.scenario_id for e in ran.results.episodes)

@@ -11,6 +11,7 @@ def test_what_is_no_conversation_is_said_at_collection(write):
         ('@conversation("x")\ndef test_x(agent): pass', "give a factory as well"),
         ('@conversation("x", Echo())\ndef test_x(agent): pass', "give a factory"),
         ('@conversation("x", 42)\ndef test_x(agent): pass', "not a int"),
+        ('@conversation("x", lambda log, /: 1)\ndef test_x(agent): pass', "let them have names"),
         ('@conversation("x", Echo)\ndef test_x(agent): yield', "contains `yield`"),
         ('@conversation("x", Echo)\nasync def test_x(agent): yield', "contains `yield`"),
         ('@conversation("x", Echo)\ndef test_x(agent, /): pass', "takes no parameter `agent`"),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import date
 
 import pytest
-from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ci_agent_eval.checks import ArgumentShape, ReplyShape
@@ -236,11 +235,3 @@ def test_nothing_is_fetched():
 def test_a_shape_that_is_none_is_refused_when_the_check_is_made(make, sentence):
     with pytest.raises(InputError, match=sentence):
         make()
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-)

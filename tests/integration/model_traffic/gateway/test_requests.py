@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+from contextlib import suppress
 
 import httpx2
 import pytest
@@ -21,7 +22,6 @@ from tests.integration.model_traffic.gateway.rig import (
     started,
 )
 from tests.model_server import ModelServer
-from tests.processes import SECONDS
 from tests.tables import each_row
 
 CHAT = {"model": "gpt-5-mini", "messages": [{"role": "user", "content": "How much?"}]}
@@ -132,26 +132,35 @@ def test_another_error_of_the_provider_is_passed_on_once():
     with ModelServer([{"status": 400, "code": "context_length_exceeded"}]) as server:
         recorder = new_recorder()
         with serve_episode(recorder, provider_environ(server)) as address:
-            (error,) = ask_through(address, "openai-chat+stream")["openai-chat+stream"]
-    assert error["error"] == "BadRequestError"
-    assert "scripted 400" in error["text"]
+            url = f"{address.url}/openai/v1/chat/completions"
+            answered = httpx2.post(url, json={**CHAT, "stream": True})
+    assert (answered.status_code, answered.json()["error"]["message"]) == (400, "scripted 400")
     assert len(server.requests) == 1
     assert recorder.calls[0].status == 400
 
 
-@each_row("api", ["openai-chat", "openai-responses", "anthropic-messages"])
-def test_a_stream_passes_event_by_event_and_may_break_off(api):
+STREAMS = [
+    ("openai/v1/chat/completions", CHAT),
+    ("openai/v1/responses", {"model": "gpt-5-mini", "input": "How much?"}),
+    ("anthropic/v1/messages", CHAT),
+]
+
+
+@each_row(("path", "body"), STREAMS)
+def test_a_stream_passes_event_by_event_and_may_break_off(path, body):
     with ModelServer([{"text": "Let me look.", "break_after": 2}]) as server:
         recorder = new_recorder()
         with (
             serve_episode(recorder, provider_environ(server)) as address,
-            started(address, f"{api}+stream") as process,
+            httpx2.stream("POST", f"{address.url}/{path}", json={**body, "stream": True}) as answer,
         ):
             # The provider sends its first events and hangs: the client has them nevertheless.
-            assert json.loads(process.stdout.readline())
+            events = answer.iter_raw()
+            assert b"data: " in next(events)
             assert recorder.calls[0].state == "open"
             server.release()
-            process.wait(SECONDS)
+            with suppress(httpx2.TransportError):
+                list(events)
         (call,) = recorder.calls
         assert call.state == "broken"
         assert "Let me".startswith(call.answer.text)
@@ -178,6 +187,6 @@ def test_a_call_that_is_left_is_a_broken_record(end):
 def test_the_gateway_logs_nothing(server, caplog):
     caplog.set_level(logging.DEBUG)
     with serve_episode(new_recorder(), provider_environ(server)) as address:
-        ask_through(address, "openai-chat")
+        httpx2.post(f"{address.url}/openai/v1/chat/completions", json=CHAT)
     lines = [record for record in caplog.records if record.threadName == "model-gateway"]
     assert not lines

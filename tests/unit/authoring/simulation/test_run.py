@@ -150,21 +150,7 @@ class TestEnds:
 
 
 class TestApps:
-    @pytest.fixture(params=["plain", "async"])
-    def run(self, request):
-        """Run in a plain and in an async test."""
-        if request.param == "plain":
-            return run_simulation
-
-        def run(*args, **kwargs):
-            async def wait():
-                return await run_simulation(*args, **kwargs)
-
-            return asyncio.run(wait())
-
-        return run
-
-    def test_what_it_raises_is_raised(self, run):
+    def test_what_it_raises_is_raised(self):
         def app(message):
             raise ConnectionError("no database")
 
@@ -174,26 +160,24 @@ class TestApps:
 
         for broken in (app, waiting):
             with pytest.raises(ConnectionError, match="no database") as raised:
-                run(broken, user("a"))
+                run_simulation(broken, user("a"))
             assert raised.value.__notes__ == ["in turn 1 of the simulation"]
 
-    def test_what_was_asked_of_a_turn_is_said_to_be_of_that_turn(self, run):
+    def test_what_was_asked_of_a_turn_is_said_to_be_of_that_turn(self):
         def broken(history):
             raise KeyError(len(history) // 2)
 
         for name in ("stop_when", "goal"):
             with pytest.raises(KeyError) as raised:
-                run(echo, user("a"), **{name: broken})
+                run_simulation(echo, user("a"), **{name: broken})
             assert raised.value.args == (1,)
             assert raised.value.__notes__ == ["in turn 1 of the simulation"]
 
-    def test_what_is_no_app_is_refused(self, run):
+    def test_what_is_no_app_or_user_is_refused(self):
         with pytest.raises(InputError, match="a int is no app; give a function"):
-            run(3, user("a"))
-
-    def test_what_is_no_user_is_refused(self, run):
+            run_simulation(3, user("a"))
         with pytest.raises(InputError, match="a str is no user; give a SimulatedUser"):
-            run(echo, "user")
+            run_simulation(echo, "user")
 
 
 class TestAwaiting:
@@ -220,6 +204,11 @@ class TestAwaiting:
         first, second = asyncio.run(both())
         assert (first.last_reply, second.last_reply) == ("x", "y")
         assert said(first) == said(second) == ["a", "b"]
+
+    def test_metadata_of_the_test_s_own_is_left_alone(self, recorder):
+        recorder.metadata["simulations"] = "mine"
+        assert run_simulation(echo, user(), max_turns=1, tags=["smoke"]).turns == 1
+        assert recorder.metadata["simulations"] == "mine"
 
 
 class TestModels:

@@ -58,10 +58,8 @@ class TestSteps:
         ]
         assert (result.stop_reason, result.turns) == ("script_ended", 2)
         assert result.exchanges[0].message is None
-        assert result.conversation_history[0] == {
-            "role": "assistant",
-            "content": "Welcome! How can I help?",
-        }
+        welcome = {"role": "assistant", "content": "Welcome! How can I help?"}
+        assert result.conversation_history[0] == welcome
 
     def test_the_simulated_user_writes_the_messages_without_a_text(self, recorder):
         steps = [UserStep(), AgentStep(), ProceedStep(1), UserStep("1001"), AgentStep()]
@@ -97,10 +95,8 @@ class TestSteps:
         }
         assert messages[3]["content"] == '{"status": "shipped"}'
         assert messages[3]["tool_call_id"] == messages[2]["tool_calls"][0]["id"]
-        assert result.conversation_history == [
-            *messages,
-            {"role": "assistant", "content": "It is shipped."},
-        ]
+        told = {"role": "assistant", "content": "It is shipped."}
+        assert result.conversation_history == [*messages, told]
         episode = recorder.finish()
         injected = [turn.content for turn in episode.trajectory.turns if turn.injected]
         assert injected == [
