@@ -29,7 +29,8 @@ SHELL_TOOLS = frozenset(
         "executepwsh", "python", "terminal", "local_shell", "container.exec",
         "bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command",
         "execute_bash", "executebash", "execute_shell_command", "launch-process", "run_commands",
-        "run_shell", "shell_exec", "mcp__*__run",
+        "run_shell", "shell_exec", "start_process", "execute_terminal_command", "write_stdin",
+        "mcp__*__run",
     }
 )  # fmt: skip
 """The tools that run commands, in lower case; those that run only pytest are handled separately.
@@ -61,7 +62,7 @@ _SHELLS: Mapping[str, Shell] = {
 """Shells by tools and languages of code; that of other tools is inferred from the command."""
 _COMMAND_KEYS = (
     "command", "cmd", "commandline", "command_line", "cmdline", "commands", "script", "code",
-    "program", "executable",
+    "program", "executable", "chars",
 )  # fmt: skip
 _PROGRAM_KEYS = ("program", "executable")
 _FOLDER_KEYS = ("cwd", "workdir", "working_directory", "workingdirectory", "directory", "dir_path")
