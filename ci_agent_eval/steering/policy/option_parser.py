@@ -100,6 +100,8 @@ def parse_wrapper(wrapper: Wrapper, key: str, words: tuple[Word, ...]) -> Parsed
             parsed.environment = (*parsed.environment, (name, Word(value, word.known)))
         elif skipped < wrapper.skip:
             skipped += 1
+            # Options after a container's image are the program's.
+            reads_options = reads_options and parsed.program is None
         else:
             at -= 1
             break
