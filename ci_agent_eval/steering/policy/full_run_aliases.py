@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.steering.policy.pytest_arguments import SuiteSelection, classify_pytest_arguments
@@ -10,12 +12,16 @@ from ci_agent_eval.steering.policy.runner_commands import classify_runner_comman
 from ci_agent_eval.steering.policy.words import ShellCommand, Word, get_program_name
 
 _ANY_ORDER = frozenset({"make", "gmake", "just", "task", "rake"})
-"""Programs that take several targets."""
+"""Programs that take several targets; with `-n` they run nothing."""
 _SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 """`npm test` is short for `npm run test`."""
 _INFO_OPTIONS = frozenset(
     {"-h", "--help", "--version", "-l", "--list", "--dry-run", "--just-print"}
 )
+_SESSION_OPTIONS = frozenset({"-s", "--session", "--sessions", "-t", "--tags"})
+"""nox's options that choose sessions."""
+_SELECTS = re.compile(r"-|(?:\./)?tests?/|.*(?:::|\.py$)")
+"""What selects tests, among values and arguments that may mean anything, such as `VERBOSE=1`."""
 
 
 def classify_alias(
@@ -23,8 +29,8 @@ def classify_alias(
 ) -> SuiteSelection | None:
     """Classify a command that the settings name as an alias; None for other commands.
 
-    Arguments after `--`, or in a value such as `ARGS="-k name"`, may narrow the run as they
-    narrow pytest; a runner with its own rules, such as cargo, follows these.
+    Arguments after `--`, a recipe's of `just`, or in a value such as `ARGS="-k name"`, may narrow
+    the run as they narrow pytest; a runner with its own rules, such as cargo, follows these.
     """
     for alias in rules.aliases:
         if not _matches_alias(command.words, alias.split()):
@@ -32,12 +38,10 @@ def classify_alias(
         own = classify_runner_command(command, directory, rules, rules.alias_runners)
         if own is not None and own.reach != "full":
             return own
-        info_option = next(
-            (word.text for word in command.words[1:] if word.text in _INFO_OPTIONS), None
-        )
+        info_option = _find_info_option(command.words)
         if info_option:
             return SuiteSelection("nothing", f"{info_option} runs no test")
-        for arguments in _get_passed_arguments(command.words):
+        for arguments in _get_passed_arguments(command.words, alias.split()[-1]):
             selection = classify_pytest_arguments(arguments, directory, rules)
             if selection.reach != "full":
                 return selection
@@ -46,7 +50,9 @@ def classify_alias(
 
 
 def _matches_alias(words: Sequence[Word], names: Sequence[str]) -> bool:
-    if not words or not names or get_program_name(words[0]) != names[0].casefold():
+    if not words or not names or not _is_program(words[0], names[0]):
+        return False
+    if list(names) == ["nox"] and _chooses_other_session(words):
         return False
     remaining = list(names[1:])
     after_option = False
@@ -63,16 +69,43 @@ def _matches_alias(words: Sequence[Word], names: Sequence[str]) -> bool:
     return not remaining
 
 
+def _is_program(word: Word, name: str) -> bool:
+    """Return whether a command's first word is an alias' program: by its path, if it names one."""
+    if "/" in name:
+        return f"/{word.text}".endswith("/" + name.removeprefix("./"))
+    return get_program_name(word) == name.casefold()
+
+
+def _chooses_other_session(words: Sequence[Word]) -> bool:
+    """Return whether nox runs only sessions whose names are not of tests."""
+    return any(
+        option.text in _SESSION_OPTIONS and "test" not in chosen.text
+        for option, chosen in pairwise(words)
+    )
+
+
 def _may_skip(word: Word, *, after_option: bool) -> bool:
     return word.text.startswith("-") or "=" in word.text or after_option
 
 
-def _get_passed_arguments(words: Sequence[Word]) -> list[list[Word]]:
-    """Return the groups of arguments that the command passes to pytest."""
-    found = [
-        [Word(part) for part in word.text.partition("=")[2].split()]
-        for word in words[1:]
-        if "=" in word.text and not word.text.startswith("-")
+def _find_info_option(words: Sequence[Word]) -> str | None:
+    is_builder = get_program_name(words[0]) in _ANY_ORDER
+    options = _INFO_OPTIONS | {"-n"} if is_builder else _INFO_OPTIONS
+    return next((word.text for word in words[1:] if word.text in options), None)
+
+
+def _get_passed_arguments(words: Sequence[Word], target: str) -> list[list[Word]]:
+    """Return the groups of arguments that the command passes to pytest.
+
+    `target` is the last word of the alias; what follows it are the arguments of a recipe.
+    """
+    texts = [word.text for word in words]
+    groups = [
+        [Word(part) for part in text.partition("=")[2].split()]
+        for text in texts[1:]
+        if "=" in text and not text.startswith("-")
     ]
-    dashes_at = next((at for at, word in enumerate(words) if word.text == "--"), None)
-    return found if dashes_at is None else [*found, list(words[dashes_at + 1 :])]
+    if get_program_name(words[0]) == "just" and target in texts:
+        groups.append(list(words[texts.index(target) + 1 :]))
+    groups = [group for group in groups if any(_SELECTS.match(word.text) for word in group)]
+    return [*groups, list(words[texts.index("--") + 1 :])] if "--" in texts else groups

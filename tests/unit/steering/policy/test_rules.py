@@ -10,7 +10,7 @@ from ci_agent_eval.steering.policy.model import DetectionResult, PytestProject, 
 from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import answer
 
-ALIASES = Rules(aliases=("make test", "tox", "nox", "npm test", "just check"))
+ALIASES = Rules(aliases=("make test", "tox", "nox", "npm test", "just check", "./scripts/test.sh"))
 
 
 def of(command: str, rules: Rules) -> str:
