@@ -18,8 +18,6 @@ _SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 _INFO_OPTIONS = frozenset(
     {"-h", "--help", "--version", "-l", "--list", "--dry-run", "--just-print"}
 )
-_SESSION_OPTIONS = frozenset({"-s", "--session", "--sessions", "-t", "--tags"})
-"""nox's options that choose sessions."""
 _SELECTS = re.compile(r"-|(?:\./)?tests?/|.*(?:::|\.py$)")
 """What selects tests, among values and arguments that may mean anything, such as `VERBOSE=1`."""
 
@@ -59,13 +57,14 @@ def _matches_alias(words: Sequence[Word], names: Sequence[str]) -> bool:
     for word in words[1:]:
         if not remaining or word.text == "--":
             break
+        is_option = word.text.startswith("-")
         if word.text == remaining[0]:
             remaining.pop(0)
         elif names[0] in _SCRIPT_RUNNERS and word.text in {"run", "run-script"}:
             continue
-        elif not _may_skip(word, after_option=after_option) and names[0] not in _ANY_ORDER:
+        elif not (after_option or is_option or "=" in word.text or names[0] in _ANY_ORDER):
             break
-        after_option = word.text.startswith("-")
+        after_option = is_option
     return not remaining
 
 
@@ -79,18 +78,14 @@ def _is_program(word: Word, name: str) -> bool:
 def _chooses_other_session(words: Sequence[Word]) -> bool:
     """Return whether nox runs only sessions whose names are not of tests."""
     return any(
-        option.text in _SESSION_OPTIONS and "test" not in chosen.text
+        option.text in {"-s", "--session", "--sessions", "-t", "--tags"}
+        and "test" not in chosen.text
         for option, chosen in pairwise(words)
     )
 
 
-def _may_skip(word: Word, *, after_option: bool) -> bool:
-    return word.text.startswith("-") or "=" in word.text or after_option
-
-
 def _find_info_option(words: Sequence[Word]) -> str | None:
-    is_builder = get_program_name(words[0]) in _ANY_ORDER
-    options = _INFO_OPTIONS | {"-n"} if is_builder else _INFO_OPTIONS
+    options = _INFO_OPTIONS | ({"-n"} if get_program_name(words[0]) in _ANY_ORDER else set())
     return next((word.text for word in words[1:] if word.text in options), None)
 
 

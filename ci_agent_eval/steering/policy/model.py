@@ -102,8 +102,7 @@ class Rules:
     @property
     def commands(self) -> tuple[str, ...]:
         """Commands besides pytest that may count as full runs, for the fast filter."""
-        scripts = (alias.removeprefix("./") for alias in self.aliases)
-        return (*scripts, *(each for program in self.runners for each in program.mentions))
+        return (*self.aliases, *(each for program in self.runners for each in program.mentions))
 
 
 @dataclass(frozen=True, slots=True)

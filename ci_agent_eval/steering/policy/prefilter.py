@@ -63,7 +63,7 @@ def may_run_tests(text: str, commands: Sequence[str] = ()) -> bool:
 
 
 def _split_commands(commands: Sequence[str]) -> Iterator[list[str]]:
-    return filter(None, (remove_quoting(command).split() for command in commands))
+    return filter(None, (remove_quoting(each).removeprefix("./").split() for each in commands))
 
 
 def _may_join(text: str, unquoted: str, commands: Sequence[str]) -> bool:

@@ -50,6 +50,11 @@ TOKENS = {
 }
 
 
+def test_the_key_of_azure_storage_goes_and_its_account_stays():
+    text = f"AccountName=desk;AccountKey={FILL}{FILL}==;EndpointSuffix=core"
+    assert NONE.text(text) == f"AccountName=desk;AccountKey={REDACTED};EndpointSuffix=core"
+
+
 @each_row("token", TOKENS.values(), ids=TOKENS)
 @each_row("text", ["{}", "key={}, more", '{{"key": "{}"}}', "({})"])
 def test_tokens_are_known_by_their_shape(token, text):
