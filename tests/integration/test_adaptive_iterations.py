@@ -114,6 +114,7 @@ def test_a_used_up_budget_leaves_scenarios_undecided(ran):
     found = scenarios(verdict)
     assert {cause for cause, _, _ in found.values()} == {"budget"}
     assert statuses(verdict) == {"bad": "failing", "good": "incomplete"}
+    assert {"finding", "suite_budget"} <= {r["kind"] for r in verdict["verdict"]["reasons"]}
     assert "undecided after 5 iterations: the suite's budget is used up" in report
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 
 import pytest
@@ -41,10 +40,24 @@ async def test_is_advisory(episode): pass
 @pytest.mark.episode(iterations=2)
 async def test_is_fixed(episode): pass
 
+@pytest.mark.episode(iterations="auto")
+def test_errs(episode):
+    raise ConnectionError("down")
+
 def test_is_no_episode(): pass
 """
 
+COUNTS = {
+    "test_always_fails": 3,
+    "test_always_passes": 22,
+    "test_mostly_passes": 11,
+    "test_sometimes_passes": 9,
+    "test_is_advisory": 3,
+    "test_is_fixed": 2,
+    "test_errs": 3,
+}
 CAUSES = {
+    "test_errs": "not_judged",
     "test_always_fails": "below_required",
     "test_always_passes": "reaches_required",
     "test_is_advisory": "undemanding",
@@ -65,24 +78,25 @@ def causes(ran):
 def test_each_scenario_runs_until_it_is_decided(suite):
     suite.write(MIXED)
     ran = suite.run("-prandomly")
-    assert count_iterations(ran) == {
-        "test_always_fails": 3,
-        "test_always_passes": 22,
-        "test_mostly_passes": 11,
-        "test_sometimes_passes": 9,
-        "test_is_advisory": 3,
-        "test_is_fixed": 2,
-    }
+    assert count_iterations(ran) == COUNTS
     assert causes(ran) == CAUSES
     # Only the iterations that always run are selected; junit.xml has those that ran.
-    assert ran.session.selected == 3 + 3 + 3 + 4 + 3 + 2
-    assert len(ran.properties) == 50 + 1
+    assert ran.session.selected == 3 + 3 + 3 + 4 + 3 + 2 + 3
+    assert len(ran.properties) == sum(COUNTS.values()) + 1
     assert ran.session.removed == ()
     found = ran.episodes["test_sometimes_passes[9-of-auto]"]
     assert (found.iteration, found.iterations, found.minimum_iterations) == (9, 9, 4)
     ran.result.stdout.fnmatch_lines(
-        ["note: adaptive iterations: 5 scenarios of 3 to 60 iterations, as many as needed"]
+        ["note: adaptive iterations: 6 scenarios of 3 to 60 iterations, as many as needed"]
     )
+
+
+def test_a_selection_by_name_and_each_shard_decide_on_their_own_scenarios(suite):
+    suite.write(MIXED)
+    named = count_iterations(suite.run("-kfails or fixed"))
+    assert named == {"test_always_fails": 3, "test_is_fixed": 2}
+    shards = [count_iterations(suite.run(f"--shard={number}/2")) for number in (1, 2)]
+    assert sum(shards, Counter()) == COUNTS
 
 
 def test_neither_workers_nor_concurrency_change_a_result(suite):
@@ -149,19 +163,6 @@ def test_a_scenario_of_several_tests_runs_in_rounds(suite):
         ]
 
 
-def test_errors_end_a_scenario(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode(iterations="auto")
-        def test_errs(episode):
-            raise ConnectionError("down")
-    """)
-    ran = suite.run()
-    assert count_iterations(ran) == {"test_errs": 3}
-    assert causes(ran) == {"test_errs": "not_judged"}
-
-
 def test_a_retry_that_passes_is_a_pass(suite):
     suite.write(
         """
@@ -180,15 +181,6 @@ def test_a_retry_that_passes_is_a_pass(suite):
     assert causes(ran) == {"test_flaky": "reaches_required"}
 
 
-def test_each_shard_decides_on_its_own_scenarios(suite):
-    suite.write(MIXED)
-    whole = count_iterations(suite.run())
-    found = Counter()
-    for number in (1, 2):
-        found += count_iterations(suite.run(f"--shard={number}/2"))
-    assert found == whole
-
-
 def test_a_run_that_ends_early_is_undecided(suite):
     suite.write("""
         import pytest
@@ -200,21 +192,6 @@ def test_a_run_that_ends_early_is_undecided(suite):
     ran = suite.run("-x")
     assert count_iterations(ran) == {"test_one": 4}
     assert causes(ran) == {"test_one": "unfinished"}
-
-
-def test_a_kill_in_the_middle_keeps_what_had_ended(suite):
-    suite.write(f"""
-        import os, pytest
-
-        @pytest.mark.episode(iterations="auto")
-        def test_one(episode):
-            if episode.iteration == 6:
-                os.kill(os.getpid(), {signal.SIGKILL:d})
-    """)
-    ran = suite.run_apart()
-    ended = [line.episode.iteration for line in ran.journal if line.event == "ended"]
-    assert ended == [1, 2, 3, 4, 5]
-    assert ran.session.state == "running"
 
 
 def test_another_worker_decides_anew_on_what_a_dead_one_left(suite):
@@ -234,14 +211,6 @@ def test_another_worker_decides_anew_on_what_a_dead_one_left(suite):
     assert outcomes["error"] == 1
     assert outcomes["passed"] >= 22
     assert causes(ran) == {"test_one": "reaches_required"}
-
-
-def test_a_selection_by_name_takes_its_iterations_along(suite):
-    suite.write(MIXED)
-    assert count_iterations(suite.run("-kfails or fixed")) == {
-        "test_always_fails": 3,
-        "test_is_fixed": 2,
-    }
 
 
 def test_a_number_of_passes_needs_a_fixed_number(suite):

@@ -158,7 +158,11 @@ REASONS = {
 
 def test_each_fails_when_its_episode_does(suite, artifact):
     suite.write(SUITE)
-    ran = suite.run("-W", "error", "--episode-artifact")
+    options = ("-W", "error", "--episode-artifact")
+    over_workers = left(suite.run("-n2", *options), artifact)
+    ran = suite.run(*options)
+    assert left(ran, artifact) == over_workers
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     ran.result.assert_outcomes(passed=5, failed=15, errors=1, skipped=1, xfailed=1)
     assert {name: e.outcome for name, e in ran.episodes.items()} == {
         "test_document": "passed",
@@ -192,10 +196,25 @@ def test_each_fails_when_its_episode_does(suite, artifact):
     assert reasons == REASONS
     lines = [line for line in ran.result.outlines if line.startswith(("FAILED one", "FAILED two"))]
     assert lines == ["FAILED one: polite", "FAILED two: polite"]
-    assert "LOST" not in ran.result.stdout.str()
-    assert "the process ended before" not in ran.result.stdout.str()
     expect_what_was_returned(ran)
     expect_all_in_the_artifact(json.loads(artifact.read_text()))
+
+
+def left(ran, artifact):
+    """Return what a run leaves behind."""
+    text = ran.result.stdout.str()
+    assert "LOST" not in text
+    assert "the process ended before" not in text
+    return {
+        "exit": ran.result.ret,
+        "outcomes": ran.result.parseoutcomes(),
+        "results": (ran.folder / "results.json").read_text(),
+        "artifact": artifact.read_text(),
+        "properties": ran.properties,
+        "lines": sorted(
+            line for line in ran.result.outlines if line.startswith(("FAILED ", "ERROR "))
+        ),
+    }
 
 
 def expect_what_was_returned(ran):
@@ -239,37 +258,6 @@ def expect_all_in_the_artifact(document):
     assert record["test_setup"]["episode"]["outcome"] == "error"
 
 
-def test_workers_leave_the_same_results_artifact_and_terminal_lines(suite, artifact):
-    suite.write(SUITE)
-
-    def left(workers):
-        ran = suite.run(workers, "--episode-artifact", "-W", "error")
-        lines = [line for line in ran.result.outlines if line.startswith(("FAILED ", "ERROR "))]
-        text = ran.result.stdout.str()
-        assert "LOST" not in text
-        assert "the process ended before" not in text
-        return {
-            "exit": ran.result.ret,
-            "outcomes": ran.result.parseoutcomes(),
-            "results": (ran.folder / "results.json").read_text(),
-            "artifact": artifact.read_text(),
-            "properties": ran.properties,
-            "lines": sorted(lines),
-        }
-
-    assert left("-n2") == left("-n0")
-
-
-def test_a_returned_failure_never_exits_0(suite):
-    suite.write("""
-        from ci_agent_eval import llm_episode
-
-        @llm_episode()
-        def test_one(): return {"assertions": [{"name": "a", "passed": False}]}
-    """)
-    assert suite.run("-q").result.ret == pytest.ExitCode.TESTS_FAILED
-
-
 def test_beside_fixture_marker_and_iterations_what_was_returned_is_one_episode(suite):
     suite.write("""
         import pytest
@@ -309,29 +297,6 @@ def test_beside_fixture_marker_and_iterations_what_was_returned_is_one_episode(s
     assert (episode.agent, episode.budgets.max_turns.used) == ("desk", 1)
     limit = ran.episodes["test_limit"].budgets.tool_calls
     assert (limit.used, limit.limit) == (2, 1)
-
-
-def test_a_killed_worker_leaves_its_episode_under_the_name_of_its_test(suite, artifact):
-    suite.write("""
-        import os, signal
-        from ci_agent_eval import llm_episode
-
-        @llm_episode()
-        def test_one(): return {"scenario_id": "mine", "assertions": [{"name": "a", "passed": True}]}
-
-        @llm_episode()
-        def test_two(): os.kill(os.getpid(), signal.SIGKILL)
-    """)
-    ran = suite.run("-n2", "--episode-artifact")
-    assert {e.scenario_id: e.outcome for e in ran.results.episodes} == {
-        "mine": "passed",
-        "test_suite.py::test_two": "error",
-    }
-    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
-    records = {r["nodeid"]: r for r in json.loads(artifact.read_text())["results"]}
-    killed = records["test_suite.py::test_two"]
-    assert killed["episode"]["outcome"] == "error"
-    assert (killed["pytest_passed"], killed["episode_passed"]) == (False, False)
 
 
 def test_a_journal_is_read_without_results_just_the_same(suite):
@@ -383,17 +348,17 @@ def test_the_artifact_is_where_the_environment_says(suite, monkeypatch):
     assert document["episodes_passed"] == 6
 
 
-def test_an_artifact_that_leads_elsewhere_is_refused(suite):
-    suite.write("def test_one(): pass")
-    for path in ("/x.json", "../x.json", "a/../../x.json"):
-        ran = suite.run("--episode-artifact", f"--episode-artifact-path={path}")
-        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR, path
-        ran.result.stderr.fnmatch_lines(["*must be a relative path without `..`*"])
-
-
-def test_an_artifact_never_replaces_a_file_of_others(suite):
+def test_an_artifact_that_leads_elsewhere_or_replaces_a_file_of_others_is_refused(suite):
     suite.write("def test_one(): pass")
     (suite.pytester.path / "mine.json").write_text('{"mine": 1}')
-    ran = suite.run("--episode-artifact", "--episode-artifact-path=mine.json")
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    elsewhere = "*must be a relative path without `..`*"
+    for path, said in [
+        ("/x.json", elsewhere),
+        ("../x.json", elsewhere),
+        ("a/../../x.json", elsewhere),
+        ("mine.json", "*mine.json*"),
+    ]:
+        ran = suite.run("--episode-artifact", f"--episode-artifact-path={path}")
+        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR, path
+        ran.result.stderr.fnmatch_lines([said])
     assert (suite.pytester.path / "mine.json").read_text() == '{"mine": 1}'

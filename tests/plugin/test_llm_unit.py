@@ -8,7 +8,7 @@ import pytest
 
 from ci_agent_eval.contract.results import Results
 from ci_agent_eval.pytest_plugin.opik.experiments import PROCESS_ENDED
-from tests.opik_server import opik_server
+from tests.opik_server import STUB, opik_server
 
 SUITE = """
 import pytest, unittest
@@ -55,56 +55,6 @@ def test_teardown(breaks_later): pass
 def test_skipped(): pytest.skip("not today")
 
 def test_other(): pass
-"""
-
-
-@pytest.fixture(autouse=True)
-def no_opik(monkeypatch, tmp_path):
-    for name in [name for name in os.environ if name.startswith("OPIK_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.delenv("GITHUB_SHA", raising=False)
-    monkeypatch.setenv("OPIK_CONFIG_PATH", str(tmp_path / "none"))
-
-
-KEPT = "--episode-report-dir=out"
-
-
-def kept(pytester):
-    """The experiment in the results, and its results by test name."""
-    results = Results.model_validate_json((pytester.path / "out/results.json").read_bytes())
-    experiment = results.experiment
-    return experiment, {one.nodeid.rpartition("::")[2]: one for one in experiment.results}
-
-
-def test_every_kind_of_test_is_in_the_experiment_as_it_ended(suite, pytester):
-    pytester.makepyfile(test_suite=SUITE)
-    ran = suite.run_in_process(KEPT, "-W", "error")
-    ran.assert_outcomes(passed=5, failed=3, errors=2, skipped=1)
-    experiment, results = kept(pytester)
-    assert {name: (r.outcome, r.reason) for name, r in results.items()} == {
-        "test_parametrized[a-b]": ("passed", None),
-        "test_parametrized[input1-expected_output1]": ("failed", "assert {'q': 1} == 'a'"),
-        "test_without_brackets": ("passed", None),
-        "test_async[1]": ("passed", None),
-        "test_method": ("error", "OSError: gone (test_suite.py:20)"),
-        "test_case": ("failed", "1 != 2"),
-        "test_setup": ("error", "ValueError: no server (test_suite.py:28)"),
-        "test_teardown": ("error", "ValueError: no way down (test_suite.py:33)"),
-        "test_skipped": ("skipped", "not today"),
-    }
-    assert {r.scores[0].value for r in results.values() if r.outcome == "passed"} == {1.0}
-    assert {r.scores[0].value for r in results.values() if r.outcome in {"failed", "error"}} == {0}
-    assert results["test_skipped"].scores == ()
-    assert experiment.dataset == "tests"
-    assert experiment.name.startswith("Test-Suite-20")
-    expect_arguments_linked_as_opik_links_them(results)
-    nodeids = [result.nodeid for result in experiment.results]
-    assert nodeids == sorted(nodeids)
-
-
-WITH_SUBTESTS = """
-import pytest, unittest
-from ci_agent_eval import llm_unit
 
 @llm_unit()
 def test_bad(subtests):
@@ -130,28 +80,62 @@ def test_fine(subtests):
     with subtests.test():
         pass
 
-class TestCase(unittest.TestCase):
+class TestSubtests(unittest.TestCase):
     @llm_unit()
-    def test_case(self):
+    def test_sub(self):
         for number in (1, 2):
             with self.subTest(number=number):
                 self.assertEqual(number, 1)
 """
 
 
-def test_a_test_with_a_failed_subtest_has_failed(pytester):
-    pytester.makepyfile(WITH_SUBTESTS)
-    pytester.runpytest(KEPT)
-    _, results = kept(pytester)
-    assert {name: (r.outcome, [s.value for s in r.scores]) for name, r in results.items()} == {
-        "test_bad": ("failed", [0.0]),
-        "test_broken": ("error", [0.0]),
-        "test_skipped_then": ("failed", [0.0]),
-        "test_fine": ("passed", [1.0]),
-        "test_case": ("failed", [0.0]),
+@pytest.fixture(autouse=True)
+def no_opik(monkeypatch, tmp_path):
+    for name in [name for name in os.environ if name.startswith("OPIK_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("GITHUB_SHA", raising=False)
+    monkeypatch.setenv("OPIK_CONFIG_PATH", str(tmp_path / "none"))
+
+
+KEPT = "--episode-report-dir=out"
+
+
+def kept(pytester):
+    """The experiment in the results, and its results by test name."""
+    results = Results.model_validate_json((pytester.path / "out/results.json").read_bytes())
+    experiment = results.experiment
+    return experiment, {one.nodeid.rpartition("::")[2]: one for one in experiment.results}
+
+
+def test_every_kind_of_test_is_in_the_experiment_as_it_ended(suite, pytester):
+    pytester.makepyfile(test_suite=SUITE)
+    ran = suite.run_in_process(KEPT, "-W", "error")
+    ran.stdout.fnmatch_lines(["*= experiment =*", "Test-Suite-*: *", "kept in out/results.json"])
+    experiment, results = kept(pytester)
+    assert {name: (r.outcome, r.reason) for name, r in results.items()} == {
+        "test_parametrized[a-b]": ("passed", None),
+        "test_parametrized[input1-expected_output1]": ("failed", "assert {'q': 1} == 'a'"),
+        "test_without_brackets": ("passed", None),
+        "test_async[1]": ("passed", None),
+        "test_method": ("error", "OSError: gone (test_suite.py:20)"),
+        "test_case": ("failed", "1 != 2"),
+        "test_setup": ("error", "ValueError: no server (test_suite.py:28)"),
+        "test_teardown": ("error", "ValueError: no way down (test_suite.py:33)"),
+        "test_skipped": ("skipped", "not today"),
+        "test_bad": ("failed", "in a subtest: assert 2 == 1"),
+        "test_broken": ("error", "in a subtest: KeyError: 'b-7' (test_suite.py:55)"),
+        "test_skipped_then": ("failed", "in a subtest: no"),
+        "test_fine": ("passed", None),
+        "test_sub": ("failed", "in a subtest: 2 != 1"),
     }
-    assert results["test_bad"].reason == "in a subtest: assert 2 == 1"
-    assert results["test_broken"].reason.startswith("in a subtest: KeyError: 'b-7' (")
+    assert {r.scores[0].value for r in results.values() if r.outcome == "passed"} == {1.0}
+    assert {r.scores[0].value for r in results.values() if r.outcome in {"failed", "error"}} == {0}
+    assert results["test_skipped"].scores == ()
+    assert experiment.dataset == "tests"
+    assert experiment.name.startswith("Test-Suite-20")
+    expect_arguments_linked_as_opik_links_them(results)
+    nodeids = [result.nodeid for result in experiment.results]
+    assert nodeids == sorted(nodeids)
 
 
 def expect_arguments_linked_as_opik_links_them(results):
@@ -182,20 +166,6 @@ def expect_arguments_linked_as_opik_links_them(results):
 ONE = "from ci_agent_eval import llm_unit\n@llm_unit()\ndef test_one(): pass"
 
 
-def test_the_end_says_where_it_is(suite, pytester):
-    pytester.makepyfile(ONE)
-    suite.run_in_process(KEPT).stdout.fnmatch_lines(
-        ["*= experiment =*", "Test-Suite-*: 1 passed", "kept in out/results.json"]
-    )
-    suite.run_in_process().stdout.fnmatch_lines(
-        [
-            "*= experiment =*",
-            "Test-Suite-*: 1 passed",
-            "note: it is not kept; --episode-report-dir=DIR keeps it in DIR/results.json",
-        ]
-    )
-
-
 WITHOUT_LLM_UNIT = """
 import pytest
 from ci_agent_eval import llm_episode
@@ -222,13 +192,6 @@ def test_without_llm_unit_there_is_no_experiment_unless_it_is_asked_for(suite, p
         "test_fixture": [("Passed", 1.0)],
         "test_returning": [("Passed", 1.0), ("tone", 0.5)],
     }
-
-
-def test_nothing_is_kept_where_only_collected_or_switched_off(suite, pytester):
-    pytester.makepyfile(test_suite=SUITE)
-    suite.run_in_process("--collect-only").stdout.no_fnmatch_line("*= experiment =*")
-    suite.run_in_process(KEPT, "--experiment=false").stdout.no_fnmatch_line("*= experiment =*")
-    assert b'"experiment"' not in (pytester.path / "out/results.json").read_bytes()
 
 
 def test_names_come_from_each_place_and_the_nearest_stands(suite, pytester, monkeypatch):
@@ -271,52 +234,6 @@ def test_a_setting_that_means_nothing_is_said_before_anything_runs(suite, pytest
     )
 
 
-def test_secrets_reach_neither_the_results_nor_opik(pytester, monkeypatch):
-    monkeypatch.setenv("MY_API_KEY", "hunter2-hunter2-hunter2")
-    pytester.makepyfile(
-        """
-        import os, pytest
-        from ci_agent_eval import llm_unit
-
-        @llm_unit()
-        @pytest.mark.parametrize("input", [os.environ["MY_API_KEY"]])
-        def test_one(input, expected_output=None, metadata={os.environ["MY_API_KEY"]: 1}):
-            assert not input
-        """
-    )
-    with opik_server() as server:
-        for name, value in server.environ().items():
-            monkeypatch.setenv(name, value)
-        pytester.runpytest_subprocess(KEPT, "--experiment-dataset=hunter2-hunter2-hunter2")
-    files = [file for file in (pytester.path / "out").rglob("*") if file.is_file()]
-    assert not [file for file in files if b"hunter2-hunter2" in file.read_bytes()]
-    assert kept(pytester)[1]
-    sent = (server.items, server.experiments, server.traces)
-    assert all(sent)
-    assert "hunter2-hunter2" not in repr(sent)
-
-
-def test_a_test_that_kills_its_worker_is_there_as_an_error(pytester):
-    pytester.makepyfile(
-        """
-        import os, signal
-        from ci_agent_eval import llm_unit
-
-        @llm_unit()
-        def test_a(): pass
-
-        @llm_unit()
-        def test_b(): os.kill(os.getpid(), signal.SIGKILL)
-        """
-    )
-    ran = pytester.runpytest_subprocess(KEPT, "-n2")
-    assert ran.ret != 0
-    assert {name: (r.outcome, r.reason) for name, r in kept(pytester)[1].items()} == {
-        "test_a": ("passed", None),
-        "test_b": ("error", PROCESS_ENDED),
-    }
-
-
 def test_a_rerun_replaces_the_attempt_before_it(suite, pytester):
     pytester.makeconftest(
         """
@@ -343,12 +260,30 @@ def test_a_rerun_replaces_the_attempt_before_it(suite, pytester):
     assert kept(pytester)[1]["test_one"].outcome == "passed"
 
 
-def test_an_experiment_is_sent_to_opik(pytester, monkeypatch):
-    pytester.makepyfile(test_suite=SUITE)
+SECRET = """
+import os
+
+@llm_unit()
+@pytest.mark.parametrize("input", [os.environ["MY_API_KEY"]])
+def test_secret(input, expected_output=None, metadata={os.environ["MY_API_KEY"]: 1}):
+    assert not input
+"""
+
+
+@pytest.fixture
+def server(monkeypatch):
     with opik_server() as server:
         for name, value in server.environ().items():
             monkeypatch.setenv(name, value)
-        ran = pytester.runpytest_subprocess(KEPT, "-n2")
+        monkeypatch.syspath_prepend(STUB)
+        yield server
+
+
+def test_an_experiment_is_sent_to_opik_without_secrets(pytester, monkeypatch, server):
+    monkeypatch.setenv("MY_API_KEY", "hunter2-hunter2-hunter2")
+    pytester.makepyfile(test_suite=SUITE + SECRET)
+    secret = "--experiment-dataset=hunter2-hunter2-hunter2"
+    ran = pytester.runpytest_subprocess(KEPT, "-n2", secret)
     ran.stdout.fnmatch_lines(["sent to Opik at 127.0.0.1:*"])
     experiment, results = kept(pytester)
     assert [one["name"] for one in server.experiments.values()] == [experiment.name]
@@ -364,49 +299,44 @@ def test_an_experiment_is_sent_to_opik(pytester, monkeypatch):
     assert {n: {k: v for k, v in i.items() if k != "id"} for n, i in items.items()} == {
         name: result.item.fields for name, result in results.items()
     }
+    files = [file for file in (pytester.path / "out").rglob("*") if file.is_file()]
+    assert not [file for file in files if b"hunter2-hunter2" in file.read_bytes()]
+    assert "hunter2-hunter2" not in repr((server.items, server.experiments, server.traces))
 
 
-@pytest.mark.parametrize("how", ["refuses", "hangs"])
-def test_a_server_that_does_not_answer_changes_no_result(pytester, monkeypatch, how):
+def test_a_server_that_does_not_answer_changes_no_result(pytester, monkeypatch, server):
     pytester.makepyfile(ONE)
-    with opik_server() as server:
-        for name, value in server.environ().items():
-            monkeypatch.setenv(name, value)
-        if how == "refuses":
-            monkeypatch.setenv("OPIK_URL_OVERRIDE", "http://127.0.0.1:9/")
-        server.hangs_at = "is-alive/ping"
-        ran = pytester.runpytest_subprocess(KEPT)
+    monkeypatch.setenv("OPIK_URL_OVERRIDE", "http://127.0.0.1:9/")
+    ran = pytester.runpytest_subprocess(KEPT)
     ran.assert_outcomes(passed=1)
     assert ran.ret == 0
     ran.stdout.fnmatch_lines(["note: not sent: Opik at 127.0.0.1:* does not answer (*)"])
     assert kept(pytester)[1]["test_one"].outcome == "passed"
 
 
-def test_the_server_is_left_alone_where_that_is_asked_for(suite, pytester, monkeypatch):
+def test_the_server_is_left_alone_where_that_is_asked_for_or_pytest_did_not_finish(
+    suite, pytester, server
+):
     pytester.makepyfile(ONE)
-    with opik_server() as server:
-        for name, value in server.environ().items():
-            monkeypatch.setenv(name, value)
-        suite.run_in_process(KEPT, "--experiment-server=false")
-        assert server.calls == []
+    suite.run_in_process(KEPT, "--experiment-server=false")
     assert kept(pytester)[1]
-
-
-def test_an_interrupted_experiment_is_kept_and_not_sent(pytester, monkeypatch):
-    pytester.makepyfile(
-        """
-        import os, signal
-        from ci_agent_eval import llm_unit
-
-        @llm_unit()
-        def test_one(): os.kill(os.getpid(), signal.SIGINT)
-        """
-    )
-    with opik_server() as server:
-        for name, value in server.environ().items():
-            monkeypatch.setenv(name, value)
-        ran = pytester.runpytest_subprocess(KEPT)
+    pytester.makepyfile(ONE.replace("pass", "__import__('pytest').exit('enough')"))
+    ran = suite.run_in_process(KEPT)
     assert ran.ret == pytest.ExitCode.INTERRUPTED
-    assert server.calls == []
     ran.stdout.fnmatch_lines(["note: not sent to Opik at *: pytest did not finish"])
     assert kept(pytester)[1]["test_one"].reason == PROCESS_ENDED
+    assert server.calls == []
+
+
+def test_nothing_is_kept_where_only_collected_switched_off_or_without_a_folder(suite, pytester):
+    pytester.makepyfile(ONE)
+    suite.run_in_process("--collect-only").stdout.no_fnmatch_line("*= experiment =*")
+    suite.run_in_process(KEPT, "--experiment=false").stdout.no_fnmatch_line("*= experiment =*")
+    assert b'"experiment"' not in (pytester.path / "out/results.json").read_bytes()
+    suite.run_in_process().stdout.fnmatch_lines(
+        [
+            "*= experiment =*",
+            "Test-Suite-*: 1 passed",
+            "note: it is not kept; --episode-report-dir=DIR keeps it in DIR/results.json",
+        ]
+    )

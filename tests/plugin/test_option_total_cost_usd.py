@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 
+from tests.model_server.script import Step, call
 from tests.plugin.budget_suite import COST_USD, asking, stopped
+from tests.plugin.test_aitest_run import BANK
 from tests.tables import each_row
 
 
@@ -25,29 +24,29 @@ async def test_asks(aitest_run, number):
 """
 
 
-def spent(episodes):
-    """Add up the measured costs: an episode cut off before its first answer has none."""
-    return sum(e.trajectory.cost_usd or 0.0 for e in episodes if e.trajectory)
-
-
-def test_no_episode_starts_once_it_is_exceeded_and_the_running_ones_end(suite, workers):
+def test_no_episode_starts_once_it_is_exceeded_and_the_running_one_ends(suite, pytester):
+    """By the ini setting; the option wins over it, and its limit itself is within it."""
+    pytester.makeini("[pytest]\ntotal_cost_usd = 0.00035\n")
     with asking(suite, EPISODES) as server:
-        ran = suite.run("--total-cost-usd=0.00035", workers)
-    stopped(ran, "total_cost_usd exceeded: $0.000")
+        within = suite.run(f"--total-cost-usd={24 * COST_USD}")
+        within.result.assert_outcomes(passed=12)
+        assert (within.result.ret, within.session.stopped) == (0, None)
+        before = len(server.requests)
+        ran = suite.run()
+        asked = len(server.requests) - before
     episodes = ran.results.episodes
-    assert len(episodes) < 12
+    stopped(ran, "total_cost_usd exceeded: $0.000")
     left = 12 - len(episodes)
+    assert left > 0
     ran.result.stdout.fnmatch_lines([f"STOPPED *; {left} of 12 selected episodes did not run"])
     # What was begun is recorded, and nothing was asked of which there is no record.
-    assert {e.outcome for e in episodes} <= {"passed", "error"}
-    cut = [e for e in episodes if e.outcome == "error"]
-    # Of several workers each may have heard of the others' spending between two episodes.
-    assert workers == "-n2" or any(e.trajectory and e.trajectory.agent_turns for e in cut)
+    cut = [e for e in episodes if e.outcome != "passed"]
+    assert {e.outcome for e in cut} <= {"error"}
+    assert any(e.trajectory and e.trajectory.agent_turns for e in cut)
     assert {e.stop_reason for e in cut if e.trajectory} <= {"completed", "cancelled"}
-    # Over by what was under way at most: of each of several processes an episode of two answers.
-    under_way = 1 if workers == "-n0" else 4
-    assert 0.00035 < spent(episodes) < 0.00035 + under_way * COST_USD + 1e-9
-    assert len(server.requests) <= 5 + under_way
+    spent = sum(e.trajectory.cost_usd or 0.0 for e in episodes if e.trajectory)
+    assert 0.00035 < spent < 0.00035 + COST_USD + 1e-9
+    assert asked <= 6
 
 
 SHARED = """
@@ -112,7 +111,7 @@ def test_workers_without_journals_are_refused(suite):
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         said = "*add up what they spend from their journals; give --episode-*"
         result.stderr.fnmatch_lines([said])
-    assert suite.run_in_process("-n2", "--total-wall-time-s=900").ret == 0
+    assert suite.run_in_process("-n1", "--total-wall-time-s=900").ret == 0
 
 
 def test_the_required_scenarios_that_it_left_out_are_named(suite):
@@ -141,17 +140,7 @@ def test_the_required_scenarios_that_it_left_out_are_named(suite):
     assert suite.run("--total-cost-usd=9").session.unafforded == ()
 
 
-def test_within_the_budget_everything_runs(suite):
-    with asking(suite, EPISODES):
-        ran = suite.run(f"--total-cost-usd={24 * COST_USD}")
-    ran.result.assert_outcomes(passed=12)
-    assert ran.result.ret == 0
-    assert ran.session.stopped is None
-
-
 def test_an_episode_that_asks_again_and_again_is_ended_in_the_midst_of_its_run(suite):
-    from tests.model_server.script import Step, call
-
     tests = """
 import sys
 from ci_agent_eval.engine import MCPServer
@@ -167,8 +156,6 @@ async def test_runs_away(aitest_run):
 async def test_is_next(aitest_run):
     await aitest_run(clerk, "balance?")
 """
-    from tests.plugin.test_aitest_run import BANK
-
     forever = [Step(tool_calls=[call("get_balance", account="checking")])] * 20
     with asking(suite, tests.replace("{bank!r}", repr(str(BANK))), forever) as server:
         ran = suite.run(f"--total-cost-usd={3.5 * COST_USD}")
@@ -256,40 +243,26 @@ async def test_fails(aitest_run):
     assert episode.reason.startswith("stopped: suite budget")
 
 
-def test_the_ini_setting_stands_where_the_option_does_not(suite, pytester):
-    tests = EPISODES
-    pytester.makeini("[pytest]\ntotal_cost_usd = 0.00035\n")
-    with asking(suite, tests):
-        stopped(suite.run(), "total_cost_usd exceeded")
-        ran = suite.run("--total-cost-usd=1")
-    assert ran.result.ret == 0
-
-
-@each_row("given", ["-1", "nan", "inf", "much"])
-def test_what_is_no_amount_is_a_usage_error(suite, pytester, given):
+@each_row(
+    ("setting", "given", "said"),
+    [
+        *(
+            ("total_cost_usd", given, "a number, 0 or more")
+            for given in ("-1", "nan", "inf", "much")
+        ),
+        *(
+            ("total_tokens", given, "a whole number, 0 or more")
+            for given in ("-1", "1.5", "a", "²")
+        ),
+    ],
+)
+def test_what_is_no_amount_is_a_usage_error(suite, pytester, setting, given, said):
     pytester.makepyfile("def test_one(): pass")
-    result = suite.run_in_process(f"--total-cost-usd={given}")
+    option = f"--{setting.replace('_', '-')}"
+    result = suite.run_in_process(f"{option}={given}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--total-cost-usd: give a number, 0 or more*"])
-    pytester.makeini(f"[pytest]\ntotal_cost_usd = {given}\n")
-    result = suite.run_in_process()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*ini setting total_cost_usd: give a number, 0 or more*"])
-
-
-def test_a_stopped_run_ends_in_a_report_that_fails_and_names_the_budget(suite, pytester):
-    """From `agent-eval run` to its report: the gate's own budget stops the suite."""
-    with asking(suite, EPISODES):
-        done = pytester.run(
-            *(sys.executable, "-m", "ci_agent_eval", "run", "--total-cost-usd=0.00035"),
-            *("--report-dir=report", "."),
-        )
-    assert done.ret == 1
-    text = " ".join(done.outlines)
-    assert "a suite budget stopped the run (" in text
-    assert "of 12 episodes did not run" in text
-    document = json.loads((pytester.path / "report/verdict.json").read_text())
-    kinds = [reason["kind"] for reason in document["verdict"]["reasons"]]
-    assert {"finding", "suite_budget"} <= set(kinds)
-    page = (pytester.path / "report/report.html").read_text()
-    assert "selected episodes did not run, because the run was stopped" in page
+    result.stderr.fnmatch_lines([f"*{option}: give {said}*"])
+    if given in {"nan", "²"}:
+        result = suite.run_in_process("-o", f"{setting}={given}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"*ini setting {setting}: give {said}*"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.model_server.script import Step
 from tests.plugin.budget_suite import LATE, asking, stopped
 
 
@@ -14,31 +15,44 @@ def suite(suite):
 
 
 EPISODES = """
-@pytest.mark.parametrize("number", range(4))
-async def test_waits(aitest_run, number):
+@pytest.fixture(scope="module")
+def module():
+    yield
+    Path("module").touch()
+
+@pytest.fixture
+def own():
+    yield
+    Path("own").touch()
+
+@pytest.mark.parametrize("number", range(2))
+async def test_waits(aitest_run, number, module, own):
     await aitest_run(agent, f"question {number}")
     Path("late").touch()
-    await asyncio.Event().wait()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0)
+        Path("test").touch()
 """
 
 
-def test_what_runs_is_ended_when_the_time_is_over(suite):
+def test_what_runs_is_ended_and_torn_down_when_the_time_is_over(suite):
     with asking(suite, EPISODES, conftest=LATE):
+        assert suite.run("--collect-only", "--total-wall-time-s=0").result.ret == 0
         ran = suite.run("--total-wall-time-s=1000")
     stopped(ran, "total_wall_time_s exceeded: 9")
-    episodes = ran.results.episodes
-    (episode,) = episodes
+    (episode,) = ran.results.episodes
     assert (episode.outcome, len(episode.trajectory.agent_turns)) == ("error", 1)
+    assert all((suite.pytester.path / name).exists() for name in ("module", "own", "test"))
 
 
 def test_a_model_that_does_not_answer_is_not_waited_for(suite):
     tests = """
 async def test_waits(aitest_run):
-    asyncio.get_running_loop().call_later(1, Path("late").touch)
+    asyncio.get_running_loop().call_later(0.2, Path("late").touch)
     await aitest_run(agent, "hello?", timeout_s=None)
 """
-    from tests.model_server.script import Step
-
     with asking(suite, tests, [Step(hang=True)], LATE):
         ran = suite.run("--total-wall-time-s=1000")
     stopped(ran, "total_wall_time_s exceeded: 9")
@@ -60,37 +74,3 @@ def test_is_next(episode):
     stopped(ran, "total_wall_time_s exceeded: ")
     assert [e.outcome for e in ran.results.episodes] == ["passed"]
     ran.result.stdout.fnmatch_lines(["STOPPED *; 1 of 2 selected episodes did not run"])
-
-
-def test_a_stopped_episode_tears_its_fixtures_down(suite):
-    tests = """
-@pytest.fixture(scope="module")
-def module():
-    yield
-    Path("module").touch()
-
-@pytest.fixture
-def own():
-    yield
-    Path("own").touch()
-
-async def test_waits(episode, module, own):
-    Path("late").touch()
-    try:
-        await asyncio.Event().wait()
-    finally:
-        await asyncio.sleep(0)
-        Path("test").touch()
-
-async def test_is_next(episode, module): pass
-"""
-    with asking(suite, tests, conftest=LATE):
-        ran = suite.run("--total-wall-time-s=1000")
-    stopped(ran, "total_wall_time_s exceeded: ")
-    assert all((suite.pytester.path / name).exists() for name in ("module", "own", "test"))
-
-
-def test_collecting_alone_takes_its_time(suite):
-    with asking(suite, EPISODES):
-        result = suite.pytester.runpytest_subprocess("--collect-only", "--total-wall-time-s=0")
-    assert result.ret == 0
