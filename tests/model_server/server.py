@@ -90,7 +90,7 @@ class ModelServer:
         return f"{self.base_url}/chat/completions"
 
     def app(self) -> Starlette:
-        """The routes: the five APIs, raw answers for others, and two to look and to release."""
+        """The routes: the five APIs, and raw answers for others."""
         return Starlette(
             routes=[
                 Route("/v1/chat/completions", self._complete, methods=["POST"]),
@@ -98,8 +98,6 @@ class ModelServer:
                 Route("/v1/messages", self._complete, methods=["POST"]),
                 Route("/{version}/models/{call}", self._complete, methods=["POST"]),
                 Route("/model/{model}/{call}", self._complete, methods=["POST"]),
-                Route("/release", self._release, methods=["POST"]),
-                Route("/stats", self._stats, methods=["GET"]),
                 Route("/{path:path}", self._complete, methods=["POST"]),
             ]
         )
@@ -121,12 +119,6 @@ class ModelServer:
 
         client = OpenAI(base_url=self.base_url, api_key="k", **options)
         return self._clients.enter_context(client)
-
-    def anthropic_client(self) -> Any:
-        """A client for this server, closed with it."""
-        from anthropic import Anthropic
-
-        return self._clients.enter_context(Anthropic(base_url=self.root_url, api_key="k"))
 
     def serve(self) -> None:
         """Serve in this thread until a signal."""
@@ -220,13 +212,6 @@ class ModelServer:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
-
-    async def _release(self, _: Request) -> Response:
-        self._released.set()
-        return JSONResponse({})
-
-    async def _stats(self, _: Request) -> Response:
-        return JSONResponse({"requests": len(self.requests), "open": self.open, "peak": self.peak})
 
 
 def _read_path(path: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from pydantic_ai.exceptions import ModelRetry
 
 from ci_agent_eval.engine.declarations import MCPServer, Wait
 from ci_agent_eval.engine.infrastructure_errors import ServerError
+from ci_agent_eval.engine.servers import running_server
 from ci_agent_eval.engine.servers.pool import ServerPool
 from tests.integration.engine.rig import Clock
 from tests.servers.rig import (
@@ -217,7 +218,9 @@ def test_a_servers_request_to_the_client_is_an_error_of_that_call(bank: MCPServe
     asyncio.run(main())
 
 
-def test_a_server_that_forgot_the_session_is_replaced() -> None:
+def test_a_server_that_forgot_the_session_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_server, "PROBE_TIMEOUT_S", 0.2)
+
     async def main() -> None:
         server = a_rogue("forgets")
         async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:
@@ -257,7 +260,9 @@ def _fields(server: MCPServer) -> dict[str, object]:
     return {name: getattr(server, name) for name in server.__slots__}
 
 
-def test_a_server_that_went_deaf_is_replaced() -> None:
+def test_a_server_that_went_deaf_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_server, "PROBE_TIMEOUT_S", 0.2)
+
     async def main() -> None:
         server = a_rogue("deaf", call_timeout_s=1)
         async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:

@@ -41,7 +41,8 @@ def run(suite, arguments=(), **outcomes):
         suite.pytester.makepyfile(concurrency=f"IS_CONCURRENT = {concurrency > 1}")
         ran = suite.run(f"--episode-concurrency={concurrency}", *arguments)
         ran.result.assert_outcomes(**outcomes)
-        found.append((suite.pytester.path / "told.json").read_text())
+        files = sorted(suite.pytester.path.glob("told*.json"))
+        found.append("".join(file.read_text() for file in files))
     return found
 
 

@@ -126,6 +126,6 @@ def test_iterations_run_beside_each_other(suite):
         async def test_meet(episode):
             await meet(4)
     """)
-    ran = suite.run("--episode-concurrency=4", "--aitest-iterations=4")
+    ran = suite.run("--episode-concurrency=4", "--aitest-iterations=4", "-p", "no:capture")
     ran.result.assert_outcomes(passed=4)
     assert [e.iteration for e in ran.results.episodes] == [1, 2, 3, 4]

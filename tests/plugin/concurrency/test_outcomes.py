@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.plugin.concurrency.test_same import MIXED
 from tests.plugin.conftest import SCRIPTED_CLOCK
 
 FIXTURES = """
@@ -214,12 +215,13 @@ def test_the_same_comes_out(suite):
     suite.pytester.makeconftest(SCRIPTED_CLOCK)
     (suite.pytester.path / "desk.yaml").write_text(DESK)
     files = {f"test_{case}": FIXTURES + dedent(tests) for case, tests in CASES.items()}
-    suite.pytester.makepyfile(**files)
-    expected = left(suite, 1)
-    for case in CASES:
+    suite.pytester.makepyfile(**files, test_mixed=MIXED)
+    expected = left(suite, 1, "-v", "-rA")
+    for case in (*CASES, "mixed"):
         assert f"test_{case}.py".encode() in expected[1]
-    for part, other in zip(left(suite, 8), expected, strict=True):
-        assert part == other
+    for concurrency in (2, 8):
+        for part, other in zip(left(suite, concurrency, "-v", "-rA"), expected, strict=True):
+            assert part == other
 
 
 @pytest.mark.parametrize("option", ["--eval", "--eval-strict"])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.concurrency.shared import MODULE, WATCH, run
+from tests.plugin.conftest import OPTING_OUT
 from tests.samples import run_sample
 
-
-def test_each_scope_is_had_once_by_all(suite):
-    suite.write(
-        """
+MODULES = {
+    "each_scope_is_had_once_by_all": """
 import pytest
 from concurrency import IS_CONCURRENT
 from meeting import meet
@@ -45,9 +44,92 @@ class TestTwo:
         assert room == []
         assert house == [0, 1, 2, 3]
 """,
-        conftest=WATCH,
-    )
-    one, many = run(suite, passed=5)
+    "no_two_classes_have_theirs_at_once": """
+import asyncio
+import pytest
+
+@pytest.fixture(scope="class")
+def floor(log):
+    log.up("class floor"); yield []; log.down("class floor")
+
+class Base:
+    @pytest.mark.parametrize("number", range(3))
+    async def test_one(self, episode, log, floor, number):
+        for _ in range(10):
+            assert log.alive.count("class floor") == 1
+            await asyncio.sleep(0)
+
+class TestA(Base): pass
+class TestB(Base): pass
+class TestC(Base):
+    class TestInner(Base): pass
+""",
+    "one_that_is_asked_for_while_a_test_runs_outlives_it": """
+import asyncio
+import pytest
+
+@pytest.fixture(scope="module")
+def floor(log):
+    log.up("late floor"); yield []; log.down("late floor")
+
+@pytest.mark.parametrize("number", range(4))
+async def test_one(episode, request, log, number):
+    await asyncio.sleep(0)
+    if number == 2:
+        request.getfixturevalue("floor").append(number)
+
+def test_two(request, log):
+    assert request.getfixturevalue("floor") == [2]
+    assert log.told.count("up late floor") == 1
+""",
+    "one_that_fails_fails_each_of_its_tests_once": """
+import pytest
+
+tried = []
+
+@pytest.fixture(scope="module")
+def floor(log):
+    tried.append("floor")
+    raise OSError("no floor")
+
+@pytest.mark.parametrize("number", range(3))
+async def test_one(episode, floor, number): pass
+
+async def test_two(episode, log): assert tried == ["floor"]
+""",
+    "setup_of_modules_and_classes": """
+import json, pathlib, pytest
+
+told = []
+
+def setup_module(module): told.append("up module")
+def teardown_module(module):
+    told.append("down module")
+    pathlib.Path("told_setup.json").write_text(json.dumps(told))
+
+class TestOne:
+    @classmethod
+    def setup_class(cls): told.append("up one"); cls.shared = []
+    @classmethod
+    def teardown_class(cls): told.append("down one")
+    async def test_a(self, episode): self.shared.append(1)
+    async def test_b(self, episode): self.shared.append(1)
+    def test_c(self): assert self.shared == [1, 1]
+
+class TestTwo:
+    @classmethod
+    def setup_class(cls): told.append("up two")
+    @classmethod
+    def teardown_class(cls): told.append("down two")
+    async def test_a(self, episode): pass
+""",
+}
+
+
+def test_each_kind_lives_and_dies_as_one_by_one(suite):
+    suite.pytester.makeconftest(WATCH + OPTING_OUT)
+    suite.pytester.makepyfile(**{f"test_{name}": tests for name, tests in MODULES.items()})
+    one, many = run(suite, passed=27, errors=3)
     assert one == many
 
 
@@ -62,34 +144,6 @@ def pytest_collection_modifyitems(items):
     suite.write(MODULE, conftest=WATCH + shuffled.replace("SEED", str(seed)))
     suite.pytester.makepyfile(test_two=MODULE, test_three=MODULE)
     one, many = run(suite, passed=18)
-    assert one == many
-
-
-def test_those_of_classes_neither(suite):
-    suite.write(
-        """
-import asyncio
-import pytest
-
-@pytest.fixture(scope="class")
-def floor(log):
-    log.up("floor"); yield []; log.down("floor")
-
-class Base:
-    @pytest.mark.parametrize("number", range(3))
-    async def test_one(self, episode, log, floor, number):
-        for _ in range(10):
-            assert log.alive.count("floor") == 1
-            await asyncio.sleep(0)
-
-class TestA(Base): pass
-class TestB(Base): pass
-class TestC(Base):
-    class TestInner(Base): pass
-""",
-        conftest=WATCH,
-    )
-    one, many = run(suite, passed=12)
     assert one == many
 
 
@@ -120,57 +174,4 @@ async def test_two(episode, desk, tier):
         conftest=WATCH,
     )
     one, many = run(suite, passed=15)
-    assert one == many
-
-
-def test_setup_of_modules_and_classes(suite):
-    tests = """
-import json, pathlib, pytest
-
-told = []
-
-def setup_module(module): told.append("up module")
-def teardown_module(module):
-    told.append("down module")
-    pathlib.Path("told.json").write_text(json.dumps(told))
-
-class TestOne:
-    @classmethod
-    def setup_class(cls): told.append("up one"); cls.shared = []
-    @classmethod
-    def teardown_class(cls): told.append("down one")
-    async def test_a(self, episode): self.shared.append(1)
-    async def test_b(self, episode): self.shared.append(1)
-    def test_c(self): assert self.shared == [1, 1]
-
-class TestTwo:
-    @classmethod
-    def setup_class(cls): told.append("up two")
-    @classmethod
-    def teardown_class(cls): told.append("down two")
-    async def test_a(self, episode): pass
-"""
-    suite.write(tests)
-    one, many = run(suite, passed=4)
-    assert one == many
-
-
-def test_one_that_fails_fails_each_of_its_tests_once(suite):
-    suite.write(
-        """
-import pytest
-
-@pytest.fixture(scope="module")
-def floor(log):
-    log.told.append("tried")
-    raise OSError("no floor")
-
-@pytest.mark.parametrize("number", range(3))
-async def test_one(episode, floor, number): pass
-
-async def test_two(episode, log): assert log.told == ["tried"]
-""",
-        conftest=WATCH,
-    )
-    one, many = run(suite, errors=3, passed=1)
     assert one == many

@@ -6,32 +6,6 @@ from tests.plugin.concurrency.shared import MODULE, WATCH, run
 from tests.plugin.conftest import OPTING_OUT
 
 
-def test_one_that_is_asked_for_while_a_test_runs_outlives_it(suite):
-    suite.write(
-        """
-import asyncio
-import pytest
-
-@pytest.fixture(scope="module")
-def floor(log):
-    log.up("floor"); yield []; log.down("floor")
-
-@pytest.mark.parametrize("number", range(4))
-async def test_one(episode, request, log, number):
-    await asyncio.sleep(0)
-    if number == 2:
-        request.getfixturevalue("floor").append(number)
-
-def test_two(request, log):
-    assert request.getfixturevalue("floor") == [2]
-    assert log.told == ["up floor"]
-""",
-        conftest=WATCH,
-    )
-    one, many = run(suite, passed=5)
-    assert one == many
-
-
 def test_packages_in_packages(suite):
     suite.pytester.makeconftest(WATCH + OPTING_OUT)
     test = MODULE.replace('scope="module"', 'scope="package"').replace(

@@ -35,37 +35,24 @@ def test_a_replaced_conversation_is_refused(suite):
     ran.result.stdout.fnmatch_lines([f"test_{name}.py:*: {said}" for name in ("loop", "twice")])
 
 
-@pytest.mark.parametrize("decorator", ["", "    @given(flag=st.booleans())\n"])
-def test_conversations_of_a_loop_with_names_of_their_own_are_collected(suite, decorator):
-    imports = "from hypothesis import given, strategies as st\n" if decorator else ""
-    given = LOOP.replace("    @conv", f"{decorator}    @conv")
-    given = given.replace("(agent)", "(agent, flag)") if decorator else given
-    suite.write(
-        HEAD + imports + given + "    globals()[f'test_{n}'] = test_loop\ntest_loop = None\n"
-    )
-    ran = suite.run()
-    assert {e.scenario_id for e in ran.results.episodes} == {"p", "q"}
+NEIGHBOURS = """
+from hypothesis import given, strategies as st
+from pydantic import BaseModel
 
-
-@pytest.mark.parametrize(
-    "neighbour",
-    [
-        "from pydantic import BaseModel",
-        """class Proxy:
+class Proxy:
     def __getattr__(self, name):
         raise RuntimeError("outside of a request")
     __class__ = __dict__ = property(lambda self: self.missing)
 
-request = Proxy()""",
-    ],
-    ids=["pydantic", "proxy"],
-)
-def test_objects_beside_conversations_may_refuse_attributes(suite, neighbour):
-    suite.without_evidence().write(f"""{HEAD}
-{neighbour}
+request = Proxy()
+"""
 
-@conversation("a", Agent)
-def test_a(agent):
-    agent.send("Hi")
-""")
-    suite.run().result.assert_outcomes(passed=1)
+
+def test_conversations_of_a_loop_with_names_of_their_own_are_collected(suite):
+    """Beside objects that refuse attributes."""
+    named = LOOP + "    globals()[f'test_{n}'] = test_loop\ntest_loop = None\n"
+    given = named.replace("    @conv", "    @given(flag=st.booleans())\n    @conv")
+    given = given.replace("(agent)", "(agent, flag)").replace('("p", "q")', '("r", "s")')
+    suite.write(HEAD + NEIGHBOURS + named + given)
+    ran = suite.run()
+    assert {e.scenario_id for e in ran.results.episodes} == {"p", "q", "r", "s"}

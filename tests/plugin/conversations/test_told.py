@@ -144,20 +144,20 @@ def test_simulated(episode, kind):
 """
 
 
-def test_an_end_without_an_answer_fails_a_conversation(suite):
-    suite.write("import pytest\n" + ENDS.format(allowed=""))
+def test_an_end_without_an_answer_fails_a_conversation_unless_it_is_allowed(suite):
+    allowed = 'allowed_stops={"refusal", "truncated", "empty_answer", "max_turns"}'
+    tests = "import pytest\n" + ENDS
+    suite.write(tests.format(allowed=""))
+    suite.pytester.makepyfile(
+        test_allowed=tests.format(allowed=allowed).replace("test_", "test_a_")
+    )
     ran = suite.run()
-    ran.result.assert_outcomes(failed=8)
-    assert {episode.outcome for episode in ran.episodes.values()} == {"failed"}
+    ran.result.assert_outcomes(failed=8, passed=8)
+    passed = {name for name, e in ran.episodes.items() if e.outcome == "passed"}
+    assert passed == {name for name in ran.episodes if name.startswith("test_a_")}
     for name in ("test_ends", "test_simulated"):
         reasons = {kind: ran.episodes[f"{name}[{kind}]"].reason for kind in ("refused", "empty")}
         assert "agent finished (refusal: the model refused: No.)" in reasons["refused"]
         assert "agent finished (empty_answer: its answer is empty" in reasons["empty"]
         assert "truncated: " in ran.episodes[f"{name}[cut]"].reason
         assert "max_turns: it was enough" in ran.episodes[f"{name}[stopped]"].reason
-
-
-def test_an_end_that_is_allowed_counts_as_an_answer(suite):
-    allowed = 'allowed_stops={"refusal", "truncated", "empty_answer", "max_turns"}'
-    suite.write("import pytest\n" + ENDS.format(allowed=allowed))
-    suite.run().result.assert_outcomes(passed=8)

@@ -32,7 +32,7 @@ SUITE = """
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-n2",), ("--episode-report-dir=out",)])
+@pytest.mark.parametrize("options", [(), ("-n2",)])
 def test_the_report_of_a_session_when_it_has_ended(pytester, options):
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(diagram_eval=SUITE)

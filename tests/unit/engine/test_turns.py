@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pydantic_ai.messages import (
-    BinaryContent,
     ModelRequest,
     ModelResponse,
     RetryFeedbackPart,
@@ -58,14 +57,6 @@ def test_an_outcome_other_than_success_is_an_error():
         ]
         (call,) = convert_to_turns(messages)[0].tool_calls
         assert (call.result, call.error) == (None, "no such account")
-
-
-def test_a_file_is_named_and_not_written_out():
-    image = BinaryContent(b"\x89PNG" * 1000, media_type="image/png")
-    messages = [answered(ToolCallPart("look", {}, "c1")), asked(returned(["see", image]))]
-    assert convert_to_turns(messages)[0].tool_calls[0].result == ["see", "<image/png, 4000 bytes>"]
-    (turn,) = convert_to_turns([asked(UserPromptPart(["look at", image]))])
-    assert turn.content == "look at\n<image/png, 4000 bytes>"
 
 
 def test_notes_fill_what_messages_lack_and_replace_nothing():
