@@ -51,15 +51,20 @@ def run_agent_eval(
 ) -> subprocess.CompletedProcess[str]:
     """Run `agent-eval` with these arguments and return what became of it.
 
-    Commands that only read and write files run in this process, unless a variable is for Python.
+    Commands that run no suite run in this process, unless a variable is for Python.
     """
     words = [str(argument) for argument in arguments]
-    if words[0] in _OF_FILES and not any(name.startswith(_OF_PYTHON) for name in environ):
+    runs_no_suite = words[0] in _WITHOUT_SUITE or words[-1] == "--help"
+    if words == ["action"]:
+        runs_no_suite = environ.get("INPUT_MODE", "run") != "run"
+    if runs_no_suite and not any(name.startswith(_OF_PYTHON) for name in environ):
         return _call_agent_eval(words, cwd, clean_environ(COLUMNS="100", **environ))
     return run_python("-m", "ci_agent_eval", *words, cwd=cwd, **environ)
 
 
-_OF_FILES = {"acknowledge", "brief", "compare", "doctor", "init", "judge", "report", "schema"}
+_WITHOUT_SUITE = {
+    *("acknowledge", "brief", "compare", "doctor", "init", "judge", "publish", "report", "schema")
+}
 _OF_PYTHON = ("PYTHON", "TZ", "LC_")
 
 
@@ -70,6 +75,7 @@ def _call_agent_eval(
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with (
         mock.patch.dict(os.environ, environ, clear=True),
+        mock.patch("ci_agent_eval.app.action.keep_environment_private"),  # it lasts for a process
         chdir(cwd),
         redirect_stdout(out),
         redirect_stderr(err),

@@ -57,17 +57,6 @@ def test_run_mode_runs_the_example_and_reports_it(github, runner):
     }
 
 
-def test_run_mode_again_writes_nothing_new(github, runner):
-    fake = github()
-    job = runner(fake)
-
-    job.step(mode="run", paths="examples/refund_desk")
-    first = the_one_comment(fake)
-    job.step(mode="run", paths="examples/refund_desk")
-
-    assert the_one_comment(fake) == first
-
-
 def test_report_mode_reports_what_earlier_steps_left(github, runner):
     fake = github()
     job = runner(fake)
@@ -80,54 +69,6 @@ def test_report_mode_reports_what_earlier_steps_left(github, runner):
     assert the_one_check_run(fake)["conclusion"] == "failure"
     assert "test_bad" in ran.summary
     assert (job.workspace / "agent-eval-report/results.json").exists()
-
-
-def test_report_mode_says_of_a_run_what_run_mode_said(github, runner):
-    """The run's own folder, handed on as a job hands it to another."""
-    first, second = github(), github()
-    runner(first).step(mode="run", paths="examples/refund_desk")
-    job = runner(second)
-    (job.workspace / "agent-eval-report").rename(job.workspace / "earlier")
-
-    ran = job.step(mode="report", results="earlier")
-
-    assert ran.status == 1, ran.log
-    body = the_one_comment(second)["body"].replace(second.url, first.url)
-    moved = body.replace("`earlier/", "`agent-eval-report/")
-    assert moved == the_one_comment(first)["body"]
-    told = ("conclusion", "title", "annotations")
-    assert [the_one_check_run(second)[key] for key in told] == [
-        the_one_check_run(first)[key] for key in told
-    ]
-
-
-def test_report_mode_without_any_file_fails_and_says_so(github, runner):
-    fake = github()
-
-    ran = runner(fake).step(mode="report", junit="nothing/*.xml")
-
-    assert ran.status == 1, ran.log
-    assert the_one_check_run(fake)["conclusion"] == "failure"
-    assert "nothing/" in ran.summary
-
-
-def test_a_good_suite_is_green(github, runner):
-    fake = github()
-    job = runner(fake)
-    job.workspace.joinpath("test_good.py").write_text(
-        "import pytest\n\n"
-        "@pytest.mark.episode(scenario_id='good')\n"
-        "def test_good(episode):\n"
-        "    with episode.turn('hello') as turn:\n"
-        "        turn.reply('hi')\n"
-        "    episode.check('answers', True)\n",
-        encoding="utf-8",
-    )
-
-    ran = job.step(mode="run", paths="test_good.py")
-
-    assert ran.status == 0, ran.log
-    assert the_one_check_run(fake)["conclusion"] == "success"
 
 
 def test_install_input_changes_the_suites_environment_only(github, runner):
@@ -182,23 +123,6 @@ def test_inputs_are_data_not_shell(github, runner):
     assert not list(job.workspace.rglob("pwned"))
 
 
-def test_a_read_only_token_changes_nothing_but_what_is_posted(github, runner):
-    fake = github(
-        {
-            "tokens": [{"token": "ghs_fake", "can_write": False}],
-            "repos": [{"full_name": "octo/shop", "pulls": [{"number": 7, "head_sha": HEAD}]}],
-        }
-    )
-    job = runner(fake)
-
-    ran = job.step(mode="run", paths="examples/refund_desk")
-
-    assert ran.status == 1, ran.log
-    assert fake.shop() == {"comments": [], "check_runs": []}
-    assert "refund_over_limit" in ran.summary
-    assert "::notice" in ran.log or "::warning" in ran.log
-
-
 def test_the_suite_cannot_read_the_token_out_of_proc(github, runner):
     fake = github()
     job = runner(fake)
@@ -215,6 +139,7 @@ def test_the_suite_cannot_read_the_token_out_of_proc(github, runner):
     ran = job.step(mode="run", paths="test_spy.py")
 
     assert ran.status == 0, ran.log
+    assert the_one_check_run(fake)["conclusion"] == "success"
 
 
 def test_a_baseline_in_the_history_is_read_by_the_image_s_git(github, runner):

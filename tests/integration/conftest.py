@@ -46,14 +46,14 @@ def _write_results(folder, episodes):
 def compared(agent_eval, tmp_path):
     """Report on a head against runs of the base; return the exit code, the verdict and the text."""
 
-    def run(head, *bases, **gate):
+    def run(head, *bases, options=(), settings="", **gate):
         _write_results(tmp_path / "head", head)
         for number, base in enumerate(bases):
             _write_results(tmp_path / f"base/run-{number}", base)
-        settings = "".join(f"{name} = {value!r}\n" for name, value in gate.items())
-        (tmp_path / "agent-eval.toml").write_text(f"[gate]\n{settings}")
+        rules = "".join(f"{name} = {value!r}\n" for name, value in gate.items())
+        (tmp_path / "agent-eval.toml").write_text(f"{settings}[gate]\n{rules}")
         done = agent_eval("report", "--results", "head/results.json", "--baseline", "base",
-                          "--format", "markdown")  # fmt: skip
+                          "--format", "markdown", *options)  # fmt: skip
         verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
         return done.returncode, verdict, done.stdout
 

@@ -11,7 +11,7 @@ import pytest
 
 from ci_agent_eval.contract.results import Session
 from tests.archive_builders import zipped
-from tests.builders import episode, write_run
+from tests.builders import episode, failing, write_run
 from tests.github_fake import FakeGitHub
 from tests.integration.refund_desk import mend
 from tests.processes import run_agent_eval
@@ -72,6 +72,11 @@ class Workspace:
         set_by_the_step = {"INPUT_GITHUB-TOKEN": token, **given, **(environ or {})}
         return run_agent_eval("action", cwd=self.folder, **{**self.environ(), **set_by_the_step})
 
+    def report(self, *episodes, **options):
+        """Report on results of earlier steps."""
+        write_run(self.folder / "left", *episodes)
+        return self.action(mode="report", results="left", **options)
+
     def command(self, *arguments):
         environ = {**self.environ(), "GITHUB_TOKEN": TOKEN}
         return run_agent_eval(*arguments, cwd=self.folder, **environ)
@@ -96,7 +101,7 @@ def workspace(tmp_path, github):
     return Workspace(tmp_path, github)
 
 
-def test_the_whole_job_on_a_pull_request(workspace, github):
+def test_the_whole_job_on_a_pull_request_and_again(workspace, github):
     done = workspace.action(paths="examples/refund_desk")
     assert done.returncode == 1, done.stdout + done.stderr
     (comment,) = github.comments("octo/shop", 7)
@@ -118,11 +123,9 @@ def test_the_whole_job_on_a_pull_request(workspace, github):
     assert outputs["check-run-url"]
     assert (workspace.folder / outputs["report-dir"] / "verdict.json").is_file()
 
-
-def test_a_second_run_writes_nothing_and_a_mended_one_updates_in_place(workspace, github):
-    workspace.action(paths="examples/refund_desk")
+    # The same results write nothing, and others update in place.
     writes = len(github.writes)
-    workspace.action(paths="examples/refund_desk")
+    workspace.action(mode="publish")
     assert len(github.writes) == writes
     mend(workspace.folder / "examples/refund_desk")
     done = workspace.action(paths="examples/refund_desk")
@@ -179,8 +182,7 @@ def test_report_mode_holds_results_against_the_commit_of_the_run(workspace, gith
 def test_a_read_only_token_of_a_fork_fails_nothing(workspace, github):
     github.token("ghs_readonly", can_write=False)
     workspace.event("pull_request", pull_request=pull("fork/shop"))
-    mend(workspace.folder / "examples/refund_desk")
-    done = workspace.action(paths="examples/refund_desk", token="ghs_readonly")
+    done = workspace.report(episode("refund"), token="ghs_readonly")
     assert done.returncode == 0, done.stdout
     assert "This pull request comes from a fork" in done.stdout
     assert "Agent evals passed" in workspace.summary
@@ -188,25 +190,45 @@ def test_a_read_only_token_of_a_fork_fails_nothing(workspace, github):
 
 
 def test_without_a_check_run_the_annotations_are_workflow_commands(workspace, github):
-    done = workspace.action(paths="examples/refund_desk", check_run="false")
+    done = workspace.report(failing("refund"), check_run="false")
     assert github.check_runs("octo/shop") == []
-    assert "::error file=examples/refund_desk/test_refunds.py,line=25," in done.stdout
+    assert "::error file=tests/test_refunds.py,line=48," in done.stdout
 
 
 def test_a_push_comments_on_the_open_pull_request_of_its_commit(workspace, github):
     workspace.event("push", after=HEAD, ref="refs/heads/topic")
-    workspace.action(paths="examples/refund_desk", environ={"GITHUB_SHA": HEAD})
+    workspace.report(episode("refund"), environ={"GITHUB_SHA": HEAD})
     assert len(github.comments("octo/shop", 7)) == 1
 
 
-def test_install_runs_each_line_without_a_shell(workspace, github):
+LOUD = """
+import os
+
+def test_look(episode):
+    found = [k for k, v in os.environ.items() if 'ghs_' in v or 'TOKEN' in k]
+    episode.check('no token', not found, reason=str(found))
+    print('::set-output name=conclusion::failure')
+    with episode.turn('x') as turn:
+        turn.reply('y')
+    assert not [n for n in os.environ if n in ('GITHUB_OUTPUT', 'GITHUB_STEP_SUMMARY')]
+"""
+
+
+def test_neither_installation_nor_suite_has_what_is_the_action_s(workspace, github):
+    """No shell, no token, no workflow command, and no output to set."""
     (workspace.folder / "setup.py").write_text("open('made', 'w').write('it')\n")
+    (workspace.folder / "test_loud.py").write_text(LOUD)
     lines = "python setup.py\npython -c 'print(1)' ; touch shell"
-    mend(workspace.folder / "examples/refund_desk")
-    done = workspace.action(paths="examples/refund_desk", install=lines)
+    done = workspace.action(paths="test_loud.py", pytest_args="-s", install=lines)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (workspace.folder / "made").read_text() == "it"
     assert not (workspace.folder / "shell").exists()
+    assert TOKEN not in done.stdout + done.stderr
+    before, _, after = done.stdout.partition("::set-output name=conclusion::failure")
+    word = re.findall(r"^::stop-commands::(\w{32})$", before, re.MULTILINE)[-1]
+    assert f"\n::{word}::\n" not in before
+    assert f"\n::{word}::\n" in after
+    assert workspace.outputs["conclusion"] == "success", done.stdout
 
 
 def test_an_install_that_fails_is_reported_and_fails(workspace, github):
@@ -220,58 +242,22 @@ def test_an_install_that_fails_is_reported_and_fails(workspace, github):
     assert "exited with status 1; the suite did not run" in body
 
 
-def test_the_suite_never_sees_the_token(workspace, github):
-    (workspace.folder / "test_look.py").write_text(
-        "import os\n"
-        "def test_look(episode):\n"
-        "    found = [k for k, v in os.environ.items() if 'ghs_' in v or 'TOKEN' in k]\n"
-        "    episode.check('no token', not found, reason=str(found))\n"
-        "    with episode.turn('x') as turn:\n"
-        "        turn.reply('y')\n"
-    )
-    done = workspace.action(paths="test_look.py")
-    assert done.returncode == 0, done.stdout
-    assert TOKEN not in done.stdout + done.stderr
-
-
-def test_what_the_suite_prints_is_no_workflow_command_and_sets_no_output(workspace, github):
-    (workspace.folder / "test_loud.py").write_text(
-        "import os\n"
-        "def test_loud(episode):\n"
-        "    print('::set-output name=conclusion::failure')\n"
-        "    with episode.turn('x') as turn:\n"
-        "        turn.reply('y')\n"
-        "    assert not [n for n in os.environ if n in ('GITHUB_OUTPUT', 'GITHUB_STEP_SUMMARY')]\n"
-    )
-    done = workspace.action(paths="test_loud.py", pytest_args="-s")
-    before, _, after = done.stdout.partition("::set-output name=conclusion::failure")
-    word = re.search(r"^::stop-commands::(\w{32})$", before, re.MULTILINE)[1]
-    assert f"\n::{word}::\n" not in before
-    assert f"\n::{word}::\n" in after
-    assert workspace.outputs["conclusion"] == "success", done.stdout
-
-
 def test_base_runs_are_the_baseline_of_a_pull_request(workspace, github):
     """The first run passes on main and is uploaded; the pull request breaks what passed."""
-    desk = workspace.folder / "examples/refund_desk"
-    broken = (desk / "agent.py").read_text()
-    mend(desk)
     base = github.add_workflow_run("octo/shop", head_sha="1" * 40)
     workspace.event("push", after="1" * 40, ref="refs/heads/main")
     on_main = {"GITHUB_SHA": "1" * 40, "GITHUB_RUN_ID": str(base.id)}
-    inputs = {"paths": "examples/refund_desk", "baseline": "artifact"}
-    done = workspace.action(**inputs, environ=on_main)
+    done = workspace.report(episode("refund"), baseline="artifact", environ=on_main)
     assert done.returncode == 0, done.stdout
     assert "no run of this workflow on main has come to its end yet" in workspace.summary
     folder = workspace.folder / workspace.outputs["report-dir"]
     data = zipped({p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()})
     github.add_artifact("octo/shop", base.id, "agent-eval-report", data=data)
 
-    (desk / "agent.py").write_text(broken)
     own = github.add_workflow_run("octo/shop", event="pull_request", head_sha=HEAD)
     workspace.event("pull_request", pull_request={**pull(), "base": {"ref": "main"}})
-    done = workspace.action(**inputs, environ={"GITHUB_RUN_ID": str(own.id)})
-
+    on_pull = {"GITHUB_RUN_ID": str(own.id)}
+    done = workspace.report(failing("refund"), baseline="artifact", environ=on_pull)
     assert done.returncode == 1, done.stdout
     (comment,) = github.comments("octo/shop", 7)
     assert "main@1111111" in comment.body
@@ -306,20 +292,19 @@ def test_a_wrong_input_is_exit_2_and_an_error_on_the_run_s_page(
 
 
 def test_a_pass_that_could_not_be_published_is_exit_3(workspace, github):
-    mend(workspace.folder / "examples/refund_desk")
     github.faults.add("unprocessable", on="POST */comments", times=None)
-    done = workspace.action(paths="examples/refund_desk")
+    done = workspace.report(episode("refund"))
     assert done.returncode == 3, done.stdout
     assert github.check_runs("octo/shop")[0].conclusion == "success"
 
 
 def test_a_failed_gate_stays_exit_1_whatever_publishing_does(workspace, github):
     github.faults.add("unprocessable", on="POST */comments", times=None)
-    assert workspace.action(paths="examples/refund_desk").returncode == 1
+    assert workspace.report(failing("refund")).returncode == 1
 
 
 def test_a_report_of_another_commit_is_not_published(workspace, github):
-    workspace.action(paths="examples/refund_desk", check_run="false", comment="off")
+    workspace.report(failing("refund"), check_run="false", comment="off")
     folder = workspace.folder / workspace.outputs["report-dir"]
     assert json.loads((folder / "verdict.json").read_text())["commit"] == HEAD
     moved = "c" * 40

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 
+from ci_agent_eval.contract.results import Session, Shard
+from tests.builders import episode, failing, write_run
 from tests.integration.test_action import HEAD, github, workspace  # noqa: F401 - fixtures
 
 QUARANTINE = """
@@ -33,6 +35,7 @@ def test_shards_publish_nothing_and_the_report_on_them_does(workspace):  # noqa:
         assert f"shard {index} of 2" in done.stdout
         assert "::error file=" not in done.stdout
         assert workspace.summary.startswith("\n<!-- agent-eval suite=default -->\n### ")
+        workspace.command("publish", f"--report-dir=shards/{index}")
     assert (comments(fake), fake.check_runs("octo/shop")) == ([], [])
 
     done = workspace.action(mode="report", results="shards/*")
@@ -45,12 +48,8 @@ def test_shards_publish_nothing_and_the_report_on_them_does(workspace):  # noqa:
 
 def test_jobs_that_failed_need_a_reason_in_their_results(workspace):  # noqa: F811
     """A shard that dies on a second attempt leaves the artifact of the first."""
-    (workspace.folder / "test_one.py").write_text(
-        "def test_one(episode):\n"
-        "    with episode.turn('hello') as turn: turn.reply('hello')\n"
-        "    assert episode.turns\n"
-    )
-    workspace.action(paths="test_one.py", shard="1/1", report_dir="shards/1")
+    session = Session(state="finished", selected=1, shard=Shard(index=1, count=1))
+    write_run(workspace.folder / "shards/1", episode(), session=session)
     passing = {"mode": "report", "results": "shards/*"}
     assert workspace.action(**passing, jobs_result="success").returncode == 0
     for ended in ("failure", "cancelled", "skipped"):
@@ -70,22 +69,15 @@ def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
     config = workspace.folder / "agent-eval.toml"
     soon = dt.datetime.now(dt.UTC).date() + dt.timedelta(90)
     config.write_text(QUARANTINE.format(until=soon))
-    done = workspace.action(paths="examples/refund_desk", comment="on-failure")
+    done = workspace.report(failing("refund_late"), comment="on-failure")
     assert done.returncode == 0, done.stdout
     assert "1 quarantined" in done.stdout
     assert "No comment on #7: the gate passed" in done.stdout
     assert comments(workspace.github) == []
-    assert len(verdict(workspace)["lists"]["quarantined"]) == 3
+    assert len(verdict(workspace)["lists"]["quarantined"]) == 1
 
     config.write_text(QUARANTINE.format(until="2020-01-31"))
-    done = workspace.action(paths="examples/refund_desk", comment="on-failure")
+    done = workspace.report(failing("refund_late"), comment="on-failure")
     assert done.returncode == 1
     (comment,) = comments(workspace.github)
-    assert "Quarantine over, gating again: 3" in comment
-
-
-def test_a_shard_is_published_by_no_command_either(workspace):  # noqa: F811
-    workspace.action(paths="examples/refund_desk", shard="1/2", report_dir="part")
-    workspace.command("publish", "--report-dir=part")
-    assert comments(workspace.github) == []
-    assert workspace.github.check_runs("octo/shop") == []
+    assert "Quarantine over, gating again: 1" in comment

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 
 import pytest
 
-from tests.builders import episode, turn
-
-
-def write(folder, episodes):
-    folder.mkdir(parents=True)
-    found = [item.model_dump(mode="json") for item in episodes]
-    text = json.dumps({"schema_version": "1", "suite": "default", "episodes": found})
-    (folder / "results.json").write_text(text)
+from tests.builders import episode, turn, write_run
 
 
 def run_suite(seed, *, slower=1.0, dear=(), turns=3):
@@ -39,23 +31,6 @@ def run_suite(seed, *, slower=1.0, dear=(), turns=3):
         for number, latency in enumerate(usual)
         for iteration in range(1, 6)
     ]
-
-
-@pytest.fixture
-def compared(agent_eval, tmp_path):
-    """Report on a head against runs of the base; return the exit code, the verdict and the text."""
-
-    def run(head, *bases, options=(), settings=""):
-        write(tmp_path / "head", head)
-        for number, base in enumerate(bases):
-            write(tmp_path / f"base/run-{number}", base)
-        (tmp_path / "agent-eval.toml").write_text(settings)
-        done = agent_eval("report", "--results", "head/results.json", "--baseline", "base",
-                          "--format", "markdown", *options)  # fmt: skip
-        verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
-        return done.returncode, verdict, done.stdout
-
-    return run
 
 
 def list_reasons(verdict, part="reasons"):
@@ -164,8 +139,8 @@ def seven_turns(*slow, **budget):
 def test_a_percentile_of_seven_turns_is_the_largest_and_one_may_be_chance(
     agent_eval, tmp_path, slow, budget, code
 ):
-    write(tmp_path / "head", [seven_turns(*slow, **budget)])
-    done = agent_eval("report", "--results", "head/results.json", "--format", "markdown")
+    write_run(tmp_path / "head", seven_turns(*slow, **budget))
+    done = agent_eval("report", "--results", "head", "--format", "markdown")
     assert done.returncode == code
     assert ("latency, largest of 7 turns 900 ms (limit 500 ms" in done.stdout) is bool(code)
     page = (tmp_path / "agent-eval-report/report.html").read_text()

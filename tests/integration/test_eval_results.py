@@ -15,7 +15,6 @@ from ci_agent_eval.contract.evaluation import is_rendered_evaluation
 from ci_agent_eval.redaction import REDACTED
 from tests.builders import episode, evaluated, write_run
 from tests.processes import run_agent_eval
-from tests.tables import each_row
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -68,43 +67,50 @@ def desk():
     yield "open"
     raise OSError("teardown")
 
-def test_it({fixtures}):
+def test_fails_and_raises():
     state = "closed"
-    {body}
+    assert state == 'open'; raise KeyError('x')
+
+def test_passes_and_raises():
+    state = "closed"
+    assert state; raise KeyError('x')
+
+def test_fails_and_is_torn_down(desk):
+    state = "closed"
+    assert state == 'open'
+
+def test_passes_and_is_torn_down(desk):
+    state = "closed"
+    assert state
+
+def test_other():
+    assert {1}
 """
 
 
-@each_row(
-    ("fixtures", "body", "code"),
-    [
-        ("", "assert state == 'open'", 0),
-        ("", "assert state == 'open'; raise KeyError('x')", 1),
-        ("", "assert state; raise KeyError('x')", 1),
-        ("desk", "assert state == 'open'", 1),
-        ("desk", "assert state", 1),
-    ],
-)
-def test_an_exception_fails_the_run_and_assertions_do_not(tmp_path, fixtures, body, code):
-    text = BROKEN.format(fixtures=fixtures, body=body)
-    (tmp_path / "desk_eval.py").write_text(f"{text}\ndef test_other():\n    assert {{1}}\n")
+def test_an_exception_fails_the_run_whatever_was_asserted(tmp_path):
+    (tmp_path / "desk_eval.py").write_text(BROKEN)
     done = run_agent_eval("run", "desk_eval.py", cwd=tmp_path)
-    assert done.returncode == code, done.stdout
-    said = "Agent evals failed: 1 evaluation conversation ended in an error"
-    assert (said in " ".join(done.stdout.split())) is (code == 1), done.stdout
+    assert done.returncode == 1, done.stdout
+    said = "Agent evals failed: 4 evaluation conversations ended in an error"
+    assert said in " ".join(done.stdout.split()), done.stdout
 
 
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [
-        ("--eval-min-pass-rate=0.6", "1 of 2 evaluation conversations passed, 60.0 % required"),
-        ("--eval-min-score=0.8", "the evaluations' average score is 0.75, 0.8 required"),
-    ],
-)
-def test_below_a_threshold_the_gate_is_closed(agent_eval, option, said):
-    done = agent_eval("run", "evals", option)
-    assert done.returncode == 1
-    ending = f"Agent evals failed: {said} 2 episodes Report: agent-eval-report/report.html"
-    assert " ".join(done.stdout.split()).endswith(ending)
+def test_below_a_threshold_the_gate_is_closed_and_at_it_open(agent_eval):
+    report = ("report", "--results", "agent-eval-report")
+    for command, option, said in (
+        (
+            ("run", "evals"),
+            "--eval-min-pass-rate=0.6",
+            "1 of 2 evaluation conversations passed, 60.0 % required",
+        ),
+        (report, "--eval-min-score=0.8", "the evaluations' average score is 0.75, 0.8 required"),
+    ):
+        done = agent_eval(*command, option)
+        assert done.returncode == 1
+        assert f"Agent evals failed: {said} 2 episodes" in " ".join(done.stdout.split())
+    at = ("--eval-min-pass-rate=0.5", "--eval-min-score=0.75")
+    assert agent_eval(*report, *at).returncode == 0
 
 
 def test_a_threshold_with_nothing_measured_closes_it(agent_eval, tmp_path):
@@ -187,7 +193,3 @@ def test_no_secret_gets_into_it(report, tmp_path):
     text = report("one").read_text()
     assert SECRET not in text
     assert text.count(REDACTED) == 2
-
-
-def test_at_a_threshold_it_is_open(agent_eval):
-    assert agent_eval("run", "--eval-min-pass-rate=0.5", "--eval-min-score=0.75").returncode == 0

@@ -68,11 +68,8 @@ def read_json(path: Path):
     return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("options", [("-n2",), ("--episode-concurrency=2",)])
-def test_a_suite_uses_the_check_the_format_the_column_and_the_sink(
-    environment, suite, tmp_path, options
-):
-    run = ("ci_agent_eval", "run", "suite", "--formats", "chat", "--", *options)
+def test_a_suite_uses_the_check_the_format_the_column_and_the_sink(environment, suite, tmp_path):
+    run = ("ci_agent_eval", "run", "suite", "--formats", "chat", "--", "-n2")
     done = environment.run(*run, cwd=tmp_path, ACME_EPISODES=str(tmp_path / "acme.jsonl"))
     assert done.returncode == 0, done.stdout + done.stderr
     folder = tmp_path / "agent-eval-report"

@@ -268,18 +268,6 @@ def test_incomplete_results_fail_the_gate(judged, tmp_path):
     assert report.reasons
 
 
-def test_the_command_line_exits_by_the_gate(tmp_path, monkeypatch, capsys):
-    store(tmp_path / "agent-eval-report", *SUITE[:6])
-    (tmp_path / "judges.py").write_text(HEAD + KIND)
-    monkeypatch.chdir(tmp_path)
-    assert main(["judge", "judges.py"]) == 0
-    assert "exact (6 transcripts of 6 scenarios)" in capsys.readouterr().out
-    store(tmp_path / "agent-eval-report", *SUITE)
-    assert main(["judge", "judges.py", "--format", "json"]) == 1
-    assert json.loads(capsys.readouterr().out)["checks"][0]["passed"] == 6
-    assert main(["judge", "judges.py", "--results", "nowhere"]) == 2
-
-
 def test_the_example_prints_what_its_readme_says(tmp_path, monkeypatch, capsys):
     shutil.copytree(EXAMPLES / "judged_desk", tmp_path / "examples/judged_desk")
     readme = (EXAMPLES / "judged_desk/README.md").read_text()

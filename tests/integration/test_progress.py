@@ -98,6 +98,11 @@ def test_in_a_job_each_cause_is_one_line(folder, arguments):
     check = 'assert episode.turns[0].content == "Bye"'
     assert failure.startswith(f"agent-eval: new failure in first: {check}: assert 'Hello' == 'Bye'")
     assert failure.endswith(" (test_suite.py:10)")
+    # A report from another folder names the file from there.
+    (folder / "below").mkdir()
+    results = ["--results", "../agent-eval-report", "--format", "text"]
+    done = run_agent_eval("report", *results, cwd=folder / "below", CI="true")
+    assert "  again      agent-eval run ../test_suite.py --scenario first\n" in done.stdout
 
 
 def test_the_command_of_a_failure_can_be_copied_from_another_folder(folder):
@@ -109,11 +114,3 @@ def test_the_command_of_a_failure_can_be_copied_from_another_folder(folder):
     again = run_agent_eval(*commands[0], cwd=folder.parent, CI="true")
     assert again.returncode == 1, again.stdout
     assert "1 episode: 1 failed" in again.stdout
-
-
-def test_a_report_from_another_folder_names_the_file_from_there(folder):
-    run_agent_eval("run", cwd=folder, CI="true")
-    (folder / "below").mkdir()
-    results = ["--results", "../agent-eval-report", "--format", "text"]
-    done = run_agent_eval("report", *results, cwd=folder / "below", CI="true")
-    assert "  again      agent-eval run ../test_suite.py --scenario first\n" in done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders import episode, failing
 from tests.integration.test_action import github, workspace  # noqa: F401 - fixtures
 
 PAGE = "https://github.com/octo/shop/actions/runs/42/artifacts/9"
@@ -14,7 +15,9 @@ LATER = {"publish": "false"}
 @pytest.fixture
 def ran(workspace):  # noqa: F811
     """The workspace after the step that runs the suite and leaves publishing to a later one."""
-    done = workspace.action(paths="examples/refund_desk", suite="desk", **LATER)
+    over = {"tool_calls": {"used": 6, "limit": 4}}
+    found = (failing("refund_over_limit"), episode("refund_by_email", budgets=over))
+    done = workspace.report(*found, suite="desk", **LATER)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "::error file=" not in done.stdout
     return workspace
@@ -45,8 +48,8 @@ def test_card_annotation_and_check_run_link_to_the_conversation(ran):
     assert (run.name, run.conclusion) == ("agent-eval (desk)", "failure")
     assert f'<a href="{link}">conversation</a>' in run.summary
     assert [one["message"].splitlines()[-1] for one in run.annotations] == [
-        f"Conversation: {link}",
         f"Conversation: {PAGE}#scenario=refund_by_email",
+        f"Conversation: {link}",
     ]
     assert f'<a href="{link}">conversation</a>' in ran.summary
     assert ran.outputs["comment-url"]

@@ -111,10 +111,10 @@ SCRIPT = {
 }
 
 
-@pytest.fixture(params=["-n0", "-n2"])
-def ran(request, tmp_path):
+@pytest.fixture
+def ran(tmp_path):
     """Run the suite as a person does; returns the process, and the requests to the model."""
-    options = [request.param, "--cassette=record", "--cassette-dir=cassettes", "-l", "-rA", "-vv"]
+    options = ["-n2", "--cassette=record", "--cassette-dir=cassettes", "-l", "-rA", "-vv"]
     (tmp_path / "pytest.ini").write_text("[pytest]\njunit_logging = all\n")
     with ModelServer(SCRIPT) as server:
         (tmp_path / "test_suite.py").write_text(SUITE.replace("THE-URL", server.base_url))

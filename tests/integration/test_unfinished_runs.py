@@ -78,12 +78,15 @@ def gate(folder, **suites):
     return done, verdict, comment, by_scenario
 
 
+ALLOWED = ', allowed_stops={"max_turns", "refusal", "truncated", "context_window", "empty_answer"}'
+OVER = "cut off where that is allowed"
+
+
 @pytest.fixture(scope="module")
 def nothing_allowed(tmp_path_factory):
-    return gate(tmp_path_factory.mktemp("suite"), test_suite=(SUITE, {}))
-
-
-ALLOWED = ', allowed_stops={"max_turns", "refusal", "truncated", "context_window", "empty_answer"}'
+    allowed = {"scenario": OVER, "on_marker": ALLOWED}
+    suites = {"test_suite": (SUITE, {}), "test_allowed": (HEAD + CUT_OFF, allowed)}
+    return gate(tmp_path_factory.mktemp("suite"), **suites)
 
 
 def test_each_of_the_five_is_red_for_its_own_reason(nothing_allowed):
@@ -102,7 +105,10 @@ def test_each_of_the_five_is_red_for_its_own_reason(nothing_allowed):
         assert reason in " ".join(done.stdout.split())
         assert reason in shown[name]
         assert reason in comment
-    assert {reason["kind"] for reason in verdict["verdict"]["reasons"]} == {"scenario", "budget"}
+    reasons = verdict["verdict"]["reasons"]
+    assert {reason["kind"] for reason in reasons} == {"scenario", "budget"}
+    # A hard budget of turns is violated where the end is allowed, too.
+    assert [reason["kind"] for reason in reasons if reason["scenario_id"] == OVER] == ["budget"]
     assert "cut off turns 4 (limit 3)" in " ".join(done.stdout.split())
 
 
@@ -122,11 +128,3 @@ def test_ends_that_the_test_allows_are_green_and_so_is_an_answer(tmp_path):
     for refused in ("test_answers[refused]", "test_on_run.py::test_answers[refused]"):
         assert episodes[refused]["stop_reason"] == "refusal"
         assert "refusal" in episodes[refused]["allowed_stops"]
-
-
-def test_a_hard_budget_of_turns_is_violated_where_the_end_is_allowed(tmp_path):
-    suite = (HEAD + CUT_OFF, {"on_marker": ALLOWED})
-    done, verdict, _, _ = gate(tmp_path, test_suite=suite)
-    assert done.returncode == 1
-    (reason,) = verdict["verdict"]["reasons"]
-    assert (reason["kind"], reason["scenario_id"]) == ("budget", "cut off")

@@ -219,6 +219,7 @@ CASES: dict[str, Callable[[Rig], object]] = {
     "another app's token that is named": with_token("evals[bot]", count=2, comment_author="evals[bot]"),
     "a read-only token of a fork": read_only(is_fork=True),
     "a read-only token": read_only(),
+    "a read-only token of what publishes for a fork": read_only(name="workflow_run", is_fork=True),
     "Dependabot": read_only(actor="dependabot[bot]"),
     "no token": lambda rig: rig.publish(token=None),
     "no token, outside of a workflow": lambda rig: rig.publish(token=None, settings=PublishOptions(in_workflow=False)),

@@ -7,7 +7,6 @@ import pytest
 from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
 from ci_agent_eval.github.client import Connection
 from tests.integration.github.rig import (
-    BOT,
     MARKER,
     REPO,
     SHA,
@@ -16,30 +15,6 @@ from tests.integration.github.rig import (
     annotations,
     publication,
 )
-
-
-def test_a_publish_leaves_comment_check_run_and_files(rig: Rig):
-    result = rig.publish()
-
-    assert not result.has_failures
-    assert [part.status for part in result.parts] == ["written", "written", "created", "created"]
-    (comment,) = rig.comments
-    assert comment.author == BOT
-    assert comment.body == publication().comment_body
-    (run,) = rig.check_runs
-    assert (run.name, run.head_sha, run.status, run.conclusion) == (
-        "agent-eval",
-        SHA,
-        "completed",
-        "failure",
-    )
-    assert (run.title, run.summary) == ("1 of 3 scenarios fails", "one fails")
-    assert [one["message"] for one in run.annotations] == ["failed 1", "failed 2"]
-    assert run.details_url == f"https://github.com/{REPO}/actions/runs/1"
-    assert "the whole summary" in rig.step_summary.read_text()
-    assert rig.outputs.read_text() == "conclusion=failure\n"
-    assert rig.emitted == []
-    assert rig.naps == []
 
 
 def test_150_newer_comments_do_not_cause_a_second_one(rig: Rig):
@@ -131,14 +106,3 @@ def test_an_interrupt_while_opening_looks_twice_for_what_was_opened(rig: Rig):
             publish_check_run(Interrupted(), content, rig.log)
 
     assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
-
-
-def test_another_apps_check_run_of_the_same_name_is_not_ours(rig: Rig):
-    rig.publish()
-    theirs = rig.fake.world.add_check_run(REPO, "other", "agent-eval", SHA)
-
-    result = rig.publish()
-
-    assert result.check_run is not None
-    assert result.check_run.status == "unchanged"
-    assert theirs.status == "queued"

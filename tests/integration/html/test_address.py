@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ci_agent_eval.render.links import Links
 from tests.builders import episode, failing, turn
 from tests.integration.html.browser import page_of
 
@@ -13,7 +16,8 @@ def suite():
         *(episode("parcel", iteration=n, model=f"model-{n % 2}") for n in range(1, 4)),
         failing("refund", trajectory={"turns": [turn("It was paid.")]}),
         episode("refund", iteration=2, trajectory={"turns": [turn("No.")]}),
-        failing(ODD, nodeid="t.py::odd"),
+        failing(ODD, nodeid="t.py::odd", trajectory={"turns": [turn("It was paid.")]}),
+        episode(ODD, iteration=2, nodeid="t.py::odd"),
     ]
 
 
@@ -26,10 +30,19 @@ def open_titles(opened):
     return opened.page.locator('.opener[aria-expanded="true"] .title').all_text_contents()
 
 
-def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(show):
-    opened = show(page_of(suite()), fragment="#scenario=refund")
-    opened.expect_status("2 of 6 episodes")
-    assert "refund#1" in open_titles(opened)
+@pytest.mark.parametrize("fragment", ["#scenario=gone", "#scenario=%E0%A4%A", "#scenario="])
+def test_an_unknown_scenario_opens_the_report(show, fragment):
+    opened = show(page_of(suite()), fragment=fragment)
+    assert opened.page.locator("h1").first.is_visible()
+    assert opened.seen.nothing(), opened.seen
+
+
+@pytest.mark.parametrize("name", ["refund", ODD])
+def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(show, name):
+    address = Links(report_url="https://github.com/o/r/1").conversation(name)
+    opened = show(page_of(suite()), fragment="#" + address.partition("#")[2])
+    opened.expect_status("2 of 7 episodes")
+    assert f"{name}#1" in open_titles(opened)
     assert opened.page.locator("#episode-list").get_by_text("It was paid.").is_visible()
     assert opened.page.locator("tr.scenario").count() == 1
     assert opened.page.evaluate("document.activeElement.id") == "episodes-title"
@@ -38,17 +51,17 @@ def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(sh
 
 def test_a_scenario_that_is_not_there_is_said_so(show):
     opened = show(page_of(suite()), fragment="#scenario=gone%zz&episode=99&order=none&x=1")
-    opened.expect_status("0 of 6 episodes")
+    opened.expect_status("0 of 7 episodes")
     assert "not in this report" in opened.page.locator("#scenario-status").inner_text()
     opened.page.get_by_role("link", name="show all").click()
-    opened.expect_status("6 episodes")
+    opened.expect_status("7 episodes")
     assert opened.seen.nothing(), opened.seen
 
 
 def test_a_copied_address_shows_the_same_view(show):
     page = page_of(suite())
     opened = show(page)
-    opened.page.get_by_role("button", name="passed 4").click()
+    opened.page.get_by_role("button", name="passed 5").click()
     opened.page.locator("#filters").get_by_label("Model").select_option("model-1")
     opened.page.get_by_role("searchbox").fill("parcel")
     opened.page.get_by_label("Order").select_option("by scenario")
@@ -62,7 +75,7 @@ def test_a_copied_address_shows_the_same_view(show):
     assert copied.page.locator("#filters").get_by_label("Model").input_value() == "model-1"
     assert copied.page.get_by_role("searchbox").input_value() == "parcel"
     assert (
-        copied.page.get_by_role("button", name="passed 4").get_attribute("aria-pressed") == "true"
+        copied.page.get_by_role("button", name="passed 5").get_attribute("aria-pressed") == "true"
     )
 
 
@@ -74,11 +87,11 @@ def test_back_and_forward_move_between_views(show):
     assert open_titles(opened) == opened.rows()[1:2]
     page.go_back()
     assert open_titles(opened) == []
-    opened.expect_status("2 of 6 episodes")
+    opened.expect_status("2 of 7 episodes")
     page.go_back()
-    opened.expect_status("6 episodes")
+    opened.expect_status("7 episodes")
     assert fragment(opened) == ""
     page.go_forward()
     page.go_forward()
-    opened.expect_status("2 of 6 episodes")
+    opened.expect_status("2 of 7 episodes")
     assert len(open_titles(opened)) == 1

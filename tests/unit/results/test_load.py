@@ -11,7 +11,6 @@ from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.runs import check_exit_status
-from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from tests.builders import (
     episode,
     failing,
@@ -79,18 +78,6 @@ def test_the_order_of_patterns_does_not_matter(tmp_path: Path) -> None:
         [["2", "1"], ["2/*", "1"]], [["z.xml", "y.xml", "x.xml"]]
     ):
         assert load_results(results, junit, root=tmp_path) == first
-
-
-def test_shards_are_written_out_merged_and_the_same_in_any_order(tmp_path: Path) -> None:
-    everything = [episode("a"), episode("b", iteration=2), failing("b"), episode("c")]
-    whole = write_run(tmp_path / "whole", *everything)
-    write_run(tmp_path / "s/1", everything[3], everything[1])
-    write_run(tmp_path / "s/2", everything[0], everything[2], failing("c"))
-    with EpisodeSpool() as spool:
-        load_results(["s"], [], root=tmp_path, spool=spool)
-        write_results(tmp_path / "merged.json", "default", spool)
-    assert (tmp_path / "merged.json").read_bytes() == (whole / "results.json").read_bytes()
-    assert not list(tmp_path.glob(".*"))
 
 
 def test_details_of_very_many_failures_are_dropped_and_the_cases_are_not(tmp_path: Path) -> None:

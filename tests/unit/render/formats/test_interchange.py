@@ -34,16 +34,10 @@ test_named.__test__ = False
 
 
 @each_row("name", REPORTS)
-def test_every_report_is_valid_by_the_schema(name):
+def test_a_valid_file_whose_counts_alone_show_a_gate_that_failed(name):
     shown = REPORTS[name]()
     results = ctrf(shown)
     assert results["summary"]["tests"] == len(results["tests"])
-
-
-@each_row("name", REPORTS)
-def test_whoever_looks_at_the_counts_alone_sees_a_gate_that_failed(name):
-    shown = REPORTS[name]()
-    results = ctrf(shown)
     if not shown.passed:
         assert results["summary"]["failed"] > 0
     gate = results["tests"][-1]
