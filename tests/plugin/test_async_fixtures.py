@@ -39,13 +39,18 @@ def suite(suite):
 
 
 @pytest.fixture(params=[1, 4], ids=["one-by-one", "concurrent"])
-def run(suite, request):
+def concurrency(request):
+    return request.param
+
+
+@pytest.fixture
+def run(suite, concurrency):
     """Run tests below the head, one by one and side by side."""
 
     def run_with(tests, *arguments, run_suite=suite.run):
         suite.write(HEAD + tests)
-        concurrency = f"--episode-concurrency={request.param}"
-        return run_suite("-p", "no:anyio", concurrency, "-W", "error", *arguments)
+        at_once = f"--episode-concurrency={concurrency}"
+        return run_suite("-p", "no:anyio", at_once, "-W", "error", *arguments)
 
     return run_with
 
@@ -78,8 +83,8 @@ async def test_others(episode, lamp): await asyncio.Event().wait()
     assert downs(ran)[-1] == "desk down True"
 
 
-@pytest.mark.parametrize("where", ["test", "fixture"])
-def test_they_are_torn_down_after_ctrl_c(run, suite, where):
+def test_they_are_torn_down_after_ctrl_c(run, suite, concurrency):
+    where = "test" if concurrency == 1 else "fixture"
     ran = run(
         f"""
 import os, signal
@@ -278,28 +283,27 @@ agent = Agent(provider=Provider("openai:gpt-5-mini", base_url={url!r}))
 async def answer(aitest_run):
     return await aitest_run(agent, "Hello")
 
-MARK
-async def test_agent(episode, aitest_run, answer, lamp):
+async def ask(aitest_run, answer, lamp):
     result = await aitest_run(agent, "Hello")
     assert result.final_response == answer.final_response == "Hi"
     assert lamp is asyncio.get_running_loop()
+
+async def test_unmarked(episode, aitest_run, answer, lamp): await ask(aitest_run, answer, lamp)
+
+@pytest.mark.asyncio
+async def test_asyncio(episode, aitest_run, answer, lamp): await ask(aitest_run, answer, lamp)
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_anyio(episode, aitest_run, answer, lamp): await ask(aitest_run, answer, lamp)
 """
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
-        "",
-        "@pytest.mark.asyncio",
-        '@pytest.mark.anyio\n@pytest.mark.parametrize("anyio_backend", ["asyncio"])',
-    ],
-    ids=["unmarked", "asyncio", "anyio"],
-)
-def test_agents_of_the_engine_run_whoever_claims_the_test(suite, mark):
+def test_agents_of_the_engine_run_whoever_claims_the_test(suite):
     with ModelServer([Step(text="Hi"), Step(text="Hi")]) as server:
-        suite.write(HEAD + ENGINE.format(url=server.base_url).replace("MARK", mark))
+        suite.write(HEAD + ENGINE.format(url=server.base_url))
         ran = suite.run("-W", "ignore::pytest.PytestUnknownMarkWarning")
-    ran.result.assert_outcomes(passed=1)
+    ran.result.assert_outcomes(passed=3)
 
 
 def test_on_another_backend_of_anyio_the_engine_says_what_it_needs(suite):

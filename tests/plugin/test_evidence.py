@@ -22,7 +22,7 @@ NEITHER = f"{NO_TURN} and {NO_ASSERTION}"
 
 HEAD = """
 import os, pytest
-from ci_agent_eval import conversation
+from ci_agent_eval import conversation, llm_episode
 
 class Agent:
     def respond(self, message):
@@ -35,61 +35,6 @@ def talk(episode, reply="Hi"):
 
 """
 
-CASES = {
-    "empty body": ("def test_it(episode): pass", NEITHER),
-    "a guard that returns": (
-        (
-            "def test_it(episode):\n"
-            "    if not os.environ.get('NO_SUCH_KEY'): return\n"
-            "    assert talk(episode) == 'Hi'"
-        ),
-        NEITHER,
-    ),
-    "a turn without with": (
-        "def test_it(episode):\n    episode.turn('x').reply('y')\n    assert episode",
-        "the turn 'x' was opened without `with`",
-    ),
-    "a turn without with beside others": (
-        "def test_it(episode):\n    assert talk(episode)\n    episode.turn('x').reply('y')",
-        "the turn 'x' was opened without `with`",
-    ),
-    "a turn without a reply": (
-        "def test_it(episode):\n    with episode.turn('x'): pass\n    assert episode",
-        NO_TURN,
-    ),
-    "a conversation that never sends": (
-        "@conversation('it', Agent)\ndef test_it(agent): pass",
-        NEITHER,
-    ),
-    "a conversation that never asserts": (
-        "@conversation('it', Agent)\ndef test_it(agent): agent.send('Hello')",
-        NO_ASSERTION,
-    ),
-    "a helper that was not awaited": (
-        (
-            "async def check_greeting(episode):\n    assert talk(episode)\n"
-            "async def test_it(episode): check_greeting(episode)"
-        ),
-        NEITHER,
-    ),
-    "a comparison without assert": (
-        "def test_it(episode): talk(episode) == 'Bye'",
-        NO_ASSERTION,
-    ),
-    "an assert of a fixture alone": (
-        (
-            "@pytest.fixture\ndef ready(): assert os.getcwd()\n"
-            "def test_it(episode, ready): talk(episode)"
-        ),
-        NO_ASSERTION,
-    ),
-    "a marker alone": ("@pytest.mark.episode\ndef test_it(): assert os.sep", NO_TURN),
-    "budgets of a test that did nothing": (
-        "@pytest.mark.episode(budgets={'max_turns': 2})\ndef test_it(): pass",
-        NEITHER,
-    ),
-}
-
 
 def reported(ran, **policy):
     """Report on the files of a run, as another process would."""
@@ -97,71 +42,125 @@ def reported(ran, **policy):
     return build_report(found, suite="default", budgets=SuiteBudgets(), policy=GatePolicy(**policy))
 
 
+OPEN = "the turn 'x' was opened without `with`"
+WITHOUT = {
+    "empty": NEITHER,
+    "turn_without_with": OPEN,
+    "turn_without_with_beside_others": OPEN,
+    "turn_without_reply": NO_TURN,
+    "conversation_that_never_sends": NEITHER,
+    "conversation_that_never_asserts": NO_ASSERTION,
+    "helper_that_was_not_awaited": NEITHER,
+    "comparison_without_assert": NO_ASSERTION,
+    "assert_of_a_fixture_alone": NO_ASSERTION,
+    "marker_alone": NO_TURN,
+    "budgets_alone": NEITHER,
+}
+TESTS = """
+def test_empty(episode): pass
+def test_turn_without_with(episode):
+    episode.turn('x').reply('y')
+    assert episode
+def test_turn_without_with_beside_others(episode):
+    assert talk(episode)
+    episode.turn('x').reply('y')
+def test_turn_without_reply(episode):
+    with episode.turn('x'): pass
+    assert episode
+@conversation('silent', Agent)
+def test_conversation_that_never_sends(agent): pass
+@conversation('asserts nothing', Agent)
+def test_conversation_that_never_asserts(agent): agent.send('Hello')
+async def check_greeting(episode):
+    assert talk(episode)
+async def test_helper_that_was_not_awaited(episode): check_greeting(episode)
+def test_comparison_without_assert(episode): talk(episode) == 'Bye'
+@pytest.fixture
+def ready(): assert os.getcwd()
+def test_assert_of_a_fixture_alone(episode, ready): talk(episode)
+@pytest.mark.episode
+def test_marker_alone(): assert os.sep
+@pytest.mark.episode(budgets={'max_turns': 2})
+def test_budgets_alone(): pass
+
+def test_failed_assert(episode): assert False
+def test_failed_check(episode): episode.check('polite', False)
+@llm_episode
+def test_claims(): return {"outcome": "passed"}
+"""
+
+
 def test_an_episode_without_evidence_is_red_everywhere(suite):
-    tests = [
-        test.replace("test_it", f"test_{number}").replace("'it'", f"'it {number}'")
-        for number, (test, _) in enumerate(CASES.values())
-    ]
-    suite.write(HEAD + "\n\n".join(tests))
-    ran = suite.run("-W", "ignore::RuntimeWarning")
-    ran.result.assert_outcomes(failed=len(CASES))
+    suite.write(HEAD + TESTS)
+    ran = suite.run("-W", "ignore::RuntimeWarning", "--deselect=test_suite.py::test_claims")
+    ran.result.assert_outcomes(failed=len(WITHOUT) + 2, deselected=1)
     # No share of errors that a policy allows hides it.
     report = reported(ran, max_error_rate=1.0)
     assert not report.passed
-    for number, (_, said) in enumerate(CASES.values()):
-        episode = ran.episodes[f"test_{number}"]
-        assert episode.outcome == "error"
+    shown = (
+        ran.result.stdout.str(),
+        render_verdict(report),
+        render_comment(build_report_view(report, Links())),
+        render_terminal(build_report_view(report), color=False, width=1000),
+    )
+    for name, said in WITHOUT.items():
+        episode = ran.episodes[f"test_{name}"]
+        assert episode.outcome == "error", name
         assert str(episode.reason).startswith(f"no evidence: {said}")
         kinds = [r.kind for r in report.verdict.reasons if r.scenario_id == episode.scenario_id]
         assert kinds == ["evidence", "scenario"]
-    for said in {said for _, said in CASES.values()}:
-        assert f"no evidence: {said}" in ran.result.stdout.str()
-        for text in (
-            render_verdict(report),
-            render_comment(build_report_view(report, Links())),
-            render_terminal(build_report_view(report), color=False, width=1000),
-        ):
-            assert f"no evidence: {said}" in text
+        assert all(f"no evidence: {said}" in text for text in shown)
+    # A failed assertion is a failure whatever is missing.
+    assert {ran.episodes[f"test_failed_{what}"].outcome for what in ("assert", "check")} == {
+        "failed"
+    }
+    (claims,) = suite.run("-k", "claims").results.episodes
+    assert claims.outcome == "error"
 
 
-EVIDENCE = {
-    "an assert": "assert talk(episode) == 'Hi'",
-    "an expected exception": "talk(episode)\n    with pytest.raises(ValueError): int('x')",
-    "a parametrized expectation": (
-        "talk(episode)\n    expected = pytest.raises(ValueError)\n    with expected: int('x')"
-    ),
-    "a function that asserts": (
-        "from unittest.mock import Mock\n    tool = Mock()\n    tool(talk(episode))\n"
-        "    tool.assert_called_once_with('Hi')"
-    ),
-    "a check": "episode.check('polite', talk(episode) == 'Hi')",
-    "a score with a threshold": (
-        "from ci_agent_eval import check\n    talk(episode)\n    check(0.8, threshold=0.5)"
-    ),
-    "a budget with a measurement": "talk(episode)\n    episode.budget('max_turns', 2)",
-    "a tool call": (
-        "with episode.turn('x') as turn: turn.tool_call('look_up')\n    assert episode.tool_calls"
-    ),
-}
+EVIDENCE = """
+from unittest.mock import Mock
+from ci_agent_eval import check
+
+def test_assert(episode): assert talk(episode) == 'Hi'
+def test_expected_exception(episode):
+    talk(episode)
+    with pytest.raises(ValueError): int('x')
+def test_parametrized_expectation(episode):
+    talk(episode)
+    expected = pytest.raises(ValueError)
+    with expected: int('x')
+def test_function_that_asserts(episode):
+    tool = Mock()
+    tool(talk(episode))
+    tool.assert_called_once_with('Hi')
+def test_check(episode): episode.check('polite', talk(episode) == 'Hi')
+def test_score_with_a_threshold(episode):
+    talk(episode)
+    check(0.8, threshold=0.5)
+def test_measured_budget(episode):
+    talk(episode)
+    episode.budget('max_turns', 2)
+def test_spends(episode): episode.budget('emails', 1, used=2)
+def test_tool_call(episode):
+    with episode.turn('x') as turn: turn.tool_call('look_up')
+    assert episode.tool_calls
+@llm_episode
+def test_returned_budget(): return {"budgets": {"tool_calls": {"used": 3, "limit": 4}}}
+"""
 
 
 def test_a_turn_and_an_assertion_are_evidence(suite):
-    bodies = EVIDENCE.values()
-    suite.write(HEAD + "".join(f"def test_{n}(episode):\n    {b}\n" for n, b in enumerate(bodies)))
+    suite.write(HEAD + EVIDENCE)
     ran = suite.run()
-    ran.result.assert_outcomes(passed=len(EVIDENCE))
-    assert {episode.evidence for episode in ran.results.episodes} == {"required"}
-    assert reported(ran).passed
-
-
-def test_a_failed_assertion_is_a_failure_whatever_is_missing(suite):
-    suite.write(
-        "def test_asserts(episode): assert False\n"
-        "def test_checks(episode): episode.check('polite', False)\n"
-        "def test_spends(episode): episode.budget('emails', 1, used=2)\n"
+    episodes = ran.episodes
+    assert [e.outcome for e in episodes.values()] == ["passed"] * 10
+    assert episodes.pop("test_returned_budget").evidence is None
+    assert {e.evidence for e in episodes.values()} == {"required"}
+    suite.run("--deselect=test_suite.py::test_spends").result.assert_outcomes(
+        passed=9, deselected=1
     )
-    found = {name: e.outcome for name, e in suite.run().episodes.items()}
-    assert found == {"test_asserts": "failed", "test_checks": "failed", "test_spends": "passed"}
+    assert reported(ran).passed
 
 
 def test_only_what_is_required_needs_evidence(suite):
@@ -192,18 +191,6 @@ def test_only_what_is_required_needs_evidence(suite):
     )
 
 
-def test_the_marker_says_what_it_cannot_read(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode(evidence=False)
-        def test_it(): pass
-    """)
-    ran = suite.run()
-    (error,) = ran.session.collection_errors
-    assert "evidence: Input should be 'required' or 'none'" in error.message
-
-
 HELPERS = """
 def greets(reply):
     assert reply == "Hi"
@@ -232,27 +219,34 @@ def test_asserts_of_a_helper_module_count_when_the_setting_names_it(suite, pytes
     suite.run().result.assert_outcomes(passed=1)
 
 
-def test_asserts_of_an_evaluation_count_for_a_test_that_calls_them(suite, pytester):
-    pytester.makepyfile(hi_eval=HELPERS)
-    suite.write(USES_HELPERS.replace("helpers", "hi_eval"))
-    suite.run("--eval").result.assert_outcomes(passed=1)
-
-
-def test_asserts_that_pytest_was_asked_to_rewrite_count(suite, pytester):
-    pytester.makepyfile(helpers=HELPERS)
-    suite.write(USES_HELPERS, conftest="import pytest\npytest.register_assert_rewrite('helpers')")
-    suite.run().result.assert_outcomes(passed=1)
-
-
-def test_asserts_of_a_fixture_s_function_count_once_the_test_calls_it(suite):
+def test_asserts_of_evaluations_of_rewritten_modules_and_of_functions_of_fixtures_count(
+    suite, pytester
+):
+    pytester.makepyfile(helpers=HELPERS, hi_eval=HELPERS)
     suite.write(
-        "def test_it(episode, greet):\n"
-        "    with episode.turn('Hello') as turn: turn.reply('Hi')\n"
-        "    greet('Hi')\n",
-        conftest="import pytest\n\n@pytest.fixture\ndef greet():\n"
-        "    def greets(reply):\n        assert reply == 'Hi'\n    return greets\n",
+        USES_HELPERS
+        + """
+def test_evaluation(episode):
+    import hi_eval
+    with episode.turn('Hello') as turn: turn.reply('Hi')
+    hi_eval.greets("Hi")
+
+def test_fixture(episode, greet):
+    with episode.turn('Hello') as turn: turn.reply('Hi')
+    greet('Hi')
+""",
+        conftest="""
+import pytest
+pytest.register_assert_rewrite('helpers')
+
+@pytest.fixture
+def greet():
+    def greets(reply):
+        assert reply == 'Hi'
+    return greets
+""",
     )
-    suite.run().result.assert_outcomes(passed=1)
+    suite.run("--eval").result.assert_outcomes(passed=3)
 
 
 PLAIN = """
@@ -287,7 +281,7 @@ def test_bytecode_of_runs_with_and_without_the_plugin_is_kept_apart(pytester, mo
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
         monkeypatch.delenv(name, raising=False)
     pytester.makepyfile(test_suite=CACHED)
-    for plugin in ("no:ci_agent_eval", "ci_agent_eval", "no:ci_agent_eval"):
+    for plugin in ("no:ci_agent_eval", "ci_agent_eval"):
         arguments = ["-p", plugin, "-W", "ignore"]
         pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
     names = {path.name.partition(".")[0] for path in pytester.path.glob("__pycache__/test_suite*")}
@@ -449,62 +443,55 @@ def test_an_evaluation_records_a_coroutine_as_a_failure(suite):
 
 
 UNITTEST = """
-import unittest
-import pytest
-
-class Desk(unittest.{kind}):
+class Desk{kind}(unittest.{kind}):
     @pytest.fixture(autouse=True)
     def greeted(self, episode):
         with episode.turn("Hello") as turn:
             turn.reply("Hi")
-    {prefix}def test_asserts(self): self.assertEqual("Hi", "Bye")
-    {prefix}def test_fails(self): self.fail("by hand")
-    {prefix}def test_raises(self): raise KeyError("x")
-    {prefix}def test_skips(self): self.skipTest("later")
-    {prefix}def test_nothing(self): pass
+    {prefix}def test_asserts_{kind}(self): self.assertEqual("Hi", "Bye")
+    {prefix}def test_fails_{kind}(self): self.fail("by hand")
+    {prefix}def test_raises_{kind}(self): raise KeyError("x")
+    {prefix}def test_skips_{kind}(self): self.skipTest("later")
+    {prefix}def test_nothing_{kind}(self): pass
 """
 
 
 def test_a_unittest_with_another_end_is_not_accused_of_missing_evidence(suite):
-    for kind, prefix in (("TestCase", ""), ("IsolatedAsyncioTestCase", "async ")):
-        suite.write(UNITTEST.format(kind=kind, prefix=prefix), conftest="")
-        episodes = suite.run().episodes
-        assert {name: (e.outcome, e.missing_evidence) for name, e in episodes.items()} == {
-            "test_asserts": ("failed", ()),
-            "test_fails": ("failed", ()),
-            "test_raises": ("error", ()),
-            "test_skips": ("skipped", ()),
-            "test_nothing": ("error", ("assertion",)),
-        }
+    kinds = {"TestCase": "", "IsolatedAsyncioTestCase": "async "}
+    classes = [UNITTEST.format(kind=kind, prefix=prefix) for kind, prefix in kinds.items()]
+    suite.write("import pytest, unittest\n" + "".join(classes), conftest="")
+    episodes = suite.run().episodes
+    for kind in kinds:
+        found = {name: e for name, e in episodes.items() if name.endswith(f"_{kind}")}
+        assert [(e.outcome, e.missing_evidence) for _, e in sorted(found.items())] == [
+            ("failed", ()),
+            ("failed", ()),
+            ("error", ("assertion",)),
+            ("error", ()),
+            ("skipped", ()),
+        ]
 
 
-def test_a_message_with_a_percent_sign_is_shown_as_it_is(suite):
-    suite.write(
-        "def test_it(episode): assert 0, '100% of %s, 50%%'\ndef test_other(): assert 0, '1%'"
-    )
-    shown = suite.run().result.stdout.str()
-    assert "AssertionError: 100% of %s, 50%%" in shown
-    assert "AssertionError: 1%\n" in shown
-
-
-def test_a_project_s_own_hook_is_called_as_before(suite):
+def test_messages_and_a_project_s_own_hook_are_as_before(suite):
     suite.write(
         "def test_it(episode):\n    with episode.turn('x') as turn: turn.reply('y')\n"
-        "    assert turn.message, 'a message'\ndef test_other(): one = [1]; assert one == [1]\n",
+        "    assert turn.message, 'a message'\ndef test_other(): one = [1]; assert one == [1]\n"
+        "def test_percent(episode): assert 0, '100% of %s, 50%%'\n",
         conftest="def pytest_assertion_pass(item, lineno, orig, expl):\n"
         "    print('passed', item.name, lineno, orig, expl.partition(' ')[0])\n",
     )
-    assert "passed test_" not in suite.run("-s").result.stdout.str()
+    shown = suite.run("-s").result.stdout.str()
+    assert "passed test_" not in shown
+    assert "AssertionError: 100% of %s, 50%%" in shown
     suite.pytester.makeini("[pytest]\nenable_assertion_pass_hook = true")
     ran = suite.run("-s")
-    ran.result.assert_outcomes(passed=2)
+    ran.result.assert_outcomes(passed=2, failed=1)
     ran.result.stdout.fnmatch_lines(
         ["*passed test_it 3 turn.message *", "*passed test_other 4 one == [[]1[]] [[]1[]]"]
     )
 
 
-@pytest.mark.parametrize("options", [("--episode-concurrency=3",), ("-n2",)])
-def test_each_of_several_episodes_needs_its_own(suite, options):
+def test_each_of_several_episodes_needs_its_own(suite):
     suite.write("""
         import asyncio, pytest
 
@@ -517,22 +504,6 @@ def test_each_of_several_episodes_needs_its_own(suite, options):
                 assert turn
             await asyncio.sleep(0)
     """)
-    ran = suite.run(*options)
+    ran = suite.run("--episode-concurrency=3")
     ran.result.assert_outcomes(passed=2, failed=1)
     assert [e.outcome for e in ran.episodes.values()].count("error") == 1
-
-
-def test_a_returned_episode_is_judged_by_what_it_contains(suite):
-    suite.write("""
-        from ci_agent_eval import llm_episode
-
-        @llm_episode
-        def test_spends():
-            return {"budgets": {"tool_calls": {"used": 3, "limit": 4}}}
-
-        @llm_episode
-        def test_claims():
-            return {"outcome": "passed"}
-    """)
-    found = {name: e.outcome for name, e in suite.run().episodes.items()}
-    assert found == {"test_spends": "passed", "test_claims": "error"}

@@ -37,9 +37,9 @@ def test_plain(): pass
 """
 
 
-def test_every_episodes_case_has_its_properties(suite, workers):
+def test_every_episodes_case_has_its_properties(suite):
     suite.write(SUITE)
-    properties = suite.run(workers, "-o", "junit_family=xunit1").properties
+    properties = suite.run("-o", "junit_family=xunit1").properties
     assert properties["test_plain"] == {}
     assert properties["test_passes"] == {
         "agent_eval.nodeid": "test_suite.py::test_passes",

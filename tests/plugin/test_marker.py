@@ -4,101 +4,98 @@ from __future__ import annotations
 
 import pytest
 
+MARKED = """
+import pytest
+
+@pytest.mark.episode(
+    scenario_id="refund", budgets={"max_turns": 5, "latency_ms": {"p95": None, "limit": 9}},
+    gate="advisory", min_pass_rate=0.5, agent="desk", model="m-1", metadata={"tier": 1},
+)
+def test_all(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi", latency_ms=3)
+
+@pytest.mark.episode("by position", was="old")
+def test_position(): pass
+
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.episode)])
+def test_bare(n): pass
+
+@pytest.mark.episode("listed", was=["old"])
+def test_listed(): pass
+
+@pytest.mark.episode(budgets={"tool_calls": 3}, evidence="none")
+def test_unmeasured(): pass
+
+@pytest.mark.episode(agent="desk", budgets={"custom": {"emails": {"limit": 1, "used": 1}}})
+class TestDesk:
+    pytestmark = pytest.mark.episode(budgets={"max_turns": 9}, gate="advisory")
+
+    @pytest.mark.parametrize("tier", ["gold", "basic"])
+    def test_tiers(self, episode, tier): pass
+
+    @pytest.mark.episode(gate="required", budgets={"max_turns": 5})
+    def test_nearest(self, episode):
+        with episode.turn("Hello"): pass
+
+class Desk: pass
+
+@pytest.mark.episode("shared")
+@pytest.mark.parametrize("tier", ["gold"])
+@pytest.mark.parametrize("case", [{"ask": "a"}, Desk(), pytest.param([1], id="named")])
+def test_shared(case, tier): pass
+
+@pytest.mark.parametrize("case", [{"ask": "a"}])
+def test_own(episode, case): pass
+
+@pytest.mark.episode("cases", iterations=2, min_passes=4, evidence="none")
+@pytest.mark.parametrize("case", [1, 2])
+def test_case(case): pass
+
+@pytest.mark.episode("group", iterations=2, min_passes=4, evidence="none")
+class TestGroup:
+    def test_two(self): pass
+    def test_three(self): pass
+"""
+
 
 def test_it_describes_the_episode(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode(
-            scenario_id="refund", budgets={"max_turns": 5, "latency_ms": {"p95": None, "limit": 9}},
-            gate="advisory", min_pass_rate=0.5, agent="desk", model="m-1", metadata={"tier": 1},
-        )
-        def test_one(episode):
-            with episode.turn("Hello") as turn:
-                turn.reply("Hi", latency_ms=3)
-    """)
-    (episode,) = suite.run("--strict-markers").results.episodes
-    assert episode.scenario_id == "refund"
-    assert episode.nodeid == "test_suite.py::test_one"
+    suite.write(MARKED)
+    ran = suite.run("--strict-markers")
+    episodes = ran.episodes
+    assert len(episodes) == 20
+    episode = episodes["test_all"]
+    assert (episode.scenario_id, episode.nodeid) == ("refund", "test_suite.py::test_all")
     assert (episode.gate, episode.min_pass_rate) == ("advisory", 0.5)
     assert (episode.agent, episode.model, episode.metadata) == ("desk", "m-1", {"tier": 1})
     assert {name: budget.used for name, budget in episode.budgets.iter_named()} == {
         "max_turns": 1,
         "latency_ms": 3,
     }
-
-
-def test_the_scenario_is_the_node_id_unless_it_is_said(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode("by position")
-        def test_one(): pass
-
-        class TestDesk:
-            @pytest.mark.parametrize("tier", ["gold", "basic"])
-            def test_two(self, episode, tier): pass
-    """)
-    assert [e.scenario_id for e in suite.run().results.episodes] == [
-        "by position",
-        "test_suite.py::TestDesk::test_two[basic]",
-        "test_suite.py::TestDesk::test_two[gold]",
-    ]
-
-
-def test_it_names_what_the_scenario_was_called_before(suite):
-    forms = ('"old"', '["old"]', '("old",)')
-    suite.write(
-        "import pytest\n"
-        + "".join(
-            f"\n@pytest.mark.episode('refund-{n}', was={was})\ndef test_{n}(episode): pass\n"
-            for n, was in enumerate(forms)
-        )
+    position = episodes["test_position"]
+    assert (position.scenario_id, position.was) == ("by position", ("old",))
+    assert episodes["test_listed"].was == ("old",)
+    assert (episodes["test_bare[2]"].duration_ms, "test_bare[1]" in episodes) == (100, False)
+    tiers = episodes["test_tiers[gold]"]
+    assert tiers.scenario_id == "test_suite.py::TestDesk::test_tiers[gold]"
+    # Markers of the class and the test are read together.
+    nearest = episodes["test_nearest"]
+    assert (nearest.agent, tiers.gate, nearest.gate) == ("desk", "advisory", "required")
+    assert {n: b.limit for n, b in nearest.budgets.iter_named()} == {"max_turns": 5, "emails": 1}
+    # A hard budget that nothing measured is not kept.
+    ran.result.stdout.fnmatch_lines(
+        [
+            "episode 'test_suite.py::test_unmeasured': budget tool_calls: not measured, limit 3 (hard)"
+        ]
     )
-    assert [e.was for e in suite.run().results.episodes] == [("old",)] * len(forms)
-
-
-def test_a_marked_test_without_the_fixture_is_an_episode_with_a_duration(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode
-        def test_one(): pass
-
-        @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.episode)])
-        def test_two(n): pass
-    """)
-    episodes = suite.run().episodes
-    assert sorted(episodes) == ["test_one", "test_two[2]"]
-    assert {e.duration_ms for e in episodes.values()} == {100}
-
-
-def test_a_hard_budget_nothing_measured_is_not_kept(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode(budgets={"tool_calls": 3}, evidence="none")
-        def test_one(): pass
-    """)
-    ran = suite.run()
-    ran.result.assert_outcomes(failed=1)
-    ran.result.stdout.fnmatch_lines(["*budget tool_calls: not measured, limit 3 (hard)"])
-
-
-def test_markers_of_module_class_and_test_are_read_together(suite):
-    suite.write("""
-        import pytest
-        pytestmark = pytest.mark.episode(agent="desk", budgets={"max_turns": 9}, gate="advisory")
-
-        @pytest.mark.episode(budgets={"custom": {"emails": {"limit": 1, "used": 1}}})
-        class TestDesk:
-            @pytest.mark.episode(gate="required", budgets={"max_turns": 5})
-            def test_one(self, episode):
-                with episode.turn("Hello"): pass
-    """)
-    (episode,) = suite.run().results.episodes
-    assert (episode.agent, episode.gate) == ("desk", "required")
-    assert {n: b.limit for n, b in episode.budgets.iter_named()} == {"max_turns": 5, "emails": 1}
+    # Cases of one scenario are known by their ids or values.
+    shared = {
+        e.case for name, e in episodes.items() if name.startswith(("test_shared", "test_own"))
+    }
+    assert shared == {"[case={'ask': 'a'}-gold]", "[case1-gold]", "[named-gold]", None}
+    # Iterations of several tests may reach what those of one cannot.
+    counts = [e.outcome for e in ran.results.episodes if e.scenario_id in {"cases", "group"}]
+    assert counts == ["passed"] * 8
 
 
 NONSENSE = [
@@ -123,6 +120,7 @@ NONSENSE = [
     ("None", "scenario_id: the argument without a name must be a text (got None)"),
     ("' '", "scenario_id: the argument without a name must be a text (got ' ')"),
     ("'refund', was=[7]", "episode: was.0: *string (got 7)"),
+    ("evidence=False", "evidence: Input should be 'required' or 'none'*"),
     ("gates='required'", "unknown key 'gates'; did you mean 'gate'?"),
 ]
 
@@ -146,24 +144,6 @@ def test_nonsense_is_the_same_under_xdist(suite):
     suite.write("import pytest\n@pytest.mark.episode(gates='required')\ndef test_one(): pass")
     (error,) = suite.run("-n2").session.collection_errors
     assert "unknown key 'gates'; did you mean 'gate'?" in error.message
-
-
-def test_iterations_of_several_tests_may_reach_what_those_of_one_cannot(suite):
-    suite.write("""
-        import pytest
-
-        pytestmark = pytest.mark.episode(evidence="none")
-
-        @pytest.mark.episode("cases", iterations=2, min_passes=4)
-        @pytest.mark.parametrize("case", [1, 2])
-        def test_one(case): pass
-
-        @pytest.mark.episode("group", iterations=2, min_passes=4)
-        class TestGroup:
-            def test_two(self): pass
-            def test_three(self): pass
-    """)
-    suite.run().result.assert_outcomes(passed=8)
 
 
 def test_nonsense_that_comes_after_collection_is_an_error_of_the_test(suite):
@@ -212,29 +192,3 @@ def test_an_episode_with_the_project_s_own_marker_is_told_that_it_is_ignored(sui
     )
     (episode,) = ran.results.episodes
     assert (episode.scenario_id, episode.gate) == ("test_suite.py::test_one", "required")
-
-
-def test_cases_of_one_scenario_are_known_by_their_ids_or_values(suite):
-    suite.without_evidence().write("""
-        import pytest
-
-        class Desk: pass
-
-        @pytest.mark.episode("refund")
-        @pytest.mark.parametrize("tier", ["gold"])
-        @pytest.mark.parametrize("case", [{"ask": "a"}, Desk(), pytest.param([1], id="named")])
-        def test_shared(case, tier): pass
-
-        @pytest.mark.parametrize("case", [{"ask": "a"}])
-        def test_own(episode, case): pass
-    """)
-    cases = {
-        episode.nodeid: episode.case
-        for episode in suite.run("--aitest-iterations=2").results.episodes
-    }
-    assert set(cases.values()) == {
-        "[case={'ask': 'a'}-gold]",
-        "[case1-gold]",
-        "[named-gold]",
-        None,
-    }

@@ -53,7 +53,7 @@ def suite(pytester, suite):
 
     def run(script, source, *arguments):
         with ModelServer(script) as server:
-            pytester.makepyfile(HEAD.format(url=server.base_url) + source)
+            pytester.makepyfile(test_suite=HEAD.format(url=server.base_url) + source)
             result = suite.run_in_process("--episode-report-dir=out", *arguments)
         results = json.loads((pytester.path / "out/results.json").read_text())
         return result, results["episodes"], server
@@ -75,16 +75,141 @@ def test_the_code_of_the_page_runs(suite, monkeypatch):
     assert turns_of(episode)[0]["content"] == "Say hello"
 
 
-def test_plain_code_without_a_turn_becomes_the_episode(suite):
-    result, (episode,), server = suite(
-        BALANCE,
-        """
-def test_balance(episode):
+KINDS = """
+import asyncio, threading
+from ci_agent_eval import conversation
+from ci_agent_eval.engine import Agent, Provider
+
+def test_without_a_turn(episode):
     assert ask("My balance?") == "You have $5."
     assert episode.tool_calls[0].name == "balance"
-""",
+
+def test_reply(episode):
+    with episode.turn("My balance?") as turn:
+        turn.reply(ask("Question: My balance?").upper())
+    assert [turn.role for turn in episode.turns] == ["user", "assistant"]
+
+def test_own_tokens_and_calls(episode):
+    with episode.turn("My balance?") as turn:
+        answer = ask("My balance?")
+        turn.tool_call("lookup", result=5)
+        turn.reply(answer, tokens={"input": 7, "output": 1}, cost_usd=0.5)
+    assert answer
+
+def test_mix(episode):
+    ask("one")
+    with episode.turn("Number two"):
+        ask("two")
+    assert ask("three") == "third"
+
+def test_live(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+    assert [turn.content for turn in episode.turns] == ["Hello", "Hi"]
+
+def test_scripted(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi", source="scripted")
+    assert episode.turns[-1].source == "scripted"
+
+def test_refused(episode):
+    assert ask("Do it")
+
+@pytest.mark.episode(allowed_stops="refusal")
+def test_allowed(episode):
+    assert ask("Do it")
+
+def test_failing(episode):
+    ask("Fail")
+
+@conversation("hello", lambda: ask)
+def test_good(agent):
+    assert agent.send("Hello").content == "Hi"
+
+@pytest.mark.episode(budgets={"tool_calls": 2})
+@conversation("runaway", lambda: ask)
+def test_bad(agent):
+    agent.send("Go on for ever")
+
+async def test_both(aitest_run, episode):
+    await asyncio.to_thread(ask, "one")
+    result = await aitest_run(Agent(Provider("openai:gpt-5-mini", base_url=URL)), "two")
+    assert result.final_response == "second"
+
+async def test_all_ways(episode):
+    async with AsyncOpenAI(base_url=URL, api_key="k") as client:
+        asked = {"model": "gpt-5-mini", "messages": [{"role": "user", "content": "one"}]}
+        await client.chat.completions.create(**asked)
+        asked["messages"] = [{"role": "user", "content": "two"}]
+        async for chunk in await client.chat.completions.create(**asked, stream=True):
+            pass
+    await asyncio.to_thread(ask, "three")
+    thread = threading.Thread(target=ask, args=("three",))
+    thread.start()
+    await asyncio.to_thread(thread.join)
+    anthropic.messages.create(
+        model="claude-haiku-4-5", max_tokens=10, messages=[{"role": "user", "content": "one"}]
     )
-    result.assert_outcomes(passed=1)
+    assert len(episode.turns) == 10
+
+@pytest.mark.parametrize("n", range(6))
+async def test_at_once(episode, n):
+    assert await asyncio.to_thread(ask, f"My balance? {n}") == "You have $5."
+"""
+SCRIPT = {
+    "My balance?": BALANCE,
+    "one": ["first"],
+    "two": ["second"],
+    "three": ["third"],
+    "Hello": ["Hi"],
+    "Do it": [Step(text="I will not.", finish_reason="content_filter")],
+    "Fail": [BALANCE[0], *[Step(status=500)] * 9],
+    "Go": RUNAWAY,
+}
+
+
+def test_calls_of_plain_code_become_the_episode(suite):
+    result, found, server = suite(SCRIPT, KINDS, "--episode-concurrency=5")
+    result.assert_outcomes(passed=16, failed=3)
+    episodes = {episode["nodeid"].rpartition("::")[2]: episode for episode in found}
+    expect_all_that_a_call_tells(episodes["test_without_a_turn"])
+    user, reply = turns_of(episodes["test_reply"])
+    assert (user["content"], reply["content"]) == ("My balance?", "YOU HAVE $5.")
+    assert reply["tokens"] == {"input": 200, "output": 40}
+    assert [made["result"] for made in reply["tool_calls"]] == ["$5"]
+    assert reply["response_model"] == "gpt-5-mini"
+    _, reply = turns_of(episodes["test_own_tokens_and_calls"])
+    assert (reply["tokens"], reply["cost_usd"]) == ({"input": 7, "output": 1}, 0.5)
+    assert [made["name"] for made in reply["tool_calls"]] == ["lookup"]
+    # A turn without a reply has a turn for each answer, and calls around it are turns too.
+    assert [turn["content"] for turn in turns_of(episodes["test_mix"])] == [
+        "one", "first", "Number two", "second", "three", "third",
+    ]  # fmt: skip
+    assert episodes["test_live"]["traffic"] == {"requests": 0}
+    assert "traffic" not in episodes["test_scripted"]
+    ends = {name: (e["outcome"], e.get("stop_reason")) for name, e in episodes.items()}
+    assert ends["test_refused"] == ("failed", "refusal")
+    assert ends["test_allowed"] == ("passed", "refusal")
+    assert ends["test_bad"] == ("failed", "tool_call_limit")
+    failing = episodes["test_failing"]
+    assert failing["outcome"] == "error"
+    assert [turn["role"] for turn in turns_of(failing)] == ["user", "assistant"]
+    assert turns_of(failing)[1]["tool_calls"][0]["result"] == "$5"
+    assert failing["traffic"]["failed"] >= 1
+    assert turns_of(episodes["test_good"])[1]["tokens"] == {"input": 100, "output": 20}
+    assert count_requests(server, "Go on") == 3
+    # Runs of the engine do not count twice.
+    both = [turn["content"] for turn in turns_of(episodes["test_both"])]
+    assert both == ["one", "first", "two", "second"]
+    assert episodes["test_both"]["traffic"]["requests"] == 1
+    expect_calls_of_all_ways(episodes["test_all_ways"])
+    for n in range(6):
+        turns = turns_of(episodes[f"test_at_once[{n}]"])
+        assert (turns[0]["content"], len(turns)) == (f"My balance? {n}", 3)
+    assert not any(e.get("traffic", {}).get("is_shared") for e in found)
+
+
+def expect_all_that_a_call_tells(episode):
     user, first, last = turns_of(episode)
     assert (user["role"], user["content"]) == ("user", "My balance?")
     (made,) = first["tool_calls"]
@@ -95,7 +220,7 @@ def test_balance(episode):
     assert last["requested_model"] == "gpt-5-mini"
     assert last["settings"] == {"temperature": 0}
     assert last["first_byte_ms"] <= last["latency_ms"]
-    assert episode["traffic"]["requests"] == len(server.requests) == 2
+    assert episode["traffic"]["requests"] == 2
     assert episode["trajectory_summary"] == {"steps_count": 2, "tool_calls_count": 1}
     assert episode["model"] == "gpt-5-mini"
     assert last["cost_usd"] == pytest.approx(100 * 0.25e-6 + 20 * 2e-6)
@@ -103,219 +228,57 @@ def test_balance(episode):
     assert episode["conditions"]["prices"].startswith("genai-prices ")
 
 
-def test_an_explicit_reply_is_one_turn_and_the_traffic_adds_the_rest(suite):
-    result, (episode,), _ = suite(
-        BALANCE,
-        """
-def test_balance(episode):
-    with episode.turn("My balance?") as turn:
-        turn.reply(ask("Question: My balance?").upper())
-    assert [turn.role for turn in episode.turns] == ["user", "assistant"]
-""",
-    )
-    result.assert_outcomes(passed=1)
-    user, reply = turns_of(episode)
-    assert user["content"] == "My balance?"
-    assert reply["content"] == "YOU HAVE $5."
-    assert reply["tokens"] == {"input": 200, "output": 40}
-    assert [made["result"] for made in reply["tool_calls"]] == ["$5"]
-    assert reply["response_model"] == "gpt-5-mini"
-
-
-def test_explicit_tokens_and_tool_calls_count_once(suite):
-    result, (episode,), _ = suite(
-        BALANCE,
-        """
-def test_balance(episode):
-    with episode.turn("My balance?") as turn:
-        answer = ask("My balance?")
-        turn.tool_call("lookup", result=5)
-        turn.reply(answer, tokens={"input": 7, "output": 1}, cost_usd=0.5)
-    assert answer
-""",
-    )
-    result.assert_outcomes(passed=1)
-    _, reply = turns_of(episode)
-    assert (reply["tokens"], reply["cost_usd"]) == ({"input": 7, "output": 1}, 0.5)
-    assert [made["name"] for made in reply["tool_calls"]] == ["lookup"]
-
-
-def test_a_turn_without_a_reply_has_a_turn_for_each_answer_and_calls_around_it_are_turns_too(suite):
-    result, (episode,), _ = suite(
-        {"one": ["first"], "two": ["second"], "three": ["third"]},
-        """
-def test_mix(episode):
-    ask("one")
-    with episode.turn("Number two"):
-        ask("two")
-    assert ask("three") == "third"
-""",
-    )
-    result.assert_outcomes(passed=1)
-    assert [turn["content"] for turn in turns_of(episode)] == [
-        "one", "first", "Number two", "second", "three", "third",
-    ]  # fmt: skip
-
-
-HIDING = "\n    except Exception:\n        pass"
-
-
-@pytest.mark.parametrize(
-    ("budget", "requests", "stop", "ending"),
-    [
-        ("'max_turns': 4", 4, "max_turns", ""),
-        ("'max_turns': 4", 4, "max_turns", HIDING),
-        ("'tool_calls': 3", 4, "tool_call_limit", HIDING),
-        ("'token_usage': 250", 3, "token_limit", HIDING),
-        ("'cost_usd': 0.0001", 2, "cost_limit", HIDING),
-    ],
-)
-def test_a_budget_stops_plain_code_while_it_runs_whatever_it_makes_of_the_refusal(
-    suite, budget, requests, stop, ending
-):
-    body = "ask('Go')" if not ending else f"try:\n        ask('Go'){ending}"
-    result, (episode,), server = suite(
-        RUNAWAY,
-        f"""
-@pytest.mark.episode(budgets={{{budget}}})
-def test_runaway(episode):
-    {body}
-    assert episode.tool_calls
-""",
-    )
-    result.assert_outcomes(failed=1)
-    assert len(server.requests) == requests
-    assert (episode["outcome"], episode["stop_reason"]) == ("failed", stop)
-    assert episode["traffic"]["refused"] == 1
-    assert len(turns_of(episode)) == requests + 1
-    # The result of the last tool is in the refused request.
-    assert all(
-        made["result"] == "$5" for turn in turns_of(episode)[1:] for made in turn["tool_calls"]
-    )
-
-
-def test_a_budget_stops_a_runaway_inside_a_turn(suite):
-    result, (episode,), server = suite(
-        RUNAWAY,
-        """
-@pytest.mark.episode(budgets={"tool_calls": 3})
-def test_runaway(episode):
-    with episode.turn("Go") as turn:
-        turn.reply(ask("Go"))
-""",
-    )
-    result.assert_outcomes(failed=1)
-    assert len(server.requests) == 4
-    assert (episode["outcome"], episode["stop_reason"]) == ("failed", "tool_call_limit")
-    assert episode["budgets"]["tool_calls"]["used"] == 4
-
-
-def test_async_streamed_and_threaded_calls_are_seen(suite):
-    result, (episode,), _ = suite(
-        {"async": ["a"], "stream": ["b c"], "thread": ["d"], "claude": ["e"]},
-        """
-import asyncio, threading
-
-
-async def test_all(episode):
-    async with AsyncOpenAI(base_url=URL, api_key="k") as client:
-        asked = {"model": "gpt-5-mini", "messages": [{"role": "user", "content": "async"}]}
-        await client.chat.completions.create(**asked)
-        asked["messages"] = [{"role": "user", "content": "stream"}]
-        async for chunk in await client.chat.completions.create(**asked, stream=True):
-            pass
-    await asyncio.to_thread(ask, "thread")
-    thread = threading.Thread(target=ask, args=("thread",))
-    thread.start()
-    await asyncio.to_thread(thread.join)
-    anthropic.messages.create(
-        model="claude-haiku-4-5", max_tokens=10, messages=[{"role": "user", "content": "claude"}]
-    )
-    assert len(episode.turns) == 10
-""",
-    )
-    result.assert_outcomes(passed=1)
+def expect_calls_of_all_ways(episode):
     answers = [turn for turn in turns_of(episode) if turn["role"] == "assistant"]
-    assert [turn["content"] for turn in answers] == ["a", "b c", "d", "d", "e"]
+    assert [turn["content"] for turn in answers] == ["first", "second", "third", "third", "first"]
     assert "tokens" not in answers[1]  # a stream that did not ask for its usage
     assert answers[4]["response_model"] == "claude-haiku-4-5"
-    assert "is_shared" not in episode["traffic"]
 
 
-def test_concurrent_episodes_are_apart(suite):
-    result, episodes, server = suite(
-        BALANCE,
-        """
-@pytest.mark.parametrize("n", range(6))
-async def test_balance(episode, n):
-    import asyncio
+def count_requests(server, prompt):
+    return sum(prompt in asked.body["messages"][0]["content"] for asked in server.requests)
 
-    answer = await asyncio.to_thread(ask, f"Balance {n}?")
-    assert answer == "You have $5."
-""",
-        "--episode-concurrency=5",
+
+BUDGETS = {
+    "'max_turns': 4": (4, "max_turns"),
+    "'tool_calls': 3": (4, "tool_call_limit"),
+    "'token_usage': 250": (3, "token_limit"),
+    "'cost_usd': 0.0001": (2, "cost_limit"),
+}
+RUNS_AWAY = """
+@pytest.mark.episode(budgets={{{budget}}})
+def test_hidden_{number}(episode):
+    try:
+        ask('Go {number}')
+    except Exception:
+        pass
+    assert episode.tool_calls
+
+@pytest.mark.episode(budgets={{{budget}}})
+def test_told_{number}(episode):
+    with episode.turn("Go") as turn:
+        turn.reply(ask("Go"))
+"""
+
+
+def test_a_budget_stops_plain_code_while_it_runs_whatever_it_makes_of_the_refusal(suite):
+    tests = [RUNS_AWAY.format(number=n, budget=budget) for n, budget in enumerate(BUDGETS)]
+    # All calls in a turn of the test are one turn.
+    _, found, server = suite(
+        {"Go": RUNAWAY}, "".join(tests), "--deselect=test_suite.py::test_told_0"
     )
-    result.assert_outcomes(passed=6)
-    assert len(server.requests) == 12
-    assert sorted(turns_of(episode)[0]["content"] for episode in episodes) == [
-        f"Balance {n}?" for n in range(6)
-    ]
-    assert [len(turns_of(episode)) for episode in episodes] == [3] * 6
-    assert not any(episode["traffic"].get("is_shared") for episode in episodes)
-
-
-def test_a_conversation_of_plain_code_is_recorded_and_stopped(suite):
-    result, (good, bad), server = suite(
-        {"Hello": ["Hi"], "More": RUNAWAY},
-        """
-from ci_agent_eval import conversation
-
-@conversation("hello", lambda: ask)
-def test_good(agent):
-    assert agent.send("Hello").content == "Hi"
-
-@pytest.mark.episode(budgets={"tool_calls": 2})
-@conversation("runaway", lambda: ask)
-def test_bad(agent):
-    agent.send("More")
-""",
-    )
-    result.assert_outcomes(passed=1, failed=1)
-    assert turns_of(good)[1]["tokens"] == {"input": 100, "output": 20}
-    assert bad["stop_reason"] == "tool_call_limit"
-    assert len(server.requests) == 1 + 3
-
-
-def test_an_answer_that_the_provider_filtered_fails_the_episode(suite):
-    result, (allowed, episode), _ = suite(
-        [Step(text="I will not.", finish_reason="content_filter")],
-        """
-def test_refused(episode):
-    assert ask("Do it")
-
-@pytest.mark.episode(allowed_stops="refusal")
-def test_allowed(episode):
-    assert ask("Do it")
-""",
-    )
-    result.assert_outcomes(passed=1, failed=1)
-    assert (episode["outcome"], episode["stop_reason"]) == ("failed", "refusal")
-    assert (allowed["outcome"], allowed["stop_reason"]) == ("passed", "refusal")
-
-
-def test_a_provider_that_fails_is_an_infrastructure_error_with_a_complete_record(suite):
-    result, (episode,), _ = suite(
-        [Step(tool_calls=[call("balance", account="checking")]), *[Step(status=500)] * 9],
-        """
-def test_failing(episode):
-    ask("Go")
-""",
-    )
-    result.assert_outcomes(failed=1)
-    assert episode["outcome"] == "error"
-    assert [turn["role"] for turn in turns_of(episode)] == ["user", "assistant"]
-    assert turns_of(episode)[1]["tool_calls"][0]["result"] == "$5"
-    assert episode["traffic"]["failed"] >= 1
+    episodes = {episode["nodeid"].rpartition("::")[2]: episode for episode in found}
+    for number, (requests, stop) in enumerate(BUDGETS.values()):
+        hidden, told = (episodes.get(f"test_{name}_{number}") for name in ("hidden", "told"))
+        assert count_requests(server, f"Go {number}") == requests
+        for episode in (hidden, told or hidden):
+            assert (episode["outcome"], episode["stop_reason"]) == ("failed", stop)
+            assert episode["traffic"]["refused"] == 1
+        assert len(turns_of(hidden)) == requests + 1
+        # The result of the last tool is in the refused request.
+        calls = [made for turn in turns_of(hidden)[1:] for made in turn["tool_calls"]]
+        assert [made["result"] for made in calls] == ["$5"] * requests
+    assert episodes["test_told_1"]["budgets"]["tool_calls"]["used"] == 4
 
 
 CHUNK = 'data: {{"choices": [{{"index": 0, "delta": {{"content": "{}"}}}}]}}\n\n'
@@ -401,60 +364,19 @@ async def test_run(aitest_run, read, prompt):
         assert found == (outcome, stop or "completed"), (episode["nodeid"], episode)
 
 
-def test_an_episode_without_model_traffic_says_so(suite):
-    result, (live, scripted), _ = suite(
-        [],
-        """
-def test_live(episode):
-    with episode.turn("Hello") as turn:
-        turn.reply("Hi")
-    assert [turn.content for turn in episode.turns] == ["Hello", "Hi"]
-
-def test_scripted(episode):
-    with episode.turn("Hello") as turn:
-        turn.reply("Hi", source="scripted")
-    assert episode.turns[-1].source == "scripted"
-""",
-    )
-    result.assert_outcomes(passed=2)
-    assert live["traffic"] == {"requests": 0}
-    assert "traffic" not in scripted
-
-
-def test_runs_of_the_engine_and_its_judges_do_not_count_twice(suite):
-    result, (episode,), server = suite(
-        {"Plain": ["a"], "Declared": ["b"]},
-        """
-from ci_agent_eval.engine import Agent, Provider
-
-async def test_both(aitest_run, episode):
-    import asyncio
-
-    await asyncio.to_thread(ask, "Plain")
-    result = await aitest_run(Agent(Provider("openai:gpt-5-mini", base_url=URL)), "Declared")
-    assert result.final_response == "b"
-""",
-    )
-    result.assert_outcomes(passed=1)
-    assert [turn["content"] for turn in turns_of(episode)] == ["Plain", "a", "Declared", "b"]
-    assert episode["traffic"]["requests"] == 1
-    assert len(server.requests) == 2
-
-
 def test_a_declared_provider_has_the_address_that_the_test_sets(suite):
-    _, episodes, _ = suite(
-        ["Hello"],
-        """
+    with ModelServer([400]) as old:
+        tests = f"""
 from ci_agent_eval.engine import Agent, Provider
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", URL], ids=["old", "new"])
+@pytest.mark.parametrize("address", [{old.base_url!r}, URL], ids=["old", "new"])
 async def test_greets(aitest_run, monkeypatch, address):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     result = await aitest_run(Agent(Provider("openai-chat:gpt-5-mini")), "Hi", raises=False)
     assert result.outcome
-""",
-    )
+"""
+        _, episodes, _ = suite(["Hello"], tests)
     assert [episode["stop_reason"] for episode in episodes] == ["completed", "model_error"]
 
 

@@ -103,10 +103,10 @@ def test_a_file_in_its_place_is_a_usage_error(suite, pytester):
         result.stderr.fnmatch_lines(["*a file is in the way*"])
 
 
-def test_a_collection_error_is_in_the_session(suite, pytester, workers):
+def test_a_collection_error_is_in_the_session(suite, pytester):
     suite.write(TESTS)
     pytester.makepyfile(test_broken="import no_such_module")
-    ran = suite.run(workers)
+    ran = suite.run()
     assert ran.session.state == "finished"
     assert ran.session.exit_status != 0
     (error,) = ran.session.collection_errors

@@ -17,32 +17,46 @@ def test_plain(): pass
 """
 
 
+ALL = ["test_a", "test_b", "test_c"]
+SELECTIONS = [
+    # The arguments; how many are selected and deselected, which end, and what the session says
+    # of restrictions and paths.
+    (["-k", "test_a or plain", "-m", "episode or not x"], 1, 2, ["test_a"],
+     ("-k 'test_a or plain'", "-m 'episode or not x'"), ()),
+    (["-x"], 3, 0, ["test_a", "test_b"], (), ()),
+    (["--maxfail=1", "-k", "not test_a"], 2, 1, ["test_b"], ("-k 'not test_a'",), ()),
+    (["test_suite.py::test_c", "test_suite.py::test_a"], 2, 0, ["test_a", "test_c"],
+     ("test_suite.py::test_c", "test_suite.py::test_a"), ()),
+    (["--deselect", "test_suite.py::test_b"], 2, 1, ["test_a", "test_c"],
+     ("--deselect test_suite.py::test_b",), ()),
+    (["--ignore", "other", "test_suite.py"], 3, 0, ALL, ("--ignore other",), ("test_suite.py",)),
+    (["./", "-v"], 3, 0, ALL, (), (".",)),
+    (["--lf"], 1, 0, ["test_b"], ("--lf",), ()),
+]  # fmt: skip
+
+
 def test_selected_and_deselected_tell_what_was_to_run(suite):
     suite.write(SUITE)
-    for arguments, selected, deselected, ended in [
-        (["-k", "test_a or plain"], 1, 2, ["test_a"]),
-        (["-n2", "-k", "test_a or plain"], 1, 2, ["test_a"]),
-        (["-x"], 3, 0, ["test_a", "test_b"]),
-        (["--maxfail=1", "-k", "not test_a"], 2, 1, ["test_b"]),
-        (["test_suite.py::test_c", "test_suite.py::test_a"], 2, 0, ["test_a", "test_c"]),
-        (["--deselect", "test_suite.py::test_b"], 2, 1, ["test_a", "test_c"]),
-        (["-m", "not episode", "-k", "not plain"], 3, 0, ["test_a", "test_b", "test_c"]),
-        ([], 3, 0, ["test_a", "test_b", "test_c"]),
-        (["--lf"], 1, 0, ["test_b"]),
-    ]:
+    for arguments, selected, deselected, ended, restrictions, paths in SELECTIONS:
         ran = suite.run(*arguments)
-        found = (ran.session.selected, ran.session.deselected, sorted(ran.episodes))
+        session = ran.session
+        found = (session.selected, session.deselected, sorted(ran.episodes))
         assert found == (selected, deselected, ended), arguments
-        assert ran.session.state == "finished"
-    assert ran.session.stopped is None
-
-
-def test_set_up_but_not_called_is_skipped(suite):
-    suite.write(SUITE)
+        assert (session.restrictions, session.paths) == (restrictions, paths), arguments
+        assert session.state == "finished"
+        limits = {"-x", "--maxfail=1"} & {*arguments}
+        assert session.stopped == ("stopping after 1 failures" if limits else None)
+    assert suite.run("--shard=1/2").session.removed == (), "another shard takes nothing away"
     ran = suite.run("--setup-only", "-k", "test_a")
     assert (ran.session.selected, ran.session.state) == (1, "finished")
     episode = ran.episodes["test_a"]
     assert (episode.outcome, episode.reason) == ("skipped", "the test was set up but not called")
+
+
+def test_a_stop_at_a_limit_is_no_interruption_of_workers_either(suite):
+    suite.write(SUITE + "".join(f"\ndef test_{n}(episode): talk(episode)" for n in range(20)))
+    session = suite.run("-x", "-n2").session
+    assert (session.state, session.stopped) == ("finished", "stopping after 1 failures")
 
 
 ITERATED = """
@@ -58,32 +72,10 @@ def test_plain(): pass
 """
 
 
-def test_an_episode_says_how_many_iterations_its_test_declares(suite):
+def test_what_the_ini_file_leaves_out_is_no_restriction(suite):
     suite.write(ITERATED)
     declared = {name: e.iterations for name, e in suite.run().episodes.items()}
     assert declared == {**{f"test_refund[{n}-of-3]": 3 for n in (1, 2, 3)}, "test_chat": 1}
-
-
-def test_a_session_says_what_the_command_line_restricts(suite):
-    suite.write(ITERATED)
-    for arguments, restrictions, paths in [
-        ((), (), ()),
-        (("-kchat", "-m", "episode or not x"), ("-k chat", "-m 'episode or not x'"), ()),
-        (("--deselect=test_suite.py::test_chat",), ("--deselect test_suite.py::test_chat",), ()),
-        (("--lf",), ("--lf",), ()),
-        (("--ignore", "other"), ("--ignore other",), ()),
-        (("test_suite.py::test_chat",), ("test_suite.py::test_chat",), ()),
-        (("test_suite.py",), (), ("test_suite.py",)),
-        (("./", "-v"), (), (".",)),
-        (("--shard=1/2",), (), ()),
-    ]:
-        session = suite.run(*arguments).session
-        assert (session.restrictions, session.paths) == (restrictions, paths)
-        assert session.removed == (), "another shard takes nothing away"
-
-
-def test_what_the_ini_file_leaves_out_is_no_restriction(suite):
-    suite.write(ITERATED)
     suite.pytester.makeini("[pytest]\naddopts = -k chat")
     ran = suite.run()
     assert (ran.session.restrictions, ran.session.removed) == ((), ())
@@ -99,25 +91,20 @@ def pytest_collection_modifyitems(config, items):
 """
 
 
-def test_a_session_says_what_hooks_took_away(suite, workers):
+def test_a_session_says_what_hooks_took_away_and_which_files_skipped_themselves(suite):
     suite.write(ITERATED, conftest=REMOVING)
-    session = suite.run("-k", "refund or chat or plain", workers).session
+    suite.pytester.makepyfile(
+        test_other="import pytest\npytest.importorskip('not_there')",
+        test_third="import pytest\npytest.skip('no key', allow_module_level=True)",
+    )
+    session = suite.run("-k", "refund or chat or plain", "-n2").session
     assert session.stopped is None
     assert [one.model_dump() for one in session.removed] == [
         {"scenario_id": "chat", "gate": "advisory", "iterations": 1, "by": None},
         {"scenario_id": "refund", "gate": "required", "iterations": 1, "by": None},
         {"scenario_id": "refund", "gate": "required", "iterations": 1, "by": "conftest.py"},
     ]
-
-
-def test_a_session_says_which_files_skipped_themselves(suite, workers):
-    suite.write(ITERATED)
-    suite.pytester.makepyfile(
-        test_other="import pytest\npytest.importorskip('not_there')",
-        test_third="import pytest\npytest.skip('no key', allow_module_level=True)",
-    )
-    found = suite.run(workers).session.collection_skips
-    assert [(one.file, one.reason) for one in found] == [
+    assert [(one.file, one.reason) for one in session.collection_skips] == [
         ("test_other.py", "could not import 'not_there': No module named 'not_there'"),
         ("test_third.py", "no key"),
     ]
@@ -175,10 +162,3 @@ def test_the_same_test_twice_is_two_iterations(suite):
         ("test_suite.py::test_a", 2),
     ]
     assert ran.session.selected == 2
-
-
-def test_a_stop_at_a_limit_is_no_interruption(suite):
-    suite.write(SUITE + "".join(f"\ndef test_{n}(episode): talk(episode)" for n in range(20)))
-    for arguments in (["-x"], ["-x", "-n2"]):
-        session = suite.run(*arguments).session
-        assert (session.state, session.stopped) == ("finished", "stopping after 1 failures")

@@ -31,9 +31,9 @@ def test_fine(episode): pass
 """
 
 
-def test_the_summary_is_short_and_in_order(suite, workers):
+def test_the_summary_is_short_and_in_order(suite):
     suite.write(SUITE)
-    ran = suite.run(workers)
+    ran = suite.run()
     lines = ran.result.outlines
     start = next(i for i, line in enumerate(lines) if line.startswith("FAILED "))
     assert lines[start : start + 4] == [
@@ -47,7 +47,7 @@ def test_the_summary_is_short_and_in_order(suite, workers):
     ]
 
 
-def test_it_is_there_without_a_report_directory(suite, pytester, workers):
+def test_it_is_there_without_a_report_directory(suite, pytester):
     suite.write(SUITE)
-    result = pytester.runpytest_inprocess("-q", workers)
+    result = pytester.runpytest_inprocess("-q")
     result.stdout.fnmatch_lines(["FAILED greeting: polite (test_suite.py:12) and 1 more"])
