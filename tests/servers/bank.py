@@ -115,14 +115,6 @@ def crash_reading() -> str:
 
 
 @server.tool()
-async def garble() -> str:
-    """Write what is no message to stdout, and never answer."""
-    os.write(1, b"Starting calculation...\n{not json\n")
-    await anyio.sleep_forever()
-    return "never"
-
-
-@server.tool()
 async def ask_user(ctx: Context) -> str:
     """Ask whoever uses the client."""
     return str(await ctx.elicit("Are you sure?", Confirmation))

@@ -1,8 +1,8 @@
 """An MCP server that misbehaves, by its first argument; lines of JSON and nothing else.
 
 silent: never answers. dies: ends at once. refuses: hangs up on `initialize`. garbage: answers a
-call with what is no message. binary: with what is no UTF-8. noisy: logs to stdout, but works.
-malformed: with a result of the wrong shape. stubborn: ignores the end of its input and SIGTERM.
+call with what is no message. binary: with what is no UTF-8.
+malformed: with a result of the wrong shape.
 deaf: stops reading after the first call. forgets: knows no session after the first call.
 moody FILE: starts only when there are two lines in the file, and adds one each time. late: offers its tool only when asked a third time.
 """
@@ -50,8 +50,6 @@ def serve(mode: str) -> None:
     listed = 0
     while line := sys.stdin.readline():
         request = json.loads(line)
-        if mode == "noisy":
-            print("INFO handling", request["method"], flush=True)
         match request["method"]:
             case "initialize":
                 answer(request, INFO)
@@ -85,11 +83,7 @@ def main() -> None:
         raise SystemExit("expected something else")
     elif mode == "moody":
         check_mood(Path(sys.argv[2]))
-    elif mode == "stubborn":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     serve(mode)
-    while mode == "stubborn":
-        signal.pause()
 
 
 if __name__ == "__main__":

@@ -6,15 +6,20 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Self
 
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
 from ci_agent_eval.engine.adapters.run import run_adapter
+from ci_agent_eval.engine.cassette import CassetteMode, CassetteStore
 from ci_agent_eval.engine.declarations import Agent, CLIServer, Provider
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.redaction import Redactor
 from tests.model_server import ModelServer
 
 TOOLS = CLIServer("tools", "stands-for-the-tools-of-the-test")
@@ -91,6 +96,31 @@ def run(
 
     with ModelServer(script) as server:
         return go(once(server))
+
+
+def model_of(server: ModelServer, name: str = "gpt-5-mini") -> OpenAIChatModel:
+    """A model of PydanticAI that the server plays."""
+    provider = OpenAIProvider(base_url=server.base_url, api_key="k")
+    return OpenAIChatModel(name, provider=provider)
+
+
+def run_with_cassette(
+    folder: Path, mode: CassetteMode, agent: object, prompt: str = "main", **options: Any
+) -> AgentResult:
+    """Run an agent of any kind with a cassette in a folder."""
+    with CassetteStore(mode, Redactor.from_environ({})).episode("e", folder, "s") as cassette:
+        return run_agent(agent, prompt, cassette_session=cassette, **options)
+
+
+def record_and_replay(
+    folder: Path, server: ModelServer, agent: object, prompt: str = "main"
+) -> tuple[AgentResult, AgentResult]:
+    """Record an agent, then replay it; no request may reach the model server again."""
+    live = run_with_cassette(folder, "record", agent, prompt)
+    asked = len(server.requests)
+    again = run_with_cassette(folder, "replay", agent, prompt)
+    assert len(server.requests) == asked
+    return live, again
 
 
 def go(work: Coroutine[Any, Any, Any]) -> Any:

@@ -7,8 +7,6 @@ import sys
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelHTTPError
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 from ci_agent_eval.engine.cassette import CassetteMissError, CassetteModel, CassetteStore
 from ci_agent_eval.engine.cassette.files import build_cassette_path
@@ -18,6 +16,7 @@ from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
+from tests.integration.engine.rig import model_of
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 from tests.tables import each_row
@@ -39,12 +38,6 @@ def never():
 def users_agent():
     """An agent as users have it: nothing of ours in it."""
     return Agent(instructions="Be brief.", tools=[balance])
-
-
-def model_of(server):
-    return OpenAIChatModel(
-        "gpt-5-mini", provider=OpenAIProvider(base_url=server.base_url, api_key="k")
-    )
 
 
 async def run(cassette_session, inner, text, agent):

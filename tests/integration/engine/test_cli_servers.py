@@ -130,15 +130,19 @@ def test_a_cancelled_call_kills_the_program(tmp_path: Path) -> None:
     assert not is_there(asyncio.run(main()))
 
 
-@each_row("command", ["no-such-program", "./no-such-program"])
-def test_a_program_that_is_not_there_is_the_worlds_error(command: str) -> None:
-    with pytest.raises(ServerError, match="there is no program"):
-        execute(a_tool(command=command), "show")
-
-
-def test_a_folder_that_is_not_there_is_the_worlds_error(tmp_path: Path) -> None:
-    with pytest.raises(ServerError, match="could not be started"):
-        execute(a_tool(cwd=tmp_path / "no"), "show")
+@each_row(
+    ("changes", "said"),
+    [
+        ({"command": "no-such-program"}, "there is no program"),
+        ({"command": "./no-such-program"}, "there is no program"),
+        ({"cwd": "/no/such/folder"}, "could not be started"),
+    ],
+)
+def test_a_program_or_folder_that_is_not_there_is_the_worlds_error(
+    changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ServerError, match=said):
+        execute(a_tool(**changes), "show")
 
 
 def test_help_is_asked_for_once_and_cut(tmp_path: Path) -> None:

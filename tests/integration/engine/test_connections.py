@@ -10,11 +10,11 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.wrapper import WrapperModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 from ci_agent_eval.engine.adapters.model_connections import MAX_IDLE
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
+from tests.integration.engine.rig import model_of
 from tests.model_server import ModelServer
 
 
@@ -24,10 +24,6 @@ def on_a_loop(test):
         asyncio.run(test(*arguments, **named))
 
     return run
-
-
-def a_model(server: ModelServer) -> OpenAIChatModel:
-    return OpenAIChatModel("m", provider=OpenAIProvider(base_url=server.base_url, api_key="k"))
 
 
 def client_of(model: OpenAIChatModel):
@@ -46,7 +42,7 @@ async def ask(session: EngineSession, model) -> None:
 @on_a_loop
 async def test_runs_one_after_the_other_use_the_same_client():
     with ModelServer(["hi"]) as server:
-        model = a_model(server)
+        model = model_of(server)
         client = client_of(model)
         async with a_session() as session:
             for _ in range(3):
@@ -59,7 +55,7 @@ async def test_runs_one_after_the_other_use_the_same_client():
 @on_a_loop
 async def test_of_models_that_are_used_once_only_the_last_stay_open():
     with ModelServer(["hi"]) as server:
-        models = [a_model(server) for _ in range(MAX_IDLE + 2)]
+        models = [model_of(server) for _ in range(MAX_IDLE + 2)]
         async with a_session() as session:
             for model in models:
                 await ask(session, model)
@@ -82,7 +78,7 @@ async def test_a_model_with_an_entrance_of_its_own_is_entered_for_each_run(times
             return await super().__aexit__(*error)
 
     with ModelServer(["hi"]) as server:
-        model = Entered(a_model(server))
+        model = Entered(model_of(server))
         async with a_session() as session:
             for _ in range(times):
                 await ask(session, model)

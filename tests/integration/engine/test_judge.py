@@ -84,12 +84,6 @@ def judged(script, episode=SAID, rubric="It is kind.", *, clock=None, **options)
     return Judged(found, recorder.snapshot(), prompts)
 
 
-def test_a_verdict_is_an_assertion_with_the_judge_s_reason():
-    found = judged([verdict()]).assertion
-    said = ("rubric: It is kind.", True, 1, "it is kind")
-    assert (found.name, found.passed, found.score, found.reason) == said
-
-
 @each_row(("score", "passed"), [(0.8, True), (0.7, True), (0.69, False)])
 def test_with_a_threshold_the_score_decides(score, passed):
     found = judged([verdict(False, score)], threshold=0.7).assertion

@@ -14,19 +14,11 @@ from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers import running_server
 from ci_agent_eval.engine.servers.pool import ServerPool
 from tests.integration.engine.rig import Clock
-from tests.servers.rig import (
-    CONTEXT,
-    a_bank,
-    a_rogue,
-    a_web_bank,
-    call,
-)
+from tests.servers.rig import CONTEXT, a_bank, a_rogue, a_web_bank, call
 from tests.tables import each_row
 
 BANKS = pytest.mark.parametrize(
-    "bank",
-    [a_bank(), pytest.param(a_web_bank(), marks=pytest.mark.full)],
-    ids=["stdio", "http"],
+    "bank", [a_bank(), pytest.param(a_web_bank(), marks=pytest.mark.full)], ids=["stdio", "http"]
 )
 
 
@@ -53,17 +45,15 @@ def test_a_server_that_never_answers_misses_its_deadline() -> None:
     assert "  rogue: silent" in said
 
 
-@each_row("mode", ["dies", "refuses"])
-def test_a_server_that_ends_at_once_is_quoted(mode: str) -> None:
+WEB = {"transport": "streamable-http", "url": "http://127.0.0.1:{port}/mcp"}
+
+
+@each_row(("mode", "how"), [("dies", {}), ("refuses", {}), ("dies", WEB)])
+def test_a_server_that_ends_at_once_is_quoted(mode: str, how: dict[str, str]) -> None:
     # Waiting for this deadline would exceed the test's own time limit.
-    said = start_failure(a_rogue(mode, startup_timeout_s=3600))
+    said = start_failure(a_rogue(mode, startup_timeout_s=3600, **how))
     assert "did not start" in said
     assert ("no database at localhost:5432" in said) == (mode == "dies")
-
-
-def test_a_web_server_that_ends_at_once_is_quoted() -> None:
-    server = a_rogue("dies", transport="streamable-http", url="http://127.0.0.1:{port}/mcp")
-    assert "no database at localhost:5432" in start_failure(server)
 
 
 @each_row(

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pydantic_ai import Agent, ModelRequest, RunContext
 from pydantic_ai.direct import model_request
-from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
-from ci_agent_eval.engine.adapters.run import run_adapter
-from ci_agent_eval.engine.cassette import CassetteMissError, CassetteStore
+from ci_agent_eval.engine.cassette import CassetteMissError
 from ci_agent_eval.engine.result import CassetteCounts
-from ci_agent_eval.redaction import Redactor
+from tests.integration.engine.rig import model_of, record_and_replay, run_with_cassette
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 
@@ -29,12 +25,6 @@ LIVE = "a live request to a model in replay"
 def server():
     with ModelServer(SCRIPT) as running:
         yield running
-
-
-def model_of(server):
-    return OpenAIChatModel(
-        "gpt-5-mini", provider=OpenAIProvider(base_url=server.base_url, api_key="k")
-    )
 
 
 async def ask_sub_agent(server, topic, **options):
@@ -75,17 +65,6 @@ def goes_on_without_it(server):
     return delegate
 
 
-def go(agent, prompt="main", **options):
-    return asyncio.run(run_adapter(agent, prompt, clock=time.monotonic, **options))
-
-
-def run_with_cassette(folder, mode, agent, **options):
-    with CassetteStore(mode, Redactor.from_environ({})).episode(
-        "e", folder, "s"
-    ) as cassette_session:
-        return go(agent, cassette_session=cassette_session, **options)
-
-
 def main_agent(server, delegate):
     return Agent(model_of(server), tools=[delegate])
 
@@ -93,10 +72,7 @@ def main_agent(server, delegate):
 @pytest.mark.parametrize("delegates", [shares_usage, runs_it_in_a_thread])
 def test_a_sub_agent_is_replayed_and_its_tokens_count_once(tmp_path, server, delegates):
     agent = main_agent(server, delegates(server))
-    live = run_with_cassette(tmp_path, "record", agent)
-    asked = len(server.requests)
-    again = run_with_cassette(tmp_path, "replay", agent)
-    assert len(server.requests) == asked
+    live, again = record_and_replay(tmp_path, server, agent)
     assert (live.stop_reason, live.final_response) == ("completed", "It is green")
     assert [t.tokens.total for t in again.trajectory.agent_turns] == 5 * [120]
     assert again.cost_usd == live.cost_usd is not None

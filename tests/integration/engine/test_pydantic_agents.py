@@ -6,9 +6,7 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import BinaryImage, FilePart, ModelResponse, ThinkingPart
 from pydantic_ai.models.function import FunctionModel
-from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.engine.adapters.loop import LoopAgent
@@ -16,7 +14,7 @@ from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
-from tests.integration.engine.rig import run_agent
+from tests.integration.engine.rig import model_of, run_agent
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 from tests.tables import each_row
@@ -30,20 +28,14 @@ def balance(account: str) -> dict[str, object]:
 
 
 def loop_agent(server, **options):
-    model = OpenAIChatModel(
-        "gpt-5-mini", provider=OpenAIProvider(base_url=server.base_url, api_key="k")
-    )
-    return Agent(model, tools=[balance], **options)
+    return Agent(model_of(server), tools=[balance], **options)
 
 
 def test_a_pydantic_agent_is_an_agent():
     with ModelServer(SCRIPT) as server:
         result = run_agent(loop_agent(server, name="teller"))
-    assert (result.stop_reason, result.agent, result.model) == (
-        "completed",
-        "teller",
-        "openai:gpt-5-mini",
-    )
+    found = (result.stop_reason, result.agent, result.model)
+    assert found == ("completed", "teller", "openai:gpt-5-mini")
     assert result.final_response == 'You have {"account":"checking","usd":1500}'
     assert [turn.role for turn in result.turns] == ["user", "assistant", "assistant"]
     assert result.all_tool_calls[0].result == {"account": "checking", "usd": 1500}

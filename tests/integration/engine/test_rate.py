@@ -64,17 +64,16 @@ def test_a_server_that_never_relents_is_asked_so_often_and_no_more():
     assert f"429, too many requests: {1 + MAX_RATE_LIMIT_RETRIES} times" in result.error
 
 
-def test_a_wait_of_hours_is_a_no():
+@each_row(
+    ("refusal", "said"),
+    [({"retry_after": "7200"}, "429"), ({"code": "insufficient_quota"}, "insufficient_quota")],
+)
+def test_a_wait_of_hours_or_an_empty_account_is_a_no(refusal, said):
     clock = Clock()
-    (result,), server = runs([{"status": 429, "retry_after": "7200"}], 1, clock)
+    (result,), server = runs([{"status": 429, **refusal}], 1, clock)
     assert (len(server.requests), result.stop_reason) == (1, "model_error")
+    assert said in result.error
     assert sum(clock.slept) <= MAX_RETRY_AFTER_S
-
-
-def test_an_empty_account_is_not_asked_again():
-    (result,), server = runs([{"status": 429, "code": "insufficient_quota"}], 1, Clock())
-    assert (len(server.requests), result.stop_reason) == (1, "model_error")
-    assert "insufficient_quota" in result.error
 
 
 @each_row("status", [500, 502, 503])

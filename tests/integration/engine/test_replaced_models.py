@@ -13,11 +13,10 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.models import Model
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
+from tests.integration.engine.rig import model_of
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 
@@ -29,10 +28,6 @@ SCRIPT = {"main": [ASKS, "It is {tool}"], "tea": ["green"]}
 def server():
     with ModelServer(SCRIPT) as running:
         yield running
-
-
-def model_of(server, name="gpt-5-mini"):
-    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=server.base_url, api_key="k"))
 
 
 def look_up(topic: str) -> str:

@@ -9,8 +9,6 @@ import time
 import pydantic_ai
 import pytest
 from pydantic_ai.messages import BinaryContent, ImageUrl
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 from ci_agent_eval.contract.trajectory import MAX_TOTAL_ATTACHED_BYTES
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
@@ -19,7 +17,7 @@ from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.engine.skills import Skill
 from ci_agent_eval.errors import InputError
-from tests.integration.engine.rig import go, run, run_agent
+from tests.integration.engine.rig import go, model_of, run, run_agent
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 from tests.servers.gallery import PIXEL
@@ -98,8 +96,7 @@ def test_the_images_of_a_pydantic_ai_agent_are_kept_too():
         )
 
     with ModelServer(SHOW) as server:
-        model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=server.base_url, api_key="k"))
-        result = run_agent(pydantic_ai.Agent(model, tools=[show_picture]))
+        result = run_agent(pydantic_ai.Agent(model_of(server), tools=[show_picture]))
     assert result.tool_images_for("show_picture") == (IMAGE,)
 
 
@@ -126,8 +123,7 @@ def test_a_prompt_with_an_image_reaches_the_model_and_its_turn_has_a_note(kind):
         if kind == "declared":
             agent = Agent(Provider("openai:m", base_url=server.base_url))
         else:
-            provider = OpenAIProvider(base_url=server.base_url, api_key="k")
-            agent = pydantic_ai.Agent(OpenAIChatModel("m", provider=provider))
+            agent = pydantic_ai.Agent(model_of(server))
         result = go(aitest_run(agent, ["What is it?", IMAGE]))
         (asked,) = server.requests
     assert result.final_response == "A pixel."

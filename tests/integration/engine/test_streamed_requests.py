@@ -7,14 +7,10 @@ import asyncio
 import openai
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
-from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.model_traffic import attribution
-from ci_agent_eval.redaction import Redactor
-from tests.integration.engine.rig import run_agent
+from tests.integration.engine.rig import model_of, record_and_replay
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 
@@ -26,12 +22,6 @@ SCRIPT = {"main": [ASKS, "It is {tool}"], "tea": ["green and hot"], "milk": ["wh
 def server():
     with ModelServer(SCRIPT) as running:
         yield running
-
-
-def model_of(server):
-    return OpenAIChatModel(
-        "gpt-5-mini", provider=OpenAIProvider(base_url=server.base_url, api_key="k")
-    )
 
 
 async def ask_openai(server, topic):
@@ -75,20 +65,6 @@ def reads_it_without_async(server):
             asyncio.set_event_loop(None)
 
     return ask_expert
-
-
-def run_with_cassette(folder, mode, agent, prompt):
-    with CassetteStore(mode, Redactor.from_environ({})).episode("e", folder, "s") as session:
-        return run_agent(agent, prompt, cassette_session=session)
-
-
-def record_and_replay(folder, server, agent, prompt="main"):
-    """Record the agent, then replay it; no request may reach the model server again."""
-    live = run_with_cassette(folder, "record", agent, prompt)
-    asked = len(server.requests)
-    again = run_with_cassette(folder, "replay", agent, prompt)
-    assert len(server.requests) == asked
-    return live, again
 
 
 @pytest.mark.parametrize("reader", [reads_the_text, stops_early, reads_it_without_async])

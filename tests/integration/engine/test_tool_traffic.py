@@ -12,9 +12,7 @@ import anthropic
 import openai
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.declarations import Agent as DeclaredAgent
@@ -24,7 +22,7 @@ from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
-from tests.integration.engine.rig import run_agent
+from tests.integration.engine.rig import model_of, record_and_replay, run_agent
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 
@@ -36,12 +34,6 @@ SCRIPT = {"main": [ASKS, "It is {tool}"], "tea": ["green"]}
 def server():
     with ModelServer(SCRIPT) as running:
         yield running
-
-
-def model_of(server):
-    return OpenAIChatModel(
-        "gpt-5-mini", provider=OpenAIProvider(base_url=server.base_url, api_key="k")
-    )
 
 
 def asks_openai(server):
@@ -94,11 +86,6 @@ def agent_with(tool, server):
     return Agent(model_of(server), tools=[tool])
 
 
-def run_with_cassette(folder, mode, agent, **options):
-    with CassetteStore(mode, Redactor.from_environ({})).episode("e", folder, "s") as session:
-        return run_agent(agent, "main", cassette_session=session, **options)
-
-
 def comparable(result):
     """The turns and agents without times and ids of calls, which a cassette numbers."""
     calls = {"duration_ms": None, "id": None}
@@ -119,7 +106,7 @@ def comparable(result):
 @pytest.mark.parametrize("model", EXPERTS)
 def test_a_model_call_in_a_tool_is_a_turn_of_a_nested_agent_and_replayed(tmp_path, server, model):
     agent = agent_with(EXPERTS[model](server), server)
-    result = run_with_cassette(tmp_path, "record", agent)
+    result, again = record_and_replay(tmp_path, server, agent)
     assert [(turn.role, turn.content, turn.agent) for turn in result.turns] == [
         ("user", "main", None),
         ("assistant", "", "1"),
@@ -133,9 +120,6 @@ def test_a_model_call_in_a_tool_is_a_turn_of_a_nested_agent_and_replayed(tmp_pat
     expert = result.turns[3]
     assert expert.response_model == model
     assert expert.tokens is not None
-    asked = len(server.requests)
-    again = run_with_cassette(tmp_path, "replay", agent)
-    assert len(server.requests) == asked
     assert comparable(again) == comparable(result)
     assert again.cost_usd == result.cost_usd
 

@@ -12,13 +12,11 @@ from enum import Enum
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.mcp import MCPToolset
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import FunctionToolset
 
 from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
-from tests.integration.engine.rig import Clock
+from tests.integration.engine.rig import Clock, model_of
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 from tests.tables import each_row
@@ -49,8 +47,7 @@ def balance(account: str) -> dict[str, object]:
 
 def go(script, *, clock=time.monotonic, cassette_session=None, prompt="hi", limits=None, **options):
     async def once(server):
-        provider = OpenAIProvider(base_url=server.base_url, api_key="k")
-        async with OpenAIChatModel("gpt-5-mini", provider=provider) as model:
+        async with model_of(server) as model:
             agent = Agent(model, **options)
             return await run_adapter(
                 agent, prompt, clock=clock, cassette_session=cassette_session, limits=limits

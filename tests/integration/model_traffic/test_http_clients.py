@@ -113,11 +113,7 @@ def test_a_stream_that_breaks_raises_as_without_hooks(client):
     with ModelServer([broken]) as server:
         with pytest.raises(BREAKS) as bare:
             read_all(client, server.chat_url)
-        with (
-            hooks.use(),
-            run_episode() as recorder,
-            pytest.raises(BREAKS) as hooked,
-        ):
+        with hooks.use(), run_episode() as recorder, pytest.raises(BREAKS) as hooked:
             client.stream(server.chat_url, STREAM, lambda chunk: received.append(chunk) is None)
     [call] = recorder.calls
     assert type(hooked.value) is type(bare.value)

@@ -52,9 +52,7 @@ assert not hasattr(httpx.Client._send_single_request, "__wrapped__")
 def test_clients_imported_later_are_hooked():
     with ModelServer(["hi"]) as server:
         subprocess.run(
-            [sys.executable, "-W", "error", "-c", LATER, server.chat_url],
-            check=True,
-            timeout=120,
+            [sys.executable, "-W", "error", "-c", LATER, server.chat_url], check=True, timeout=120
         )
         assert len(server.requests) == 3
 

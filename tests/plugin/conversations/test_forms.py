@@ -83,6 +83,6 @@ def test_each_example_has_an_agent_of_its_own():
     assert len(made) == 5
 """
     )
-    ran = suite.run_apart()
+    ran = suite.run()
     ran.result.assert_outcomes(passed=3)
     assert [e.scenario_id for e in ran.results.episodes] == ["above", "below"]

@@ -126,7 +126,7 @@ def pytest_runtest_makereport(item, call):
 
 def test_what_another_plugin_fails_the_test_over_lowers_the_score(suite):
     suite.pytester.makepyfile(chat_eval="def test_a(): assert 1", conftest=LATE)
-    ran = suite.run_apart("chat_eval.py")
+    ran = suite.run("chat_eval.py")
     episode = ran.episodes["test_a"]
     assert (episode.outcome, [a.passed for a in episode.assertions]) == ("failed", [True, False])
     (found,) = build_evaluation_report(ran.results.episodes).conversations
@@ -237,7 +237,7 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
     )
     strict, measured = set(), set()
     # pytest itself explains more on CI, and with `-v`: which a strict test's reason shows.
-    ways = (["-n0", "-q"], ""), (["-n3"], ""), (["-n0", "--color=yes", "-vv"], "true")
+    ways = (["-n0", "-q"], ""), (["-n2"], ""), (["-n0", "--color=yes", "-vv"], "true")
     for number, (arguments, ci) in enumerate(ways):
         monkeypatch.setenv("CI", ci) if ci else monkeypatch.delenv("CI", raising=False)
         monkeypatch.setenv("SHUFFLE", str(number))

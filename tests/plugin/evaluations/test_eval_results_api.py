@@ -68,7 +68,7 @@ def test_a_session_without_evaluations_has_no_report(pytester):
             EvalResults.generate_report()
         """
     )
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.stdout.fnmatch_lines(["*EvalResults.generate_report(): no pytest session with eval*"])
 
 

@@ -64,14 +64,6 @@ def test_an_episode_without_a_call_that_it_can_judge_fails_unless_none_is_expect
     assert of(NoFullSuiteRun(optional=True), *calls) == (True, "no call ran it")
 
 
-def test_the_agent_s_shell_can_be_named():
-    rules = Rules(shell_tools={"devbox_sh": ("script",)})
-    ran = {"name": "devbox_sh", "arguments": {"script": "pytest -q"}}
-    assert of(NoFullSuiteRun(rules=rules), ran)[0] is False
-    ran = {"name": "devbox_sh", "arguments": {"script": "pytest -k prices"}}
-    assert of(NoFullSuiteRun(rules=rules), ran) == (True, "no call ran it")
-
-
 def test_what_was_held_back_did_not_run():
     assert of(NoFullSuiteRun(), HELD) == (True, "no call ran it; 1 attempt held back")
     passed, reason = of(NoFullSuiteRun(), HELD, bash("pytest"))

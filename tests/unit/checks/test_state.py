@@ -58,10 +58,7 @@ def test_the_expected_changes_and_no_others_pass():
             {"orders/1": {"item": "pot", "status": "refunded"}},
             'orders/1.item changed from "kettle" to "pot", which is not expected',
         ),
-        (
-            {"orders/3": {"a": 1}},
-            'orders/3 was added: {"a": 1}, which is not expected',
-        ),
+        ({"orders/3": {"a": 1}}, 'orders/3 was added: {"a": 1}, which is not expected'),
     ],
 )
 def test_the_reason_names_the_first_difference(changed, reason):

@@ -35,11 +35,7 @@ def of(check, episode):
             calling("drop", "drop"),
             (False, 0, "never calls drop, wipe", "drop was called twice"),
         ),
-        (
-            ForbiddenTools("drop"),
-            SILENT,
-            (True, 1, "never calls drop", "none of them was called"),
-        ),
+        (ForbiddenTools("drop"), SILENT, (True, 1, "never calls drop", "none of them was called")),
         (
             OrderedTools(["find", "ask", "refund"]),
             calling("find", "note", "ask", "refund"),

@@ -81,10 +81,7 @@ def test_names(mode, says):
             ),
         ),
         ("superset", "1 of the reference's 2 calls made; missing: refund(usd=5)"),
-        (
-            "subset",
-            "1 of the reference's 2 calls made; not of the reference: refund(usd=9), note",
-        ),
+        ("subset", "1 of the reference's 2 calls made; not of the reference: refund(usd=9), note"),
     ],
 )
 def test_a_reason_names_what_the_mode_asks_for(mode, reason):

@@ -7,10 +7,7 @@ import json
 
 from ci_agent_eval.model_traffic import recorder as recorder_module
 from ci_agent_eval.model_traffic.formats.openai_chat import OpenAIChat
-from ci_agent_eval.model_traffic.recorder import (
-    READER_STOPPED,
-    TrafficRecorder,
-)
+from ci_agent_eval.model_traffic.recorder import READER_STOPPED, TrafficRecorder
 from tests.tables import each_row
 
 URL = "https://api.example/v1/chat/completions?key=secret"

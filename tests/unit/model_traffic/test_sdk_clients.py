@@ -65,7 +65,7 @@ def test_a_chat_request_of_the_client_is_read():
                     {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
                     {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
                 ],
-            },
+            }
         ],
         tools=[{"type": "function", "function": {**FUNCTION, "strict": True}}],
         response_format=Order,
@@ -91,7 +91,7 @@ def test_a_responses_request_of_the_client_is_read():
                     {"type": "input_text", "text": "Which order?"},
                     {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"},
                 ],
-            },
+            }
         ],
         tools=[
             {"type": "function", "strict": True, **FUNCTION},

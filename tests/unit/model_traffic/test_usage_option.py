@@ -8,12 +8,7 @@ from tests.tables import each_row
 
 
 @each_row(
-    "asked",
-    [
-        {"stream": False},
-        {},
-        {"stream": True, "stream_options": {"include_usage": True}},
-    ],
+    "asked", [{"stream": False}, {}, {"stream": True, "stream_options": {"include_usage": True}}]
 )
 def test_other_requests_stay_as_they_are(asked):
     assert add_usage_option(json.dumps(asked).encode()) is None

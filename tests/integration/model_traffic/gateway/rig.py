@@ -15,11 +15,7 @@ from typing import Any
 
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
 from ci_agent_eval.model_traffic.gateway.server import EpisodeAddress
-from ci_agent_eval.model_traffic.recorder import (
-    MissingRecordingError,
-    ModelCall,
-    TrafficRecorder,
-)
+from ci_agent_eval.model_traffic.recorder import MissingRecordingError, ModelCall, TrafficRecorder
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 from tests.processes import SECONDS

@@ -11,11 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.authoring.scenarios.load import (
-    MAX_BYTES,
-    load_scenarios,
-    parse_scenarios,
-)
+from ci_agent_eval.authoring.scenarios.load import MAX_BYTES, load_scenarios, parse_scenarios
 from ci_agent_eval.contract.scenario import ScenarioEntry
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row

@@ -86,8 +86,7 @@ class TestScript:
 
     def test_functions_and_rules_answer_the_last_reply(self):
         result = run_simulation(
-            echo,
-            scripted("a", str.upper, {"nothing": "x", r"SAID \w+": "by rule", ".*": "y"}),
+            echo, scripted("a", str.upper, {"nothing": "x", r"SAID \w+": "by rule", ".*": "y"})
         )
         assert said(result) == ["a", "YOU SAID A", "by rule"]
 

@@ -21,10 +21,7 @@ from ci_agent_eval import (
 )
 from ci_agent_eval.authoring.simulation.user_model import build_instructions, build_prompt
 from ci_agent_eval.checks import ForbiddenTools, RequiredText, RequiredTools
-from ci_agent_eval.contract.trajectory import (
-    MAX_TOTAL_ATTACHED_BYTES,
-    Attachment,
-)
+from ci_agent_eval.contract.trajectory import MAX_TOTAL_ATTACHED_BYTES, Attachment
 from ci_agent_eval.errors import InputError
 
 
