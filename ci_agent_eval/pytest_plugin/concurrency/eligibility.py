@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from _pytest import skipping
@@ -34,10 +37,14 @@ EXCLUSIVE_FIXTURES = frozenset(
         "capsys",
         "capsysbinary",
         "capteesys",
+        "class_mocker",
         "mocker",
+        "module_mocker",
         "monkeypatch",
+        "package_mocker",
         "pytester",
         "recwarn",
+        "session_mocker",
         "testdir",
         # Fixtures that patch a library for the whole process.
         "aioresponses",
@@ -46,6 +53,9 @@ EXCLUSIVE_FIXTURES = frozenset(
         "httpx_mock",
         "requests_mock",
         "respx_mock",
+        "socket_disabled",
+        "socket_enabled",
+        "time_machine",
         # Fixtures that write to a report in the order of their calls.
         "record_xml_attribute",
         "subtests",
@@ -54,6 +64,35 @@ EXCLUSIVE_FIXTURES = frozenset(
     }
 )
 """Fixtures of pytest and of well-known plugins that only one test at a time can use."""
+
+PATCHING_MARKERS = (
+    "allow_hosts",
+    "block_network",
+    "disable_socket",
+    "enable_socket",
+    "freeze_time",
+    "httpretty",
+    "respx",
+    "time_machine",
+    "vcr",
+)
+"""Markers of well-known plugins that patch the whole process for a test."""
+
+PATCHING_PACKAGES = frozenset(
+    {
+        "aioresponses",
+        "freezegun",
+        "httpretty",
+        "moto",
+        "pook",
+        "requests_mock",
+        "respx",
+        "responses",
+        "time_machine",
+        "vcr",
+    }
+)
+"""Libraries whose functions patch the whole process."""
 
 HARMLESS_PACKAGES = (
     "_hypothesis_pytestplugin",
@@ -68,6 +107,7 @@ HARMLESS_PACKAGES = (
     "pytest_metadata",
     "pytest_randomly",
     "pytest_rerunfailures",
+    "pytest_socket",
     "pytest_subtests",
     "pytest_timeout",
     "xdist",
@@ -79,6 +119,7 @@ _DECIDING_HOOKS = ("pytest_runtest_setup", "pytest_pyfunc_call")
 
 
 OBSTACLE = pytest.StashKey[str | None]()
+_USES_CHECKS = pytest.StashKey[bool]()
 _HOOKS = pytest.StashKey[dict[Path, list[str]]]()
 
 
@@ -116,10 +157,34 @@ def _check_exclusive_use(item: pytest.Item) -> str | None:
         return f"it uses the fixture {found[0]}"
     if reason := _check_decorators(item):
         return reason
-    if soft_checks.get_soft_failure_log(item.config) is not None:
+    if soft_checks.get_soft_failure_log(item.config) is not None and _uses_soft_checks(item):
         return "pytest-check keeps one list of failures for all tests"
     hooks = list_foreign_hooks(item)
     return f"{hooks[0]} has a hook that may skip it or run it" if hooks else None
+
+
+def _uses_soft_checks(item: pytest.Item) -> bool:
+    """Return whether any test or module of the suite uses pytest-check."""
+    stash = item.session.stash
+    if _USES_CHECKS not in stash:
+        root = str(item.config.rootpath)
+        own = [
+            module
+            for module in tuple(sys.modules.values())
+            if str(getattr(module, "__file__", None) or "").startswith(root)
+            and "site-packages" not in str(module.__file__)
+        ]
+        values = itertools.chain.from_iterable(tuple(vars(module).values()) for module in own)
+        stash[_USES_CHECKS] = any(
+            "check" in getattr(each, "fixturenames", ()) for each in item.session.items
+        ) or any(_get_package(value) == "pytest_check" for value in values)
+    return stash[_USES_CHECKS]
+
+
+def _get_package(value: object) -> str:
+    found = value if isinstance(value, ModuleType | type) or callable(value) else type(value)
+    name = getattr(found, "__module__", None) or getattr(found, "__name__", "")
+    return str(name).partition(".")[0]
 
 
 def _check_decorators(item: pytest.Item) -> str | None:
@@ -127,7 +192,41 @@ def _check_decorators(item: pytest.Item) -> str | None:
         return "`unittest.mock.patch` changes the whole process"
     if item.get_closest_marker("filterwarnings") is not None:
         return "it has a warnings filter of its own"
-    return None
+    for option in ("disable_socket", "allow_hosts", "block_network"):
+        if item.config.getoption(option, None):
+            return f"--{option.replace('_', '-')} is set for each test anew"
+    for name in PATCHING_MARKERS:
+        if item.get_closest_marker(name) is not None:
+            return f"its marker {name} changes the whole process"
+    functions = [getattr(item, "obj", None), *_list_fixture_functions(item)]
+    used = sorted(set(itertools.chain.from_iterable(map(_find_patching_packages, functions))))
+    return f"{used[0]} changes the whole process" if used else None
+
+
+def _list_fixture_functions(item: pytest.Item) -> Iterator[object]:
+    info = getattr(item, "_fixtureinfo", None)
+    for definitions in () if info is None else info.name2fixturedefs.values():
+        yield from (definition.func for definition in definitions[-1:])
+
+
+def _find_patching_packages(function: object) -> Iterator[str]:
+    """Yield the patching packages that decorate a function, or whose functions it calls."""
+    while function is not None:
+        wrapper = getattr(function, "_self_wrapper", None)  # of wrapt
+        values: list[object] = [] if wrapper is None else [wrapper]
+        names = getattr(function, "__globals__", {})
+        code = getattr(function, "__code__", None)
+        yield from _select_patching([names.get("__name__", "")])
+        values += [names[name] for name in getattr(code, "co_names", ()) if name in names]
+        yield from _select_patching(
+            getattr(one, "__module__", None) or getattr(one, "__name__", "") for one in values
+        )
+        function = getattr(function, "__wrapped__", None)
+
+
+def _select_patching(modules: Iterable[object]) -> Iterator[str]:
+    packages = (str(module).partition(".")[0] for module in modules)
+    yield from (package for package in packages if package in PATCHING_PACKAGES)
 
 
 def _read_alone_marker(item: pytest.Item) -> bool | None:

@@ -169,6 +169,50 @@ def test_tests_of_other_kinds_run_alone_and_the_note_says_what_to_do(suite):
     assert "1: `unittest.mock.patch` changes the whole process" in said
 
 
+def test_what_patches_the_whole_process_runs_alone(suite):
+    suite.pytester.makepyfile(
+        freezegun="""
+        import contextlib, functools
+
+        @contextlib.contextmanager
+        def freeze():
+            yield
+
+        def freeze_time(test):
+            @functools.wraps(test)
+            async def frozen(*args, **kw):
+                return await test(*args, **kw)
+            return frozen
+        """
+    )
+    suite.write("""
+        import pytest
+        from freezegun import freeze, freeze_time
+
+        @pytest.fixture
+        def today():
+            with freeze():
+                yield
+
+        async def test_fixture(episode, today): pass
+
+        @freeze_time
+        async def test_decorator(episode): pass
+
+        async def test_body(episode):
+            with freeze():
+                pass
+
+        @pytest.mark.vcr
+        async def test_marker(episode): pass
+
+        async def test_free(episode): pass
+    """)
+    ran = suite.run("--episode-concurrency=2", "-W", "ignore::pytest.PytestUnknownMarkWarning")
+    reasons = "3: freezegun changes the whole process; 1: its marker vcr changes the whole process"
+    ran.result.stdout.fnmatch_lines([f"note: 4 of the episodes run alone ({reasons})"])
+
+
 def test_a_conversation_that_runs_alone_may_send_in_a_thread_of_its_own(suite):
     suite.write("""
         import asyncio
