@@ -19,7 +19,7 @@ from ci_agent_eval.pytest_plugin.evaluation.library_assertions import (
     list_expecting_types,
 )
 from ci_agent_eval.pytest_plugin.evaluation.passed_asserts import take_explanation
-from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
+from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_explained_sets, sort_failed_sets
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     get_active_episode,
@@ -43,7 +43,8 @@ class AssertRecorder:
     def record_pass(self, line: int, name: str) -> None:
         """Record an assert that passed; for a strict test that calls it, it is evidence, too."""
         note_passed_assert()
-        self._keep(_get_evaluation(), line, name, passed=True, reason=take_explanation())
+        reason = sort_explained_sets(take_explanation() or "")
+        self._keep(_get_evaluation(), line, name, passed=True, reason=reason)
 
     def record_failure(
         self, line: int, name: str, error: AssertionError, catching: Iterable[Any]
@@ -56,7 +57,7 @@ class AssertRecorder:
         episode = _get_evaluation()
         if episode is None or _comes_from_call(error) or _any_catches_failure(catching):
             return False
-        self._keep(episode, line, name, passed=False, reason=str(error))
+        self._keep(episode, line, name, passed=False, reason=sort_failed_sets(str(error)))
         return True
 
     def wrap_if_expecting(self, line: int, name: str, manager: Any) -> Any:
@@ -83,7 +84,7 @@ class AssertRecorder:
             Assertion(
                 name=truncate_text(remove_addresses(clean_text(name)), MAX_NAME),
                 passed=passed,
-                reason=shorten_message(sort_sets(reason or "")) or None,
+                reason=shorten_message(reason or "") or None,
                 file=self.file,
                 line=None if self.file is None else line,
             )

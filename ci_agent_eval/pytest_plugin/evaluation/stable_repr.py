@@ -6,8 +6,14 @@ import ast
 import re
 import warnings
 
-_SET = re.compile(r"\{[^{}]{1,2000}\}")
-"""Matches the possible text of a set without nested sets."""
+_SET = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\{[^{}]{1,2000}\}""")
+"""Matches a quoted text, which stays as it is, or the possible text of a set without inner sets."""
+
+_TEXT_COMPARED = re.compile(r"(?:assert )?(?:not )?['\"]")
+"""Matches the first line of an explanation whose next lines show parts of a text."""
+
+_ORIGIN = re.compile(r"\s*\+?\s*(?:where|and) ")
+"""Matches a line of an explanation that shows where a value is from."""
 
 
 _MAY_WARN = re.compile(r"\\|\d[A-Za-z]")
@@ -19,8 +25,24 @@ def sort_sets(text: str) -> str:
     return _SET.sub(_sort_set, text)
 
 
+def sort_explained_sets(explanation: str) -> str:
+    """Return the explanation of a passed assert with sorted sets; text of the agent stays."""
+    first, *others = explanation.split("\n")
+    is_text = _TEXT_COMPARED.match(first) is not None
+    kept = [line if is_text and not _ORIGIN.match(line) else sort_sets(line) for line in others]
+    return "\n".join([sort_sets(first), *kept])
+
+
+def sort_failed_sets(error: str) -> str:
+    """Return the text of a failed assert with sorted sets, but its own message as it is."""
+    message, start, explanation = f"\n{error}".partition("\nassert ")
+    if not start:
+        return error
+    return f"{message}\n{sort_explained_sets(f'assert {explanation}')}"[1:]
+
+
 def _sort_set(found: re.Match[str]) -> str:
-    if "..." in found[0]:
+    if "..." in found[0] or found[0][0] != "{":
         return found[0]  # truncated, or with an Ellipsis: not the original value
     try:
         value = _parse_set(found[0])

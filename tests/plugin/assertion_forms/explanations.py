@@ -6,6 +6,16 @@ from tests.plugin.assertion_forms.form import form
 
 FORMS = (
     form(
+        "words_of_the_agent",
+        """
+        def test_FORM():
+            assert "pick {2, 1}" == "pick {1, 2}"
+            assert {2, 1} == {3}, "pick {2, 1}"
+        """,
+        (2, False, '"pick {2, 1}" == "pick {1, 2}"', "assert 'pick {2, 1}' == 'pick {1, 2}'"),
+        (3, False, "{2, 1} == {3}", "pick {2, 1}"),
+    ),
+    form(
         "collections_compared",
         """
         def test_FORM():
