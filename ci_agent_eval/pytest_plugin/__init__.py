@@ -20,6 +20,7 @@ from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.collection import (
     detection,
+    foreign_repeats,
     iterations,
     replaced_conversations,
     shared_conversations,
@@ -381,6 +382,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         raise
     _get_session(item.config).raise_marker_problem(item)
     loop_members.refuse_foreign_loops(item)
+    foreign_repeats.refuse_foreign_repeats(item)
     return result
 
 
