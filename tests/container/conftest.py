@@ -73,17 +73,13 @@ def _read_port(path: Path, process: subprocess.Popen[bytes]) -> str:
 
 
 @pytest.fixture
-def github(tmp_path: Path) -> Iterator[Callable[..., Fake]]:
-    """Start fakes: ``github()`` or ``github(config)`` as ``tests.github_fake`` documents it."""
+def github(tmp_path: Path) -> Iterator[Callable[[], Fake]]:
+    """Start fakes, as ``tests.github_fake`` documents them."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(config: dict[str, Any] | None = None) -> Fake:
+    def start() -> Fake:
         port_file = tmp_path / f"port-{len(started)}"
         command = [sys.executable, "-m", "tests.github_fake", "--port-file", str(port_file)]
-        if config is not None:
-            config_file = tmp_path / f"config-{len(started)}.json"
-            config_file.write_text(json.dumps(config), encoding="utf-8")
-            command += ["--config", str(config_file)]
         started.append(subprocess.Popen(command, cwd=ROOT))
         return Fake(f"http://127.0.0.1:{_read_port(port_file, started[-1])}", started[-1])
 

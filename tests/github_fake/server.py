@@ -145,12 +145,12 @@ class FakeGitHub:
     Use it as a context manager. Empty at first: add tokens, repositories and pull requests.
     ``violations`` lists each request and reply that broke GitHub's description or a documented
     limit; tests assert that it stays empty. ``validate=False`` leaves the description out, for
-    benchmarks; the documented limits stay. ``host`` other than loopback is for containers.
+    benchmarks; the documented limits stay.
     """
 
-    def __init__(self, *, validate: bool = True, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, *, validate: bool = True) -> None:
         self._api = Api(validate=validate)
-        self._server = _Server((host, port), self._api)
+        self._server = _Server(("127.0.0.1", 0), self._api)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
     def __enter__(self) -> Self:
@@ -262,7 +262,3 @@ class FakeGitHub:
     def check_runs(self, full_name: str) -> list[CheckRun]:
         """Return the check runs of a repository, oldest first."""
         return list(self.world.repositories[full_name].check_runs.values())
-
-    def state(self) -> dict[str, Any]:
-        """Return what ``GET /_fake/state`` answers: repositories, requests, violations."""
-        return self._server.dump()

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from click import Context
 from ruamel.yaml import YAML
 
 from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
 from ci_agent_eval.config.settings import Settings, load_settings
 from ci_agent_eval.contract.stops import StopReason
-from tests.processes import clean_environ, run_agent_eval, run_python
+from tests.processes import clean_environ, run_agent_eval
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -43,21 +44,25 @@ SCENARIOS = {"episodes": 2, "iterations": 2, "conversations": 2, "simulation": 1
 """How many scenarios the Python of a page has, each block as a file of tests of its own."""
 
 
-@pytest.mark.parametrize("page", SCENARIOS)
-def test_the_python_of_a_page_passes(page, tmp_path):
-    text = (ROOT / f"docs/{page}.md").read_text()
-    files = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
-    for number, block in enumerate(blocks("python", text)):
-        # Blocks of a page may show the same scenario; it must not count as one of both.
-        code = block.replace('scenario_id="', f'scenario_id="block{number}_')
-        folder = tmp_path / f"block{number}"
-        folder.mkdir()
-        for name, content in {**files, "conftest.py": STUB_AGENT, "test_page.py": code}.items():
-            (folder / name).write_text(content)
+def test_the_python_of_the_pages_passes(tmp_path):
+    for page in SCENARIOS:
+        text = (ROOT / f"docs/{page}.md").read_text()
+        files = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+        for number, block in enumerate(blocks("python", text)):
+            # Blocks may show the same scenario; it must not count as one of both.
+            code = block.replace('scenario_id="', f'scenario_id="{page}{number}_')
+            folder = tmp_path / f"{page}{number}"
+            folder.mkdir()
+            for name, content in {**files, "conftest.py": STUB_AGENT, "test_page.py": code}.items():
+                (folder / name).write_text(content)
     done = run_agent_eval("run", "--", "-W", "error", "--import-mode=importlib", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    count = SCENARIOS[page]
-    assert f"{count} of {count} scenario" in done.stdout
+    report = json.loads((tmp_path / "agent-eval-report/results.json").read_text())
+    found = Counter(
+        (one["nodeid"].partition("/")[0].rstrip("0123456789"), one["scenario_id"])
+        for one in report["episodes"]
+    )
+    assert Counter(page for page, _ in found) == SCENARIOS
 
 
 def test_the_readme_is_a_front_page():
@@ -70,12 +75,10 @@ def test_the_readme_is_a_front_page():
     assert missing == []
 
 
-def test_python_of_the_engine_s_page_declares_what_there_is(tmp_path):
+def test_python_of_the_engine_s_page_declares_what_there_is(pytester):
     text = "\n".join(blocks("python", (ROOT / "docs/engine.md").read_text()))
-    (tmp_path / "test_page.py").write_text(text)
-    done = run_python("-m", "pytest", "-q", "--collect-only", "test_page.py", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
-    assert "10 tests collected" in done.stdout
+    items, _ = pytester.inline_genitems(pytester.makepyfile(test_page=text))
+    assert len(items) == 10
 
 
 def test_every_way_to_end_is_on_the_engine_s_page():

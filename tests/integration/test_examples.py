@@ -98,18 +98,6 @@ def test_the_retail_desk_fails_on_what_no_answer_says(retail):
     assert '+ items/W1003,L-2.status: "returned"' in comment
 
 
-def test_the_retail_desk_s_report_shows_its_faults(retail):
-    agent = retail / "retail/agent.py"
-    rude = agent.read_text().replace("Please ask again.", "Go away.")
-    assert rude != agent.read_text()
-    agent.write_text(rude)
-    done, _ = run_example("retail", retail)
-    fault = "injected fault: error of find_order (1 call)"
-    assert fault in done.stdout
-    for name in ("comment.md", "report.html"):
-        assert fault in (retail / "agent-eval-report" / name).read_text()
-
-
 def test_the_retail_desk_passes_without_its_mistake(retail):
     agent = retail / "retail/agent.py"
     mended = agent.read_text().replace('if item["name"] in each["name"]:', "if item is each:")
@@ -182,6 +170,7 @@ def test_a_coding_agent_is_steered_and_the_report_says_what_that_saved(coding):
     assert told_in_readme("coding_agent", episodes)
 
 
+@pytest.mark.full
 def test_a_coding_agent_that_is_not_steered_runs_the_whole_suite(coding):
     unsteered = ("--disable-pytest-full-suite-steering", "-k", "mends")
     done = run_python("-m", "pytest", "-q", "coding", *unsteered, cwd=coding)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.results.importers.registry import IMPORTERS
-from tests.processes import run_python
+from tests.processes import run_agent_eval, run_python
 from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
@@ -26,10 +26,6 @@ NAMED = {
 }
 
 
-def run(folder, *command):
-    return run_python(*command, cwd=folder)
-
-
 def test_every_tool_has_its_section_and_command():
     assert len(COMMANDS) == len(NAMED) + 1
     tools = {importer.tool.partition(" (")[0] for importer in IMPORTERS.values()}
@@ -40,7 +36,7 @@ def test_every_tool_has_its_section_and_command():
 def test_a_command_reads_what_its_tool_writes(name, tmp_path):
     (command,) = [given for given in COMMANDS if f" {name}" in f" {given}"]
     shutil.copy(FILES / NAMED[name], tmp_path / name)
-    done = run(tmp_path, "-m", "ci_agent_eval", *shlex.split(command))
+    done = run_agent_eval(*shlex.split(command), cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
     assert verdict["counts"]["findings"] == 0
@@ -51,8 +47,8 @@ def test_a_command_reads_what_its_tool_writes(name, tmp_path):
 def test_the_python_of_the_page_writes_a_file_that_passes(tmp_path):
     (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "evaluate.py").write_text(code)
-    assert run(tmp_path, "evaluate.py").returncode == 0
-    done = run(tmp_path, "-m", "ci_agent_eval", "report", "--results", "pydantic-evals.json")
+    assert run_python("evaluate.py", cwd=tmp_path).returncode == 0
+    done = run_agent_eval("report", "--results", "pydantic-evals.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
 
 
