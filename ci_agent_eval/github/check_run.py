@@ -28,6 +28,12 @@ SUMMARY_BYTES = 65_535
 
 _PREFIX = "agent-eval:"
 
+_INCOMPLETE = ":incomplete"
+
+OTHER_JOB_FAILED = (
+    "Another job of this workflow run failed under the same name; give each job its own suite."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckRunContent:
@@ -41,6 +47,8 @@ class CheckRunContent:
     annotations: tuple[Json, ...] = ()
     """In the format of GitHub's API, in display order."""
     details_url: str | None = None
+    attempt: str = ""
+    """Id and attempt of the workflow run, such as `42.1`; empty: unknown."""
 
     @property
     def output(self) -> Json:
@@ -49,16 +57,20 @@ class CheckRunContent:
 
     @property
     def external_id(self) -> str:
-        """A hash of the content, equal for every publication of the same results."""
-        content = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True)
-        return _PREFIX + hashlib.sha256(content.encode()).hexdigest()[:40]
+        """A hash of the content, and the attempt that published it."""
+        fields = {**asdict(self), "attempt": ""}
+        content = json.dumps(fields, sort_keys=True, ensure_ascii=True)
+        own = _PREFIX + hashlib.sha256(content.encode()).hexdigest()[:40]
+        return f"{own}:{self.attempt}" if self.attempt else own
 
 
-OnOpen = Callable[[str], None]
-"""Receives the address of the check run's page; empty: unknown."""
+OnOpen = Callable[[str, bool], None]
+"""Receives the address of the check run's page (empty: unknown), and whether another job of the
+same attempt has failed under its name.
+"""
 
 
-def _do_nothing(_page: str) -> None:
+def _do_nothing(_page: str, _failed: bool) -> None:
     """Ignore the page."""
 
 
@@ -88,7 +100,7 @@ def _publish_content(
     found = _select_own(api.check_runs_of(content.head_sha, content.name))
     if found and _is_published(found[-1], content):
         sentence = "The check run already says this; it was not written again."
-        on_open(found[-1].url)
+        on_open(found[-1].url, bool(_find_failed_jobs(found, content)))
         supersede_older(api, found[-1], found, log)
         return PublishedPart("check run", "unchanged", sentence, found[-1].url or None)
     run = _find_unfinished(found, content)
@@ -96,7 +108,7 @@ def _publish_content(
         if run is None:
             run = _open_check_run(api, content)
             _log_duplicates(api, run, found, content, log)
-        on_open(run.url)
+        on_open(run.url, bool(_find_failed_jobs(found, content)))
         _send_annotations(api, run, content)
         conclude_check_run(api, run, content.conclusion, content.external_id, content.output)
     except PublishError as error:
@@ -106,7 +118,56 @@ def _publish_content(
             f"{error} {_complete_as_failed(api, run, content, str(error))}"
         ) from error
     supersede_older(api, run, found, log)
-    return PublishedPart("check run", "created", "Published the check run.", run.url or None)
+    sentence = _agree_with_other_jobs(api, run, content)
+    return PublishedPart("check run", "created", sentence, run.url or None)
+
+
+def _agree_with_other_jobs(api: Api, run: CheckRun, content: CheckRunContent) -> str:
+    """Lower the check run if another job of the attempt failed under its name; return the result.
+
+    The newest check run counts, so a failed job lowers those that passed after it began. Of two
+    jobs, whichever looks last sees both conclusions.
+    """
+    if not content.attempt:
+        return "Published the check run."
+    runs = _select_own(api.check_runs_of(content.head_sha, content.name))
+    if content.conclusion == "failure":
+        for other in _select_other_jobs(runs, content):
+            if other.id > run.id and other.conclusion == "success":
+                conclude_check_run(api, other, "failure", other.external_id, _lower(""))
+    elif _find_failed_jobs(runs, content):
+        lowered = _lower(content.summary)
+        conclude_check_run(api, run, "failure", content.external_id, lowered)
+        return f"Published the check run as failed. {OTHER_JOB_FAILED}"
+    return "Published the check run."
+
+
+def _select_other_jobs(runs: Sequence[CheckRun], content: CheckRunContent) -> list[CheckRun]:
+    """Return the completed check runs of the same attempt with other content."""
+    if not content.attempt:
+        return []
+    ids = {run.id: run.external_id.removesuffix(_INCOMPLETE) for run in runs}
+    return [
+        run
+        for run in runs
+        if run.status == "completed"
+        and ids[run.id] != content.external_id
+        and ids[run.id].endswith(f":{content.attempt}")
+    ]
+
+
+def _find_failed_jobs(runs: Sequence[CheckRun], content: CheckRunContent) -> list[CheckRun]:
+    return [run for run in _select_other_jobs(runs, content) if run.conclusion == "failure"]
+
+
+def _lower(summary: str) -> Json:
+    """Return the output of a check run that fails for another job, with its summary if it fits."""
+    whole = f"{OTHER_JOB_FAILED}\n\n{summary}"
+    fits = len(whole.encode("utf-8", "backslashreplace")) <= SUMMARY_BYTES
+    return {
+        "title": "Another job failed under this name",
+        "summary": whole if fits else OTHER_JOB_FAILED,
+    }
 
 
 def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
@@ -215,7 +276,7 @@ def _complete_as_failed(
             api,
             run,
             "failure",
-            f"{content.external_id}:incomplete",
+            f"{content.external_id}{_INCOMPLETE}",
             _build_failure_output(content, why),
         )
     except PublishError as error:
@@ -295,7 +356,8 @@ def supersede_older(api: Api, run: CheckRun, before: Sequence[CheckRun], log: Lo
 
 def _supersede_one(api: Api, old: CheckRun, log: Log) -> None:
     try:
-        conclude_check_run(api, old, "failure", old.external_id, _SUPERSEDED)
+        # Marked, so that no other job of its attempt takes this for its verdict.
+        conclude_check_run(api, old, "failure", f"{old.external_id}:superseded", _SUPERSEDED)
     except PublishError as error:
         log("warning", f"Check run {old.id} of an earlier run may still be in progress. {error}")
     else:

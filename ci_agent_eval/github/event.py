@@ -58,6 +58,8 @@ class Event:
     """Page of the workflow run; None outside of a workflow."""
     run_id: int | None = None
     """Id of the workflow run; None outside of a workflow."""
+    run_attempt: str = ""
+    """1-based attempt at the workflow run; empty outside of a workflow."""
     base_branch: str | None = None
     """Branch of the baseline runs; None: look it up."""
     source: SourceRun | None = None
@@ -154,6 +156,7 @@ def parse_event(
         actor=environ.get("GITHUB_ACTOR", ""),
         run_url=_build_run_url(environ, server_url, repository),
         run_id=_parse_run_id(environ),
+        run_attempt=environ.get("GITHUB_RUN_ATTEMPT", ""),
         base_branch=head.base_branch,
         source=head.source,
         server_url=server_url,

@@ -20,7 +20,12 @@ from ci_agent_eval.github.activity import (
 )
 from ci_agent_eval.github.api import Api, Pull
 from ci_agent_eval.github.api_errors import CommentsRefusedError, NotAllowedError
-from ci_agent_eval.github.check_run import CheckRunContent, OnOpen, publish_check_run
+from ci_agent_eval.github.check_run import (
+    OTHER_JOB_FAILED,
+    CheckRunContent,
+    OnOpen,
+    publish_check_run,
+)
 from ci_agent_eval.github.comment import upsert_comment
 from ci_agent_eval.github.event import Event
 from ci_agent_eval.github.publication import (
@@ -166,9 +171,15 @@ class _Target:
         summary = DetailsPage("summary", run) if run else None
         check_run = None
         if activity.check_run:
-            check_run = self.check_run(
-                lambda url: publish_comments(DetailsPage("check run", url) if url else summary)
-            )
+
+            def publish_beside(url: str, failed: bool) -> None:
+                if failed and self.publication.conclusion == "success":
+                    sentence = f"The comment of a failed job stays. {OTHER_JOB_FAILED}"
+                    comments.append((PublishedPart("comment", "withheld", sentence),))
+                else:
+                    publish_comments(DetailsPage("check run", url) if url else summary)
+
+            check_run = self.check_run(publish_beside)
         if not comments:
             publish_comments(summary)
         return check_run, comments[0]
@@ -186,9 +197,15 @@ class _Target:
             conclusion=report.conclusion,
             annotations=tuple(convert_annotation(one) for one in report.annotations),
             details_url=self.event.run_url,
+            attempt=self._name_attempt(),
         )
         log = self.around.log
         return self._part("check run", lambda: publish_check_run(self.api, content, log, on_open))
+
+    def _name_attempt(self) -> str:
+        event = self.event
+        known = event.run_id is not None and event.run_attempt
+        return f"{event.run_id}.{event.run_attempt}" if known else ""
 
     def comments(self, activity: Activity) -> tuple[PublishedPart, ...]:
         """Publish the comment on each of its pull requests."""

@@ -48,6 +48,7 @@ class Flow:
         self.base.mkdir()
         self.attempt, self.conclusion = 1, "success"
         """What GitHub says of the fork's run."""
+        self.publications = 0
         self.environ: dict[str, str] = {}
 
     def unprivileged(self, suite: str) -> subprocess.CompletedProcess[str]:
@@ -61,6 +62,7 @@ class Flow:
             "pull_request",
             {"pull_request": {**pull, "base": {"ref": "main"}}},
             run_id=self.run.id,
+            attempt=self.attempt,
             token="ghs_of_the_fork",
             paths="test_refund.py",
             comment="off",
@@ -92,17 +94,19 @@ class Flow:
             "head_repository": {"full_name": FORK},
             "pull_requests": [],
         }
+        self.publications += 1
         return self._action(
             self.base,
             "workflow_run",
             {"workflow_run": run, "action": "completed"},
             run_id=9999,
+            attempt=self.publications,
             token=token,
             mode="publish",
             **inputs,
         )
 
-    def _action(self, work, name, payload, *, run_id, token, **inputs):
+    def _action(self, work, name, payload, *, run_id, attempt, token, **inputs):
         event = self.folder / f"{name}.json"
         event.write_text(json.dumps({"repository": {"full_name": REPO}, **payload}))
         given = {f"INPUT_{k.upper().replace('_', '-')}": v for k, v in inputs.items()}
@@ -112,7 +116,7 @@ class Flow:
             "GITHUB_EVENT_NAME": name,
             "GITHUB_EVENT_PATH": str(event),
             "GITHUB_REPOSITORY": REPO,
-            "GITHUB_RUN_ATTEMPT": str(self.attempt),
+            "GITHUB_RUN_ATTEMPT": str(attempt),
             "GITHUB_RUN_ID": str(run_id),
             "GITHUB_SERVER_URL": "https://github.com",
             "GITHUB_SHA": MERGE,
