@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -16,8 +17,49 @@ import pytest
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import Results
-from tests.plugin.assertion_forms import FORMS, Form, whole_file
 
+FILE = Path(__file__).with_name("assertion_forms.txt")
+"""All forms: `#= NAME` begins one, and `raises` behind it says that no assertion ends it.
+
+`#: (line, passed, description, beginning of the reason)` is what an evaluation records of it; lines
+count from the form's first one.
+"""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form of assertion, and what is recorded of it."""
+
+    name: str
+    line: int
+    """Where it begins in the evaluation."""
+    raises: bool
+    expected: list[tuple[int, bool, str, str | None]]
+
+    @property
+    def outcome(self) -> str:
+        """Of the episode: once an assertion failed, no exception makes it an error."""
+        if not all(passed for _, passed, _, _ in self.expected):
+            return "failed"
+        return "error" if self.raises else "passed"
+
+
+def read_forms() -> tuple[str, list[Form]]:
+    """Return the evaluation that holds all forms, and the forms."""
+    lines: list[str] = []
+    forms: list[Form] = []
+    for line in FILE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#= "):
+            name, *raises = line.split()[1:]
+            forms.append(Form(name, len(lines) + 1, bool(raises), []))
+        elif line.startswith("#: "):
+            forms[-1].expected.append(ast.literal_eval(line[3:]))
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n", forms
+
+
+TEXT, FORMS = read_forms()
 NAMES = [form.name for form in FORMS]
 
 
@@ -64,9 +106,8 @@ def belongs(name: str, form: Form) -> bool:
 
 
 def run(folder: Path, *arguments: str) -> Ran:
-    text, _ = whole_file()
     (folder / ".git").mkdir()
-    (folder / "forms_eval.py").write_text(text, encoding="utf-8")
+    (folder / "forms_eval.py").write_text(TEXT, encoding="utf-8")
     environ = {
         name: value
         for name, value in os.environ.items()
@@ -129,12 +170,10 @@ def check_each(check: Callable[[Form], None], forms: Iterable[Form] = FORMS) -> 
 
 
 def test_each_is_recorded_once(measured: Ran) -> None:
-    _, lines = whole_file()
-
     def check(form: Form) -> None:
         found = episodes_of(measured, form)
         recorded = [
-            (a.file, (a.line or 0) - lines[form.name] + 1, a.passed, a.name)
+            (a.file, (a.line or 0) - form.line + 1, a.passed, a.name)
             for episode in found
             for a in episode.assertions
         ]
