@@ -27,26 +27,22 @@ class Polite:
             Assertion(name="short", passed=False, severity="warning", file="rules.md", line=3),
         )
 
+class Broken:
+    def assertions(self, episode):
+        raise ConnectionError("judge is down")
+
 class Judged:
     async def assertions(self, episode):
         return (Assertion(name="rubric", passed=False, score=0.5, reason="so so"),)
 """
 
 
-def run(suite, tests, *arguments, name="chat_eval"):
-    suite.pytester.makepyfile(**{name: CHECKS + tests, "conftest": ""})
-    return suite.run(f"{name}.py", "-W", "error", *arguments)
-
-
 def recorded(episode):
     return [(a.passed, a.score, a.name, a.reason) for a in episode.assertions]
 
 
-def test_values_and_shares(suite):
-    ran = run(
-        suite,
-        """
-def test_a():
+MEASURED = """
+def test_values():
     text = "hello"
     assert check("he" in text) is True
     assert check("bye" in text, "says bye", reason="it never does") is False
@@ -64,17 +60,66 @@ def test_described():
     check(value=score)
     check(threshold=0.1, value=score / 2)
     check(check(0.0))
-""",
-    )
-    ran.result.assert_outcomes(passed=2)
-    assert [(a.passed, a.name) for a in ran.episodes["test_described"].assertions] == [
+
+def test_polite(episode):
+    with episode.turn("hi") as turn:
+        turn.reply("hello", tokens=3)
+    polite = Polite()
+    assert not check(polite)
+    check(polite, "manners")
+    assert polite.saw.trajectory_summary.steps_count == 1
+    assert len(polite.saw.assertions) == 4
+
+@pytest.fixture
+def around():
+    check(False, "early")
+    yield
+    check(False, "late")
+
+def test_around(around):
+    check(True, "between")
+
+def test_broken():
+    check(True)
+    check(Broken())
+"""
+AWAITED = """
+async def test_awaited(episode):
+    assert await check(Judged()) is False
+    assert 0, "an evaluation goes on"
+
+def test_forgotten(episode):
+    check(Judged())
+"""
+STRICT = """
+def test_a(episode):
+    check(True, "first")
+    check(0.5, "second", threshold=0.75)
+    check(True, "never")
+
+def test_b(episode):
+    with pytest.raises(AssertionError, match="thanks: no thanks"):
+        check(Polite())
+"""
+
+
+def run(suite, tests, name):
+    source = CHECKS + tests
+    suite.pytester.makepyfile(**{name: source, "conftest": ""})
+    return suite.run(f"{name}.py", "-W", "error"), source.strip().splitlines()
+
+
+def test_an_evaluation_records_each_check_with_its_place_and_goes_on(suite):
+    ran, lines = run(suite, MEASURED + AWAITED, "chat_eval")
+    ran.result.assert_outcomes(passed=5, failed=2)
+    episodes = ran.episodes
+    assert [(a.passed, a.name) for a in episodes["test_described"].assertions] == [
         (False, "score"),
         (True, "score / 2"),
         (False, "0.0"),
         (False, "check(0.0)"),
     ]
-    episode = ran.episodes["test_a"]
-    checks = [a for a in recorded(episode) if "check(" not in a[2]]
+    checks = [a for a in recorded(episodes["test_values"]) if "check(" not in a[2]]
     assert checks == [
         (True, 1.0, '"he" in text', None),
         (False, 0.0, "says bye", "it never does"),
@@ -85,27 +130,21 @@ def test_described():
         (True, 1.0, "1", None),
         (False, 0.0, "0.0", None),
     ]
-    lines = [a.line for a in episode.assertions if "check(" not in a.name]
-    first = 21
-    assert [line - first for line in lines] == [0, 1, 2, 3, 4, 8, 9, 9]
-    assert {a.file for a in episode.assertions} == {"chat_eval.py"}
+    places = [a.line for a in episodes["test_values"].assertions if "check(" not in a.name]
+    first = lines.index('    assert check("he" in text) is True') + 1
+    assert [line - first for line in places] == [0, 1, 2, 3, 4, 8, 9, 9]
+    assert {a.file for a in episodes["test_values"].assertions} == {"chat_eval.py"}
+    expect_a_check_that_looks_at_the_episode_so_far(episodes["test_polite"])
+    around = episodes["test_around"].assertions
+    assert [a.name for a in around] == ["early", "between", "late"]
+    assert all(f'"{a.name}"' in lines[a.line - 1] for a in around)
+    broken = episodes["test_broken"]
+    assert (broken.outcome, len(broken.assertions)) == ("error", 1)
+    expect_awaited_checks(episodes, lines, "chat_eval")
+    assert len(episodes["test_awaited"].assertions) == 3
 
 
-def test_a_check_looks_at_the_episode_so_far(suite):
-    ran = run(
-        suite,
-        """
-def test_a(episode):
-    with episode.turn("hi") as turn:
-        turn.reply("hello", tokens=3)
-    polite = Polite()
-    assert not check(polite)
-    check(polite, "manners")
-    assert polite.saw.trajectory_summary.steps_count == 1
-    assert len(polite.saw.assertions) == 4
-""",
-    )
-    (episode,) = ran.results.episodes
+def expect_a_check_that_looks_at_the_episode_so_far(episode):
     found = [(a.name, a.passed, a.severity, a.file) for a in episode.assertions]
     assert found[:3] == [
         ("greets", True, "error", "chat_eval.py"),
@@ -120,65 +159,27 @@ def test_a(episode):
     assert [passed for _, passed, *_ in found[7:]] == [True, True]
 
 
-@pytest.mark.parametrize("name", ["chat_eval", "test_chat"])
-def test_one_that_asks_a_model_is_awaited(suite, name):
-    ran = run(
-        suite,
-        """
-async def test_a(episode):
-    assert await check(Judged()) is False
-    assert 0, "an evaluation goes on"
-""",
-        name=name,
-    )
-    (episode,) = ran.results.episodes
-    assert recorded(episode)[0] == (False, 0.5, "rubric", "so so")
-    measured = name == "chat_eval"
-    ran.result.assert_outcomes(passed=1 if measured else 0, failed=0 if measured else 1)
-    assert len(episode.assertions) == (3 if measured else 1)
-    if not measured:
-        ran.result.stdout.fnmatch_lines(["E*CheckFailed: rubric: so so"])
-
-
-@pytest.mark.parametrize("name", ["chat_eval", "test_chat"])
-def test_one_that_was_not_awaited_is_an_error(suite, name):
-    ran = run(
-        suite,
-        """
-def test_a(episode):
-    check(Judged())
-""",
-        name=name,
-    )
-    ran.result.assert_outcomes(failed=1)
-    (episode,) = ran.results.episodes
-    assert (episode.outcome, episode.assertions) == ("error", ())
-    assert episode.reason == f"check(...) was not awaited ({name}.py:20); write `await check(...)`"
+def expect_awaited_checks(episodes, lines, name):
+    assert recorded(episodes["test_awaited"])[0] == (False, 0.5, "rubric", "so so")
+    forgotten = episodes["test_forgotten"]
+    assert (forgotten.outcome, forgotten.assertions) == ("error", ())
+    line = lines.index("    check(Judged())") + 1
+    said = f"check(...) was not awaited ({name}.py:{line}); write `await check(...)`"
+    assert forgotten.reason == said
 
 
 def test_in_a_strict_test_a_failure_is_recorded_once_and_raises(suite):
-    ran = run(
-        suite,
-        """
-def test_a(episode):
-    check(True, "first")
-    check(0.5, "second", threshold=0.75)
-    check(True, "never")
-
-def test_b(episode):
-    with pytest.raises(AssertionError, match="thanks: no thanks"):
-        check(Polite())
-""",
-        name="test_chat",
-    )
-    ran.result.assert_outcomes(failed=2)
+    ran, lines = run(suite, STRICT + AWAITED, "test_chat")
+    ran.result.assert_outcomes(failed=4)
+    line = lines.index('    check(0.5, "second", threshold=0.75)') + 1
     ran.result.stdout.fnmatch_lines(
         [
             '>   *check(0.5, "second", threshold=0.75)',
             "E*CheckFailed: second: score 0.5, needed 0.75",
-            "test_chat.py:21: CheckFailed",
+            f"test_chat.py:{line}: CheckFailed",
         ]
     )
+    ran.result.stdout.fnmatch_lines(["E*CheckFailed: rubric: so so"])
     assert "checking.py" not in ran.result.stdout.str()
     episode = ran.episodes["test_a"]
     assert recorded(episode) == [
@@ -186,27 +187,10 @@ def test_b(episode):
         (False, 0.5, "second", "score 0.5, needed 0.75"),
     ]
     assert (episode.outcome, episode.reason) == ("failed", "failed: second")
-    assert ran.episodes["test_b"].outcome == "failed", (
-        "what was recorded stands, though it is caught"
-    )
-
-
-def test_a_broken_check_is_an_error_and_no_score(suite):
-    ran = run(
-        suite,
-        """
-class Broken:
-    def assertions(self, episode):
-        raise ConnectionError("judge is down")
-
-def test_a():
-    check(True)
-    check(Broken())
-""",
-    )
-    ran.result.assert_outcomes(failed=1)
-    (episode,) = ran.results.episodes
-    assert (episode.outcome, len(episode.assertions)) == ("error", 1)
+    stands = "what was recorded stands, though it is caught"
+    assert ran.episodes["test_b"].outcome == "failed", stands
+    expect_awaited_checks(ran.episodes, lines, "test_chat")
+    assert len(ran.episodes["test_awaited"].assertions) == 1
 
 
 class Says:
@@ -249,26 +233,6 @@ async def test_what_is_no_answer_of_a_check_is_refused(episode):
             check(Says(found))
         with pytest.raises(InputError, match=r"^check Awaited: it found nothing to say; return"):
             await check(Awaited(found))
-
-
-def test_fixtures_may_check_before_and_after_the_episode(suite):
-    ran = run(
-        suite,
-        """
-@pytest.fixture
-def around():
-    check(False, "early")
-    yield
-    check(False, "late")
-
-def test_a(around):
-    check(True, "between")
-""",
-    )
-    ran.result.assert_outcomes(passed=1)
-    (episode,) = ran.results.episodes
-    assert [a.name for a in episode.assertions] == ["early", "between", "late"]
-    assert [a.line for a in episode.assertions] == [21, 26, 23]
 
 
 def test_outside_of_an_episode_it_only_raises():

@@ -20,6 +20,21 @@ def test_desk(scenario):
     scenario.run(desk)
 """
 )
+OTHERS = """
+class TestDesk:
+    @scenarios("desk.yaml")
+    @pytest.mark.parametrize("tier", ["gold", "basic"])
+    async def test_tier(self, scenario, tier):
+        assert (await scenario.run(desk)).tags == ()
+
+def test_no_episode():
+    from pathlib import Path
+    from ci_agent_eval.authoring.scenarios.load import load_scenarios
+
+    (scenario, _) = load_scenarios(Path("desk.yaml"))
+    with pytest.raises(Exception, match="scenario 'refund': it runs in an episode only"):
+        scenario.run(lambda message: "hi")
+"""
 
 DESK = """
 defaults:
@@ -55,9 +70,10 @@ def write(suite):
 
 
 def test_each_scenario_is_an_episode_of_its_own(suite, write):
-    write(desk_yaml=DESK)
+    write(TEST + OTHERS, desk_yaml=DESK)
     ran = suite.run("-W", "error")
-    ran.result.assert_outcomes(passed=2)
+    ran.result.assert_outcomes(passed=7)
+    assert {"test_tier[chat-gold]", "test_tier[chat-basic]"} < set(ran.episodes)
     refund, chat = ran.episodes["test_desk[refund]"], ran.episodes["test_desk[chat]"]
     assert (refund.scenario_id, chat.scenario_id) == ("refund", "chat")
     assert refund.budgets.max_turns.used == refund.budgets.max_turns.limit == 3
@@ -99,23 +115,6 @@ def test_what_does_not_hold_fails_the_test_at_the_scenario_s_line(suite, write):
         "never says 'kettle'",
     }
     ran.result.stdout.fnmatch_lines(["*desk.yaml:2: calls lookup_order: never called*"])
-
-
-def test_async_tests_methods_and_other_parameters(suite, write):
-    write(
-        APP
-        + """
-class TestDesk:
-    @scenarios("desk.yaml")
-    @pytest.mark.parametrize("tier", ["gold", "basic"])
-    async def test_desk(self, scenario, tier):
-        assert (await scenario.run(desk)).tags == ()
-""",
-        desk_yaml=DESK,
-    )
-    ran = suite.run("-k", "chat", "-W", "error")
-    ran.result.assert_outcomes(passed=2, deselected=2)
-    assert set(ran.episodes) == {"test_desk[chat-gold]", "test_desk[chat-basic]"}
 
 
 def test_scenarios_are_repeated_as_they_ask(suite, write):
@@ -196,20 +195,3 @@ def test_a_test_that_never_runs_its_scenario_does_not_pass_its_checks(suite, wri
     # The other scenario has nothing to check.
     ran.result.assert_outcomes(passed=1, failed=1)
     ran.result.stdout.fnmatch_lines(["*the test never called `scenario.run(app)`*"])
-
-
-def test_a_scenario_runs_in_an_episode_only(suite, write):
-    write(
-        """
-from pathlib import Path
-from ci_agent_eval.authoring.scenarios.load import load_scenarios
-
-def test_desk():
-    (scenario, _) = load_scenarios(Path("desk.yaml"))
-    scenario.run(lambda message: "hi")
-""",
-        desk_yaml=DESK,
-    )
-    ran = suite.run()
-    ran.result.assert_outcomes(failed=1)
-    ran.result.stdout.fnmatch_lines(["*scenario 'refund': it runs in an episode only*"])

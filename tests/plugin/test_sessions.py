@@ -60,11 +60,6 @@ def sessions(pytester, suite):
     return run
 
 
-def test_the_tests_of_a_class_continue_one_conversation(sessions):
-    result, _ = sessions(SUITE)
-    result.assert_outcomes(passed=4)
-
-
 def test_each_iteration_has_a_conversation(sessions):
     result, _ = sessions(SUITE, "--aitest-iterations=2")
     result.assert_outcomes(passed=8)

@@ -46,11 +46,39 @@ def test_turns_without_a_budget(simulation):
 
 async def test_turns_of_its_own(simulation):
     assert (await simulation(app, user("a"), max_turns=1, stop_when=lambda h: False)).turns == 1
+
+async def test_forgets(simulation):
+    simulation(app, user("a"))
+
+async def test_remembers(simulation):
+    pending = simulation(app, user("a"), max_turns=1)
+    assert (await pending).turns == 1
+
+def broken(message):
+    if message == "b":
+        raise ConnectionError("no database")
+    return "ok"
+
+def test_broken(simulation):
+    simulation(broken, user("a", "b"))
+
+@pytest.mark.episode(iterations=2)
+def test_repeated(simulation, tmp_path_factory):
+    simulation(app, user("a"), max_turns=1)
 """
     )
+    threads, again = (
+        {name: episode.thread_id for name, episode in suite.run().episodes.items()}
+        for _ in range(2)
+    )
     ran = suite.run("-W", "error")
-    ran.result.assert_outcomes(passed=6)
-    assert len(ran.episodes) == 5
+    ran.result.assert_outcomes(passed=7, failed=4)
+    assert len(ran.episodes) == 10
+    assert threads == again
+    assert threads["test_repeated[1-of-2]"] != threads["test_repeated[2-of-2]"]
+    assert ran.episodes["test_forgets"].outcome != "passed"
+    ran.result.stdout.fnmatch_lines(["*run_simulation(...) was not awaited; write `await *"])
+    expect_what_the_app_raised_with_the_turns_before(ran.episodes["test_broken"])
     plain, awaited = ran.episodes["test_plain"], ran.episodes["test_async"]
     assert plain.trajectory == awaited.trajectory
     assert [t.content for t in plain.trajectory.turns] == ["a", "a!", "b", "b!"]
@@ -59,41 +87,7 @@ async def test_turns_of_its_own(simulation):
     assert plain.metadata["simulations"][0]["stop_reason"] == "max_turns"
 
 
-def test_a_simulation_that_is_not_awaited_fails_its_test(suite):
-    suite.write(
-        APP
-        + """
-async def test_forgets(simulation):
-    simulation(app, user("a"))
-
-async def test_remembers(simulation):
-    pending = simulation(app, user("a"), max_turns=1)
-    assert (await pending).turns == 1
-"""
-    )
-    ran = suite.run("-W", "error")
-    ran.result.assert_outcomes(passed=1, failed=1)
-    assert ran.episodes["test_forgets"].outcome != "passed"
-    ran.result.stdout.fnmatch_lines(["*run_simulation(...) was not awaited; write `await *"])
-
-
-def test_what_the_app_raises_is_the_episode_s_error_and_keeps_its_turns(suite):
-    suite.write(
-        APP
-        + """
-def broken(message):
-    if message == "b":
-        raise ConnectionError("no database")
-    return "ok"
-
-def test_broken(simulation):
-    simulation(broken, user("a", "b"))
-"""
-    )
-    ran = suite.run()
-    ran.result.assert_outcomes(failed=1)
-    ran.result.stdout.fnmatch_lines(["*ConnectionError: no database*"])
-    episode = ran.episodes["test_broken"]
+def expect_what_the_app_raised_with_the_turns_before(episode):
     assert episode.outcome == "error"
     assert "ConnectionError: no database" in episode.reason
     assert [t.content for t in episode.trajectory.turns] == [
@@ -103,21 +97,6 @@ def test_broken(simulation):
         "the agent raised ConnectionError: no database",
     ]
     assert episode.metadata["simulations"][0]["error"] == "ConnectionError"
-
-
-def test_a_thread_is_that_of_the_scenario_its_iteration_and_retry(suite):
-    suite.write(
-        APP
-        + """
-@pytest.mark.episode(iterations=2)
-def test_repeated(simulation, tmp_path_factory):
-    simulation(app, user("a"), max_turns=1)
-"""
-    )
-    first, second = (suite.run().episodes for _ in range(2))
-    threads = {name: episode.thread_id for name, episode in first.items()}
-    assert threads == {name: episode.thread_id for name, episode in second.items()}
-    assert len(set(threads.values())) == 2
 
 
 MODELLED = """
@@ -149,23 +128,63 @@ def modelled(pytester, suite):
 
 
 PLAYED = """
-def test_plain(episode):
+from pydantic_ai import Agent as Typed
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+@pytest.mark.episode("played")
+def test_plain():
     assert run_simulation(app, someone)
 
-async def test_async(episode):
+@pytest.mark.episode("played")
+async def test_async():
     assert await run_simulation(app, someone)
 
+@pytest.mark.episode("played")
 async def test_fixture(simulation):
     assert await simulation(app, someone)
+
+def test_refuses(simulation):
+    simulation(app, SimulatedUser("Grace, who will not play", provider, goal="a refusal"))
+
+@pytest.mark.episode(budgets={"max_turns": 4})
+def test_engine(simulation):
+    agent = Agent(provider, system_prompt="You are a desk.")
+    result = simulation(agent, SimulatedUser("x", script=["say a", "say b"]))
+    said = [m["content"] for m in result.conversation_history]
+    assert said == ["say a", "one: say a", "say b", "two: say b"]
+
+heard = []
+
+def writes(persona, history):
+    heard.extend(m["content"] for m in history[1:2])
+    return "orders?"
+
+def test_typed(simulation):
+    model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=provider.base_url, api_key="k"))
+    simulation(Typed(model, output_type=list[str]), SimulatedUser("x", writes), max_turns=2)
+    assert heard == ['["1001", "1002"]']
 """
 
 
 def test_a_model_plays_the_user_and_is_not_counted_as_the_agent(modelled):
-    begins, ends = ["I want my money."], ["1001, please. [DONE]"]
-    script = {"begins": begins * 3, "Which order?": ends * 3}
-    ran, asked = modelled(script, PLAYED, "-W", "error")
-    ran.result.assert_outcomes(passed=3)
-    for episode in ran.episodes.values():
+    said = Step(tool_calls=[{"name": "final_result", "arguments": {"response": ["1001", "1002"]}}])
+    script = {
+        "begins": ["I want my money."],
+        "Which order?": ["1001, please. [DONE]"],
+        "say a": ["one: {prompt}", "two: {prompt}"],
+        "orders?": [said, said],
+    }
+    ran, asked = modelled(script, PLAYED, "-W", "error", "--deselect=test_suite.py::test_refuses")
+    ran.result.assert_outcomes(passed=5, deselected=1)
+    engine = ran.episodes["test_engine"]
+    assert (engine.trajectory.total_tokens, engine.stop_reason) == (240, "completed")
+    (second,) = (a for a in asked if a[-1]["content"] == "say b")
+    assert [message["role"] for message in second] == ["system", "user", "assistant", "user"]
+    assert list(ran.episodes["test_typed"].trajectory.tool_calls()) == []
+    played = [e for e in ran.results.episodes if e.scenario_id == "played"]
+    assert len(played) == 3
+    for episode in played:
         said = [t.content for t in episode.trajectory.turns if t.role == "user"]
         assert said == ["I want my money.", "1001, please."]
         (noted,) = episode.metadata["simulations"]
@@ -180,66 +199,11 @@ def test_a_model_plays_the_user_and_is_not_counted_as_the_agent(modelled):
     assert "a refund of order 1001" in system
     assert "[DONE]" in system
     assert '{"you": "I want my money."}\n{"assistant": "Which order?"}' in prompt
-
-
-def test_a_model_that_cannot_play_is_an_error_and_no_fault_of_the_agent(modelled):
-    ran, _ = modelled(
-        [Step(refusal="I will not")], "def test_it(simulation):\n    simulation(app, someone)"
-    )
-    ran.result.assert_outcomes(failed=1)
-    episode = ran.episodes["test_it"]
-    assert episode.outcome == "error"
+    ran, _ = modelled([Step(refusal="I will not")], PLAYED, "-k", "refuses")
+    ran.result.assert_outcomes(failed=1, deselected=5)
+    (episode,) = ran.results.episodes
+    assert episode.outcome == "error", "no fault of the agent"
     assert "the simulated user's model openai:gpt-5-mini failed" in episode.reason
-
-
-def test_an_engine_agent_talks_to_a_scripted_user(modelled):
-    script = {"a": [Step(text="one: {prompt}"), Step(text="two: {prompt}")]}
-    tests = """
-@pytest.mark.episode(budgets={"max_turns": 4})
-def test_it(simulation):
-    agent = Agent(provider, system_prompt="You are a desk.")
-    result = simulation(agent, SimulatedUser("x", script=["a", "b"]))
-    assert [m["content"] for m in result.conversation_history] == ["a", "one: a", "b", "two: b"]
-"""
-    ran, asked = modelled(script, tests)
-    ran.result.assert_outcomes(passed=1)
-    episode = ran.episodes["test_it"]
-    assert episode.trajectory.total_tokens == 240
-    assert episode.stop_reason == "completed"
-    assert [message["role"] for message in asked[1]] == ["system", "user", "assistant", "user"]
-
-
-def test_a_simulated_user_is_sent_an_agents_typed_output_as_text(modelled):
-    said = {"name": "final_result", "arguments": {"response": ["1001", "1002"]}}
-    script = {"a": [Step(tool_calls=[said]), Step(tool_calls=[said])]}
-    tests = """
-from pydantic_ai import Agent as Typed
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
-
-heard = []
-
-def writes(persona, history):
-    heard.extend(m["content"] for m in history[1:2])
-    return "a"
-
-def test_it(simulation):
-    model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=provider.base_url, api_key="k"))
-    simulation(Typed(model, output_type=list[str]), SimulatedUser("x", writes), max_turns=2)
-    assert heard == ['["1001", "1002"]']
-"""
-    ran, _ = modelled(script, tests)
-    ran.result.assert_outcomes(passed=1)
-    episode = ran.episodes["test_it"]
-    assert list(episode.trajectory.tool_calls()) == []
-
-
-def test_a_model_s_user_is_replayed_from_the_cassette(modelled):
-    test = "def test_it(episode):\n    assert run_simulation(app, someone, max_turns=1)"
-    ran, asked = modelled(["I want my money."], test, "--cassette=record")
-    assert (ran.episodes["test_it"].outcome, len(asked)) == ("passed", 1)
-    ran, asked = modelled([401], test, "--cassette=replay")
-    assert (ran.episodes["test_it"].outcome, len(asked)) == ("passed", 0)
 
 
 OWN_AGENTS = """
@@ -258,6 +222,9 @@ async def writes(persona, history):
 async def desk(message):
     return await asks("answer: " + message)
 
+async def test_played(simulation):
+    assert await simulation(app, someone, max_turns=1)
+
 @pytest.mark.episode
 async def test_it(episode):
     await run_simulation(desk, SimulatedUser("x", writes), max_turns=1)
@@ -267,12 +234,17 @@ async def test_it(episode):
 
 
 def test_agents_in_the_code_of_an_episode_are_replayed_and_never_asked_live(modelled):
-    script = {"write": ["My refund?"], "answer": ["Which order?"], "judge": ["fine"]}
+    script = {
+        "write": ["My refund?"],
+        "answer": ["Which order?"],
+        "judge": ["fine"],
+        "begins": ["I ask."],
+    }
     ran, asked = modelled(script, OWN_AGENTS.replace("{question!r}", "'a'"), "--cassette=record")
-    ran.result.assert_outcomes(passed=1)
-    assert len(asked) == 3
+    ran.result.assert_outcomes(passed=2)
+    assert len(asked) == 4
     ran, asked = modelled(script, OWN_AGENTS.replace("{question!r}", "'a'"), "--cassette=replay")
-    ran.result.assert_outcomes(passed=1)
+    ran.result.assert_outcomes(passed=2)
     ran, missed = modelled(script, OWN_AGENTS.replace("{question!r}", "'b'"), "--cassette=replay")
     assert (len(asked), len(missed)) == (0, 0)
     assert ran.episodes["test_it"].outcome == "error"
