@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 
 import pytest
 from _pytest import skipping
@@ -168,22 +168,24 @@ def _uses_soft_checks(item: pytest.Item) -> bool:
     stash = item.session.stash
     if _USES_CHECKS not in stash:
         root = str(item.config.rootpath)
-        own = [
-            module
-            for module in tuple(sys.modules.values())
-            if str(getattr(module, "__file__", None) or "").startswith(root)
-            and "site-packages" not in str(module.__file__)
-        ]
-        values = itertools.chain.from_iterable(tuple(vars(module).values()) for module in own)
+        names = [vars(module) for module in tuple(sys.modules.values()) if _is_own(module, root)]
+        values = itertools.chain.from_iterable(tuple(each.values()) for each in names)
         stash[_USES_CHECKS] = any(
             "check" in getattr(each, "fixturenames", ()) for each in item.session.items
         ) or any(_get_package(value) == "pytest_check" for value in values)
     return stash[_USES_CHECKS]
 
 
+def _is_own(module: ModuleType, root: str) -> bool:
+    file = str(getattr(module, "__dict__", {}).get("__file__") or "")
+    return file.startswith(root) and "site-packages" not in file
+
+
 def _get_package(value: object) -> str:
-    found = value if isinstance(value, ModuleType | type) or callable(value) else type(value)
-    name = getattr(found, "__module__", None) or getattr(found, "__name__", "")
+    """Return the package that a value is from. Asks no object: a proxy may raise."""
+    is_named = issubclass(type(value), ModuleType | type | FunctionType | BuiltinFunctionType)
+    named = value if is_named else type(value)
+    name = getattr(named, "__module__", None) or getattr(named, "__name__", "")
     return str(name).partition(".")[0]
 
 
@@ -213,20 +215,15 @@ def _find_patching_packages(function: object) -> Iterator[str]:
     """Yield the patching packages that decorate a function, or whose functions it calls."""
     while function is not None:
         wrapper = getattr(function, "_self_wrapper", None)  # of wrapt
-        values: list[object] = [] if wrapper is None else [wrapper]
         names = getattr(function, "__globals__", {})
         code = getattr(function, "__code__", None)
-        yield from _select_patching([names.get("__name__", "")])
-        values += [names[name] for name in getattr(code, "co_names", ()) if name in names]
-        yield from _select_patching(
-            getattr(one, "__module__", None) or getattr(one, "__name__", "") for one in values
-        )
+        values = [
+            wrapper,
+            *(names[name] for name in getattr(code, "co_names", ()) if name in names),
+        ]
+        packages = [str(names.get("__name__", "")).partition(".")[0], *map(_get_package, values)]
+        yield from (package for package in packages if package in PATCHING_PACKAGES)
         function = getattr(function, "__wrapped__", None)
-
-
-def _select_patching(modules: Iterable[object]) -> Iterator[str]:
-    packages = (str(module).partition(".")[0] for module in modules)
-    yield from (package for package in packages if package in PATCHING_PACKAGES)
 
 
 def _read_alone_marker(item: pytest.Item) -> bool | None:
