@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from inspect import signature
@@ -19,6 +18,7 @@ from pydantic_ai.providers import Provider as ModelProvider
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import CallSource
 from ci_agent_eval.engine.declarations import Provider
@@ -60,7 +60,7 @@ class ObservedModel(WrapperModel):
         self,
         wrapped: Model,
         observe: Callable[[ModelResponse, float], None],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = read_clock,
     ) -> None:
         super().__init__(wrapped)
         self._observe = observe
@@ -83,7 +83,7 @@ class ObservedModel(WrapperModel):
             yield stream
 
 
-def build_stamped_model(model: Model, clock: Callable[[], float] = time.monotonic) -> Model:
+def build_stamped_model(model: Model, clock: Callable[[], float] = read_clock) -> Model:
     """Return the model with responses that carry their latency and source."""
     source: CallSource | None = "scripted" if is_scripted(model) else None
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.engine.result import AgentResult
+from ci_agent_eval.engine.run_imports import import_before_episodes
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
@@ -22,7 +23,7 @@ async def open_session() -> AsyncIterator[tuple[EngineSession, str]]:
         runs = active.fixture("aitest_run")
         yield runs.engine, runs.episode_id
         return
-    async with EngineSession(environ=os.environ, clock=time.perf_counter) as session:
+    async with EngineSession(environ=os.environ, clock=read_clock) as session:
         yield session, "outside of episodes"
 
 
@@ -35,7 +36,8 @@ async def run_without_session(
     """
     active = get_active_episode()
     if active is None or active.ended or active.fixture is None:
-        async with EngineSession(environ=os.environ, clock=time.perf_counter) as session:
+        import_before_episodes(has_runs=True)
+        async with EngineSession(environ=os.environ, clock=read_clock) as session:
             return await run(session=session, **own, **arguments)
     given = [name for name, value in own.items() if value is not None]
     if given:

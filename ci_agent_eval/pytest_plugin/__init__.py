@@ -7,13 +7,13 @@ episode or a report directory: it imports neither pydantic nor the contract, and
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin import options
@@ -57,7 +57,7 @@ DESELECTED = pytest.StashKey[int]()
 @pytest.fixture
 def episode_clock() -> Callable[[], float]:
     """Clock of the `episode` fixture, in seconds; override it to control the time."""
-    return time.perf_counter
+    return read_clock
 
 
 @pytest.fixture
@@ -343,6 +343,10 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         from ci_agent_eval.pytest_plugin.concurrency import coroutines  # noqa: PLC0415 - inert until used
 
         coroutines.register_coroutine_tests(session)
+    if items and not session.config.option.collectonly:
+        from ci_agent_eval.pytest_plugin.episodes.traffic import import_before  # noqa: PLC0415 - inert until used
+
+        import_before(items)
     if items and (concurrency := options.get_concurrency(session.config)) > 1:
         from ci_agent_eval.pytest_plugin.concurrency.scheduler import (  # noqa: PLC0415 - inert until used
             EpisodeScheduler,

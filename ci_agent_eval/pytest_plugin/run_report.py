@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.adaptive import AdaptiveStop
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.contract.results import Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
@@ -44,7 +44,7 @@ class RunReport:
         self._session = session
         self._redactor = redactor
         self._collection = collection
-        self._started = time.perf_counter()
+        self._started = read_clock()
         self._had_internal_error = False
         self._interruptions: list[BaseException] = []
         self._errors = collection.errors
@@ -143,7 +143,7 @@ class RunReport:
                     "suite_stop": _get_suite_stop(session),
                     "adaptive_stops": self._list_adaptive_stops(session),
                     **self._collection.list_session_fields(),
-                    "wall_time_s": round(time.perf_counter() - self._started, 3),
+                    "wall_time_s": round(read_clock() - self._started, 3),
                 }
             )
         )

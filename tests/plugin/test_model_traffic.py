@@ -407,6 +407,44 @@ async def test_late(episode, n):
     assert not any("is_shared" in one["traffic"] for one in episodes)
 
 
+def test_a_frozen_date_changes_no_latency_and_imports_come_before_the_first_episode(pytester):
+    pytester.makepyfile(
+        """
+import datetime, sys, time
+import pytest
+
+class FakeDatetime(datetime.datetime):
+    pass
+
+@pytest.fixture
+def frozen(monkeypatch):
+    for name in ("perf_counter", "monotonic", "time"):
+        monkeypatch.setattr(time, name, lambda: 5.0)
+    monkeypatch.setattr(datetime, "datetime", FakeDatetime)
+
+def answer(prompt):
+    assert "ci_agent_eval.engine.nested_requests" in sys.modules
+    time.sleep(0.05)
+    return "Hi"
+
+async def test_run(frozen, aitest_run):
+    before = set(sys.modules)
+    result = await aitest_run(answer, "Hello")
+    assert not {name for name in set(sys.modules) - before if name.startswith("ci_agent_eval")}
+    assert result.final_response == "Hi"
+
+def test_by_hand(frozen, episode):
+    with episode.turn("Hello") as turn:
+        turn.reply(answer("Hello"))
+    assert turn.message
+"""
+    )
+    result = pytester.runpytest_subprocess("--episode-report-dir=out")
+    result.assert_outcomes(passed=2)
+    episodes = json.loads((pytester.path / "out/results.json").read_text())["episodes"]
+    assert all(turns_of(episode)[-1]["latency_ms"] >= 50 for episode in episodes)
+
+
 def test_a_suite_without_an_http_client_imports_no_hooks(pytester):
     pytester.makepyfile(
         """

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, EpisodeItem
 from ci_agent_eval.pytest_plugin.concurrency import fixtures, setup_stacks
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import call_test, run_end_callbacks
@@ -30,11 +31,11 @@ class PhaseTimes:
 
     start: float = field(default_factory=time.time)
     seconds: float | None = None
-    _clock: float = field(default_factory=time.perf_counter)
+    _clock: float = field(default_factory=read_clock)
 
     def end(self) -> None:
         """Set the duration of the phase, which has ended."""
-        self.seconds = time.perf_counter() - self._clock
+        self.seconds = read_clock() - self._clock
 
     def apply_to(self, call: pytest.CallInfo[Any]) -> None:
         """Make pytest report these times instead of the times of its turn."""

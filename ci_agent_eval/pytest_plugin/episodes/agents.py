@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
@@ -168,7 +168,7 @@ def _open_engine(config: pytest.Config) -> SharedEngine:
     )
     session = EngineSession(
         environ=os.environ,
-        clock=time.perf_counter,
+        clock=read_clock,
         cassette_mode=mode,
         cassettes=store,
         on_secrets=EpisodeSession.get_running(config).add_secrets,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
@@ -62,8 +62,8 @@ class TextJudgeSender:
 
         models: JudgeModels
         if runs is None:
-            session = EngineSession(environ=os.environ, clock=time.perf_counter)
-            models = JudgeModels(session, "", EpisodeRecorder("judge", clock=time.perf_counter))
+            session = EngineSession(environ=os.environ, clock=read_clock)
+            models = JudgeModels(session, "", EpisodeRecorder("judge", clock=read_clock))
         else:
             session = dataclasses.replace(runs.engine, servers=None)
             models = JudgeModels(session, runs.episode_id, runs.recorder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.pytest_plugin.episodes import agents
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import get_active_episode
@@ -31,6 +31,20 @@ WINDOWS = pytest.StashKey[Any]()
 
 CLIENTS = frozenset({"aiohttp", "httpx", "httpx2", "urllib3"})
 """The HTTP clients that the hooks watch; without one there is no traffic to watch."""
+
+
+_RUNS = frozenset({"_agent_eval_run", "aitest_run", "llm_assert", "llm_score", "simulation"})
+"""Fixtures that use the engine."""
+
+
+def import_before(items: Sequence[pytest.Item]) -> None:
+    """Import what the episodes will need, unless they are scripted."""
+    has_runs = any(not _RUNS.isdisjoint(getattr(item, "fixturenames", ())) for item in items)
+    if not has_runs and CLIENTS.isdisjoint(sys.modules):
+        return
+    from ci_agent_eval.engine.run_imports import import_before_episodes  # noqa: PLC0415 - inert until used
+
+    import_before_episodes(has_runs=has_runs)
 
 
 @contextmanager
@@ -152,6 +166,6 @@ def _get_windows(config: pytest.Config) -> Callable[[str], RateWindows]:
         return known
     from ci_agent_eval.engine.rate_windows import RateWindows  # noqa: PLC0415 - as above
 
-    windows = functools.cache(lambda _: RateWindows(time.monotonic))
+    windows = functools.cache(lambda _: RateWindows(read_clock))
     config.stash[WINDOWS] = windows
     return windows
