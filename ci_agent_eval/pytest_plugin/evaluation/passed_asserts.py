@@ -19,6 +19,7 @@ import pytest
 from _pytest.assertion import rewrite, util
 
 from ci_agent_eval.pytest_plugin.evaluation.always_true import is_always_true
+from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
 
 HOOK_SETTING = "enable_assertion_pass_hook"
 """pytest's setting that enables its hook."""
@@ -210,9 +211,10 @@ def explain_comparison(
 
 
 def format_message(message: object) -> str:
-    """Return an assert's message as pytest shows it.
+    """Return an assert's message as pytest shows it, with sorted sets unless it is a text.
 
     pytest doubles its `%` for a formatting that does not follow in code for the hook.
     """
     shown: str = rewrite._format_assertmsg(message)  # noqa: SLF001 - see the module
-    return shown.replace("%%", "%")
+    shown = shown.replace("%%", "%")
+    return shown if isinstance(message, str) else sort_sets(shown)
