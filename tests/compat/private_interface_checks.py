@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import sys
 import warnings
 
 import pytest
@@ -173,3 +174,13 @@ def unittest_errors():
 
     is_list_or_none = unittest.TestCaseFunction._excinfo is None
     return is_list_or_none and "item._excinfo.pop(0)" in inspect.getsource(unittest)
+
+
+def decorated_by_wrapt():
+    """Return what decorates a function of ours, or None without wrapt."""
+    try:
+        import wrapt
+    except ImportError:
+        return None
+    module = sys.modules[__name__]
+    return wrapt.FunctionWrapper(rewrite, module)._self_wrapper

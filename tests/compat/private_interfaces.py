@@ -339,4 +339,11 @@ INTERFACES = [
         ),
         DECISION,
     ),
+    Interface(
+        "FunctionWrapper._self_wrapper, which is wrapt's",
+        ("concurrency/eligibility.py",),
+        lambda *_: checks.decorated_by_wrapt() in (None, checks),
+        "find what else leads from a function that vcrpy decorates to vcrpy",
+        ("_self_wrapper",),
+    ),
 ]
