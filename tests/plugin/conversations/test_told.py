@@ -5,6 +5,8 @@ from __future__ import annotations
 
 def test_what_a_test_holds_is_to_be_looked_at(write):
     ran = write("""
+from ci_agent_eval.authoring.conversations import Message
+
 class Busy(Echo):
     conversation = "its own"
 
@@ -27,6 +29,7 @@ def test_looks(agent):
     reply = agent.send("hello")
     assert before == () and reply == "you said hello" and reply != "hello"
     assert reply == agent.conversation.last and {reply: 1}["you said hello"] == 1
+    assert reply != Message("user", reply.text) and reply != 4
     with pytest.raises(AttributeError):
         reply.content = "other"
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
     ModelRequest,
@@ -71,6 +71,20 @@ def test_the_same_question_has_the_same_key_whatever_ids_and_times_it_carries():
     a = request(prompt(), asked("abc"), told("abc"))
     b = request(prompt(), asked("call_777", {"account": "checking"}), told("call_777"))
     assert a.key == b.key
+
+
+@each_row("written", ["{}", " {} ", {}, None])
+def test_a_call_without_arguments_asks_the_same_however_it_is_written(written):
+    live = request(prompt(), asked("a", "{}"), told("a"))
+    assert request(prompt(), asked("a", written), told("a")).key == live.key
+    (part,) = record_response(asked("a", "{}"), live, same)["parts"]
+    assert part["args"] == {}
+
+
+@each_row("text", ['{"n": 1180591620717411303424}', '{"a": 1, "a": 2}', "[1]", "{"])
+def test_arguments_that_a_cassette_cannot_hold_exactly_stay_as_they_were_written(text):
+    (part,) = record_response(asked("a", text), request(), same)["parts"]
+    assert part["args"] == text
 
 
 @each_row(
@@ -224,5 +238,6 @@ json_values = st.recursive(
 
 
 @given(json_values)
+@example(["\n", "a\n", "a\n\n", "\n\n a\n\nb\n\n", "a\n b \nc", "a\nb ", "a\n\u2028b"])
 def test_any_value_survives_yaml(value):
     assert parse_cassette_yaml(render_cassette_yaml(value)) == value

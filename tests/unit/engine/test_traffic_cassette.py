@@ -126,6 +126,12 @@ def test_a_secret_in_several_events_is_redacted():
     assert {event["id"] for event in answer["events"]} == {"chat-1"}
 
 
+def test_a_secret_in_a_binary_answer_is_refused():
+    redact = Redactor.of(["sesame-open-the-door"]).value
+    with pytest.raises(ValueError, match="holds a secret"):
+        dump_answer(200, {}, b"\xff sesame-open-the-door", redact)
+
+
 @each_row(
     ("changes", "problem"),
     [
@@ -191,6 +197,17 @@ def test_equal_requests_are_answered_in_the_recorded_order():
     assert [replay.find_exchange(asked), replay.find_exchange(asked)] == [1, 2]
     with pytest.raises(CassetteMissError, match="asked more often than it was recorded"):
         replay.find_exchange(asked)
+
+
+def test_answers_that_the_provider_continues_keep_conversations_apart():
+    replay = session(
+        exchange(request(user("a"))),
+        exchange(request(user("a"))),
+        exchange(request(user("go on"), previous=2)),
+        exchange(request(user("go on"), previous=1)),
+    )
+    assert replay.find_exchange(request(user("go on"), previous=1)) == 4
+    assert replay.find_exchange(request(user("go on"), previous=2)) == 3
 
 
 VARYING = [

@@ -18,6 +18,20 @@ def start():
     return recorder, traffic
 
 
+def test_turns_are_in_the_order_of_calls_and_recorded_parts():
+    recorder, traffic = start()
+    traffic.ask(user("one"), gives=answer("first"))
+    with recorder.turn("two") as turn:
+        traffic.ask(user("two"), gives=answer("second"))
+        assert len(recorder.turns) == 2  # without the open turn
+        turn.reply("2nd")
+    recorder.record_run([Turn(role="assistant", content="third")], stop_reason="completed")
+    traffic.ask(user("four"), gives=answer("fourth"))
+    texts = ["one", "first", "two", "2nd", "third", "four", "fourth"]
+    assert [turn.content for turn in recorder.turns] == texts
+    assert [turn.content for turn in recorder.finish().trajectory.turns] == texts
+
+
 def test_a_result_that_a_later_turn_shows_belongs_to_the_earlier_one():
     recorder, traffic = start()
     call = tool("lookup", "c1")
@@ -76,6 +90,27 @@ def test_unknown_tokens_of_one_answer_make_the_sum_unknown():
         traffic.ask(user("go on"), gives=answer("b", tokens=None))
         turn.reply("AB")
     assert recorder.turns[1].tokens is None
+
+
+def test_an_explicit_reply_counts_with_its_own_figures():
+    recorder, traffic = start()
+    with recorder.turn("go") as turn:
+        traffic.ask(user("go"), gives=answer("a", tool("lookup")))
+        turn.reply("A", tokens={"input": 1, "output": 1})
+    used, _ = recorder.recorded_turns.traffic.measure_usage(
+        recorder.recorded_turns.parts, with_cost=True
+    )
+    assert (used.turns, used.tool_calls, used.tokens) == (1, 1, 2)
+
+
+def test_the_model_of_the_first_answer_is_the_episodes_unless_it_has_one():
+    recorder, traffic = start()
+    traffic.ask(user("go"), gives=answer("a"), model="gpt-5")
+    assert recorder.finish().model == "gpt-5"
+    recorder, traffic = start()
+    recorder.model = "mine"
+    traffic.ask(user("go"), gives=answer("a"), model="gpt-5")
+    assert recorder.finish().model == "mine"
 
 
 MAIN = TrajectoryAgent(id="1")

@@ -204,9 +204,13 @@ class TestAwaiting:
         assert (first.last_reply, second.last_reply) == ("x", "y")
         assert said(first) == said(second) == ["a", "b"]
 
-    def test_metadata_of_the_test_s_own_is_left_alone(self, recorder):
+    def test_the_metadata_tell_of_it_and_what_is_the_test_s_own_is_left_alone(self, recorder):
+        run_simulation(echo, user(), max_turns=1, tags=["smoke"])
+        (told,) = recorder.metadata["simulations"]
+        assert told.pop("thread_id") == recorder.snapshot().thread_id
+        assert told == {"stop_reason": "max_turns", "turns": 1, "tags": ["smoke"]}
         recorder.metadata["simulations"] = "mine"
-        assert run_simulation(echo, user(), max_turns=1, tags=["smoke"]).turns == 1
+        run_simulation(echo, user(), max_turns=1)
         assert recorder.metadata["simulations"] == "mine"
 
 
