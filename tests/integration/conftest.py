@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.integration.github.rig import Rig, open_rig
 from tests.integration.refund_desk import copy_desk, run_desk
 from tests.processes import run_agent_eval
 
@@ -58,3 +61,9 @@ def compared(agent_eval, tmp_path):
         return done.returncode, verdict, done.stdout
 
     return run
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """Publish to GitHub's fake, and see what became of it."""
+    yield from open_rig(tmp_path)

@@ -143,9 +143,9 @@ LISTED = """\
 
 
 def test_a_known_scenario_that_did_not_run_fails_the_check_by_name(workspace, github):
-    mend(workspace.folder / "examples/refund_desk")
-    (workspace.folder / "agent-eval-scenarios.toml").write_text(LISTED)
-    done = workspace.action(paths="examples/refund_desk")
+    listed = LISTED.replace("examples/refund_desk/test_refunds.py", "tests/test_refunds.py")
+    (workspace.folder / "agent-eval-scenarios.toml").write_text(listed)
+    done = workspace.report(episode("refund_by_email"))
     assert done.returncode == 1
     (run,) = github.check_runs("octo/shop")
     assert run.conclusion == "failure"
