@@ -3,6 +3,8 @@
 #   /opt/suite        the suite: pytest and pydantic; the `install` input installs here. The
 #                     package is not installed in it: the runner lends it the plugin's source, so
 #                     pip in there never asks for the reporter's pins.
+# uv is in the reporter's: with the input `python-version` it makes another one for the suite, of
+# /opt/suite.txt.
 # The last stage starts from nothing: a layer that removes files of the base would not make the
 # image smaller (docs/decisions/0062-image-from-scratch.md).
 ARG BASE=python:3.13-slim-trixie
@@ -16,9 +18,10 @@ COPY requirements/ requirements/
 RUN python3 -m venv /build \
     && /build/bin/pip install --quiet --require-hashes --requirement requirements/build.txt \
     && python3 -m venv --without-pip /opt/agent-eval \
-    && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --require-hashes --requirement requirements/action.txt \
+    && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --require-hashes --requirement requirements/action.txt --requirement requirements/lock.txt \
     && find /opt/agent-eval/lib/python3*/site-packages/numpy \( -type d \( -name tests -o -name f2py -o -name include \) -prune -o -name '*.pyi' \) -exec rm -r {} + \
     && /build/bin/pip --python /opt/agent-eval/bin/python uninstall --quiet --yes cryptography \
+    && cp requirements/suite.txt /opt \
     && python3 -m venv /opt/suite \
     && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement requirements/suite.txt
 COPY pyproject.toml README.md LICENSE ./

@@ -6,7 +6,7 @@ import ctypes
 import datetime as dt
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -116,16 +116,17 @@ def _build_report(
     if inputs.mode == "publish":
         return _report_handoff(inputs, event, job, log)
     if inputs.mode == "run":
-        _, report = run_and_report(
-            job,
-            paths=inputs.paths,
-            pytest_args=inputs.pytest_args,
-            shard=inputs.shard,
-            python=find_suite_python(job.environ),
-            install=inputs.install,
-            echo=echo,
-            on_progress=progress,
-        )
+        with _provide_suite_python(inputs, job, echo) as python:
+            _, report = run_and_report(
+                job,
+                paths=inputs.paths,
+                pytest_args=inputs.pytest_args,
+                shard=inputs.shard,
+                python=python,
+                install=inputs.install,
+                echo=echo,
+                on_progress=progress,
+            )
         return report
     return report_files(
         replace(
@@ -134,6 +135,18 @@ def _build_report(
         ),
         results=inputs.results or job.settings.results,
         junit=inputs.junit or job.settings.junit,
+    )
+
+
+def _provide_suite_python(
+    inputs: ActionInputs, job: Job, echo: Echo
+) -> AbstractContextManager[str]:
+    if inputs.python_version is None:
+        return nullcontext(find_suite_python(job.environ))
+    from ci_agent_eval.app.install import create_suite_environment  # noqa: PLC0415 - rarely needed
+
+    return create_suite_environment(
+        inputs.python_version, root=job.root, environ=job.environ, echo=echo
     )
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
+import tempfile
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner import filter_suite_environ
 
 Echo = Callable[[str], None]
+
+LOCK = Path("/opt/suite.txt")
+"""What the image installs beside a suite, with hashes."""
 
 _LAST_LINES = 10
 """Lines of a failed command's output that the report shows."""
@@ -53,6 +61,33 @@ def run_install_commands(
         if problem is not None:
             return "\n".join([f"`{command_line}` {problem}; the suite did not run", *last])
     return None
+
+
+@contextmanager
+def create_suite_environment(
+    version: str, *, root: Path, environ: Mapping[str, str], echo: Echo
+) -> Iterator[str]:
+    """Yield the interpreter of a temporary environment with pip and what the plugin needs.
+
+    uv is searched beside our own interpreter, then on the PATH. Raises InputError.
+    """
+    folder = f"{Path(sys.executable).parent}{os.pathsep}{environ.get('PATH', os.defpath)}"
+    uv = shutil.which("uv", path=folder)
+    if uv is None:
+        raise InputError("input python-version: there is no uv, which the action's image has")
+    with tempfile.TemporaryDirectory(prefix="agent-eval-python-") as temporary:
+        target = Path(temporary) / "suite"
+        python = str(target / "bin/python")
+        packages = ("--requirement", str(LOCK)) if LOCK.exists() else ("pytest", "pydantic")
+        commands = (
+            (uv, "venv", "--no-config", "--no-project", "--seed", "--python", version, str(target)),
+            (uv, "pip", "install", "--no-config", "--python", python, *packages),
+        )
+        around = {**environ, "UV_PYTHON_INSTALL_DIR": f"{temporary}/python", "UV_NO_CACHE": "1"}
+        problem = run_install_commands(commands, python, root=root, environ=around, echo=echo)
+        if problem is not None:
+            raise InputError(f"input python-version: {problem}")
+        yield python
 
 
 def _run_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,9 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.sharding import normalize_shard
 
 Mode = Literal["run", "report", "publish"]
+
+_MIN_MINOR = 11
+"""The oldest Python 3 that runs the plugin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,11 @@ ACTION_INPUTS = (
         'Whether to publish comment, check run and step summary; "false" leaves that to a later '
         'step with mode "publish", which can link to the report uploaded in between.',
         default='"true"',
+    ),
+    ActionInput(
+        "python-version",
+        "Python of the suite, such as 3.12, which uv installs with pip, pytest and pydantic. "
+        'Default: 3.13, without a compiler, as in the image. Mode "run" only.',
     ),
     ActionInput(
         "install",
@@ -92,7 +101,9 @@ REPORT_MODE = ActionInput(
 )
 """The input of the action without Docker, which cannot run a suite."""
 
-RUN_INPUTS = frozenset({"install", "paths", "pytest-args", "shard", "confirm", "confirm-base"})
+RUN_INPUTS = frozenset(
+    {"python-version", "install", "paths", "pytest-args", "shard", "confirm", "confirm-base"}
+)
 """Names of inputs that only mode "run" reads."""
 
 _MODES: Mapping[str, Mode] = {
@@ -111,6 +122,8 @@ class ActionInputs:
     mode: Mode = "run"
     publishes: bool = True
     """False: a later step publishes the report."""
+    python_version: str | None = None
+    """Version of the suite's Python; None: that of the environment of the suite that is there."""
     install: tuple[tuple[str, ...], ...] = ()
     """Install commands, one per line, split into words; they run without a shell."""
     paths: tuple[str, ...] = ()
@@ -141,6 +154,7 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     return ActionInputs(
         mode=mode,
         publishes=_parse_publish(environ),
+        python_version=_parse_python_version(environ),
         install=split_commands("input install", _get_input(environ, "install") or ""),
         paths=_split_input(environ, "paths"),
         pytest_args=_split_input(environ, "pytest-args"),
@@ -164,6 +178,17 @@ def _parse_mode(text: str) -> Mode:
         if text == mode:
             return mode  # type: ignore[no-any-return]  # an item of the Literal
     raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
+
+
+def _parse_python_version(environ: Mapping[str, str]) -> str | None:
+    text = _get_input(environ, "python-version")
+    known = text is None or re.fullmatch(r"3\.(\d+)(\.\d+)?", text)
+    if known is None or (known is not True and int(known[1]) < _MIN_MINOR):
+        raise InputError(
+            f"input python-version: {text!r} is not Python 3.11 or newer; write it like '3.12', "
+            "with quotes"
+        )
+    return text
 
 
 def _refuse_other_modes(environ: Mapping[str, str], mode: Mode) -> None:

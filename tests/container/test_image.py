@@ -33,8 +33,8 @@ def test_entrypoint_is_absolute_and_the_user_is_root(image):
 
 
 def test_its_size_is_bounded(image):
-    """Half is the base with Python; 55 MB are NumPy and 20 MB git: what comparing needs."""
-    assert inspected(image)["Size"] < 250_000_000
+    """Half is the base with Python; 55 MB are NumPy, 20 MB git, and 40 MB uv."""
+    assert inspected(image)["Size"] < 290_000_000
 
 
 def test_replacing_a_package_that_both_environments_share_leaves_the_reporter_alone(image):
@@ -91,6 +91,18 @@ def test_reporter_and_suite_have_their_own_environments(image):
         "/opt/suite",
         "True",
     ]
+
+
+def test_another_environment_of_the_suite_is_made_by_uv(image):
+    script = (
+        "set -e; cd /opt/agent-eval/bin\n"
+        "./uv venv --quiet --no-config --no-project --python 3.13 /tmp/other\n"
+        "/tmp/other/bin/python --version; grep -c ^pytest== /opt/suite.txt"
+    )
+
+    version, pins = inside(image, "bash", "-c", script).splitlines()
+    assert version.startswith("Python 3.13.")
+    assert pins == "1"
 
 
 def test_suite_environment_is_consistent_for_pip(image):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -231,6 +233,42 @@ def test_neither_installation_nor_suite_has_what_is_the_action_s(workspace, gith
     assert workspace.outputs["conclusion"] == "success", done.stdout
 
 
+UV = """#!/bin/sh
+echo "$*" >>"$0.log"
+[ "$1" = venv ] || exit 0
+for target; do :; done
+[ "$6" = 3.14 ] && {{ echo "no 3.14 here"; exit 2; }}
+mkdir -p "$target/bin"
+printf '#!/bin/sh\\nexec {python} "$@"\\n' >"$target/bin/python"
+chmod +x "$target/bin/python"
+"""
+
+
+def test_another_python_is_brought_by_uv_before_the_installation(workspace, github):
+    uv = workspace.files / "uv"
+    uv.write_text(UV.format(python=sys.executable))
+    uv.chmod(0o755)
+    environ = {"PATH": f"{workspace.files}:{os.environ['PATH']}"}
+    (workspace.folder / "test_one.py").write_text(LOUD)
+    (workspace.folder / "show.py").write_text(
+        "import os; open('env', 'w').write(os.environ['VIRTUAL_ENV'])"
+    )
+    wanted = {"python_version": "3.12", "install": "python show.py", "environ": environ}
+    done = workspace.action(paths="test_one.py", **wanted)
+    assert done.returncode == 0, done.stdout + done.stderr
+    target = (workspace.folder / "env").read_text()
+    assert uv.with_name("uv.log").read_text().splitlines() == [
+        f"venv --no-config --no-project --seed --python 3.12 {target}",
+        f"pip install --no-config --python {target}/bin/python pytest pydantic",
+    ]
+    assert not Path(target).exists()
+
+    done = workspace.action(paths="test_one.py", **{**wanted, "python_version": "3.14"})
+    assert done.returncode == 2
+    assert "exited with status 2; the suite did not run" in done.stderr
+    assert "no 3.14 here" in done.stderr
+
+
 def test_an_install_that_fails_is_reported_and_fails(workspace, github):
     done = workspace.action(
         paths="examples/refund_desk", install="python -c 'raise SystemExit(\"no wheel\")'"
@@ -277,6 +315,8 @@ def test_base_runs_are_the_baseline_of_a_pull_request(workspace, github):
         ),
         ({"junit": "x.xml"}, "input junit: only mode report reads it, this is mode run; leave it"),
         ({"mode": "report", "results": "x", "paths": "y"}, "input paths: only mode run reads it"),
+        ({"python_version": "3.1"}, "input python-version: '3.1' is not Python 3.11 or newer"),
+        ({"mode": "publish", "python_version": "3.12"}, "input python-version: only mode run"),
         ({"mode": "publish", "confirm": "true"}, "input confirm: only mode run reads it"),
         ({"mode": "publish"}, "no earlier step of this job wrote a report"),
     ],
