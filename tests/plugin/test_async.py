@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import pytest
 
-
-def test_async_tests_that_are_no_episodes_are_left_to_pytest(suite):
-    suite.write("async def test_plain(): pass")
-    ran = suite.run()
-    ran.result.assert_outcomes(failed=1)
-    ran.result.stdout.fnmatch_lines(["*async def functions are not natively supported*"])
-
-
-@pytest.mark.parametrize("marker", ["anyio", "trio"])
-def test_a_test_another_plugin_claims_is_left_to_it(suite, marker):
-    # No such plugin is here to run it, so pytest itself says that nobody did.
-    suite.write(f"""
-        import pytest
-
-        @pytest.mark.{marker}
-        async def test_one(episode): pass
-    """)
-    ran = suite.run("-W", "ignore", "-p", "no:anyio")
-    ran.result.assert_outcomes(failed=1)
-    ran.result.stdout.fnmatch_lines(["*async def functions are not natively supported*"])
-    assert ran.episodes["test_one"].outcome == "failed"
-
-
-def test_the_marker_of_pytest_asyncio_needs_no_pytest_asyncio(suite):
+def test_tests_of_others_are_left_to_them_and_episodes_need_no_pytest_asyncio(suite):
+    # No plugin is here to run those of others, so pytest itself says that nobody did.
     suite.write("""
         import pytest
 
+        async def test_plain(): pass
+
+        @pytest.mark.anyio
+        async def test_anyio(episode): pass
+
+        @pytest.mark.trio
+        async def test_trio(episode): pass
+
         @pytest.mark.asyncio
         @pytest.mark.episode(evidence="none")
-        async def test_one(episode): pass
+        async def test_asyncio(episode): pass
     """)
-    ran = suite.run("-W", "ignore")
-    assert ran.episodes["test_one"].outcome == "passed"
+    ran = suite.run("-W", "ignore", "-p", "no:anyio")
+    ran.result.assert_outcomes(failed=3, passed=1)
+    said = "async def functions are not natively supported"
+    assert ran.result.stdout.str().count(said) >= 3
+    assert {name: e.outcome for name, e in ran.episodes.items()} == {
+        "test_anyio": "failed",
+        "test_trio": "failed",
+        "test_asyncio": "passed",
+    }

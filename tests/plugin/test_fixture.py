@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
+OWN = """
+import pytest
+
+@pytest.fixture
+def episode():
+    return "S01E01"
+
+def test_series(episode):
+    assert episode == "S01E01"
+"""
+MARKED = """
+import pytest
+
+@pytest.fixture
+def episode():
+    raise RuntimeError("nobody asked for it")
+
+@pytest.mark.episode(evidence="none")
+def test_marked(): pass
+"""
+
 
 def test_a_fixture_of_ones_own_is_not_ours(suite):
-    suite.write(
-        """
-        def test_series(episode):
-            assert episode == "S01E01"
-        """,
-        conftest="""
-            import pytest
-
-            @pytest.fixture
-            def episode():
-                return "S01E01"
-        """,
-    )
+    suite.pytester.makepyfile(test_own=OWN, test_marked=MARKED)
     ran = suite.run()
-    ran.result.assert_outcomes(passed=1)
-    assert ran.results.episodes == ()
-    assert ran.properties == {"test_series": {}}
-
-
-def test_a_fixture_of_ones_own_beside_our_marker(suite):
-    suite.write(
-        """
-        import pytest
-
-        @pytest.mark.episode(evidence="none")
-        def test_series(): pass
-        """,
-        conftest="""
-            import pytest
-
-            @pytest.fixture
-            def episode():
-                raise RuntimeError("nobody asked for it")
-        """,
-    )
-    ran = suite.run()
-    ran.result.assert_outcomes(passed=1)
-    assert ran.episodes["test_series"].outcome == "passed"
+    ran.result.assert_outcomes(passed=2)
+    assert {name: e.outcome for name, e in ran.episodes.items()} == {"test_marked": "passed"}
+    assert ran.properties["test_series"] == {}
 
 
 def test_it_is_extended_asked_for_by_others_or_late_and_timed_by_the_clock(suite):

@@ -43,6 +43,11 @@ async def test_forgotten(llm_assert, episode):
     judged = llm_assert.async_assert("Hello there!", "is a greeting")
     assert episode.turns
 
+def test_broken(llm_assert, episode):
+    with episode.turn("Hi") as turn:
+        turn.reply("Hello there!")
+    assert llm_assert("Hello there!", "breaks the judge")
+
 def test_score(llm_score):
     result = llm_score("A plan.", RUBRIC, content_label="plan", context="The task.")
     assert (result.scores, result.total, result.max_total) == ({"accuracy": 4, "tone": 6}, 10, 15)
@@ -70,6 +75,7 @@ SCRIPT = {
     "is a greeting": answers(
         Step(tool_calls=[call("final_result", reason="it greets", **{"pass": True, "score": 1.0})])
     ),
+    "breaks": answers(Step(status=500)),
     "is kind": answers(
         Step(tool_calls=[call("final_result", reason="rude", **{"pass": False, "score": 0.0})])
     ),
@@ -95,32 +101,23 @@ def run(pytester, suite, monkeypatch):
 
 
 def test_texts_are_judged_in_every_kind_of_test(run):
-    result, episodes, requests = run()
-    result.assert_outcomes(passed=4, failed=2)
+    result, episodes, requests = run("--cassette=record")
+    result.assert_outcomes(passed=4, failed=3)
     result.stdout.fnmatch_lines(["*<failed: 'is kind' of 'Go away!': rude>*"])
     forgotten = episodes.pop("test_forgotten")
     assert "llm_assert.async_assert(...) was not awaited" in forgotten["reason"]
+    broken = episodes.pop("test_broken")
+    assert broken["outcome"] == "error"
+    assert broken["reason"].startswith("JudgeError: the judge gave no verdict")
     assert sorted(episodes) == ["test_async", "test_episode"]
     assert [episodes[name]["judge"]["calls"] for name in sorted(episodes)] == [3, 1]
     assert {one.body["model"] for one in requests} == {"gpt-5-mini"}
     (prompt,) = {json.dumps(r.body["messages"]) for r in requests if "The task." in str(r.body)}
     assert r"<Context>\nThe task.\n</Context>" in prompt
     assert "The output is: plan." in prompt
-
-
-def test_judges_of_episodes_are_recorded_and_replayed(run):
-    run("--cassette=record", "-k", "episode or async")
-    result, episodes, requests = run("--cassette=replay", "-k", "episode or async", script=[])
-    result.assert_outcomes(passed=2, deselected=4)
-    assert (len(episodes), list(requests)) == (2, [])
-
-
-def test_a_broken_judge_is_an_error_of_the_episode(run):
-    broken = {"is a greeting": answers(Step(status=500))}
-    result, episodes, _ = run("-k", "test_episode", script=broken)
-    result.assert_outcomes(failed=1, deselected=5)
-    assert episodes["test_episode"]["outcome"] == "error"
-    assert episodes["test_episode"]["reason"].startswith("JudgeError: the judge gave no verdict")
+    result, again, requests = run("--cassette=replay", "-k", "episode or async", script=[])
+    result.assert_outcomes(passed=2, deselected=5)
+    assert (len(again), list(requests)) == (2, [])
 
 
 def test_a_score_without_a_minimum_proves_nothing():

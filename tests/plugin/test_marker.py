@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.test_option_aitest_iterations import FORMS as ITERATIONS
+
 MARKED = """
 import pytest
 
@@ -120,6 +122,10 @@ NONSENSE = [
     ("None", "scenario_id: the argument without a name must be a text (got None)"),
     ("' '", "scenario_id: the argument without a name must be a text (got ' ')"),
     ("'refund', was=[7]", "episode: was.0: *string (got 7)"),
+    *(
+        (f"iterations={given}", f"iterations: must be {ITERATIONS} (got {given})")
+        for given in ("0", "True", "'3'", "2.0")
+    ),
     ("evidence=False", "evidence: Input should be 'required' or 'none'*"),
     ("gates='required'", "unknown key 'gates'; did you mean 'gate'?"),
 ]

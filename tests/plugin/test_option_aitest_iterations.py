@@ -30,9 +30,9 @@ def ids(ran):
     ]
 
 
-def test_only_episodes_are_repeated_and_each_is_an_item(suite, workers):
+def test_only_episodes_are_repeated_and_each_is_an_item(suite):
     suite.write(SUITE)
-    ran = suite.run(workers, "--aitest-iterations=2", "-W", "error")
+    ran = suite.run("-n2", "--aitest-iterations=2", "-W", "error")
     ran.result.assert_outcomes(passed=7)
     assert ran.session.selected == 6
     assert ids(ran) == [
@@ -46,40 +46,64 @@ def test_only_episodes_are_repeated_and_each_is_an_item(suite, workers):
     assert ran.properties["test_one[2-of-2]"]["agent_eval.nodeid"].endswith("test_one[2-of-2]")
 
 
-def test_parameters_of_the_user_stay_in_scenario_and_name(suite):
-    suite.write("""
-        import pytest
-
-        def pytest_generate_tests(metafunc):
-            if "by_hook" in metafunc.fixturenames:
-                metafunc.parametrize("by_hook", ["gold", "basic"])
-
-        @pytest.mark.parametrize("tier", ["gold", "1-of-2"])
-        def test_tiers(episode, tier): pass
-
-        def test_one(episode, by_hook): pass
-    """)
-    ran = suite.run("--aitest-iterations=2")
-    assert {e.scenario_id for e in ran.results.episodes} == {
-        f"test_suite.py::{name}"
-        for name in ("test_tiers[gold]", "test_tiers[1-of-2]", "test_one[gold]", "test_one[basic]")
-    }
-    assert len(ran.results.episodes) == 8
-    assert {"test_one[basic-1-of-2]", "test_one[gold-2-of-2]"} < set(ran.episodes)
-
-
-def test_once_is_as_ever(suite):
-    suite.write(SUITE)
-    for arguments in ([], ["--aitest-iterations=1"]):
-        names = sorted(suite.run(*arguments).episodes)
-        assert names == ["test_one", "test_tiers[basic]", "test_tiers[gold]"], arguments
-
-
-def test_the_ini_setting_is_read_and_the_option_wins(suite, pytester):
+def test_the_ini_setting_is_read_the_option_wins_and_once_is_as_ever(suite, pytester):
     pytester.makeini("[pytest]\naitest_iterations = 3\n")
-    suite.write("def test_one(episode): pass")
-    assert len(suite.run().results.episodes) == 3
-    assert len(suite.run("--aitest-iterations=2").results.episodes) == 2
+    suite.write(SUITE)
+    assert len(suite.run().results.episodes) == 9
+    names = sorted(suite.run("--aitest-iterations=1").episodes)
+    assert names == ["test_one", "test_tiers[basic]", "test_tiers[gold]"]
+
+
+PARAMETERS = """
+import pytest
+
+def pytest_generate_tests(metafunc):
+    if "by_hook" in metafunc.fixturenames:
+        metafunc.parametrize("by_hook", ["gold", "basic"])
+
+@pytest.mark.parametrize("tier", ["gold", "1-of-2"])
+def test_tiers(episode, tier): pass
+
+def test_hook(episode, by_hook): pass
+
+@pytest.mark.parametrize("iteration", [7])
+@pytest.mark.parametrize("_aitest_iteration", [7])
+@pytest.mark.parametrize("number", [7])
+def test_names(episode, iteration, _aitest_iteration, number):
+    assert iteration == _aitest_iteration == number == 7
+
+@pytest.fixture
+def desk(request):
+    return request.param.upper()
+
+@pytest.fixture(params=["gold", "basic"])
+def tier_of_fixture(request):
+    return request.param
+
+@pytest.fixture(params=["m", "n"], scope="module")
+def of_module(request):
+    return request.param
+
+class TestDesk:
+    @pytest.mark.parametrize("desk", ["x", "y"], indirect=True)
+    async def test_all(self, episode, desk, tier_of_fixture, of_module):
+        episode.check(f"{desk} {tier_of_fixture} {of_module} {episode.iteration}", True)
+"""
+
+
+def test_parameters_of_the_user_stay_in_scenario_and_name(suite):
+    suite.write(PARAMETERS)
+    ran = suite.run("--aitest-iterations=2", "-W", "error")
+    ran.result.assert_outcomes(passed=26)
+    assert {e.scenario_id.partition("::")[2] for e in ran.results.episodes} > {
+        *("test_tiers[gold]", "test_tiers[1-of-2]", "test_hook[gold]", "test_hook[basic]"),
+        "test_names[7-7-7]",
+    }
+    assert {"test_hook[basic-1-of-2]", "test_hook[gold-2-of-2]"} < set(ran.episodes)
+    assert {e.assertions[0].name for e in ran.results.episodes if e.assertions} == {
+        f"{desk} {tier} {of} {n}"
+        for desk in "XY" for tier in ("gold", "basic") for of in "mn" for n in (1, 2)
+    }  # fmt: skip
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9, 2), reason="a setting of numbers and strings")
@@ -124,54 +148,6 @@ def test_the_marker_wins_and_the_nearest_one_of_them(suite):
     ran.result.assert_outcomes(passed=17)
 
 
-def test_it_works_with_classes_coroutines_and_fixtures_that_take_parameters(suite):
-    suite.write(
-        """
-        import pytest
-
-        class TestDesk:
-            @pytest.mark.parametrize("desk", ["x", "y"], indirect=True)
-            async def test_one(self, episode, desk, tier, of_module):
-                episode.check(f"{desk} {tier} {of_module} {episode.iteration}", True)
-        """,
-        conftest="""
-            import pytest
-
-            @pytest.fixture
-            def desk(request):
-                return request.param.upper()
-
-            @pytest.fixture(params=["gold", "basic"])
-            def tier(request):
-                return request.param
-
-            @pytest.fixture(params=["m", "n"], scope="module")
-            def of_module(request):
-                return request.param
-        """,
-    )
-    ran = suite.run("--aitest-iterations=2", "-W", "error")
-    ran.result.assert_outcomes(passed=16)
-    checks = {e.assertions[0].name for e in ran.results.episodes}
-    assert checks == {
-        f"{desk} {tier} {of} {n}"
-        for desk in "XY" for tier in ("gold", "basic") for of in "mn" for n in (1, 2)
-    }  # fmt: skip
-
-
-def test_names_of_the_user_do_not_clash(suite):
-    names = ("iteration", "_aitest_iteration", "number")
-    suite.write(
-        "import pytest\n"
-        + "".join(
-            f"\n@pytest.mark.parametrize('{name}', [7])\ndef test_{name}(episode, {name}):\n"
-            f"    assert {name} == 7\n"
-            for name in names
-        )
-    )
-    suite.run("--aitest-iterations=2").result.assert_outcomes(passed=2 * len(names))
-
-
 def test_an_iteration_can_be_selected_and_run_again(suite):
     suite.write("""
         def test_one(episode):
@@ -191,7 +167,7 @@ FORMS = 'a whole number, 1 or more, "auto" (3 to 60 as needed), or a range such 
 
 def test_what_is_no_number_is_a_usage_error(suite, pytester):
     suite.write(SUITE)
-    for given in ("0", "-1", "1.5", "many", "²", "auto:5", "auto:0-9"):
+    for given in ("0", "1.5", "²", "auto:5", "auto:0-9"):
         ran = suite.run(f"--aitest-iterations={given}")
         assert ran.result.ret == pytest.ExitCode.USAGE_ERROR, given
         said = f"must be {FORMS} (got '{given}')"
@@ -200,21 +176,6 @@ def test_what_is_no_number_is_a_usage_error(suite, pytester):
     ran = suite.run()
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     assert f"ini setting aitest_iterations: {said}" in ran.result.stderr.str()
-
-
-def test_what_is_no_number_in_a_marker_is_a_collection_error(suite):
-    numbers = ("0", "True", "'3'", "2.0")
-    suite.pytester.makepyfile(
-        **{
-            f"test_{n}": f"import pytest\n@pytest.mark.episode(iterations={given})\ndef test(): pass"
-            for n, given in enumerate(numbers)
-        }
-    )
-    errors = suite.run().session.collection_errors
-    assert sorted(error.message for error in errors) == [
-        f"test_{n}.py::test: @pytest.mark.episode: iterations: must be {FORMS} (got {given})"
-        for n, given in enumerate(numbers)
-    ]
 
 
 def test_the_summary_counts_what_repeats(suite):

@@ -135,7 +135,3 @@ def test_a_secret_in_the_name_of_a_tool_is_redacted(read_activity, monkeypatch):
     monkeypatch.setenv("SHOP_API_KEY", "Zx9-plain-secret")
     source = BY_HAND.replace('"find"', '"find-Zx9-plain-secret"')
     assert "Zx9-plain" not in json.dumps(read_activity(source))
-
-
-def test_the_option_is_in_no_help(pytester):
-    assert "--episode-activity" not in pytester.runpytest_inprocess("--help").stdout.str()

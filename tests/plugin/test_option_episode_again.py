@@ -56,7 +56,3 @@ def test_code_of_the_other_checkout_is_an_error_from_the_first_iteration_on(
     ran = again(str(other), refund=2)
     assert [e.outcome for e in ran.results.episodes] == ["error", "error"]
     assert "agent_of_head comes from the other checkout" in ran.results.episodes[0].reason
-
-
-def test_it_is_in_no_help(pytester):
-    assert "--episode-again" not in pytester.runpytest_inprocess("--help").stdout.str()

@@ -21,26 +21,36 @@ def recorded(ran, name="test_measured"):
     return [(a.line, a.passed) for a in ran.episodes[name].assertions]
 
 
-def test_evaluations_are_collected(suite):
+def test_evaluations_are_collected_with_it_or_by_their_names(suite):
     ran = suite.run("--eval", "-W", "error")
     ran.result.assert_outcomes(passed=2)
     assert ran.result.ret == 0
     assert recorded(ran) == [(2, False), (3, True)]
     episode = ran.episodes["test_measured"]
     assert (episode.mode, episode.gate, episode.outcome) == ("evaluation", "advisory", "failed")
-
-
-def test_without_it_none_is(suite):
     ran = suite.run()
     ran.result.assert_outcomes(passed=1)
     assert not ran.episodes
-
-
-def test_one_that_is_named_is_collected_anyway(suite):
-    for name in ("chat_eval.py", "./chat_eval.py", "chat_eval.py::test_measured"):
+    for name in ("./chat_eval.py", "chat_eval.py::test_measured"):
         ran = suite.run(name)
         ran.result.assert_outcomes(passed=1)
         assert recorded(ran) == [(2, False), (3, True)]
+    ran = suite.run("chat_eval.py", "--aitest-iterations=2")
+    assert [(e.scenario_id, e.iteration) for e in ran.results.episodes] == [
+        ("chat_eval.py::test_measured", 1),
+        ("chat_eval.py::test_measured", 2),
+    ]
+
+
+def test_what_pytest_takes_for_a_test_stays_strict(suite):
+    suite.pytester.makeini("[pytest]\neval_files = *eval*.py")
+    suite.pytester.path.joinpath("chat_eval.py").unlink()
+    names = ("test_chat_eval", "chat_eval_test")
+    suite.pytester.makepyfile(**dict.fromkeys(names, EVALUATION))
+    for arguments in (["--eval"], [f"{name}.py" for name in names]):
+        ran = suite.run("-k", "measured", *arguments)
+        ran.result.assert_outcomes(failed=2, deselected=1 if arguments == ["--eval"] else 0)
+        assert not ran.episodes
 
 
 def test_one_that_python_files_has_is_collected_once(suite):
@@ -60,17 +70,6 @@ def test_the_pattern_is_a_setting(suite):
     ran = suite.run("--eval")
     ran.result.assert_outcomes(passed=2)
     assert [e.file for e in ran.results.episodes] == ["talks/measured_one.py"]
-
-
-@pytest.mark.parametrize("name", ["test_chat_eval", "chat_eval_test"])
-def test_what_pytest_takes_for_a_test_stays_strict(suite, name):
-    suite.pytester.makeini("[pytest]\neval_files = *eval*.py")
-    suite.pytester.path.joinpath("chat_eval.py").unlink()
-    suite.pytester.makepyfile(**{name: EVALUATION})
-    for arguments in (["--eval"], [f"{name}.py"]):
-        ran = suite.run("-k", "measured", *arguments)
-        ran.result.assert_outcomes(failed=1, deselected=1 if arguments == ["--eval"] else 0)
-        assert not ran.episodes
 
 
 def test_selection_works_as_for_any_test(suite):
@@ -126,12 +125,3 @@ def test_every_item_is_an_episode_with_or_without_our_fixture(suite):
         "test_with_it",
     ]
     assert {e.mode for e in ran.results.episodes} == {"evaluation"}
-
-
-def test_iterations_repeat_evaluations(suite):
-    ran = suite.run("chat_eval.py", "--aitest-iterations=2")
-    ran.result.assert_outcomes(passed=2)
-    assert [(e.scenario_id, e.iteration) for e in ran.results.episodes] == [
-        ("chat_eval.py::test_measured", 1),
-        ("chat_eval.py::test_measured", 2),
-    ]

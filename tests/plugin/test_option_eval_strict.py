@@ -33,11 +33,6 @@ def test_the_first_failed_assert_ends_the_test(suite):
     assert [a.line for a in episode.assertions] == [5]
 
 
-def test_with_the_other_option_all_are_collected(suite):
-    ran = suite.run("--eval-strict", "--eval")
-    ran.result.assert_outcomes(failed=2, passed=1)
-
-
 @pytest.mark.parametrize("mode", ["rewrite", "plain"])
 def test_asserts_are_explained_as_pytest_does(suite, mode):
     ran = suite.run("--eval-strict", "--eval", f"--assert={mode}")
@@ -48,14 +43,6 @@ def test_asserts_are_explained_as_pytest_does(suite, mode):
 
 def test_alone_it_collects_none(suite):
     suite.run("--eval-strict").result.assert_outcomes(passed=1)
-
-
-def test_it_says_what_plain_pytest_says(pytester):
-    arguments = ["-p", "no:cacheprovider", "-p", "no:warnings", "-q", "chat_eval.py"]
-    ours = pytester.runpytest_subprocess("--eval-strict", *arguments, "-k", "plain")
-    plain = pytester.runpytest_subprocess("-p", "no:ci_agent_eval", *arguments, "-k", "plain")
-    assert ours.ret == plain.ret == 1
-    assert ours.outlines[:-1] == plain.outlines[:-1]
 
 
 def test_bytecode_of_one_mode_is_not_taken_for_the_other(suite):

@@ -59,10 +59,6 @@ def held(ran):
     return first != "ran"
 
 
-def test_it_is_off_by_default(suite):
-    assert not held(suite.run())
-
-
 def test_the_option_holds_each_episode_s_first_full_run_back(suite):
     ran = suite.run(ENABLE)
     assert held(ran)
@@ -73,6 +69,7 @@ def test_the_option_holds_each_episode_s_first_full_run_back(suite):
 @pytest.mark.parametrize(
     ("arguments", "below", "is_held"),
     [
+        ([], (None, None), False),
         ([], (None, ENABLED), True),
         ([], ("false", ENABLED), False),
         ([DISABLE], ("true", ENABLED), False),

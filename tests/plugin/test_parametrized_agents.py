@@ -26,12 +26,20 @@ def test_greeting(episode, turns):
     for _ in range(turns):
         with episode.turn("hi") as turn:
             turn.reply("hi")
+
+@pytest.mark.parametrize("works", agents(good=True, bad=False))
+@pytest.mark.episode(scenario_id="x", iterations="auto:2-6", min_pass_rate=1.0, evidence="none")
+def test_adaptive(episode, works):
+    episode.check("works", works)
 """
 
 
 def test_each_agent_is_an_episode_of_the_scenario_with_its_own_verdict(suite):
     suite.write(TESTS)
-    episodes = suite.run("--aitest-iterations=2").results.episodes
+    ran = suite.run("--aitest-iterations=2").results.episodes
+    adaptive = [e.agent for e in ran if e.scenario_id == "x"]
+    assert {agent: adaptive.count(agent) for agent in adaptive} == {"good": 6, "bad": 2}
+    episodes = [e for e in ran if e.scenario_id != "x"]
     outcomes = sorted((e.scenario_id, e.agent, e.iteration, e.outcome) for e in episodes)
     assert outcomes == [
         ("balance", "concise", 1, "passed"),
@@ -45,22 +53,6 @@ def test_each_agent_is_an_episode_of_the_scenario_with_its_own_verdict(suite):
     ]
     over = {e.agent: len(e.violations) for e in episodes if e.scenario_id == "greeting"}
     assert over == {"short": 0, "long": 1}
-
-
-def test_agents_stop_their_adaptive_iterations_each_for_itself(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.parametrize("works", [
-            pytest.param(True, marks=pytest.mark.episode(agent="good")),
-            pytest.param(False, marks=pytest.mark.episode(agent="bad")),
-        ])
-        @pytest.mark.episode(scenario_id="x", iterations="auto:2-6", min_pass_rate=1.0, evidence="none")
-        def test_x(episode, works):
-            episode.check("works", works)
-    """)
-    agents = [e.agent for e in suite.run("-p", "no:randomly").results.episodes]
-    assert {agent: agents.count(agent) for agent in agents} == {"good": 6, "bad": 2}
 
 
 ENGINE = """

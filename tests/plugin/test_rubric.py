@@ -66,13 +66,13 @@ def test_not_awaited(talked):
 """
 
 
-def test_a_rubric_is_one_assertion_of_the_test_s_episode(suite):
+def test_a_rubric_is_one_assertion_of_the_test_s_episode_and_replayed(suite, monkeypatch):
     script = {
         "It is kind.": [verdict()],
         "It is brief.": [verdict(False, 0.2, "it is curt")],
         "It is true.": [Step(status=500)] * 9,
     }
-    result, episodes, _ = suite(script, KIND + OTHERS)
+    result, episodes, _ = suite(script, KIND + OTHERS, "--cassette=record")
     result.assert_outcomes(passed=1, failed=3)
     by_name = {one["nodeid"].rpartition("::")[2]: one for one in episodes}
     episode = by_name["test_order"]
@@ -95,16 +95,12 @@ def test_a_rubric_is_one_assertion_of_the_test_s_episode(suite):
     assert broken["reason"].startswith("JudgeError: the judge gave no verdict")
     assert [a for a in broken.get("assertions", ()) if not a["passed"]] == []
     assert "await check" in by_name["test_not_awaited"]["reason"]
-
-
-def test_a_recorded_verdict_needs_neither_key_nor_network(suite, pytester, monkeypatch):
-    _, (live,), asked = suite([verdict()], KIND, "--cassette=record")
     monkeypatch.delenv("OPENAI_API_KEY")
-    result, (again,), asked_again = suite([], KIND, "--cassette=replay")
+    result, (again,), asked = suite([], KIND, "--cassette=replay")
     result.assert_outcomes(passed=1)
-    assert (asked, asked_again) == (1, 0)
-    assert again["assertions"] == live["assertions"]
-    assert again["judge"] == live["judge"]
+    assert asked == 0
+    assert again["assertions"] == episode["assertions"]
+    assert again["judge"] == episode["judge"]
 
 
 EVALUATION = """

@@ -98,20 +98,13 @@ def test_the_first_episode_brings_it_in(pytester):
     pytester.runpytest_subprocess().assert_outcomes(passed=2)
 
 
-def test_the_help_says_what_there_is(pytester):
+def test_the_help_says_what_there_is_and_not_what_is_for_programs(pytester):
     shown = pytester.runpytest_inprocess("--help").stdout.str()
-    for name in (
-        "--episode-report-dir",
-        "--episode-suite",
-        "--episode-commit",
-        "--aitest-iterations",
-        "--eval",
-        "--eval-strict",
-        "--total-cost-usd",
-        "--total-tokens",
-        "--total-wall-time-s",
-        "--enable-pytest-full-suite-steering",
-    ):
-        assert name in shown
+    for name in ("report-dir", "suite", "commit", "activity", "again", "watched"):
+        assert (f"--episode-{name}" in shown) == (name in {"report-dir", "suite", "commit"})
+    for name in ("aitest-iterations", "eval", "eval-strict", "total-cost-usd", "total-tokens"):
+        assert f"--{name}" in shown
+    for name in ("total-wall-time-s", "enable-pytest-full-suite-steering"):
+        assert f"--{name}" in shown
     markers = pytester.runpytest_inprocess("--markers").stdout.str()
     assert "@pytest.mark.episode(scenario_id=None, budgets=None" in markers

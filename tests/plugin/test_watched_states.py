@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 SHOP = """
 import sqlite3
 import pytest
@@ -50,11 +48,10 @@ def changes(episode):
 REFUNDED = {"orders/1": ({"id": 1, "status": "paid"}, {"id": 1, "status": "refunded"})}
 
 
-@pytest.mark.parametrize("concurrency", [1, 2])
-def test_changes_are_recorded_and_judged(suite, concurrency):
-    ran = run(
-        suite,
-        """
+STATES = """
+from ci_agent_eval import Episode, llm_episode
+from ci_agent_eval.contract.state import compare_states
+
 async def test_expected(episode, shop):
     talk(episode, shop)
     assert check(FinalState({"orders/1": {"status": "refunded"}}))
@@ -67,10 +64,31 @@ async def test_after_the_check(episode, shop):
     talk(episode, shop, "select 1")
     check(StateUnchanged())
     shop.execute("delete from orders")
-""",
-        f"--episode-concurrency={concurrency}",
-    )
-    ran.result.assert_outcomes(passed=2, failed=1)
+
+def test_gone(episode, shop):
+    talk(episode, shop)
+    assert episode.turns
+    shop.path.unlink()
+
+def test_gone_and_failed(episode, shop):
+    talk(episode, shop)
+    shop.path.unlink()
+    assert not episode.turns
+
+def test_secret(episode, shop):
+    talk(episode, shop, "update orders set status = 'ghp_" + "a1B2" * 9 + "'")
+    check(StateUnchanged())
+
+@llm_episode()
+def test_returned():
+    state = compare_states("other", "value", {}, {"a": {"value": 1}})
+    return Episode(scenario_id="x", states=[state], assertions=[{"name": "a", "passed": True}])
+"""
+
+
+def test_changes_are_recorded_and_judged(suite):
+    ran = run(suite, STATES, "--episode-concurrency=2")
+    ran.result.assert_outcomes(passed=3, failed=4)
     found = ran.episodes
     assert changes(found["test_expected"]) == REFUNDED
     (state,) = found["test_unexpected"].states
@@ -83,29 +101,15 @@ async def test_after_the_check(episode, shop):
     assert changes(found["test_after_the_check"]) == {
         "orders/1": ({"id": 1, "status": "paid"}, None)
     }
-
-
-def test_a_state_that_cannot_be_read_makes_a_passing_episode_an_error(suite):
-    ran = run(
-        suite,
-        """
-def test_gone(episode, shop):
-    talk(episode, shop)
-    assert episode.turns
-    shop.path.unlink()
-
-def test_gone_and_failed(episode, shop):
-    talk(episode, shop)
-    shop.path.unlink()
-    assert not episode.turns
-""",
-    )
-    ran.result.assert_outcomes(failed=2)
+    # A state that cannot be read makes a passing episode an error.
     problem = "the state of 'shop' cannot be read: OperationalError: unable to open database file"
-    gone, failed = ran.episodes["test_gone"], ran.episodes["test_gone_and_failed"]
+    gone, failed = found["test_gone"], found["test_gone_and_failed"]
     assert (gone.outcome, gone.reason) == ("error", problem)
     assert (failed.outcome, failed.states[0].error) == ("failed", problem)
     ran.result.stdout.fnmatch_lines([f"*{problem}*"])
+    assert "a1B2a1B2" not in (ran.folder / "results.json").read_text()
+    assert list(changes(found["test_secret"])) == ["orders/1"]
+    assert changes(found["test_returned"]) == {"a": (None, {"value": 1})}
 
 
 def test_mistakes_are_named(suite):
@@ -143,35 +147,3 @@ def test_late(episode, kept):
     assert ran.episodes["test_twice"].reason.startswith(refused)
     assert "has ended: record the watched state before" in ran.episodes["test_late"].reason
     assert {e.outcome for e in ran.results.episodes} == {"error"}
-
-
-def test_secrets_in_rows_are_redacted(suite):
-    ran = run(
-        suite,
-        """
-def test_secret(episode, shop):
-    talk(episode, shop, "update orders set status = 'ghp_" + "a1B2" * 9 + "'")
-    check(StateUnchanged())
-""",
-    )
-    ran.result.assert_outcomes(failed=1)
-    assert "a1B2a1B2" not in (ran.folder / "results.json").read_text()
-    assert list(changes(ran.episodes["test_secret"])) == ["orders/1"]
-
-
-def test_the_states_of_a_returned_episode_are_kept(suite):
-    ran = run(
-        suite,
-        """
-from ci_agent_eval import Episode, llm_episode
-from ci_agent_eval.contract.state import compare_states
-
-@llm_episode()
-def test_returned():
-    state = compare_states("other", "value", {}, {"a": {"value": 1}})
-    return Episode(scenario_id="x", states=[state], assertions=[{"name": "a", "passed": True}])
-""",
-    )
-    ran.result.assert_outcomes(passed=1)
-    (episode,) = ran.results.episodes
-    assert changes(episode) == {"a": (None, {"value": 1})}
