@@ -228,40 +228,6 @@ def expect_one_server_for_all_episodes_that_is_gone(episodes):
     assert not Path(f"/proc/{pids[0]}").exists()
 
 
-RECORDED = """
-@pytest.mark.episode(scenario_id="balance")
-async def test_balance(aitest_run):
-    result = await aitest_run(agent, {prompt!r})
-    assert "$1,500.00" in result.final_response
-"""
-
-
-def test_a_recording_answers_without_key_network_or_server_unless_the_prompt_changed(
-    suite, pytester, monkeypatch
-):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody-0123456789")
-    source = RECORDED.format(prompt="What's my checking balance?")
-    recorded, (live,) = suite(BALANCE, source, "--cassette=record")
-    recorded.assert_outcomes(passed=1)
-    (cassette,) = (pytester.path / "cassettes").iterdir()
-    assert "sk-test-of-nobody" not in cassette.read_text()
-    monkeypatch.delenv("OPENAI_API_KEY")
-    # The server answers nothing now: every reply has to come from the recording.
-    replayed, (again,) = suite([Step(status=500)], source, "--cassette=replay")
-    replayed.assert_outcomes(passed=1)
-
-    def sources(episode):
-        return [turn.get("source") for turn in episode["trajectory"]["turns"]]
-
-    assert sources(live) == [None, "live", "live"]
-    assert sources(again) == [None, "replayed", "replayed"]
-    changed = RECORDED.format(prompt="What is in my checking account?")
-    _, (missed,) = suite(BALANCE, changed, "--cassette=replay")
-    # An error, not a failure.
-    assert (missed["outcome"], missed["cassette_misses"]) == ("error", 1)
-    assert "prompt" in missed["reason"]
-
-
 def test_the_misses_of_several_runs_are_counted_once(suite):
     _, (episode,) = suite(
         {"first": ["one"], "second": ["two"]},

@@ -70,19 +70,6 @@ async def test_passes(episode, lamp): pass
     assert downs(ran) == ["lamp down True"] * 3 + ["desk down True"]
 
 
-def test_they_are_torn_down_at_x(run):
-    ran = run(
-        """
-async def test_fails(episode, lamp): assert 1 == 2
-async def test_others(episode, lamp): await asyncio.Event().wait()
-""",
-        "-x",
-    )
-    ran.result.assert_outcomes(failed=1)
-    assert set(downs(ran)) == {"lamp down True", "desk down True"}
-    assert downs(ran)[-1] == "desk down True"
-
-
 def test_they_are_torn_down_after_ctrl_c(run, suite, concurrency):
     where = "test" if concurrency == 1 else "fixture"
     ran = run(
@@ -185,36 +172,6 @@ def test_late_and_plain(episode, request):
         "test_suite.py::test_late: the async fixture 'desk' was asked for while an event loop "
         "runs; name it as a parameter of the test or of a plain fixture"
     ) in ran.episodes["test_late"].reason
-
-
-def test_output_is_that_of_the_test(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.fixture(scope="module")
-        async def desk():
-            print("desk up")
-            yield
-            print("desk down")
-
-        @pytest.fixture
-        async def lamp(desk, request):
-            print(f"up {request.node.name}")
-            yield
-            print(f"down {request.node.name}")
-
-        async def test_a(episode, lamp): assert 1 == 2
-        async def test_b(episode, lamp): assert 1 == 2
-    """)
-    said = [
-        [line for line in ran.result.outlines if line.startswith(("desk ", "up ", "down ", "----"))]
-        for ran in (suite.run(f"--episode-concurrency={n}") for n in (1, 4))
-    ]
-    assert said[0] == said[1]
-    assert [line for line in said[0] if "-" not in line] == [
-        *("desk up", "up test_a", "down test_a"),
-        *("up test_b", "down test_b", "desk down"),
-    ]
 
 
 def test_tests_that_are_no_episodes_may_have_them_too(pytester):

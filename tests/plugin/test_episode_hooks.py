@@ -89,21 +89,6 @@ def test_a_hook_that_fails_is_an_error_of_the_episode_which_is_kept(suite, hook)
     ran.result.stdout.fnmatch_lines([f"*{problem}*"])
 
 
-def test_the_text_of_a_hook_s_error_is_short(suite):
-    hook = """
-    def pytest_agent_eval_episode(episode):
-        if episode.scenario_id == "one":
-            raise ValueError("x" * 5000)
-        raise type("Unreadable", (Exception,), {"__str__": lambda self: 3})()
-    """
-    suite.write(TESTS, conftest(hook))
-    episodes = suite.run().episodes
-    reasons = [episodes[name].reason for name in ("test_one", "test_two")]
-    assert reasons[0].endswith("…; correct it")
-    assert reasons[1].endswith(": Unreadable; correct it")
-    assert max(map(len, reasons)) < 2200
-
-
 @pytest.mark.parametrize(
     ("hook", "stop"),
     [("columns", "pytest.exit('enough', returncode=2)"), ("episode", "raise KeyboardInterrupt")],
@@ -156,23 +141,62 @@ def test_{number}(episode):
         assert problem in episodes[f"test_{number}"].reason
 
 
-def test_two_plugins_must_not_return_the_same_column(suite):
-    plugin = "\n".join(line[4:] for line in HOOKS.splitlines())
-    suite.pytester.makepyfile(other=plugin)
-    suite.write(TESTS, conftest("    pytest_plugins = ['other']\n" + HOOKS))
-    reason = suite.run("-k", "one").episodes["test_one"].reason
-    assert "ValueError: the column 'words' is returned twice; rename one" in reason
+def test_the_text_of_a_hook_s_error_is_short_and_no_column_is_returned_twice(suite):
+    hook = """
+    pytest_plugins = ["other"]
+
+    def pytest_agent_eval_columns(item):
+        return {"words": 1} if "plain" in item.name else None
+
+    def pytest_agent_eval_episode(episode):
+        if episode.scenario_id == "one":
+            raise ValueError("x" * 5000)
+        if episode.scenario_id == "two":
+            raise type("Unreadable", (Exception,), {"__str__": lambda self: 3})()
+    """
+    suite.pytester.makepyfile(
+        other="""
+        def pytest_agent_eval_columns(item):
+            return {"words": 2} if "plain" in item.name else None
+        """
+    )
+    suite.write(TESTS.replace("test_plain():", "test_plain(episode):"), conftest(hook))
+    episodes = suite.run().episodes
+    reasons = [episodes[name].reason for name in ("test_one", "test_two")]
+    assert reasons[0].endswith("…; correct it")
+    assert reasons[1].endswith(": Unreadable; correct it")
+    assert max(map(len, reasons)) < 2200
+    twice = "ValueError: the column 'words' is returned twice; rename one"
+    assert twice in episodes["test_plain"].reason
 
 
-def test_secrets_and_hostile_text_in_columns(suite, monkeypatch):
+def test_columns_are_shown_without_secrets_and_hostile_text_also_of_evaluations(suite, monkeypatch):
     monkeypatch.setenv("SERVICE_TOKEN", "hunter2-hunter2-hunter2")
     hook = """
-        def pytest_agent_eval_columns():
-            secret = "hunter2-hunter2-hunter2"
-            return {"key": secret, "password": "open sesame", "cut": "x" * 190 + secret, "mark": "\\x1b[31m\\ud800", "long": "x" * 999}
+    def pytest_agent_eval_columns(item):
+        if "poem" in item.name:
+            return {"lines": 3, "ok": True}
+        if "other" in item.name:
+            return None
+        secret = "hunter2-hunter2-hunter2"
+        cut = "x" * 190 + secret
+        return {"key": secret, "password": "open sesame", "cut": cut, "mark": "\\x1b[31m\\ud800", "long": "x" * 999}
     """
-    suite.write(TESTS, conftest("\n".join(line[4:] for line in hook.splitlines())))
-    ran = suite.run()
+    suite.write(TESTS, conftest(hook))
+    suite.pytester.makepyfile(
+        poem_eval="""
+        def test_poem(): assert "rose"
+        def test_other(): assert "rose"
+        """
+    )
+    ran = suite.run("--eval")
+    ran.result.stdout.fnmatch_lines(
+        [
+            "conversation * duration  lines   ok",
+            "*test_other* -    -",
+            "*test_poem* 3  yes",
+        ]
+    )
     columns = ran.episodes["test_two"].columns
     assert columns["key"] == columns["password"] == "[redacted]"
     assert columns["cut"] == "x" * 190 + "[redacted]"
@@ -181,28 +205,3 @@ def test_secrets_and_hostile_text_in_columns(suite, monkeypatch):
     shown = ran.result.stdout.str()
     assert "hunter2" not in shown.partition("columns ")[2]
     assert "\x1b[31m" not in shown
-
-
-def test_an_evaluation_shows_them_in_its_table(suite):
-    suite.pytester.makepyfile(
-        poem_eval="""
-            def test_poem():
-                assert "rose"
-
-            def test_other():
-                assert "rose"
-        """
-    )
-    hook = """
-    def pytest_agent_eval_columns(item):
-        return {"lines": 3, "ok": True} if item.name == "test_poem" else None
-    """
-    suite.pytester.makeconftest(conftest(hook))
-    result = suite.pytester.runpytest("--eval", "-p", "no:randomly")
-    result.stdout.fnmatch_lines(
-        [
-            "conversation * duration  lines   ok",
-            "*test_other* -    -",
-            "*test_poem* 3  yes",
-        ]
-    )

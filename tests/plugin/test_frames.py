@@ -4,13 +4,9 @@ from __future__ import annotations
 
 RETURNED = [
     ("None", "@llm_episode: the test returned nothing; return an Episode, *"),
-    ("{}", "it gives no outcome, no assertion and no measured budget"),
-    (
-        "{'asertions': []}",
-        "the returned episode: unknown key 'asertions'; did you mean 'assertions'[?]",
-    ),
     ("[]", "@llm_episode: the test returned no episode but 'list'; return an Episode, *"),
-    ("{'cost': float('nan')}", "the returned episode: unknown key 'cost'; *"),
+    ("{'asertions': []}", "the returned episode: unknown key 'asertions'; did you mean *"),
+    ("'fine'", "*JSON*"),
 ]
 
 

@@ -25,11 +25,11 @@ def run_checks(suite, *checks, settings=SETTINGS):
     if settings is not None:
         (suite.pytester.path / "agent-eval-steering.yaml").write_text(settings)
     tests = [
-        f"def test_{number}(episode):\n    record(episode, {calls})\n    check({check})\n"
+        f"async def test_{number}(episode):\n    record(episode, {calls})\n    check({check})\n"
         for number, (check, calls) in enumerate(checks)
     ]
     suite.write("\n".join([HEAD, *tests]))
-    episodes = suite.run().episodes
+    episodes = suite.run("--episode-concurrency=2").episodes
     found = [episodes[f"test_{number}"] for number in range(len(checks))]
     return [(e.outcome, e.assertions[0].reason if e.assertions else e.reason) for e in found]
 
@@ -69,15 +69,3 @@ def test_a_wrong_settings_file_fails_the_test_and_is_named(suite):
     ((outcome, reason),) = run_checks(suite, checks, settings="session:\n  tll: 3\n")
     assert outcome == "error"
     assert "agent-eval-steering.yaml:2: unknown key" in reason
-
-
-def test_concurrent_episodes_read_it_too(suite):
-    (suite.pytester.path / "agent-eval-steering.yaml").write_text(SETTINGS)
-    suite.write(f"""{HEAD}
-@pytest.mark.parametrize("n", [1, 2])
-async def test_it(episode, n):
-    record(episode, CALLS)
-    check(NoFullSuiteRun())
-""")
-    ran = suite.run("--episode-concurrency=2")
-    assert [e.outcome for e in ran.episodes.values()] == ["failed", "failed"]

@@ -9,15 +9,9 @@ import pytest
 
 SUITE = """
 import json, unittest
-from dataclasses import dataclass, field
 import pytest
 from ci_agent_eval import llm_episode
-from ci_agent_eval.opik.decorators import (
-    EpisodeAssertion, EpisodeBudgetMetric, EpisodeBudgets, EpisodeResult, EpisodeScore,
-    build_trajectory_summary, make_max_turns_assertion, make_tool_call_budget,
-)
 
-STEPS = [{"action": "lookup_order"}, {"action": ""}, {"action": "create_refund"}]
 FINE = [{"name": "polite", "passed": True}]
 RUDE = [{"name": "polite", "passed": False, "reason": "it shouted"}]
 
@@ -33,49 +27,16 @@ def test_document():
         "trajectory_summary": {"steps_count": 3, "tool_calls_count": 3, "note": "short"},
     }
 
-@llm_episode()
-def test_opik(scenario_id="from_default"):
-    return EpisodeResult(
-        scenario_id=scenario_id,
-        assertions=[make_max_turns_assertion([{}, {}], 3), EpisodeAssertion(name="a", passed=True)],
-        scores=[EpisodeScore(name="goal", value=1.0)],
-        budgets=EpisodeBudgets(
-            tool_calls=make_tool_call_budget(STEPS, 3),
-            latency_ms=EpisodeBudgetMetric(used=10, limit=20, unit="ms"),
-        ),
-        trajectory_summary=build_trajectory_summary(STEPS),
-        metadata={"kind": object},
-    )
-
-@dataclass
-class Claim:
-    name: str
-    passed: bool
-    reason: str = "it shouted"
-
-@dataclass
-class Mine:
-    assertions: list = field(default_factory=lambda: [Claim("polite", False)])
-
-@llm_episode()
-def test_dataclass(): return Mine()
-
 @llm_episode(scenario_id_key="name", thread_id_key="thread")
 @pytest.mark.parametrize("name", ["one", "two"])
 def test_text(name, thread="t-2"): return json.dumps({"assertions": RUDE})
-
-class Made:
-    def to_dict(self): return {"assertions": FINE}
-
-@llm_episode
-def test_to_dict(): return Made()
 
 @llm_episode()
 def test_over_budget():
     return {"assertions": FINE, "budgets": {"tool_calls": {"used": 5, "limit": 4}}}
 
 @llm_episode()
-def test_soft_budget():
+def test_soft_budget(scenario_id="from_default"):
     return {"assertions": FINE, "budgets": {"tool_calls": {"used": 5, "limit": 4, "hard": False}}}
 
 @llm_episode()
@@ -103,16 +64,7 @@ def test_outcome_skipped(): return {"outcome": "skipped", "reason": "no key"}
 def test_nothing(): pass
 
 @llm_episode()
-def test_number(): return 5
-
-@llm_episode()
 def test_empty(): return {}
-
-@llm_episode()
-def test_typo(): return {"asertions": FINE}
-
-@llm_episode()
-def test_no_json(): return "fine"
 
 @llm_episode()
 def test_raises(): raise OSError("gone")
@@ -145,10 +97,6 @@ def no_opik(monkeypatch, tmp_path):
 
 REASONS = {
     "test_nothing": f"InputError: @llm_episode: the test returned nothing; {SENTENCE}",
-    "test_number": f"InputError: @llm_episode: the test returned no episode but 'int'; {SENTENCE}",
-    "test_typo": (
-        "InputError: the returned episode: unknown key 'asertions'; did you mean 'assertions'?"
-    ),
     "test_empty": "ReturnedEpisodeError: it gives no outcome, no assertion and no measured budget",
     "test_outcome_error": "ReturnedEpisodeError: rate limit",
     "test_outcome_skipped": "no key",
@@ -163,14 +111,11 @@ def test_each_fails_when_its_episode_does(suite, artifact):
     ran = suite.run(*options)
     assert left(ran, artifact) == over_workers
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
-    ran.result.assert_outcomes(passed=5, failed=15, errors=1, skipped=1, xfailed=1)
+    ran.result.assert_outcomes(passed=3, failed=11, errors=1, skipped=1, xfailed=1)
     assert {name: e.outcome for name, e in ran.episodes.items()} == {
         "test_document": "passed",
-        "test_opik": "passed",
-        "test_dataclass": "failed",
         "test_text[one]": "failed",
         "test_text[two]": "failed",
-        "test_to_dict": "passed",
         "test_over_budget": "passed",  # decision 0002: its test fails for all that
         "test_soft_budget": "passed",
         "test_warning": "passed",
@@ -180,17 +125,14 @@ def test_each_fails_when_its_episode_does(suite, artifact):
         "test_outcome_error": "error",
         "test_outcome_skipped": "skipped",
         "test_nothing": "error",
-        "test_number": "error",
         "test_empty": "error",
-        "test_typo": "error",
-        "test_no_json": "error",
         "test_raises": "error",
         "test_asserts": "failed",
         "test_setup": "error",
         "test_expected": "skipped",
     }
     # Every episode is there once, under the name it gave itself in the end.
-    assert len(ran.results.episodes) == 23
+    assert len(ran.results.episodes) == 17
     assert ran.results.complete
     reasons = {name: ran.episodes[name].reason for name in REASONS}
     assert reasons == REASONS
@@ -233,24 +175,18 @@ def expect_what_was_returned(ran):
         "note": "short",
     }
     assert (document.file, document.duration_ms is not None) == ("test_suite.py", True)
-    opik = ran.episodes["test_opik"]
-    assert opik.scenario_id == "from_default"
-    assert opik.metadata == {"kind": "<class 'object'>"}
-    assert {name: (b.used, b.limit) for name, b in opik.budgets.iter_named()} == {
-        "tool_calls": (2, 3),
-        "latency_ms": (10, 20),
-    }
+    assert ran.episodes["test_soft_budget"].scenario_id == "from_default"
+    assert ran.episodes["test_over_budget"].scenario_id == "test_suite.py::test_over_budget"
     text = ran.episodes["test_text[one]"]
     assert (text.scenario_id, text.thread_id) == ("one", "t-2")
     assert text.failed_assertions[0].reason == "it shouted"
-    assert ran.episodes["test_dataclass"].scenario_id == "test_suite.py::test_dataclass"
     assert ran.properties["test_document"]["agent_eval.scenario_id"] == "refund_flow_v1"
 
 
 def expect_all_in_the_artifact(document):
-    assert document["episodes_total"] == len(document["results"]) == 23
-    assert document["episodes_passed"] == 5
-    assert document["episodes_failed"] == 18
+    assert document["episodes_total"] == len(document["results"]) == 17
+    assert document["episodes_passed"] == 3
+    assert document["episodes_failed"] == 14
     record = {r["nodeid"].rpartition("::")[2]: r for r in document["results"]}
     assert record["test_over_budget"]["episode_passed"] is False
     assert record["test_over_budget"]["pytest_passed"] is False

@@ -96,15 +96,3 @@ def test_a_file_that_is_wrong_is_named_by_the_tests_that_need_it(suite):
     ran = suite.run(ENABLE)
     ran.result.assert_outcomes(passed=1, errors=3)
     ran.result.stdout.fnmatch_lines(["*agent-eval-steering.yaml:2: unknown key*"])
-
-
-def test_a_run_without_agents_imports_nothing_of_it(pytester):
-    pytester.makeconftest("""
-        import sys
-
-        def pytest_unconfigure(config):
-            print("imported:", [name for name in sys.modules if "steer" in name])
-    """)
-    pytester.makepyfile(test_plain="def test_plain(): pass")
-    ran = pytester.runpytest_subprocess("-s", ENABLE, "test_plain.py")
-    ran.stdout.fnmatch_lines(["imported: []"])

@@ -240,7 +240,7 @@ def test_an_error_says_where_it_was_raised_and_called(suite, pytester):
         "    json.loads('{')\n"
         "def test_setup(episode, orders): pass\n"
     )
-    reasons = {name: e.reason for name, e in suite.run_apart().episodes.items()}
+    reasons = {name: e.reason for name, e in suite.run().episodes.items()}
     assert reasons["test_agent"] == "KeyError: 'x' (agent.py:2, called at test_suite.py:6)"
     assert reasons["test_setup"] == "KeyError: 'x' (agent.py:2, called at test_suite.py:4)"
     assert str(reasons["test_library"]).endswith(" (test_suite.py:8)")

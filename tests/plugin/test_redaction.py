@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args, get_origin
 
-import pytest
 from pydantic import BaseModel
 
 from ci_agent_eval.contract.episode import Episode
@@ -93,8 +92,9 @@ def test_the_fixed_words_of_the_contract_are_no_secrets():
     )
 
 
-@pytest.fixture
-def ran(suite, monkeypatch):
+def test_no_file_of_ours_holds_a_secret_and_episodes_that_differ_in_it_are_kept_apart(
+    suite, monkeypatch
+):
     monkeypatch.setenv("DESK_API_KEY", SECRET)
     suite.write(f"""
         import pytest
@@ -105,19 +105,13 @@ def ran(suite, monkeypatch):
                 turn.tool_call("login", {{"key": key, key: 1}})
                 raise ConnectionError(f"refused {{key}}")
     """)
-    return suite.run("-n0")
-
-
-def test_no_file_of_ours_holds_a_secret(ran):
+    ran = suite.run()
     for file in [ran.folder / "results.json", *ran.folder.glob("episodes/*.jsonl")]:
         text = file.read_text()
         assert SECRET not in text
         assert "ghp_" not in text
         assert "refused [redacted]" in text
     assert SECRET not in "".join(str(p) for p in ran.properties.values())
-
-
-def test_episodes_that_differ_only_in_a_secret_are_kept_apart(ran):
     assert [e.nodeid for e in ran.results.episodes] == [
         "test_suite.py::test_keys[[redacted]]",
         "test_suite.py::test_keys[[redacted]]#2",

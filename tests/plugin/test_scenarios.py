@@ -117,17 +117,7 @@ def test_what_does_not_hold_fails_the_test_at_the_scenario_s_line(suite, write):
     ran.result.stdout.fnmatch_lines(["*desk.yaml:2: calls lookup_order: never called*"])
 
 
-def test_scenarios_are_repeated_as_they_ask(suite, write):
-    write(desk_json='[{"id": "a", "fixed_responses": ["hi"], "iterations": 3}]')
-    suite.pytester.makepyfile(test_suite=TEST.replace("desk.yaml", "desk.json"))
-    ran = suite.without_evidence().run()
-    ran.result.assert_outcomes(passed=3)
-    assert {(e.scenario_id, e.iteration) for e in ran.results.episodes} == {
-        ("a", number) for number in (1, 2, 3)
-    }
-
-
-def test_several_files_beside_and_above(suite, write):
+def test_several_files_beside_and_above_are_repeated_as_they_ask(suite, write):
     write(
         APP
         + """
@@ -135,12 +125,17 @@ def test_several_files_beside_and_above(suite, write):
 def test_desk(scenario):
     scenario.run(desk)
 """,
-        two_json='[{"id": "b", "fixed_responses": ["hi"]}]',
+        two_json='[{"id": "b", "fixed_responses": ["hi"], "iterations": 3}]',
     )
     (suite.pytester.path / "data").mkdir()
     (suite.pytester.path / "data/one.csv").write_text("id,script\na,hello|1001\n")
     ran = suite.run()
-    assert set(ran.episodes) == {"test_desk[a]", "test_desk[b]"}
+    assert sorted((e.scenario_id, e.iteration) for e in ran.results.episodes) == [
+        ("a", 1),
+        ("b", 1),
+        ("b", 2),
+        ("b", 3),
+    ]
     assert ran.episodes["test_desk[a]"].metadata["scenario"] == "data/one.csv:2"
 
 

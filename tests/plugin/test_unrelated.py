@@ -69,12 +69,13 @@ def test_nothing_heavy_is_imported(pytester):
                      "ci_agent_eval.redaction", "ci_agent_eval.pytest_plugin.session",
                      "ci_agent_eval.pytest_plugin.budgets.budget_stop"}
             assert "ci_agent_eval.pytest_plugin" in sys.modules
-            print("imported:", sorted(heavy & set(sys.modules)))
+            steering = {name for name in sys.modules if "steer" in name}
+            print("imported:", sorted((heavy & set(sys.modules)) | steering))
             ours = [name for name in sys.modules if name.partition(".")[0] == "ci_agent_eval"]
             assert len(ours) <= 36, ours
     """)
     only_ours = ["-p", "no:anyio", "-p", "no:xdist"]
-    for arguments in ([], ["--collect-only"]):
+    for arguments in (["--enable-pytest-full-suite-steering"], ["--collect-only"]):
         result = pytester.runpytest_subprocess("-s", *only_ours, *arguments)
         result.stdout.fnmatch_lines(["imported: []"])
 
