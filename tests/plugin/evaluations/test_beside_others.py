@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 from ci_agent_eval.contract.evaluation import build_evaluation_report
 from tests.plugin.conftest import SCRIPTED_CLOCK
 from tests.plugin.evaluations.rig import SHARED, recorded
@@ -131,41 +128,6 @@ def test_what_another_plugin_fails_the_test_over_lowers_the_score(suite):
     assert (episode.outcome, [a.passed for a in episode.assertions]) == ("failed", [True, False])
     (found,) = build_evaluation_report(ran.results.episodes).conversations
     assert found.score == 0.5
-
-
-def test_coverage_counts_the_lines_that_ran(suite):
-    suite.pytester.makepyfile(
-        chat_eval="""
-        def test_a():
-            assert 1 == 2, (
-                "no"
-            )
-            try:
-                assert 0
-            except ValueError:
-                never = 1
-            for number in (1, 2):
-                if number == 3:
-                    assert 0
-            assert 1, "never said"
-    """
-    )
-    pytester = suite.pytester
-    pytester.run(
-        sys.executable,
-        "-m",
-        "coverage",
-        "run",
-        "--branch",
-        "--include=chat_eval.py",
-        "-m",
-        "pytest",
-        "chat_eval.py",
-    )
-    pytester.run(sys.executable, "-m", "coverage", "json", "-o", "cov.json")
-    (found,) = json.loads((pytester.path / "cov.json").read_text())["files"].values()
-    assert found["missing_lines"] == [7, 8, 11]
-    assert found["missing_branches"] == [[10, 11]]
 
 
 STRICT = """

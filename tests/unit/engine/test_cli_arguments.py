@@ -1,4 +1,7 @@
-"""A model's `args`: split as a shell would, and what only a shell could do is refused."""
+"""The one tool of a program: its description, its subcommands, and a model's `args`.
+
+They are split as a shell would, and what only a shell could do is refused.
+"""
 
 import shlex
 import subprocess
@@ -7,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_agent_eval.engine.declarations import CLIServer
 from ci_agent_eval.engine.servers.arguments import split_arguments
+from ci_agent_eval.engine.servers.cli import check_subcommand, render_tool_description
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row
 
@@ -83,3 +88,36 @@ def test_what_is_accepted_means_the_same_to_a_shell(text: str) -> None:
 def test_more_than_a_system_takes_is_refused_at_once() -> None:
     with pytest.raises(InputError, match="3000000 characters"):
         split_arguments("x" * 3_000_000)
+
+
+@each_row("words", [["status"], ["status", "-s"], ["remote", "show", "origin"]])
+def test_allowed_subcommands(words: list[str]) -> None:
+    check_subcommand(words, ["status", "remote show"])
+    check_subcommand(words, None)
+
+
+@each_row(
+    "words", [[], ["push"], ["remote"], ["remote", "add"], ["-C", "/", "status"], ["statuses"]]
+)
+def test_anything_else_is_refused_with_what_is_allowed(words: list[str]) -> None:
+    with pytest.raises(InputError, match=r"not allowed: nothing was run.*status, remote show"):
+        check_subcommand(words, ["status", "remote show"])
+
+
+def test_an_empty_list_allows_nothing() -> None:
+    with pytest.raises(InputError, match="allowed subcommand: none"):
+        check_subcommand(["status"], [])
+
+
+def test_the_description_says_what_a_model_must_know() -> None:
+    server = CLIServer(name="git", command="git", allowed_subcommands=["status"])
+    text = render_tool_description(server, "usage: git ...")
+    assert text.startswith("Runs `git`.")
+    assert "there is no shell" in text
+    assert "Allowed subcommands: status." in text
+    assert text.endswith("Its help (`--help`):\nusage: git ...")
+
+
+def test_a_declared_description_comes_first() -> None:
+    server = CLIServer(name="git", command="git", description="The shop's repository.")
+    assert render_tool_description(server, None).startswith("The shop's repository.\n\n")
