@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
-from tests.builders import episode, failing
+from tests.builders import episode, failing, write_run
 
 SUITE = """
 import pytest
@@ -84,9 +84,7 @@ def write_base(folder, runs, failed):
             for name in ("bad", "good")
             for i in range(1, 21)
         ]
-        (folder / f"run-{run}").mkdir(parents=True)
-        document = {"schema_version": "1", "episodes": [e.model_dump(mode="json") for e in found]}
-        (folder / f"run-{run}/results.json").write_text(json.dumps(document))
+        write_run(folder / f"run-{run}", *found)
 
 
 def test_a_regression_against_the_baseline_decides(ran, tmp_path):

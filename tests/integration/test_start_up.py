@@ -79,27 +79,30 @@ def test_echo(episode):
     assert len(episode.turns) == 2
 """
 
-_RUN = """
+_MAIN = """
 import json, sys
-sys.argv = ["agent-eval", "run", "."]
+
+sys.argv = ["agent-eval", *{words!r}]
 from ci_agent_eval.__main__ import main
+
 status = main()
-print(json.dumps([status, sorted(sys.modules)]))
+print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
 """
 
 _PYTEST = """
 import json, pytest, sys
-status = pytest.main(["-q"])
-print(json.dumps([status, sorted(sys.modules)]))
-"""
 
-_REPORT = """
-import json, sys
-sys.argv = ["agent-eval", "report", "--junit", "junit.xml", "--format", "json"]
-from ci_agent_eval.__main__ import main
-status = main()
+status = pytest.main(["-q"])
 print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
 """
+
+
+def list_modules(code, folder):
+    """Run a program that passes; returns the modules that it imported."""
+    done = run_python("-c", code, cwd=folder)
+    status, modules = json.loads(done.stderr.splitlines()[-1])
+    assert status == 0, done.stdout
+    return set(modules)
 
 
 @pytest.fixture
@@ -109,10 +112,9 @@ def folder(tmp_path):
 
 
 def test_a_small_report_imports_only_its_own_part(folder):
-    done = run_python("-c", _REPORT, cwd=folder)
-    status, modules = json.loads(done.stderr)
-    assert status == 0, done.stdout
-    assert sorted(set(UNUSED) & set(modules)) == []
+    words = ["report", "--junit", "junit.xml", "--format", "json"]
+    modules = list_modules(_MAIN.format(words=words), folder)
+    assert sorted(set(UNUSED) & modules) == []
     ours = [name for name in modules if name.partition(".")[0] == "ci_agent_eval"]
     assert len(ours) <= MOST_MODULES, ours
 
@@ -124,33 +126,12 @@ def suite(tmp_path):
 
 
 def test_a_run_imports_nothing_for_publishing_and_comparison(suite):
-    done = run_python("-c", _RUN, cwd=suite)
-    status, modules = json.loads(done.stdout.splitlines()[-1])
-    assert status == 0, done.stdout
-    assert sorted(set(UNUSED_BY_A_RUN) & set(modules)) == []
+    modules = list_modules(_MAIN.format(words=["run", "."]), suite)
+    assert sorted(set(UNUSED_BY_A_RUN) & modules) == []
 
 
 def test_episodes_import_nothing_of_reports_and_of_agents_that_we_run(suite):
-    done = run_python("-c", _PYTEST, cwd=suite)
-    status, modules = json.loads(done.stdout.splitlines()[-1])
-    assert status == 0, done.stdout
-    assert sorted(set(UNUSED_BY_EPISODES) & set(modules)) == []
-
-
-_REWRITING = """
-import pytest
-pytest.register_assert_rewrite("ci_agent_eval")  # as pytest does for installed plugins
-
-def pytest_unconfigure():
-    from ci_agent_eval.pytest_plugin import session
-    print(type(session.__loader__).__name__)
-"""
-
-
-def test_pytest_does_not_rewrite_our_modules_for_episodes(suite):
-    (suite / "rewriting.py").write_text(_REWRITING)
-    done = run_python("-m", "pytest", "-p", "rewriting", cwd=suite, PYTHONPATH=str(suite))
-    assert done.stdout.splitlines()[-1] == "SourceFileLoader", done.stdout
+    assert sorted(set(UNUSED_BY_EPISODES) & list_modules(_PYTEST, suite)) == []
 
 
 def _list_templates(folder):

@@ -63,30 +63,6 @@ def test_what_is_no_digest_is_refused_and_changes_nothing(pin_action, tmp_path, 
     assert "no image by its digest" in capsys.readouterr().err
 
 
-CHANGELOG = """# Changelog
-
-## [Unreleased]
-
-- Next.
-
-## [1.2.0] - 2026-11-23
-
-### Added
-
-- Something.
-
-## [1.1.0] - 2026-10-01
-
-- Older.
-
-## [1.0.0] - 2026-09-01
-
-## [0.9.0] - soon
-
-- Undated.
-"""
-
-
 def test_the_changelog_becomes_notes_once_its_section_is_headed(release_notes):
     text = (ROOT / "CHANGELOG.md").read_text()
     headed = text.replace("## [Unreleased]", "## [1.0.0] - 2026-11-23", 1)

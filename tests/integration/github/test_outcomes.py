@@ -23,7 +23,6 @@ from tests.integration.github.rig import (
     pull_event,
 )
 
-NO_CHECK = PublishOptions(check_run=False)
 NO_COMMENT = PublishOptions(comment="off")
 NEWER = publication(comment_body=f"{MARKER}\nnewer\n", conclusion="success")
 TRACED = Annotation("a.py", 1, 1, "warning", "t", "m", raw_details="Traceback")

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.analysis.agent_names import assign_agents
-from ci_agent_eval.analysis.comparison.model import BaselineRun, ConversationSample
-from ci_agent_eval.analysis.loaded_results import build_episode_record
-from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.html.page import render_html
-from ci_agent_eval.render.html.page_limits import PageLimits
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.report_view import build_report_view
-from tests.builders import report
+from tests.unit.render.html.rendered_page import page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "CHROMIUM_REQUIRED"
@@ -39,27 +30,9 @@ def missing_browser() -> str | None:
     return "no Chromium on this machine; `sudo scripts/chromium` installs it on Debian and Ubuntu"
 
 
-def page_of(
-    episodes: Iterable[Episode],
-    *,
-    built: Report | None = None,
-    links: Links | None = None,
-    budgets: SuiteBudgets | None = None,
-    samples: Sequence[ConversationSample] = (),
-    runs: Sequence[BaselineRun] = (),
-    caps: PageLimits | None = None,
-) -> str:
+def page_of(episodes: Iterable[Episode], *, links: Links | None = None, **options: Any) -> str:
     """Return the page of these episodes, as the pipeline renders it."""
-    ordered = sorted(episodes, key=lambda item: item.key)
-    pieces = render_html(
-        build_report_view(built or report(*ordered, budgets=budgets), links or Links()),
-        tuple(assign_agents(build_episode_record(item) for item in ordered)),
-        map(canonical_json, ordered),
-        budgets=budgets or SuiteBudgets(),
-        runs=runs or (BaselineRun((), samples=tuple(samples)),),
-        caps=caps or PageLimits(),
-    )
-    return "".join(pieces)
+    return page(*episodes, links=links or Links(), **options)
 
 
 @dataclass
@@ -94,11 +67,11 @@ class Opened:
         expect(self.page.locator("#episode-status")).to_have_text(text, timeout=600_000)
 
 
-def watch(page: Any, own: Path) -> Seen:
+def watch(tab: Any, own: Path) -> Seen:
     """Write down what the page does; `own` is the file that it is."""
     seen = Seen()
-    page.on("console", lambda message: seen.console.append(message.text))
-    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    tab.on("console", lambda message: seen.console.append(message.text))
+    tab.on("pageerror", lambda error: seen.errors.append(str(error)))
 
     def on_dialog(dialog: Any) -> None:
         seen.dialogs.append(dialog.message)
@@ -108,6 +81,6 @@ def watch(page: Any, own: Path) -> Seen:
         if request.url.split("#")[0] != own.as_uri():
             seen.requests.append(request.url)
 
-    page.on("dialog", on_dialog)
-    page.on("request", on_request)
+    tab.on("dialog", on_dialog)
+    tab.on("request", on_request)
     return seen

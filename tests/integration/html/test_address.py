@@ -42,7 +42,7 @@ def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(sh
     address = Links(report_url="https://github.com/o/r/1").conversation(name)
     opened = show(page_of(suite()), fragment="#" + address.partition("#")[2])
     opened.expect_status("2 of 7 episodes")
-    assert f"{name}#1" in open_titles(opened)
+    assert f"{name}#1".replace("\n", "⏎") in open_titles(opened)
     assert opened.page.locator("#episode-list").get_by_text("It was paid.").is_visible()
     assert opened.page.locator("tr.scenario").count() == 1
     assert opened.page.evaluate("document.activeElement.id") == "episodes-title"

@@ -54,15 +54,12 @@ INVALID = [
     ({"kind": "slw", **TOOL}, "faults.0.kind: Input should be 'slow', 'error', 'garbage'"),
     ({"kind": "error", **TOOL, "tims": 1}, "faults.0: unknown key 'tims'; did you mean 'times'?"),
     ({"kind": "slow", **TOOL}, SLOW),
-    ({"kind": "slow", **TOOL, "value": -5}, SLOW),
     ({"kind": "slow", **TOOL, "value": 0}, SLOW),
-    ({"kind": "slow", **TOOL, "value": True}, SLOW),
     ({"kind": "slow", **TOOL, "value": "10"}, SLOW),
     ({"kind": "slow", **TOOL, "value": 3_600_001}, SLOW),
     ({"kind": "error", **TOOL, "value": 7}, MESSAGE),
     ({"kind": "error", **TOOL, "value": ""}, MESSAGE),
     ({"kind": "injection", **TOOL}, "faults.0: injection needs `value`: the instruction, a text"),
-    ({"kind": "injection", **TOOL, "value": ""}, "faults.0: injection needs `value`: the instr"),
     ({"kind": "schema_change", **TOOL, "value": {}}, RENAMED),
     ({"kind": "schema_change", **TOOL, "value": ["a", "b"]}, RENAMED),
     ({"kind": "schema_change", **TOOL, "value": {"a": 1}}, RENAMED),
@@ -70,11 +67,9 @@ INVALID = [
     ({"kind": "error"}, "faults.0.tool: is required"),
     ({"kind": "rate_limit", **TOOL}, "faults.0.kind: Input should be 'slow', 'error', 'garbage'"),
     ({"kind": "error", "tool": ""}, "faults.0.tool: "),
-    ({"kind": "error", "tool": 3}, "faults.0.tool: "),
     ({"kind": "error", "tool": " pay"}, NO_NAME),
     ({"kind": "error", "tool": "pay\nout"}, NO_NAME),
     ({"kind": "error", "tool": "x" * 201}, NO_NAME),
-    ({"kind": "error", "tool": "x" * 10_000}, NO_NAME),
     (
         {"kind": "error", **TOOL, "after": -1},
         "faults.0.after: Input should be greater than or equal",
@@ -86,7 +81,6 @@ INVALID = [
     ),
     ({"kind": "error", **TOOL, "times": "2"}, "faults.0.times: "),
     ({"kind": "error", **TOOL, "times": True}, "faults.0.times: "),
-    ({"kind": "error", **TOOL, "times": 1.0}, "faults.0.times: "),
     (
         {"kind": "error", **TOOL, "injected": 1},
         "faults.0: `injected` is set by the run; leave it out",
@@ -94,10 +88,6 @@ INVALID = [
     (
         {"kind": "garbage", **TOOL, "value": "x" * MAX_VALUE},
         "faults.0: `value` has 256002 characters as JSON, of at most 256000; make it shorter",
-    ),
-    (
-        {"kind": "garbage", **TOOL, "value": "x" * 10**6},
-        "faults.0: `value` has 1000002 characters as JSON, of at most 256000; make it shorter",
     ),
 ]
 

@@ -12,6 +12,7 @@ from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.sentences import describe_reason
 from tests.builders import episode, evaluated, failing, finding, report
 from tests.tables import each_row
+from tests.unit.gate.test_verdicts import refuse_a_claim
 
 
 def told(reasons):
@@ -158,12 +159,17 @@ VERDICTS = {
 }  # fmt: skip
 
 
+POLICY_ALONE = {"error_budget", "skipped"}
+"""Reasons of which a verdict that claims success does not show that they were there."""
+
+
 @each_row("what", VERDICTS)
 def test_the_verdict_of(what):
     built, reasons, warnings = VERDICTS[what]
     assert told(built.verdict.reasons) == reasons
     assert told(built.verdict.warnings) == warnings
     assert built.passed is not bool(reasons)
+    assert bool(refuse_a_claim(built)) is bool({kind for kind, _ in reasons} - POLICY_ALONE)
 
 
 @each_row(
@@ -183,6 +189,7 @@ def test_a_blocking_finding_fails_an_otherwise_green_run(kind):
     assert built.verdict.conclusion == "failure"
     assert kinds(built) == ["finding"]
     assert "junit.xml" in describe_reason(built.verdict.reasons[0])
+    assert refuse_a_claim(built)
 
 
 @given(st.lists(st.sampled_from(["passed", "failed", "error", "skipped"]), max_size=8))

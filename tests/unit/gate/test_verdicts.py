@@ -5,9 +5,12 @@ What fails closed stands in `test_gate`, with what is expected beside it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases, NoBaseline
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import CollectionSkip, RemovedScenario, Session, Shard
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.sentences import describe_finding, describe_reason
@@ -286,6 +289,21 @@ CASES = {
 }  # fmt: skip
 
 
+def refuse_a_claim(built):
+    """Claim success against the content of a report; returns why that is not believed.
+
+    None where it is: the policy for errors and skips stands in no verdict, for example.
+    """
+    verdict = replace(built.verdict, conclusion="success", reasons=())
+    try:
+        parse_verdict(render_verdict(replace(built, verdict=verdict)))
+    except InputError as error:
+        place, _, why = str(error).partition("it claims success, but ")
+        assert why, place
+        return why
+    return None
+
+
 def describe(name, built):
     lines = [f"{name}: {built.verdict.conclusion}"]
     for one in built.verdict.judgements:
@@ -297,6 +315,8 @@ def describe(name, built):
             lines.append(f"  {kind[:-1]} {one.kind} {whose}".rstrip() + f": {describe_reason(one)}")
     found = built.summary.findings
     lines += [f"  finding {one.kind} {one.where}: {describe_finding(one)}" for one in found]
+    if not built.passed and (why := refuse_a_claim(built)):
+        lines.append(f"  a claim of success is refused: {why}")
     return "\n".join(lines)
 
 
@@ -305,4 +325,4 @@ def test_the_verdicts_are_the_golden_ones(golden):
     golden("gate/verdicts.txt", "".join(f"{describe(*item)}\n\n" for item in built.items()))
     for name, one in built.items():
         assert parse_verdict(render_verdict(one)) == one, name
-        assert one.passed is not one.verdict.reasons, name
+        assert one.passed is not bool(one.verdict.reasons), name
