@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
+
+from tests.plugin.conftest import Ran
 
 EVALUATION = """
 def test_measured():
@@ -15,6 +15,15 @@ def test_measured():
 
 def recorded(ran, name="test_measured"):
     return [(a.line, a.passed) for a in ran.episodes[name].assertions]
+
+
+MAIN = """
+import pytest, sys
+
+before = list(sys.meta_path)
+assert pytest.main(["--episode-report-dir=report", "--pyargs", "one.chat_eval"]) == 0
+assert sys.meta_path == before
+"""
 
 
 @pytest.fixture
@@ -103,9 +112,7 @@ def test_import_modes_links_and_names(packages, monkeypatch, tmp_path_factory):
     ran = packages.run("--import-mode=importlib", *names)
     ran.result.assert_outcomes(passed=3)
     assert recorded(ran) == [(3, False), (4, True)]
-    before = list(sys.meta_path)
     assert recorded(packages.run("linked/chat_eval.py")) == [(3, False), (4, True)]
-    assert sys.meta_path == before, "the loader is gone with the session"
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "chat_eval.py"
     elsewhere.write_text(EVALUATION)
     (episode,) = packages.run(str(elsewhere), f"--rootdir={folder}").results.episodes
@@ -113,9 +120,9 @@ def test_import_modes_links_and_names(packages, monkeypatch, tmp_path_factory):
         (None, None, False),
         (None, None, True),
     ]
-    monkeypatch.syspath_prepend(folder)
-    ran = packages.run_apart("--pyargs", "one.chat_eval")
-    ran.result.assert_outcomes(passed=1)
+    main = packages.pytester.makepyfile(main=MAIN)
+    ran = Ran(packages.pytester.runpython(main), folder / "report")
+    assert ran.result.ret == 0, "the loader is gone with the session"
     assert recorded(ran, "test_one") == [(3, True), (4, False)]
     # From another folder than the root.
     (folder / ".git").mkdir()
