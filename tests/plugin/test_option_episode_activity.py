@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 
@@ -54,8 +52,6 @@ def find() -> str:
 def count() -> str:
     return "2"
 
-
-@pytest.mark.episode("refunds", evidence="none")
 """
 
 BY_HAND = """
@@ -103,35 +99,26 @@ CASES = {
 }
 
 
-@pytest.fixture
-def read_activity(pytester, suite, monkeypatch):
-    """Run a test, and return the turns and tools that it wrote."""
+def test_each_turn_and_its_tools_are_written_when_they_change(pytester, suite, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-
-    def run(source, *arguments):
-        pytester.mkdir("activity")
-        with ModelServer(SCRIPT) as server:
-            pytester.makepyfile(HEAD.format(url=server.base_url) + source)
-            options = ("--episode-report-dir=out", "--episode-activity=activity", *arguments)
-            result = suite.run_in_process(*options)
-        assert result.ret == 0
-        (file,) = (pytester.path / "activity").iterdir()
-        return [json.loads(line) for line in file.read_text().splitlines()]
-
-    return run
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_each_turn_and_its_tools_are_written_when_they_change(read_activity, case):
-    source, expected = CASES[case]
-    lines = read_activity(source)
-    assert [(line["turn"], line.get("tools", [])) for line in lines] == expected
-    assert {tuple(line["key"]) for line in lines} == {
-        ("refunds", next(iter(lines))["key"][1], 1, 1),
-    }
-
-
-def test_a_secret_in_the_name_of_a_tool_is_redacted(read_activity, monkeypatch):
     monkeypatch.setenv("SHOP_API_KEY", "Zx9-plain-secret")
-    source = BY_HAND.replace('"find"', '"find-Zx9-plain-secret"')
-    assert "Zx9-plain" not in json.dumps(read_activity(source))
+    secret = BY_HAND.replace('"find"', '"find-Zx9-plain-secret"')
+    tests = {**{case: source for case, (source, _) in CASES.items()}, "secret": secret}
+    pytester.mkdir("activity")
+    with ModelServer(SCRIPT) as server:
+        source = HEAD.format(url=server.base_url)
+        for number, (case, test) in enumerate(tests.items()):
+            marker = f'@pytest.mark.episode("{case}", evidence="none")'
+            source += f"\n\n{marker}{test.replace('test_refunds', f'test_{number}')}"
+        pytester.makepyfile(source)
+        result = suite.run_in_process("--episode-report-dir=out", "--episode-activity=activity")
+    assert result.ret == 0
+    (file,) = (pytester.path / "activity").iterdir()
+    text = file.read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    for case, (_, expected) in CASES.items():
+        mine = [line for line in lines if line["key"][0] == case]
+        assert [(line["turn"], line.get("tools", [])) for line in mine] == expected, case
+        assert {tuple(line["key"]) for line in mine} == {(case, mine[0]["key"][1], 1, 1)}
+    assert "secret" in {line["key"][0] for line in lines}
+    assert "Zx9-plain" not in text

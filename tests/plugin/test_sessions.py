@@ -13,11 +13,13 @@ from ci_agent_eval.pytest_plugin.collection.shared_conversations import (
 from tests.model_server import ModelServer
 from tests.model_server.script import Step
 
-SUITE = """
+HEAD = """
 import pytest
 from ci_agent_eval.engine import Agent, Provider
 
 plain = Agent(Provider("openai:gpt-5-mini", base_url={url!r}))
+"""
+SUITE = """
 
 def users(result):
     return [part.content for message in result.messages for part in message.parts
@@ -53,7 +55,7 @@ def sessions(pytester, suite):
 
     def run(source, *arguments, script=("one", "two", "three", "four")):
         with ModelServer(list(script)) as server:
-            pytester.makepyfile(test_chat=source.format(url=server.base_url))
+            pytester.makepyfile(test_chat=HEAD.format(url=server.base_url) + source)
             ran = suite.without_evidence().run(*arguments)
         return ran.result, ran.results.episodes
 
@@ -81,18 +83,14 @@ def test_a_test_without_those_before_it_is_an_error(sessions):
 
 
 PARAMETERS = """
-import pytest
-from ci_agent_eval.engine import Agent, Provider
-
 pytestmark = [pytest.mark.session("flow"), pytest.mark.parametrize("name", ["a", "b"])]
-plain = Agent(Provider("openai:gpt-5-mini", base_url={url!r}))
 
 async def test_browse(aitest_run, name):
-    await aitest_run(plain, f"browse {{name}}")
+    await aitest_run(plain, f"browse {name}")
 
 async def test_select(aitest_run, name):
     result = await aitest_run(plain, "select")
-    assert f"browse {{name}}" in str(result.messages)
+    assert f"browse {name}" in str(result.messages)
     assert str(result.messages).count("browse") == 1
 """
 
@@ -103,10 +101,6 @@ def test_each_case_of_a_parametrized_module_has_a_conversation(sessions):
 
 
 STOPPED = """
-import pytest
-from ci_agent_eval.engine import Agent, Provider
-
-plain = Agent(Provider("openai:gpt-5-mini", base_url={url!r}))
 pytestmark = pytest.mark.session("down")
 
 async def test_first(aitest_run):
