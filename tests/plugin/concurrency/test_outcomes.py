@@ -7,11 +7,11 @@ from textwrap import dedent
 
 import pytest
 
-from tests.plugin.concurrency.test_same import MIXED
 from tests.plugin.conftest import SCRIPTED_CLOCK
 
 FIXTURES = """
 import asyncio
+import warnings
 import pytest
 from meeting import let_others_work
 
@@ -60,7 +60,9 @@ CASES = {
             await let_others_work()
             assert {"a": [1, 2]} == {"a": [1, 3]}, "because"
         async def test_b(episode):
+            print("before the checks")
             episode.check("polite", False, "it was not")
+            warnings.warn("it was not polite")
             episode.check("kind", True)
             episode.check("quick", False, severity="warning")
         async def test_c(episode):
@@ -199,7 +201,7 @@ scenarios:
 
 def left(suite, concurrency, *arguments):
     ran = suite.run(f"--episode-concurrency={concurrency}", *arguments)
-    lines = [re.sub(r"[\d.]+s\b", "s", line) for line in ran.result.outlines]
+    lines = [re.sub(r"=+ | =+|[\d.]+s\b", "", line) for line in ran.result.outlines]
     wanted = [line for line in lines if not line.startswith(("note: ", "rootdir", "running"))]
     wanted = [re.sub("0x[0-9a-f]+", "0x", line) for line in wanted]
     # An experiment's name, which ends in its time.
@@ -211,13 +213,18 @@ def left(suite, concurrency, *arguments):
     return ran.result.ret, results, junit.splitlines(), wanted
 
 
+def write_cases(suite, *names):
+    """Write a file of tests for each case."""
+    files = {f"test_{name}": FIXTURES + dedent(CASES[name]) for name in names}
+    suite.pytester.makepyfile(**files)
+
+
 def test_the_same_comes_out(suite):
     suite.pytester.makeconftest(SCRIPTED_CLOCK)
     (suite.pytester.path / "desk.yaml").write_text(DESK)
-    files = {f"test_{case}": FIXTURES + dedent(tests) for case, tests in CASES.items()}
-    suite.pytester.makepyfile(**files, test_mixed=MIXED)
+    write_cases(suite, *CASES)
     expected = left(suite, 1, "-v", "-rA")
-    for case in (*CASES, "mixed"):
+    for case in CASES:
         assert f"test_{case}.py".encode() in expected[1]
     for concurrency in (2, 8):
         for part, other in zip(left(suite, concurrency, "-v", "-rA"), expected, strict=True):

@@ -5,97 +5,8 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
+from tests.plugin.concurrency.test_outcomes import write_cases
 from tests.plugin.conftest import SCRIPTED_CLOCK
-
-MIXED = '''
-import asyncio
-import logging
-import sys
-import warnings
-
-import pytest
-
-log = logging.getLogger("desk")
-
-@pytest.fixture
-def desk(request):
-    print("opened for", request.node.name)
-    yield "desk"
-    print("closed after", request.node.name)
-
-@pytest.fixture(scope="module")
-def bank():
-    print("bank opened")
-    yield []
-    print("bank closed")
-
-@pytest.fixture
-def broken():
-    print("about to break")
-    raise OSError("no desk")
-
-@pytest.fixture
-def breaks_later():
-    yield
-    print("about to break later")
-    raise OSError("jammed")
-
-@pytest.mark.parametrize("tier", ["gold", "basic", "none"])
-async def test_tiers(episode, desk, tier):
-    """Ends out of order: the first waits longest."""
-    with episode.turn(f"I am {tier}") as turn:
-        for _ in range(20 if tier == "gold" else 1):
-            await asyncio.sleep(0)
-        print("served", tier)
-        turn.tool_call("lookup", {"tier": tier}, result=tier)
-        turn.reply("Hi", tokens=7, cost_usd=0.1)
-    log.warning("served %s", tier)
-    warnings.warn(f"slow {tier}")
-    episode.check("known", tier != "none", "who?")
-
-async def test_fails(episode, bank):
-    print("on stderr", file=sys.stderr)
-    assert [1, 2] == [1, 3]
-
-async def test_errors(bank, episode):
-    raise ConnectionError("refused")
-
-async def test_broken(broken, episode): pass
-async def test_breaks_later(episode, breaks_later): pass
-
-@pytest.mark.skip(reason="later")
-async def test_skipped(episode): pass
-
-async def test_skips_itself(episode):
-    await asyncio.sleep(0)
-    pytest.skip("not today")
-
-@pytest.mark.xfail(reason="known")
-async def test_expected(episode):
-    assert False
-
-def test_plain(episode, desk): print("plain")
-
-def test_recorded_later(request):
-    request.getfixturevalue("episode").check("asked", True)
-
-class TestDesk:
-    def setup_method(self):
-        self.fresh = True
-
-    async def test_one(self, episode, bank):
-        assert self.fresh
-        self.fresh = False
-        bank.append(1)
-
-    @pytest.mark.episode(iterations=3, budgets={"latency_ms": 10, "tool_calls": 1})
-    async def test_two(self, episode, bank):
-        assert self.fresh
-        self.fresh = False
-        with episode.turn("Hello") as turn:
-            await asyncio.sleep(0)
-            turn.reply("Hi")
-'''
 
 VARYING = [
     (r"\b\d+\.\d+s\b", "TIME"),
@@ -124,9 +35,10 @@ def left(ran) -> tuple[bytes, list[str]]:
 
 
 def test_the_same_bytes_over_workers(suite):
-    suite.write(MIXED)
+    suite.pytester.makeconftest(SCRIPTED_CLOCK)
+    write_cases(suite, "asserts", "budgets", "conversation")
     expected = left(suite.run_apart())
-    assert len(expected[1]) == 16
+    assert len(expected[1]) == 20
     assert left(suite.run_apart("-n2", "--episode-concurrency=4")) == expected
 
 
@@ -142,12 +54,13 @@ def test_reports_come_in_the_order_of_the_run_and_the_journal_says_which_had_beg
     def pytest_sessionfinish(session):
         (session.config.rootpath / "told.txt").write_text("\\n".join(told))
     """
-    suite.write(MIXED, conftest=SCRIPTED_CLOCK + dedent(conftest))
+    suite.pytester.makeconftest(SCRIPTED_CLOCK + dedent(conftest))
+    write_cases(suite, "setup", "teardown", "asserts")
     told, journals = [], []
     for concurrency in (1, 8):
         journals.append(suite.run(f"--episode-concurrency={concurrency}").journal)
         told.append((suite.pytester.path / "told.txt").read_text().splitlines())
-    assert len(told[0]) == 46
+    assert len(told[0]) == 64
     assert told[0] == told[1]
     ended = [[line.episode for line in j if line.event == "ended"] for j in journals]
     started = [[line.episode for line in j if line.event == "started"] for j in journals]
