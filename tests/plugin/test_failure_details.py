@@ -49,7 +49,7 @@ def test_failed_episode_shows_its_conversation_and_a_repeated_failure_is_shown_o
         "             test_suite.py:8",
         "  again      agent-eval run test_suite.py --scenario status --iterations 1",
     ]
-    result.stdout.fnmatch_lines(["the same failure as test_suite.py::test_status[[]1-of-2]"])
+    result.stdout.fnmatch_lines(["the same failure as test_suite.py::test_status[[][12]-of-2]"])
     assert result.stdout.str().count("> *assert") <= 1
     assert (pytester.path / "junit.xml").read_text().count("It is lost.") >= 2
 
