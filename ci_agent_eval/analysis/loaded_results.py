@@ -76,6 +76,14 @@ class EvaluationScore:
     assertions_passed: int
 
 
+class CheckRecord(NamedTuple):
+    """A check that can fail its episode."""
+
+    name: str
+    score: float
+    threshold: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
     """An episode reduced to the data that summary, gate and report need."""
@@ -125,6 +133,10 @@ class EpisodeRecord:
     """Whether it passes only with evidence."""
     minimum_iterations: int | None = None
     """Adaptive iterations that always run; None: all run."""
+    checks: tuple[CheckRecord, ...] = ()
+    hard_limits: tuple[tuple[str, float], ...] = ()
+    """Names and limits of its hard budgets."""
+    allowed_stops: tuple[StopReason, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, int, int]:
@@ -187,12 +199,21 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         missing_evidence=episode.missing_evidence,
         needs_evidence=episode.evidence != "none",
         minimum_iterations=episode.minimum_iterations,
+        checks=_intern_checks(tuple(_iterate_checks(episode))),
+        hard_limits=tuple((n, b.limit) for n, b in episode.budgets.iter_named() if b.hard),
+        allowed_stops=tuple(episode.allowed_stops),
     )
 
 
 def _score_evaluation(episode: Episode) -> EvaluationScore:
     passed = sum(1 for assertion in episode.assertions if assertion.passed)
     return EvaluationScore(score_episode(episode), len(episode.assertions), passed)
+
+
+def _iterate_checks(episode: Episode) -> Iterator[CheckRecord]:
+    for one in episode.assertions:
+        if one.severity == "error":
+            yield CheckRecord(one.name, one.score or 0.0, one.threshold)
 
 
 _encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
@@ -204,7 +225,7 @@ def _iterate_steps(trajectory: Trajectory) -> Iterator[TrajectoryStep]:
             yield TrajectoryStep(number, call.name, _encode(call.arguments)[:MAX_ARGUMENTS])
 
 
-_T = TypeVar("_T", ModelCallCounts, Conditions, tuple[TrajectoryStep, ...])
+_T = TypeVar("_T", ModelCallCounts, Conditions, tuple[TrajectoryStep, ...], tuple[CheckRecord, ...])
 
 
 def _build_interner() -> Callable[[_T], _T]:
@@ -217,6 +238,7 @@ _intern_conditions: Callable[[Conditions], Conditions] = _build_interner()
 _intern_steps: Callable[[tuple[TrajectoryStep, ...]], tuple[TrajectoryStep, ...]] = (
     _build_interner()
 )
+_intern_checks: Callable[[tuple[CheckRecord, ...]], tuple[CheckRecord, ...]] = _build_interner()
 
 
 def _count_tokens(episode: Episode) -> int | None:

@@ -24,13 +24,20 @@ class BaseCheck:
         validate_fields(self)
 
     def _build_assertion(
-        self, statement: str, passed: bool, reason: str, *, score: float | None = None
+        self,
+        statement: str,
+        passed: bool,
+        reason: str,
+        *,
+        score: float | None = None,
+        threshold: float | None = None,
     ) -> Assertion:
         """Build an assertion; a failed one may have a score above 0 (partial credit)."""
         return Assertion(
             name=clean_text(self.name or statement),
             passed=passed,
             score=score,
+            threshold=threshold,
             reason=clean_text(reason),
             severity=self.severity,
         )

@@ -163,7 +163,10 @@ class EvaluatorCheck(BaseCheck):
         minimum = high if self.threshold is None else self.threshold
         reason = f"{value:g}, passes from {minimum:g}{f': {given}' if given else ''}"
         score = (value - low) / (high - low)
-        return self._build_assertion(key, value >= minimum, reason, score=score)
+        threshold = None if self.threshold is None else (minimum - low) / (high - low)
+        return self._build_assertion(
+            key, value >= minimum, reason, score=score, threshold=threshold
+        )
 
     def _get_scale(self) -> tuple[float, float]:
         if self.scale is not None:

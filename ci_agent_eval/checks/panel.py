@@ -62,10 +62,11 @@ class JudgedCheck(BaseCheck):
         passed: bool,
         reason: str,
         score: float | None = None,
+        threshold: float | None = None,
     ) -> Assertion:
         """Build an assertion with the record of its votes; a single plain vote needs none."""
         mean = math.fsum(vote.score for vote in votes) / len(votes) if score is None else score
-        built = self._build_assertion(statement, passed, reason, score=mean)
+        built = self._build_assertion(statement, passed, reason, score=mean, threshold=threshold)
         has_record = len(votes) > 1
         return built.model_copy(update={"votes": tuple(votes)}) if has_record else built
 

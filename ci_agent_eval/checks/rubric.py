@@ -81,7 +81,10 @@ class Rubric(JudgedCheck):
         votes = [self._build_vote(verdict, repeat) for repeat, verdict in answers]
         passed, reason = count_votes(votes, self.votes_needed)
         statement = f"rubric: {format_text(self.rubric)}"
-        return (self._build_voted(statement, votes, passed=passed, reason=reason),)
+        voted = self._build_voted(
+            statement, votes, passed=passed, reason=reason, threshold=self.threshold
+        )
+        return (voted,)
 
     def _build_vote(self, verdict: JudgeVerdict, repeat: int) -> JudgeVote:
         passed = verdict.passed if self.threshold is None else verdict.score >= self.threshold
@@ -168,6 +171,7 @@ class DimensionRubric(JudgedCheck):
             votes,
             passed=lowest is None or mean >= lowest,
             reason=f"{mean:g} of {dimension.max_score}{limit}; {votes[0].reason}",
+            threshold=None if lowest is None else lowest / dimension.max_score,
         )
 
     def _build_composite(self, answers: Sequence[tuple[int, JudgeGrades]]) -> Assertion:
@@ -192,14 +196,23 @@ class DimensionRubric(JudgedCheck):
             votes,
             passed=lowest is None or mean >= lowest,
             reason=f"{mean:.3g}{limit}; {votes[0].reason}",
+            threshold=lowest,
         )
 
     def _build_assertion(
-        self, statement: str, passed: bool, reason: str, *, score: float | None = None
+        self,
+        statement: str,
+        passed: bool,
+        reason: str,
+        *,
+        score: float | None = None,
+        threshold: float | None = None,
     ) -> Assertion:
         """Build an assertion; the check's name is a prefix, because there are several."""
         named = f"{self.name}: {statement}" if self.name else statement
-        built = JudgedCheck._build_assertion(self, named, passed, reason, score=score)  # noqa: SLF001 - its base
+        built = JudgedCheck._build_assertion(  # noqa: SLF001 - its base
+            self, named, passed, reason, score=score, threshold=threshold
+        )
         return built.model_copy(update={"name": named})
 
 

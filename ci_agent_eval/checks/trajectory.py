@@ -85,7 +85,9 @@ class TrajectoryMatch(BaseCheck):
         score = self._compute_score(len(pairs), len(calls), len(expected))
         reason = self._describe_pairs(calls, pairs)
         statement, passed = _STATEMENTS[self.mode], score >= self.threshold
-        return (self._build_assertion(statement, passed, reason, score=score),)
+        return (
+            self._build_assertion(statement, passed, reason, score=score, threshold=self.threshold),
+        )
 
     def _is_pair(self, call: ToolCall, reference: _ReferenceCall) -> bool:
         if call.name != reference.call.name:

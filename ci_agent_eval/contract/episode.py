@@ -72,6 +72,9 @@ class Assertion(FrozenModel):
     name: str
     passed: bool
     score: Rate | None = Field(default=None, description="0 to 1; 1 or 0 by `passed` if unset")
+    threshold: Rate | None = Field(
+        default=None, description="score from which it passes; unset: it has none, or is unknown"
+    )
     reason: str | None = None
     severity: Severity = Field(default="error", description="a warning does not fail the episode")
     file: str | None = Field(default=None, description="path relative to the repository root")

@@ -45,6 +45,7 @@ def build_assertions(
         name=clean_text(name),
         passed=passed,
         score=score,
+        threshold=threshold,
         reason=clean_optional_text(reason),
         severity=severity,
     )

@@ -78,6 +78,7 @@ def _is_news(row: ComparisonRow) -> bool:
         scenario.change not in {"unchanged", "still_failing"}
         or scenario.call in {"regression", "unconfirmed", "undecided"}
         or bool(scenario.newly_over or scenario.differences)
+        or bool(scenario.weaker_demands or scenario.lower_scores)
         or scenario.is_downgraded
         or scenario.thinned
         or scenario.flakier

@@ -130,6 +130,8 @@ def _redact_episode(record: EpisodeRecord, names: RedactedNames, redact: Redact)
         steps=tuple(
             TrajectoryStep(s.turn, redact(s.tool), redact(s.arguments)) for s in record.steps
         ),
+        checks=tuple(check._replace(name=redact(check.name)) for check in record.checks),
+        hard_limits=tuple((redact(name), limit) for name, limit in record.hard_limits),
     )
 
 

@@ -58,6 +58,7 @@ from ci_agent_eval.analysis.comparison.suite_change import (
     list_suite_changes,
     mark_drops,
 )
+from ci_agent_eval.analysis.comparison.weakening import find_lower_scores, find_weaker_demands
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 
@@ -193,11 +194,33 @@ class _ScenarioPairing:
                     renamed_from=renamed,
                     moved=cases[0][0] if cases else None,
                     vanished_cases=cases[0][1] if cases else (),
+                    weaker_demands=self._find_weaker_demands(own, run),
+                    lower_scores=self._find_lower_scores(compared, past, run),
                     demand=compute_demand(run, self.required_share),
                     demand_before=demands[0] if demands else None,
                 )
             )
         return [*present, *self._iterate_vanished(matched)]
+
+    def _find_weaker_demands(
+        self, own: Collection[ScenarioKey], run: ScenarioRun
+    ) -> tuple[str, ...]:
+        """Return what a required scenario demands less of than in the latest baseline run."""
+        if run.summary.gate != "required":
+            return ()
+        before = [record for key in own for record in self.runs[0].sides[key].episodes]
+        return find_weaker_demands(before, run.episodes)
+
+    def _find_lower_scores(
+        self,
+        compared: ScenarioComparison,
+        past: Sequence[tuple[ScenarioKey, ScenarioRun]],
+        run: ScenarioRun,
+    ) -> tuple[str, ...]:
+        if compared.change == "not_comparable":
+            return ()
+        before = [record for _, found in past for record in found.episodes]
+        return find_lower_scores(before, run.episodes)
 
     def _compare_cases(
         self, before: ScenarioRun, after: ScenarioRun

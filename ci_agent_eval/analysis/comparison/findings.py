@@ -28,6 +28,8 @@ ComparisonFindingKind = Literal[
     "vanished",
     "vanished_cases",
     "downgraded",
+    "weaker_demands",
+    "lower_scores",
     "not_judged",
     "not_comparable",
     "fewer_iterations",
@@ -120,13 +122,24 @@ def _list_scenario_findings(scenario: ScenarioComparison) -> Iterator[Comparison
             "scenario_increase" if increase.allowed is None else "increase"
         )
         yield ComparisonFinding(kind, describe_scenario_increase(increase), scenario)
+    yield from _list_weakening_findings(scenario)
+    if scenario.newly_over:
+        budgets = ", ".join(scenario.newly_over)
+        yield ComparisonFinding("newly_over", f"newly over budget: {budgets}", scenario)
+
+
+def _list_weakening_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFinding]:
     if scenario.is_downgraded:
         yield ComparisonFinding(
             "downgraded", describe_downgrade(scenario), scenario, DOWNGRADE_ADVICE
         )
-    if scenario.newly_over:
-        budgets = ", ".join(scenario.newly_over)
-        yield ComparisonFinding("newly_over", f"newly over budget: {budgets}", scenario)
+    if scenario.weaker_demands:
+        demands = "; ".join(scenario.weaker_demands)
+        message = f"this change requires less than before: {demands}"
+        yield ComparisonFinding("weaker_demands", message, scenario)
+    if scenario.lower_scores:
+        message = f"checks pass with lower scores: {'; '.join(scenario.lower_scores)}"
+        yield ComparisonFinding("lower_scores", message, scenario)
 
 
 def describe_vanished_cases(scenario: ScenarioComparison) -> str:

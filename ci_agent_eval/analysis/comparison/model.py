@@ -344,6 +344,10 @@ class ScenarioComparison:
     """The files of its test in the baseline and now, if they differ."""
     vanished_cases: tuple[str, ...] = ()
     """Parameters, or tests, that it had in the latest baseline run and has no more."""
+    weaker_demands: tuple[str, ...] = ()
+    """What its tests demand less of than in the latest baseline run, as texts."""
+    lower_scores: tuple[str, ...] = ()
+    """The checks that pass with lower scores than in the baseline, with both scores."""
     thinned: bool = False
     """Whether it has too few judged iterations, unlike the latest baseline run, to detect a
     drop."""

@@ -66,6 +66,8 @@ _NAMES: dict[ReasonKind, str] = {
     "undecided": "likely pass less often",
     "vanished_cases": "lost cases",
     "downgraded": "require less than before",
+    "weaker_demands": "have weaker tests than before",
+    "lower_scores": "have checks that pass with lower scores",
     "increase": "cost more or are slower than allowed",
     "possible_increase": "may cost more or be slower than allowed",
     "unconfirmed": "with a drop that is not confirmed today",

@@ -151,6 +151,8 @@ def _is_shown(row: ComparisonRow) -> bool:
         scenario.newly_over,
         scenario.renamed_from,
         scenario.differences,
+        scenario.weaker_demands,
+        scenario.lower_scores,
     )
     warnings = scenario.is_downgraded, scenario.thinned, scenario.flakier
     return scenario.change != "unchanged" or scenario.call in _CALLS or any((*facts, *warnings))

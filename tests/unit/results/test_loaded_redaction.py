@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from ci_agent_eval.analysis.loaded_results import (
+    CheckRecord,
     EvaluationScore,
     JUnitCase,
     LoadedResults,
@@ -63,6 +64,8 @@ FACTS = replace(
     steps=(TrajectoryStep(1, SECRET, SECRET),),
     evaluation=EvaluationScore(0.5, 2, 1),
     judge=SideUsage(calls=1, cost_usd=0.5),
+    checks=(CheckRecord(SECRET, 0.5, 0.5),),
+    hard_limits=((SECRET, 1.0),),
 )
 
 LOADED = LoadedResults(
@@ -152,6 +155,7 @@ def test_the_value_above_leaves_no_text_unset():
         "duration_ms",
         "turns",
         "reasoning",
+        "threshold",
     }
     assert set(nones_in(LOADED)) == figures
 
