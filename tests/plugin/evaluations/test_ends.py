@@ -1,4 +1,4 @@
-"""What ends an evaluation, what fails its test, and what does neither."""
+"""What ends an evaluation, what fails its test, what does neither, and what its marker says."""
 
 from __future__ import annotations
 
@@ -208,3 +208,156 @@ def test_errors_show_locals_and_lines_as_ever(measured):
     ran.result.stdout.fnmatch_lines(
         ["first      = 1", "second     = 3", "", "chat_eval.py:5: OSError"], consecutive=True
     )
+
+
+def test_what_a_marker_requires_gates(measured):
+    ran = measured("""
+        import pytest
+
+        def test_unmarked(): pass
+
+        @pytest.mark.episode(agent="a")
+        def test_marked(): pass
+
+        @pytest.mark.episode(gate="required")
+        def test_gate(): pass
+
+        @pytest.mark.episode(min_pass_rate=0.5)
+        def test_rate(): pass
+
+        @pytest.mark.episode(min_passes=1)
+        def test_passes(): pass
+
+        @pytest.mark.episode(min_passes=1, gate="advisory")
+        def test_both(): pass
+    """)
+    assert {name: e.gate for name, e in ran.episodes.items()} == {
+        "test_unmarked": "advisory",
+        "test_marked": "advisory",
+        "test_gate": "required",
+        "test_rate": "required",
+        "test_passes": "required",
+        "test_both": "advisory",
+    }
+
+
+def test_a_marker_that_cannot_be_read_is_a_collection_error(measured):
+    ran = measured("""
+        import pytest
+
+        @pytest.mark.episode(gate="maybe")
+        def test_a(): pass
+    """)
+    ran.result.assert_outcomes(errors=1)
+
+
+def test_a_project_s_own_marker_of_the_name_says_nothing_of_an_evaluation(measured, suite):
+    suite.pytester.makeini("[pytest]\nmarkers = episode: of our TV series")
+    ran = measured(
+        """
+        import pytest
+
+        @pytest.mark.episode("pilot", season=1)
+        def test_a(): assert 0
+        """
+    )
+    ran.result.assert_outcomes(passed=1)
+    (episode,) = ran.results.episodes
+    assert (episode.scenario_id, episode.gate) == ("chat_eval.py::test_a", "advisory")
+
+
+def test_a_skip(measured):
+    ran = measured("""
+        import pytest
+
+        def test_before():
+            pytest.skip("no key")
+
+        def test_after_a_pass():
+            assert 1
+            pytest.skip("no key")
+
+        def test_after_a_failure():
+            assert 0
+            pytest.skip("no key")
+
+        @pytest.fixture
+        def unavailable():
+            assert 0
+            pytest.skip("no server")
+
+        def test_in_setup(unavailable): pass
+    """)
+    ran.result.assert_outcomes(skipped=3, passed=1)
+    assert ran.episodes["test_before"].outcome == "skipped"
+    assert ran.episodes["test_after_a_pass"].outcome == "skipped"
+    after = ran.episodes["test_after_a_failure"]
+    assert (after.outcome, after.reason) == ("failed", "failed: 0; then skipped: no key")
+    in_setup = ran.episodes["test_in_setup"]
+    assert (in_setup.outcome, recorded(in_setup)) == ("failed", [(16, False, "0")])
+    assert in_setup.reason == "no server; in setup failed: 0"
+
+
+def test_an_xfail_is_one_where_an_assertion_failed(measured):
+    ran = measured("""
+        import pytest
+
+        @pytest.mark.xfail(reason="known")
+        def test_fails():
+            assert 0
+            assert 1
+
+        @pytest.mark.xfail(raises=AssertionError, strict=True)
+        def test_fails_so():
+            assert 0
+
+        @pytest.mark.xfail(strict=True)
+        def test_foreign():
+            raise AssertionError("by hand")
+
+        @pytest.mark.xfail(strict=True)
+        def test_passes():
+            assert 1
+
+        @pytest.mark.xfail(False, reason="not here")
+        def test_not_expected():
+            assert 0
+
+        def test_said_late(request):
+            request.applymarker(pytest.mark.xfail)
+            assert 0
+
+        def test_called():
+            assert 0
+            pytest.xfail("half of it")
+    """)
+    ran.result.assert_outcomes(xfailed=4, failed=1, passed=2)
+    fails = ran.episodes["test_fails"]
+    assert (fails.outcome, fails.reason) == ("skipped", "xfail: known")
+    assert [(a.passed, a.severity) for a in fails.assertions] == [
+        (False, "warning"),
+        (True, "error"),
+    ]
+    assert ran.episodes["test_passes"].outcome == "failed"
+    assert ran.episodes["test_not_expected"].outcome == "failed"
+    assert ran.episodes["test_foreign"].outcome == "skipped"
+    called = ran.episodes["test_called"]
+    assert (called.outcome, called.reason) == (
+        "failed",
+        "failed: 0; then skipped: xfail: half of it",
+    )
+
+
+def test_runxfail_measures_all_the_same(measured):
+    ran = measured(
+        """
+        import pytest
+
+        @pytest.mark.xfail
+        def test_fails():
+            assert 0
+    """,
+        "--runxfail",
+    )
+    ran.result.assert_outcomes(passed=1)
+    assert ran.episodes["test_fails"].outcome == "failed"

@@ -65,16 +65,6 @@ def test_state_of_an_ended_call(status, chunks, error, expected):
     assert call.ended_s > call.started_s
 
 
-def test_a_call_keeps_no_query_and_few_headers():
-    call = start(create_recorder())
-    call.set_response(
-        200, {"Content-Type": "application/json", "Set-Cookie": "id=1", "X-Request-Id": "7"}
-    )
-    assert call.url == "https://api.example/v1/chat/completions"
-    assert call.headers == {"content-type": "application/json", "x-request-id": "7"}
-    assert call.number == 1
-
-
 def test_a_large_answer_is_cut(monkeypatch):
     monkeypatch.setattr(recorder_module, "MAX_ANSWER_BYTES", len(FIRST) + 5)
     call = start(create_recorder())
