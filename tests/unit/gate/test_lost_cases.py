@@ -25,7 +25,8 @@ def of_cases(*cases, test="tests/test_a.py::test_it", iterations=1, **fields):
 
 
 EASY, HARD = ("c0", "[c='easy']"), ("c1", "[c='hard']")
-OTHER_TEST = "tests/test_b.py::test_other"
+OTHER_TEST, MOVED_TEST = "tests/test_b.py::test_other", "tests/test_b.py::test_it"
+RENAMED_TEST = "tests/test_a.py::test_other"
 
 
 @each_row(
@@ -39,9 +40,15 @@ OTHER_TEST = "tests/test_b.py::test_other"
         (of_cases(EASY, HARD), of_cases(EASY, ("c1", "[c='easier']")),
          "1 case of the baseline did not run: [c='hard']"),
         (of_cases(EASY, HARD), of_cases(("c0", "[c='new']"), ("c1", EASY[1]), ("c2", HARD[1])), None),
-        (of_cases("a", "b"), of_cases("a", "b", test=OTHER_TEST), None),
-        (of_cases("a", "b"), of_cases("a", test=OTHER_TEST),
+        (of_cases("a", "b"), of_cases("a", "b", test=MOVED_TEST), None),
+        (of_cases("a", "b"), of_cases("a", "b", test=RENAMED_TEST), None),
+        (of_cases("a", "b"), of_cases("a", test=MOVED_TEST),
          "1 case of the baseline did not run: [b]"),
+        (of_cases("a", "b"), of_cases("a", "b", test=OTHER_TEST),
+         "1 case of the baseline did not run: tests/test_a.py::test_it"),
+        ([episode(nodeid="tests/test_a.py::test_hard")],
+         [episode(nodeid="tests/test_b.py::test_easy")],
+         "1 case of the baseline did not run: tests/test_a.py::test_hard"),
         (of_cases("a") + of_cases("a", test=OTHER_TEST), of_cases("a"),
          "1 case of the baseline did not run: tests/test_b.py::test_other"),
         (of_cases(("c0", None), ("c1", None)), of_cases(EASY),
@@ -71,9 +78,12 @@ def test_cases_that_did_not_belong_to_the_run_are_not_lost():
 
 
 def test_a_moved_test_is_named_with_both_files():
-    built = report(*of_cases("a", test=OTHER_TEST), baseline=baseline(of_cases("a")))
+    built = report(*of_cases("a", test=MOVED_TEST), baseline=baseline(of_cases("a")))
     comment = render_comment(build_report_view(built, Links()))
     assert "1 moved scenario: `refund` from `tests/test_a.py` to `tests/test_b.py`" in comment
+
+    swapped = report(*of_cases("a", test=OTHER_TEST), baseline=baseline(of_cases("a")))
+    assert "moved scenario" not in render_comment(build_report_view(swapped, Links()))
 
 
 def test_a_test_of_the_same_id_in_another_file_does_not_satisfy_the_manifest():
