@@ -52,20 +52,9 @@ def start_subclass(ask):
     thread.join()
 
 
-def start_timer(ask):
-    timer = threading.Timer(0, ask)
-    timer.start()
-    timer.join()
-
-
 def submit(ask):
     with ThreadPoolExecutor(1) as pool:
         pool.submit(ask).result()
-
-
-def map_over(ask):
-    with ThreadPoolExecutor(1) as pool:
-        assert list(pool.map(lambda _: ask(), [1])) == [None]
 
 
 def run_in_executor(ask):
@@ -84,9 +73,7 @@ def start_thread_in_thread(ask):
     [
         start_thread,
         start_subclass,
-        start_timer,
         submit,
-        map_over,
         run_in_executor,
         start_thread_in_thread,
     ],

@@ -316,22 +316,3 @@ def test_its_thread_method_tells_of_all_that_were_at_work(suite):
     assert [(line.event, line.episode.outcome) for line in ran.journal] == [
         ("started", "error")
     ] * 3
-
-
-def test_an_asyncio_timeout_of_one_is_its_own(suite):
-    suite.write("""
-        import asyncio
-        import pytest
-        from meeting import meet
-
-        @pytest.mark.parametrize("number", range(3))
-        async def test_meet(episode, number):
-            await meet(3)
-            if number == 1:
-                async with asyncio.timeout(0.05):
-                    await asyncio.Event().wait()
-            await asyncio.sleep(0.1)
-    """)
-    ran = suite.run("--episode-concurrency=3")
-    ran.result.assert_outcomes(passed=2, failed=1)
-    assert ran.episodes["test_meet[1]"].outcome == "error"
