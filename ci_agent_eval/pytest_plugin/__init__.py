@@ -409,24 +409,30 @@ def pytest_fixture_setup(
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Judge the episode after its test returned: checks and hard budgets fail the test."""
-    if detection.EPISODE in item.stash:
-        _get_session(item.config).mark_called(item)
+    if detection.EPISODE not in item.stash:
+        return (yield)
+    session = _get_session(item.config)
     try:
-        result = yield
-        if detection.EPISODE in item.stash:
-            _get_session(item.config).raise_swallowed_exception(item)
+        yield from _judge_call(item, session)
+    except BaseException as error:
+        session.note_call(item, error)
+        raise
+    session.note_call(item, None)
+
+
+def _judge_call(item: pytest.Item, session: EpisodeSession) -> Generator[None, None, None]:
+    session.mark_called(item)
+    try:
+        yield
+        session.raise_swallowed_exception(item)
     except INTERRUPTIONS as interruption:
-        if detection.EPISODE in item.stash:
-            _get_session(item.config).interrupt(item, interruption)
+        session.interrupt(item, interruption)
         raise
     except BaseException as error:
-        if detection.EPISODE in item.stash:
-            _get_session(item.config).handle_exception(item, error)
+        session.handle_exception(item, error)
         raise
-    if detection.EPISODE in item.stash:
-        simulations.check_scenario_ran(item)
-        _get_session(item.config).judge(item)
-    return result
+    simulations.check_scenario_ran(item)
+    session.judge(item)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

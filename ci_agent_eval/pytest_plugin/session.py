@@ -215,6 +215,8 @@ class EpisodeSession:
         An episode that is started ahead of its turn is not activated yet.
         """
         state = item.stash[EPISODE]
+        state.is_repeated = state.unreported is not None
+        self._end_unreported(item)
         if self.adaptive is not None:
             self.adaptive.begin(item)
         # pytest-rerunfailures counts in `execution_count`, even after a worker crashed.
@@ -324,6 +326,21 @@ class EpisodeSession:
         if (running := item.stash[EPISODE].running) is not None:
             running.is_called = True
 
+    def note_call(self, item: pytest.Item, error: BaseException | None) -> None:
+        """Keep how the test's call ended until its report is made."""
+
+        def end() -> None:
+            if error is not None:
+                raise error
+
+        item.stash[EPISODE].unreported = pytest.CallInfo.from_call(end, when="call")
+
+    def _end_unreported(self, item: pytest.Item) -> None:
+        """End an attempt that a plugin makes no report of, as pytest-retry runs a test again."""
+        call = item.stash[EPISODE].unreported
+        if call is not None:
+            self.record_phase(item, call, pytest.TestReport.from_item_and_call(item, call))
+
     def raise_swallowed_exception(self, item: pytest.Item) -> None:
         """Raise the exception of a test function that a hook of another plugin swallowed."""
         running = item.stash[EPISODE].running
@@ -404,6 +421,12 @@ class EpisodeSession:
     ) -> None:
         """Write how a phase ended, if it ended the episode, and annotate the report."""
         state = item.stash[EPISODE]
+        if call.when == "call" and state.called:
+            if state.is_repeated and state.unreported is not None:
+                call = state.unreported  # the report is that of the last attempt
+            state.unreported = None
+        if report.when == "teardown":
+            self._end_unreported(item)
         ending = determine_ending(call, report, self._repo, self._repo.relative(item.path))
         if state.is_evaluation and measurement.failed_in_shared_teardown(call):
             ending = Ending("passed")

@@ -1,36 +1,69 @@
-"""Plugins that run a test several times unseen are refused, by a sentence at each episode."""
+"""Plugins that run a test several times: attempts where pytest can see them, else refused."""
 
 from __future__ import annotations
 
-PLUGINS = """
+REPEATS = """
 def pytest_addoption(parser):
     parser.addoption("--count", type=int, default=1)
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "flaky")
-    for name in ("pytest-retry", "repeat"):
-        config.pluginmanager.register(object(), name)
-"""
-
-SUITE = """
-import pytest
-
-@pytest.mark.flaky(retries=2)
-def test_again(episode): assert episode.iteration
-
-@pytest.mark.flaky(retries=2)
-def test_plain(): pass
-
-def test_once(episode): assert episode.iteration
+    config.pluginmanager.register(object(), "repeat")
 """
 
 
 def test_an_episode_that_they_would_run_is_an_error(suite):
     suite = suite.without_evidence()
-    suite.write(SUITE, conftest=PLUGINS)
-    ran = suite.run()
-    ran.result.assert_outcomes(passed=2, errors=1)
-    assert "use pytest-rerunfailures, or more iterations" in ran.episodes["test_again"].reason
+    suite.write("def test_once(episode): assert episode.iteration", conftest=REPEATS)
+    suite.run().result.assert_outcomes(passed=1)
     ran = suite.run("--count=2")
-    ran.result.assert_outcomes(passed=1, errors=2)
+    ran.result.assert_outcomes(errors=1)
     assert "use the episode's iterations" in ran.episodes["test_once"].reason
+
+
+RETRIES = """
+import pytest
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    "As pytest-retry: within the report of the first attempt."
+    report = yield
+    for _ in range(3):
+        if call.when == "call" and call.excinfo:
+            hook = item.ihook
+            hook.pytest_runtest_teardown(item=item, nextitem=pytest.Class.from_parent(item.session, name="none"))
+            item._initrequest()
+            hook.pytest_runtest_setup(item=item)
+            call = pytest.CallInfo.from_call(lambda: hook.pytest_runtest_call(item=item), when="call")
+            again = pytest.TestReport.from_item_and_call(item, call)
+            report.outcome, report.longrepr = again.outcome, again.longrepr
+    return report
+"""
+
+RETRIED = """
+from itertools import count
+
+numbers = count(1)
+
+def test_ends_well(episode):
+    number = next(numbers)
+    with episode.turn("Hello") as turn:
+        turn.reply(str(number), cost_usd=0.25)
+    if number == 2:
+        raise OSError("no network")
+    assert episode.turns[-1].content == "3"
+
+def test_never(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+    assert episode.turns[-1].content == "Bye"
+"""
+
+
+def test_a_test_that_is_run_again_within_its_report_has_attempts(suite):
+    suite.write(RETRIED, conftest=RETRIES)
+    ran = suite.run()
+    ran.result.assert_outcomes(passed=1, failed=1)
+    attempts = [(e.attempt, e.outcome) for e in ran.results.episodes]
+    assert attempts[:3] == [(1, "failed"), (2, "error"), (3, "passed")]
+    assert attempts[3:] == [(number, "failed") for number in range(1, 5)]
+    assert ran.episodes["test_ends_well"].trajectory.turns[-1].content == "3"

@@ -58,6 +58,10 @@ class EpisodeItem:
     running: RunningEpisode | None = None
     """The running episode, from the start of setup to the end of teardown."""
 
+    unreported: pytest.CallInfo[None] | None = None
+    """How the test's call ended, until a report of it is made: pytest-retry makes only one."""
+    is_repeated: bool = False
+    """Whether the attempt began before the one before it was reported."""
     summary_record: dict[str, Any] | None = None
     """The record for the terminal summary in the last report."""
 
@@ -67,7 +71,7 @@ class EpisodeItem:
         The episode is on disk, and there may be thousands of items.
         """
         self.initial_episode = self.recorder = self.final_episode = self.subtest = None
-        self.running = self.summary_record = None
+        self.running = self.summary_record = self.unreported = None
         self.subtest_errors.clear()
         self.subtest_failures.clear()
 

@@ -6,11 +6,6 @@ import pytest
 
 _REFUSED = (
     (
-        "pytest-retry",
-        ("flaky", "retries"),
-        "pytest-retry runs a test again unseen; use pytest-rerunfailures, or more iterations",
-    ),
-    (
         "repeat",
         ("repeat", "count"),
         "pytest-repeat makes each repeat a test of its own; use the episode's iterations",
