@@ -99,11 +99,6 @@ def test_runs_of_another_suite_are_left_out(rig: Rig):
     assert "its results are of suite 'desk', this is suite 'shop'" in finding.message
 
 
-def test_no_more_runs_than_wanted(rig: Rig):
-    made = [base_run(rig) for _ in range(4)]
-    assert ids(find(rig, on_main(rig), runs=2)) == [f"run {made[3]}", f"run {made[2]}"]
-
-
 @pytest.mark.parametrize("name", ["push", "schedule", "workflow_dispatch"])
 def test_a_run_of_the_branch_itself_is_compared_with_the_runs_before_it(rig: Rig, name: str):
     before = base_run(rig)

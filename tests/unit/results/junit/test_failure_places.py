@@ -52,42 +52,37 @@ def test_trace_of_a_language_leads_to_its_line(language: str, tmp_path: Path) ->
     assert found.line == line
 
 
-def test_kotlin_file_below_a_shortened_package_is_found(tmp_path: Path) -> None:
-    _write_files(tmp_path, "src/test/kotlin/cart/CartTest.kt")
-    case = _build_case("\tat com.acme.cart.CartTest.once(CartTest.kt:8)")
-
-    assert _find_place(case, tmp_path) == ("src/test/kotlin/cart/CartTest.kt", 8)
-
-
-def test_innermost_frame_of_a_python_traceback_comes_last(tmp_path: Path) -> None:
-    _write_files(tmp_path, "shop/cart.py", "tests/test_cart.py")
-    trace = (
-        "Traceback (most recent call last):\n"
-        '  File "/app/tests/test_cart.py", line 3, in test\n'
-        '  File "/app/shop/cart.py", line 5, in total\n'
-        '  File "/usr/lib/python3.12/decimal.py", line 9, in add\n'
-    )
-
-    assert _find_place(_build_case(trace), tmp_path) == ("shop/cart.py", 5)
+PYTHON = """Traceback (most recent call last):
+  File "/app/tests/test_cart.py", line 3, in test
+  File "/app/shop/cart.py", line 5, in total
+  File "/usr/lib/python3.12/decimal.py", line 9, in add
+"""
+LIBRARY = "/usr/local/go/src/testing/testing.go:5 +0x1\n at /app/node_modules/lib/index.js:2:3"
 
 
-def test_equal_file_names_give_no_place(tmp_path: Path) -> None:
-    _write_files(tmp_path, "a/cart_test.go", "b/cart_test.go")
-
-    assert _find_place(_build_case("    cart_test.go:3: wrong"), tmp_path) == (None, None)
-
-
-def test_file_of_a_library_is_no_place(tmp_path: Path) -> None:
-    _write_files(tmp_path, "testing/testing.go", "lib/index.js")
-    trace = "/usr/local/go/src/testing/testing.go:5 +0x1\n at /app/node_modules/lib/index.js:2:3"
-
-    assert _find_place(_build_case(trace), tmp_path) == (None, None)
-
-
-def test_checkout_of_the_runner_is_known_without_its_files(tmp_path: Path) -> None:
-    case = _build_case("at /home/runner/work/shop/shop/web/cart.test.js:5:52")
-
-    assert _find_place(case, tmp_path) == ("web/cart.test.js", 5)
+@each_row(
+    ("trace", "files", "place"),
+    [
+        # below a shortened package
+        (
+            "\tat com.acme.cart.CartTest.once(CartTest.kt:8)",
+            "src/test/kotlin/cart/CartTest.kt",
+            ("src/test/kotlin/cart/CartTest.kt", 8),
+        ),
+        # The innermost frame of Python comes last.
+        (PYTHON, "shop/cart.py tests/test_cart.py", ("shop/cart.py", 5)),
+        # of one name
+        ("    cart_test.go:3: wrong", "a/cart_test.go b/cart_test.go", (None, None)),
+        (LIBRARY, "testing/testing.go lib/index.js", (None, None)),
+        # The checkout of the runner is known without its files.
+        ("at /home/runner/work/shop/shop/web/cart.test.js:5:52", "", ("web/cart.test.js", 5)),
+    ],
+)
+def test_a_trace_leads_to_a_file_of_the_repository_or_nowhere(
+    tmp_path: Path, trace: str, files: str, place: tuple[str | None, int | None]
+) -> None:
+    _write_files(tmp_path, *files.split())
+    assert _find_place(_build_case(trace), tmp_path) == place
 
 
 def test_place_that_the_file_states_stays(tmp_path: Path) -> None:
