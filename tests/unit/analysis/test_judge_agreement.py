@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.analysis.judge_agreement import LabelPair, measure_agreement
+from tests.tables import each_row
 
 
 def test_the_figures_of_a_table():
@@ -24,35 +25,28 @@ def test_the_figures_of_a_table():
     assert found.kappa == pytest.approx((0.8 - chance) / (1 - chance))
 
 
-def test_kappa_of_a_published_table():
-    """J. L. Fleiss, J. Cohen and B. S. Everitt's formula with the 2 x 2 table 20, 5, 10, 15."""
-    pairs = [
-        *[LabelPair(True, True)] * 20,
-        *[LabelPair(True, False)] * 5,
-        *[LabelPair(False, True)] * 10,
-        *[LabelPair(False, False)] * 15,
-    ]
-    assert measure_agreement(pairs).kappa == pytest.approx(0.4)
+YY, YN, NY, NN = (LabelPair(one, other) for one in (True, False) for other in (True, False))
 
 
-def test_few_labels_that_all_agree_prove_little():
-    found = measure_agreement([LabelPair(True, True)] * 3 + [LabelPair(False, False)] * 3)
-    assert (found.kappa, found.high) == (1, 1)
+@each_row(
+    ("pairs", "kappa"),
+    [
+        # J. L. Fleiss, J. Cohen and B. S. Everitt's formula with the 2 x 2 table 20, 5, 10, 15
+        ([YY] * 20 + [YN] * 5 + [NY] * 10 + [NN] * 15, 0.4),
+        ([YY] * 3 + [NN] * 3, 1),
+        ([YY] * 16 + [NY] * 4, 0),  # a judge that passes everything
+        ([YN, NY] * 4, -1),
+        ([YY] * 9, None),
+    ],
+)
+def test_kappa(pairs, kappa):
+    assert measure_agreement(pairs).kappa == (None if kappa is None else pytest.approx(kappa))
+
+
+def test_few_labels_prove_little_and_none_nothing():
+    found = measure_agreement([YY] * 3 + [NN] * 3)
+    assert found.high == 1
     assert found.low < 0.7
-
-
-def test_a_judge_that_passes_everything_agrees_by_chance():
-    found = measure_agreement([LabelPair(True, True)] * 16 + [LabelPair(False, True)] * 4)
-    assert found.kappa == pytest.approx(0)
-
-
-def test_a_judge_that_is_always_wrong_is_below_chance():
-    found = measure_agreement([LabelPair(True, False), LabelPair(False, True)] * 4)
-    assert found.kappa == pytest.approx(-1)
-
-
-def test_labels_of_one_kind_have_no_kappa():
-    assert measure_agreement([LabelPair(True, True)] * 9).kappa is None
     with pytest.raises(ValueError, match="at least one label"):
         measure_agreement([])
 
