@@ -7,6 +7,7 @@ episode or a report directory: it imports neither pydantic nor the contract, and
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -513,6 +514,8 @@ def _get_session(config: pytest.Config) -> EpisodeSession:
 
         config.stash[SESSION] = session.EpisodeSession.for_process(config)
         # What is imported now stays. pytest collects all garbage twice at its end, which took a
-        # tenth of a small run.
-        gc.freeze()
+        # tenth of a small run. Hypothesis warns if the collector does not see what holds its
+        # source of random numbers.
+        if "hypothesis" not in sys.modules:
+            gc.freeze()
     return config.stash[SESSION]
