@@ -209,7 +209,7 @@ def test_a_servers_request_to_the_client_is_an_error_of_that_call(bank: MCPServe
 
 
 def test_a_server_that_forgot_the_session_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_server, "PROBE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(running_server, "_EXIT_S", 0.2)  # it does not end by itself
 
     async def main() -> None:
         server = a_rogue("forgets")
@@ -250,9 +250,7 @@ def _fields(server: MCPServer) -> dict[str, object]:
     return {name: getattr(server, name) for name in server.__slots__}
 
 
-def test_a_server_that_went_deaf_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_server, "PROBE_TIMEOUT_S", 0.2)
-
+def test_a_server_that_went_deaf_is_replaced() -> None:
     async def main() -> None:
         server = a_rogue("deaf", call_timeout_s=1)
         async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:
