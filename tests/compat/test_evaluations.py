@@ -21,11 +21,16 @@ class Desk:
 @pytest.fixture
 def episode_clock(): return lambda: 0.0
 
+class Slow(Desk):
+    async def respond(self, message):
+        await asyncio.sleep(0)
+        return super().respond(message)
+
 def helper(reply):
     assert "never" in reply
     assert "drew" in reply
 
-@conversation("Measured", Desk)
+@conversation("Measured", Slow)
 async def test_measured(agent):
     reply = await agent.send("A")
     assert reply.text == "drew A"
@@ -46,6 +51,10 @@ class TestDesk:
             {}["nothing"]
         assert await asyncio.sleep(0, 1) == 2, "slept"
 
+@conversation("Plain", Slow)
+def test_plain(agent):
+    assert agent.send("A").text == "drew A"
+
 @conversation("Breaks", Desk)
 def test_breaks(agent):
     assert 1 == 1
@@ -60,6 +69,7 @@ OUTCOMES = {
     "test_numbers[2]": "failed",
     "test_method[1-of-2]": "failed",
     "test_method[2-of-2]": "failed",
+    "test_plain": "passed",
     "test_breaks": "error",
     "test_holds": "passed",
 }
@@ -203,20 +213,6 @@ def test_one_past_its_time_has_failed_and_the_others_go_on(suite):
         assert found[0] == first
         assert found[1][1] is False
         assert len(found) == 2
-
-
-def test_the_debugger_opens_where_an_evaluation_broke(suite):
-    suite.write(
-        desk_eval="""
-        def test_breaks():
-            amount = 42
-            assert amount == 43
-            raise ConnectionError("refused")
-        """
-    )
-    ran = suite.run("--pdb", "desk_eval.py", stdin="p amount * 100\nc\n")
-    assert "4200" in ran.output
-    assert ran.outcomes == {"test_breaks": "failed"}, "an assertion had failed before"
 
 
 STEPS = """
