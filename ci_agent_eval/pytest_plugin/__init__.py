@@ -410,30 +410,37 @@ def pytest_fixture_setup(
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Judge the episode after its test returned: checks and hard budgets fail the test."""
-    if detection.EPISODE not in item.stash:
-        return (yield)
-    session = _get_session(item.config)
     try:
-        yield from _judge_call(item, session)
+        yield from _judge_call(item)
     except BaseException as error:
-        session.note_call(item, error)
+        _note_call(item, error)
         raise
-    session.note_call(item, None)
+    _note_call(item, None)
 
 
-def _judge_call(item: pytest.Item, session: EpisodeSession) -> Generator[None, None, None]:
-    session.mark_called(item)
+def _judge_call(item: pytest.Item) -> Generator[None, None, None]:
+    if detection.EPISODE in item.stash:
+        _get_session(item.config).mark_called(item)
     try:
         yield
-        session.raise_swallowed_exception(item)
+        if detection.EPISODE in item.stash:
+            _get_session(item.config).raise_swallowed_exception(item)
     except INTERRUPTIONS as interruption:
-        session.interrupt(item, interruption)
+        if detection.EPISODE in item.stash:
+            _get_session(item.config).interrupt(item, interruption)
         raise
     except BaseException as error:
-        session.handle_exception(item, error)
+        if detection.EPISODE in item.stash:
+            _get_session(item.config).handle_exception(item, error)
         raise
-    simulations.check_scenario_ran(item)
-    session.judge(item)
+    if detection.EPISODE in item.stash:  # only now, if the test asked for the fixture itself
+        simulations.check_scenario_ran(item)
+        _get_session(item.config).judge(item)
+
+
+def _note_call(item: pytest.Item, error: BaseException | None) -> None:
+    if detection.EPISODE in item.stash:
+        _get_session(item.config).note_call(item, error)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
