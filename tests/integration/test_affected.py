@@ -58,6 +58,7 @@ MANIFEST = """
 "cancel" = "tests/test_desk.py"
 """
 FILES = {
+    ".gitignore": "__pycache__/\n",
     "agent-eval.toml": "affected = true\n",
     "agent-eval-scenarios.toml": MANIFEST,
     "off.toml": "",
