@@ -79,7 +79,7 @@ def test_every_attempt_is_recorded(suite, workers):
     assert attempts(ran) == ATTEMPTS
     assert ran.junit["test_second_time"] == "passed"
     assert [name for name, outcome in ran.junit.items() if outcome != "passed"] == ["test_never"]
-    assert "8 episodes: 7 passed, 1 failed; 8 reruns; $0.5000" in ran.output
+    assert "8 episodes: 7 passed, 1 failed; 8 reruns; $1.0000" in ran.output
 
 
 def test_only_the_failures_it_is_told_of_are_rerun(suite):
