@@ -24,9 +24,8 @@ bench = $(VENV)-bench-$(1)/.stamp-$(call content,requirements/bench-$(1).txt)
 # Tests of the plugin that need nothing but pytest, for the oldest and the newest.
 ON_EVERY_PYTEST := \
 	conversations/factories conversations/not_awaited conversations/replaced conversations/told \
-	evaluations/fixtures evaluations/markers evaluations/skips budgets check conversation \
-	evaluation_forms fixture foreign_repeats forgotten frames junit option_episode_again \
-	option_eval terminal unrelated watched_states
+	evaluations/fixtures budgets check conversation evaluation_forms fixture foreign_repeats \
+	forgotten frames junit option_episode_again option_eval terminal unrelated watched_states
 BENCHES := pytest inspect deepeval junit
 BENCH_NODE := benchmarks/peers/node
 FRAMEWORK_NODE := tests/frameworks/node
