@@ -69,10 +69,10 @@ def create_suite_environment(
 ) -> Iterator[str]:
     """Yield the interpreter of a temporary environment with pip and what the plugin needs.
 
-    uv is searched beside our own interpreter, then on the PATH. Raises InputError.
+    uv is searched on the PATH, then beside our own interpreter. Raises InputError.
     """
-    folder = f"{Path(sys.executable).parent}{os.pathsep}{environ.get('PATH', os.defpath)}"
-    uv = shutil.which("uv", path=folder)
+    folders = f"{environ.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
+    uv = shutil.which("uv", path=folders)
     if uv is None:
         raise InputError("input python-version: there is no uv, which the action's image has")
     with tempfile.TemporaryDirectory(prefix="agent-eval-python-") as temporary:
