@@ -200,19 +200,11 @@ class DimensionRubric(JudgedCheck):
         )
 
     def _build_assertion(
-        self,
-        statement: str,
-        passed: bool,
-        reason: str,
-        *,
-        score: float | None = None,
-        threshold: float | None = None,
+        self, statement: str, passed: bool, reason: str, **figures: float | None
     ) -> Assertion:
         """Build an assertion; the check's name is a prefix, because there are several."""
         named = f"{self.name}: {statement}" if self.name else statement
-        built = JudgedCheck._build_assertion(  # noqa: SLF001 - its base
-            self, named, passed, reason, score=score, threshold=threshold
-        )
+        built = JudgedCheck._build_assertion(self, named, passed, reason, **figures)  # noqa: SLF001 - its base
         return built.model_copy(update={"name": named})
 
 
