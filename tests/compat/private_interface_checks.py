@@ -28,13 +28,6 @@ def rewritten(config):
     return ast.unparse(ast.fix_missing_locations(tree)).replace("@pytest_ar", "pytest_ar")
 
 
-def captured_streams(config):
-    """Return whether each of pytest's captures has the two streams that it switches between."""
-    capturing = config.pluginmanager.get_plugin("capturemanager")._global_capturing
-    captures = [getattr(each, "syscapture", each) for each in (capturing.out, capturing.err)]
-    return all(hasattr(each.tmpfile, "write") and hasattr(each._old, "write") for each in captures)
-
-
 def signature(function, names):
     return list(inspect.signature(function).parameters)[: len(names)] == names
 
@@ -134,14 +127,6 @@ def scopes(request):
         and request.node.callspec._arg2scope == {"parameter": Scope.Function}
         and {scope.value for scope in Scope} >= {"session", "package", "module", "class"}
     )
-
-
-def configured_filters(request):
-    from _pytest.warnings import catch_warnings_for_item
-
-    config = request.config
-    with catch_warnings_for_item(config, config.hook, when="runtest", item=None):
-        return list(warnings.filters)
 
 
 def shown_warnings():

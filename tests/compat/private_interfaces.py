@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -198,38 +197,6 @@ INTERFACES = [
         lambda *_: checks.shown_warnings(),
         "let warnings belong to the test whose turn it is",
         ("_showwarnmsg_impl",),
-    ),
-    Interface(
-        "warnings._showwarnmsg and _showwarnmsg_impl, which are Python's",
-        ("concurrency/warning_routing.py",),
-        lambda *_: checks.shown_warnings() and callable(warnings._showwarnmsg),
-        "let warnings of threads between two items belong to the test before",
-        ("_showwarnmsg", "_showwarnmsg_impl"),
-    ),
-    Interface(
-        "_pytest.assertion.util._reprcompare and rewrite._get_maxsize_for_saferepr",
-        ("concurrency/assert_explanations.py",),
-        lambda request, _: (
-            checks.reprcompare() is not None
-            and checks.rewrite()._get_maxsize_for_saferepr(request.config) != 0
-            and checks.rewrite()._get_maxsize_for_saferepr(None) == 240
-        ),
-        "let failed asserts of threads between two items be explained without details",
-        ("util", "_reprcompare", "rewrite", "_get_maxsize_for_saferepr"),
-    ),
-    Interface(
-        "_pytest.warnings.catch_warnings_for_item",
-        ("concurrency/warning_routing.py",),
-        lambda request, _: checks.configured_filters(request) is not None,
-        "let pytest build the filters of each item anew, also while threads warn",
-        ("catch_warnings_for_item",),
-    ),
-    Interface(
-        "CaptureManager._global_capturing, and the streams of its captures",
-        ("concurrency/output.py",),
-        lambda request, _: checks.captured_streams(request.config),
-        "route the streams only while the event loop runs",
-        ("_global_capturing", "syscapture", "tmpfile", "_old"),
     ),
     Interface(
         "LoadScheduling._send_tests, which is xdist's",

@@ -1,10 +1,7 @@
 """Output, logs and warnings of an episode before its turn: held, and replayed at its turn.
 
-Threads of an episode also print and log between two turns, when pytest has removed its log handlers
-and its capture of the standard streams. So the streams that pytest switches between, a log handler
-of our own, and the function that shows warnings hold their output during the whole run; see
-`warning_routing`, too. Output of a child process to our file descriptors cannot be attributed: it
-goes to the current item.
+Output of a child process to our file descriptors cannot be attributed, nor that of a thread while
+pytest goes from one item to the next: it goes to the current item.
 """
 
 from __future__ import annotations
@@ -100,10 +97,6 @@ class RoutedStream:
         self.name_in_sys = name
         self.target: Any = target
 
-    @property  # type: ignore[misc]  # pytest asserts the class of its streams
-    def __class__(self) -> type:
-        return type(self.target)
-
     def write(self, text: str) -> int:
         """Write a text to the episode's sink, or to the stream."""
         if hold_output(lambda: getattr(sys, self.name_in_sys).write(text)):
@@ -178,58 +171,14 @@ class LogRecordFilter(logging.Filter):
         self._held[record] = None
 
 
-class HoldingLogHandler(logging.Handler):
-    """Lets its filter hold the records of episodes also while pytest's handlers are removed."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Emit nothing: pytest's handlers do."""
-
-
 def route_logs(config: pytest.Config) -> None:
-    """Hold the records for every handler of pytest's logging plugin until the end of the run."""
+    """Hold the records for every handler of pytest's logging plugin."""
     plugin = config.pluginmanager.get_plugin("logging-plugin")
     found = [getattr(plugin, name, None) for name in _HANDLERS]
     handlers = [handler for handler in found if isinstance(handler, logging.Handler)]
     record_filter = LogRecordFilter(handlers)
     for handler in handlers:
         handler.addFilter(record_filter)
-    if not handlers:
-        return
-    root, holding = logging.getLogger(), HoldingLogHandler()
-    holding.addFilter(record_filter)
-    root.addHandler(holding)
-    config.add_cleanup(partial(root.removeHandler, holding))
-    if isinstance(level := getattr(plugin, "log_level", None), int):
-        # As pytest sets it in each phase of an item.
-        config.add_cleanup(partial(root.setLevel, root.level))
-        root.setLevel(min(root.level, level))
-
-
-def route_captured_streams(config: pytest.Config) -> None:
-    """Route the streams that pytest's capture switches between, until the end of the run."""
-    manager = config.pluginmanager.get_plugin("capturemanager")
-    capturing = getattr(manager, "_global_capturing", None)
-    for name, attribute in (("stdout", "out"), ("stderr", "err")):
-        capture = getattr(capturing, attribute, None)
-        capture = getattr(capture, "syscapture", capture)  # that of file descriptors has one
-        _route_attribute(config, capture, "tmpfile", name)
-        _route_attribute(config, capture, "_old", name)
-        _route_attribute(config, sys, name, name)
-
-
-def _route_attribute(config: pytest.Config, owner: Any, attribute: str, name: str) -> None:
-    stream = getattr(owner, attribute, None)
-    if not hasattr(stream, "write") or type(stream) is RoutedStream:
-        return
-    routed = RoutedStream(name, stream)
-    setattr(owner, attribute, routed)
-
-    def restore() -> None:
-        setattr(owner, attribute, stream)
-        if getattr(sys, name) is routed:
-            setattr(sys, name, stream)
-
-    config.add_cleanup(restore)
 
 
 class OutputRouting:
@@ -276,7 +225,6 @@ def route_warnings() -> Iterator[None]:
         if not hold_output(partial(show_warning, message)):
             original(message)
 
-    show.is_routed = True  # type: ignore[attr-defined]  # for WarningRouting
     warnings._showwarnmsg_impl = show  # type: ignore[attr-defined]  # noqa: SLF001 - as `catch_warnings(record=True)` does
     try:
         yield

@@ -20,7 +20,6 @@ from ci_agent_eval.pytest_plugin.concurrency import (
     garbage_collector,
     setup_stacks,
 )
-from ci_agent_eval.pytest_plugin.concurrency.assert_explanations import AssertExplanations
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
@@ -32,12 +31,10 @@ from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
 from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
-    route_captured_streams,
     route_logs,
     route_unraisable_errors,
 )
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
-from ci_agent_eval.pytest_plugin.concurrency.warning_routing import WarningRouting
 from ci_agent_eval.recording.active_episode import set_concurrent, set_owner_thread
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -75,8 +72,6 @@ class EpisodeScheduler:
         self._order = ItemOrder(session)
         self._guard = FixtureScopeGuard()
         self._routing = OutputRouting()
-        self._warnings = WarningRouting()
-        self._explanations = AssertExplanations()
         self._ahead: dict[pytest.Item, EpisodeTask] = {}
         """Episodes that were started ahead, in the order of their turns."""
         self._current_item: pytest.Item | None = None
@@ -107,12 +102,8 @@ class EpisodeScheduler:
         session.config.add_cleanup(partial(set_concurrent, False))  # pytest may run again here
         session.config.add_cleanup(route_unraisable_errors())
         route_logs(session.config)
-        route_captured_streams(session.config)
-        scheduler._warnings.start(session.config)
-        session.config.add_cleanup(scheduler._explanations.start(session.config))
         session.config.add_cleanup(garbage_collector.collect_less_often())
         session.config.pluginmanager.register(scheduler, "ci_agent_eval_scheduler")
-        session.config.pluginmanager.register(scheduler._warnings, "ci_agent_eval_warnings")
         return scheduler
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -122,11 +113,9 @@ class EpisodeScheduler:
         """Set the current item, and free its resources at the end."""
         self._order.set_current(item, nextitem)
         self._current_item = item
-        self._warnings.begin_item(item)
         try:
             return (yield)
         finally:
-            self._warnings.end_item()
             self._guard.remove(item)
             if self._current_task is not None:
                 self._current_task.close()
@@ -172,7 +161,6 @@ class EpisodeScheduler:
             run_coroutine_test(item)
             return
         task.sink.replay("call")
-        self._explanations.keep()
         with self._routing.enable():
             self._await_task(task)
         task.raise_result()
