@@ -109,51 +109,46 @@ def pytest_collection_modifyitems(items):
 """
 
 
+BACKEND = """
+import pytest
+
+@pytest.fixture
+def anyio_backend(): return "asyncio"
+"""
+
+LATE = """
+import pytest
+
+async def test_asks(episode): assert 1 == 2
+
+@pytest.mark.episode(scenario_id="marked")
+async def test_marked(): assert 1 == 2
+"""
+
+
 @pytest.mark.parametrize("order", [("ci_agent_eval", "anyio"), ("anyio", "ci_agent_eval")])
-def test_what_a_conftest_marks_is_an_episode_still(suite, order):
-    suite.write(
-        conftest=MARKED_LATE,
-        test_late="""
-        import pytest
-
-        @pytest.fixture
-        def anyio_backend(): return "asyncio"
-
-        async def test_asks(episode, anyio_backend): assert 1 == 2
-
-        @pytest.mark.episode(scenario_id="marked")
-        async def test_marked(anyio_backend): assert 1 == 2
-        """,
-    )
-    ran = suite.run(plugins=order, without_ours=True)
-    assert ran.status == 1, ran.output
-    assert ran.outcomes == {"test_asks": "failed", "test_marked": "failed"}
-
-
-@pytest.mark.skipif(
-    ANYIO < (4, 12), reason="anyio makes items anew, one for each backend, since then"
+@pytest.mark.parametrize(
+    ("head", "backend", "suffix"),
+    [
+        (BACKEND, "anyio_backend", ""),
+        pytest.param(
+            *("", "", "[asyncio]"),
+            marks=pytest.mark.skipif(
+                ANYIO < (4, 12), reason="anyio makes items anew, one for each backend, since then"
+            ),
+        ),
+    ],
+    ids=["as they are", "made anew"],
 )
-@pytest.mark.parametrize("order", [("ci_agent_eval", "anyio"), ("anyio", "ci_agent_eval")])
-def test_items_that_anyio_makes_anew_are_episodes_still(suite, order):
-    suite.write(
-        conftest=MARKED_LATE,
-        test_late="""
-        import pytest
-
-        async def test_asks(episode): assert 1 == 2
-
-        @pytest.mark.episode(scenario_id="marked")
-        async def test_marked(): assert 1 == 2
-        """,
-    )
+def test_what_a_conftest_marks_is_an_episode_still(suite, order, head, backend, suffix):
+    late = LATE.replace("(episode)", f"(episode, {backend})").replace("()", f"({backend})")
+    suite.write(conftest=MARKED_LATE, test_late=head + late)
     ran = suite.run(plugins=order, without_ours=True)
     assert ran.status == 1, ran.output
-    assert ran.outcomes == {"test_asks[asyncio]": "failed", "test_marked[asyncio]": "failed"}
+    assert ran.outcomes == {f"test_asks{suffix}": "failed", f"test_marked{suffix}": "failed"}
     assert ran.session["selected"] == 2
-    assert {e["scenario_id"] for e in ran.episodes} == {
-        "marked",
-        "test_late.py::test_asks[asyncio]",
-    }
+    asks = f"test_late.py::test_asks{suffix}"
+    assert {e["scenario_id"] for e in ran.episodes} == {"marked", asks}
 
 
 @pytest.mark.skipif(ANYIO < (4, 12), reason="anyio has had its mode auto since then")

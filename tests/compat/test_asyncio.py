@@ -90,24 +90,17 @@ def suite(suite):
     return suite.without_evidence()
 
 
-@pytest.fixture(params=["option", "ini file"])
-def run(suite, request):
-    """Run in a mode that the command line or the ini file sets."""
+def run(suite, *arguments, **settings):
     scoped = {} if version("pytest-asyncio").startswith("0.23.") else SCOPED
-
-    def run_in(mode, *arguments):
-        by_option = request.param == "option"
-        suite.configure(**scoped, **({} if by_option else {"asyncio_mode": mode}))
-        option = [f"--asyncio-mode={mode}"] if by_option else []
-        return suite.run(*option, *arguments, plugins=(ASYNCIO,))
-
-    return run_in
+    suite.configure(**scoped, **settings)
+    return suite.run(*arguments, plugins=(ASYNCIO,))
 
 
 @pytest.mark.parametrize("mode", ["strict", "auto"])
-def test_episodes_run_on_our_loop_marked_or_not(suite, run, mode):
+@pytest.mark.parametrize("by_option", [True, False], ids=["option", "ini file"])
+def test_episodes_run_on_our_loop_marked_or_not(suite, mode, by_option):
     suite.write(test_loops=LOOPS + UNMARKED)
-    ran = run(mode)
+    ran = run(suite, f"--asyncio-mode={mode}") if by_option else run(suite, asyncio_mode=mode)
     assert ran.status == 1, ran.output
     assert ran.outcomes == {
         **MARKED,
@@ -119,7 +112,7 @@ def test_episodes_run_on_our_loop_marked_or_not(suite, run, mode):
     assert ran.junit["test_its_own"] == "passed", ran.output
 
 
-def test_neither_loses_a_loop_of_the_other(suite, run):
+def test_neither_loses_a_loop_of_the_other(suite):
     suite.write(
         test_loops="""
         import gc
@@ -133,7 +126,7 @@ def test_neither_loses_a_loop_of_the_other(suite, run):
         def test_nothing_is_unclosed(): gc.collect()
         """
     )
-    ran = run("strict")
+    ran = run(suite, asyncio_mode="strict")
     assert ran.status == 0, ran.output
 
 
@@ -159,9 +152,9 @@ async def test_teardown(leaky, episode): pass
 
 
 @pytest.mark.parametrize("mode", ["strict", "auto"])
-def test_what_breaks_in_its_fixtures_is_an_error_of_the_episode(suite, run, mode):
+def test_what_breaks_in_its_fixtures_is_an_error_of_the_episode(suite, mode):
     suite.write(test_broken=BROKEN_FIXTURE)
-    ran = run(mode)
+    ran = run(suite, asyncio_mode=mode)
     assert ran.reasons["test_setup"].startswith("OSError: no desk (test_broken.py:7")
     assert ran.reasons["test_teardown"].startswith(
         "in teardown: OSError: cannot clean up (test_broken.py:12"

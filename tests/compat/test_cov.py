@@ -98,32 +98,19 @@ def lines(suite):
 EXPECTED_MISSING = {"agent.py": [6, 12], "test_suite.py": [12]}
 
 
-def test_it_measures_the_right_lines(covered):
+def test_recording_episodes_changes_nothing_of_it_here_and_on_workers(suite, covered):
     measured = covered()
     assert {name: file["missing_lines"] for name, file in measured.items()} == EXPECTED_MISSING
-
-
-def test_recording_episodes_changes_nothing_of_it(suite, covered):
-    with_ours = covered()
+    assert covered("-n2") == measured
     suite.write(conftest=UNRECORDED)
-    assert covered(without_ours=True) == with_ours
-
-
-def test_it_measures_the_same_on_workers(covered):
-    assert covered("-n2") == covered()
+    assert covered(without_ours=True) == measured
 
 
 def test_coverage_around_pytest_measures_the_same(suite, covered):
     by_plugin = covered()
     (suite.root / "coverage.json").unlink()
-    options = [
-        "--branch",
-        "--include=agent.py,test_suite.py",
-        "-m",
-        "pytest",
-        "-p",
-        "ci_agent_eval",
-    ]
+    options = ["--branch", "--include=agent.py,test_suite.py"]
+    options += ["-m", "pytest", "-p", "ci_agent_eval"]
     assert suite.run_module("coverage", "run", *options).status == 1
     assert suite.run_module("coverage", "json").status == 0
     assert lines(suite) == by_plugin

@@ -103,37 +103,23 @@ def assertions(ran, name):
     return [(a["name"], a["passed"]) for a in episode["assertions"]]
 
 
-@pytest.mark.parametrize(
-    ("plugins", "arguments"),
-    [
-        ((), ()),
-        ((), ("--assert=plain",)),
-        (("xdist",), ("-n4",)),
-        (("pytest_asyncio.plugin",), ("--asyncio-mode=strict",)),
-        (("pytest_asyncio.plugin",), ("--asyncio-mode=auto",)),
-        (("anyio",), ()),
-        (("timeout",), ("--timeout=30",)),
-        (("rerunfailures",), ("--reruns=0",)),
-        (("randomly",), ("--randomly-seed=1",)),
-        (("randomly",), ("--randomly-seed=2",)),
-        (("hypothesispytest",), ()),
-        (("pytest_cov",), ("--cov=desk_eval", "--cov-branch")),
-    ],
-    ids=[
-        "alone",
-        "plain",
-        "-n4",
-        "asyncio",
-        "asyncio-auto",
-        "anyio",
-        "timeout",
-        "rerun",
-        "seed-1",
-        "seed-2",
-        "given",
-        "cov",
-    ],
-)
+BESIDE = {
+    "alone": ((), ()),
+    "plain": ((), ("--assert=plain",)),
+    "-n4": (("xdist",), ("-n4",)),
+    "asyncio": (("pytest_asyncio.plugin",), ("--asyncio-mode=strict",)),
+    "asyncio-auto": (("pytest_asyncio.plugin",), ("--asyncio-mode=auto",)),
+    "anyio": (("anyio",), ()),
+    "timeout": (("timeout",), ("--timeout=30",)),
+    "rerun": (("rerunfailures",), ("--reruns=0",)),
+    "seed-1": (("randomly",), ("--randomly-seed=1",)),
+    "seed-2": (("randomly",), ("--randomly-seed=2",)),
+    "given": (("hypothesispytest",), ()),
+    "cov": (("pytest_cov",), ("--cov=desk_eval", "--cov-branch")),
+}
+
+
+@pytest.mark.parametrize(("plugins", "arguments"), BESIDE.values(), ids=BESIDE)
 def test_they_are_measured_as_they_are_alone(evaluate, plugins, arguments):
     ran = evaluate(*arguments, plugins=plugins)
     # The one that broke is an error, and no measurement.
@@ -274,13 +260,10 @@ def covered(suite):
     return measure
 
 
-def test_coverage_measures_the_lines_and_branches_that_it_measures_strictly(covered):
-    strictly = covered("--eval-strict")
-    assert covered() == strictly
-
-
-def test_coverage_of_what_comes_after_a_failed_assertion_is_measured(covered):
-    assert covered(failing="assert 1 == 2") == covered()
+def test_coverage_is_that_of_a_strict_run_also_after_a_failed_assertion(covered):
+    measured = covered()
+    assert covered("--eval-strict") == measured
+    assert covered(failing="assert 1 == 2") == measured
 
 
 def test_a_property_is_one_evaluation(suite):

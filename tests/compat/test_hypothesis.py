@@ -43,6 +43,14 @@ def test_marked(number): pass
 def test_plain(number): pass
 """
 
+OUTCOMES = {
+    "test_holds": "passed",
+    "test_fails": "failed",
+    "test_check": "failed",
+    "test_marked[1-of-2]": "passed",
+    "test_marked[2-of-2]": "passed",
+}
+
 
 @pytest.fixture
 def suite(suite):
@@ -50,32 +58,16 @@ def suite(suite):
     return suite.without_evidence()
 
 
-def test_a_property_is_one_episode(suite):
+def test_a_property_is_one_episode_with_its_plugin_and_without(suite):
     suite.write(test_property=SUITE)
     ran = suite.run(plugins=("hypothesispytest",))
     assert ran.status == 1, ran.output
     assert len(ran.episodes) == 5
-    assert ran.outcomes == {
-        "test_holds": "passed",
-        "test_fails": "failed",
-        "test_check": "failed",
-        "test_marked[1-of-2]": "passed",
-        "test_marked[2-of-2]": "passed",
-    }
+    assert ran.outcomes == OUTCOMES
     assert ran.junit["test_plain"] == "passed"
-
-
-def test_the_smallest_failing_example_is_in_the_output_and_the_failed_assert_in_the_episode(suite):
-    suite.write(test_property=SUITE)
-    ran = suite.run("-k", "test_fails", plugins=("hypothesispytest",))
-    (episode,) = ran.episodes
-    assert "number=10" in ran.output
-    (assertion,) = episode["assertions"]
+    assert "number=10" in ran.output, "the smallest example that fails"
+    (failed,) = (e for e in ran.episodes if e["nodeid"].endswith("::test_fails"))
+    (assertion,) = failed["assertions"]
     assert assertion["name"] == "assert number < 10"
     assert assertion["file"] == "test_property.py"
-
-
-def test_its_episodes_without_its_plugin_are_the_same(suite):
-    suite.write(test_property=SUITE)
-    having = suite.run(plugins=("hypothesispytest",))
-    assert suite.run("-p", "no:hypothesispytest").outcomes == having.outcomes
+    assert suite.run("-p", "no:hypothesispytest").outcomes == OUTCOMES

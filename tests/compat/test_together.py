@@ -110,15 +110,12 @@ def test_every_plugin_here_is_found_by_pytest_itself(suite):
     assert len(named) >= 9
 
 
-def test_each_episode_ends_as_it_does_with_its_own_plugin_alone(suite):
-    ran = run(suite, *OTHER_FLAKY, "-p", "no:randomly")
-    assert ran.status == 1, ran.output
-    assert ran.outcomes == OUTCOMES
-    assert len(ran.episodes) == len(OUTCOMES) + 1  # the attempt that was rerun
-
-
-def test_four_workers_and_a_random_order_leave_the_same_bytes(suite):
+def test_each_episode_ends_as_with_its_own_plugin_alone_and_on_workers_in_any_order(suite):
     alone = run(suite, *OTHER_FLAKY, "-p", "no:randomly")
+    assert alone.status == 1, alone.output
+    assert alone.outcomes == OUTCOMES
+    assert len(alone.episodes) == len(OUTCOMES) + 1  # the attempt that was rerun
+    results = alone.results
     ran = run(suite, *OTHER_FLAKY, "-n4", "--randomly-seed=5")
     assert ran.status == 1, ran.output
-    assert ran.results == alone.results
+    assert ran.results == results
