@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 
 Test = Callable[..., None]
+
+
+def read_rows(path: Path) -> list[Any]:
+    """Return the rows of a file of cases, one JSON value a line."""
+    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
 
 
 class _Row(NamedTuple):

@@ -30,7 +30,7 @@ from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, make_words
-from tests.tables import each_row
+from tests.tables import each_row, read_rows
 from tests.unit.steering.policy.test_cases import cases
 
 ALIASES = ("make test", "tox", "nox -s tests", "npm test", "just check", "run ci/all.py")
@@ -107,20 +107,7 @@ def test_any_text_that_runs_pytest_gets_the_full_answer(plain, text, depth):
         assert not names_pytest(ToolCallRequest("Bash", arguments), Rules())
 
 
-QUICK = (
-    "echo $HOME",
-    "git log --format=%H -5",
-    'ls "$DIR" | head -20',
-    "awk '{print $1, $2}' f.txt | sort -u",
-    'cd "${X}" && make build',
-    "python -c \"print('%s' % 1)\"",
-    'for f in tests/test_*.py; do echo "$f: $(wc -l < $f)"; done',
-    "find . -name '*.py' -exec grep -l foo {} \\; 2>/dev/null | xargs -n 1 -I{} cp {} $OUT",
-    "cat > a.py <<'EOF'\nprint(f'{x}\\n')\nEOF",
-    "grep -rn '\\.test$' src/{a,b} >&2",
-    "curl -s $URL -d '{\"a\": [1, 2]}'; echo ✓",
-    "cat a.py | grep -c 'import os'; git ls-files tests | xargs -n 1 wc -l",
-)
+QUICK = read_rows(Path(__file__).parent / "plain_commands.jsonl")
 
 
 @each_row("command", QUICK)
@@ -128,33 +115,7 @@ def test_parts_that_can_be_joined_to_no_name_get_the_quick_answer(plain, command
     assert is_quick(plain, event_of({"command": command, "description": "Shows {it}"}))
 
 
-JOINED = (
-    "x=py; ${x}test",
-    "a=py b=test; eval $a$b",
-    "py{test,}",
-    "py${x:-test} -q",
-    "f() { py$1; }; f test",
-    "p`echo ytest` -q",
-    "set -- test; bash -cpy$1",
-    "for i in test; do env -Spy$i; done",
-    "x=$(printf test); /usr/bin/py$x",
-    "echo -e 'cd x\\npy'$(echo test) | sh",
-    "echo t | xargs -I Z pyZest $x",
-    "echo t | xargs -0 -i'Z' pyZest $x",
-    "x=xar; echo t | ${x}gs --replace=Z pyZest",
-    "$'\\x70'ytest",
-    "python -c \"d = {}; import os; os.system('\\\\160ytest')\"",
-    "b='\\'; eval \"$'\"$b\"x70ytest'\"",
-    "python -c 'd = {}; import ｐytest; ｐytest.main()'",
-    "x=ha; ${x}tch test",
-    "x=ye; r$x test",
-    "x=hell; powers$x -enc cAB5AHQAZQBzAHQA",
-    "echo test | xargs -I Z pyZ",
-    "printf py > a; printf test > b; cat a b | sh",
-    "python -c \"import os; os.system('py' 'test')\"",
-    "python -c \"import os; os.system('\\x70ytest')\"",
-    "python -c 'import ｐytest; ｐytest.main()'",
-)
+JOINED = read_rows(Path(__file__).parent / "joined_names.jsonl")
 
 
 @each_row("command", JOINED)

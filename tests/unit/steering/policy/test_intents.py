@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import posixpath
+from pathlib import Path
 
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import PytestProject, Rules, RunIntent
-from tests.tables import each_row
+from tests.tables import each_row, read_rows
 
 WHOLE_SUITE = RunIntent("pytest", ".")
 
 
 @each_row(
     "command",
-    [
-        "pytest",
-        "pytest -q",
-        "'pytest'  \"-q\"",
-        "python -m pytest",
-        "python3.12 -m pytest -v --tb=short",
-        "uv run pytest -x",
-        "poetry run pytest -n auto --maxfail=1",
-        "pytest -q 2>&1 | tail -5",
-        "timeout 600 pytest > out.txt; tail out.txt",
-        ".venv/bin/pytest .",
-        "pytest ./",
-        "pytest . tests",
-        "pytest -k '' -m ''",
-        "pytest --cov=src --cov-report=term-missing --junitxml=out.xml",
-        "pytest --ff --sw -p no:cacheprovider -o addopts=",
-        "bash -lc 'pytest -ra'",
-        "PYTHONPATH=src pytest --randomly-seed=1",
-        "git status && pytest && git push",
-        "cd . && pytest",
-        "cd src && cd .. && pytest",
-    ],
+    read_rows(Path(__file__).parent / "whole_suite_spellings.jsonl"),
 )
 def test_spellings_of_the_whole_suite_are_one_intent(command):
     assert detect_in_text(command).intents == (WHOLE_SUITE,)

@@ -19,46 +19,10 @@ from ci_agent_eval.steering.policy.pytest_options import (
     NARROWING_OPTIONS,
 )
 from ci_agent_eval.steering.policy.words import make_words
+from tests.tables import read_rows
 
 ARITIES = {0: "0", None: "1", 2: "2", "?": "?", "+": "+"}
-WORDS = [
-    [],
-    [""],
-    ["."],
-    ["./"],
-    ["tests/.."],
-    ["tests"],
-    ["tests/test_a.py"],
-    ["tests/test_a.py::test_one"],
-    ["tests/test_a.py", "."],
-    [".", "tests/test_a.py"],
-    ["tests/test_a.py", "--co"],
-    ["--", "tests/test_a.py"],
-    ["@arguments.txt"],
-    ["-k", ""],
-    ["-k", " "],
-    ["-k="],
-    ["-k=one"],
-    ["-kone"],
-    ["-xk", "one"],
-    ["-xkone"],
-    ["-k", "one", "-k", ""],
-    ["-k", "", "-k", "one"],
-    ["-m", ""],
-    ["-m", "not fast"],
-    ["-mfast"],
-    [".", "-k", "one"],
-    [".", "--lf"],
-    ["--maxfail=1", "tests/test_a.py"],
-    ["--maxfail", "1", "tests/test_a.py"],
-    ["--debug", "trace.log"],
-    ["--cache-show", "*"],
-    ["-VV"],
-    ["--sw", "--sw-skip"],
-    ["-ra", "-q", "-s"],
-    ["--tb", "no", "--no-header"],
-    ["--deselect", "tests/test_a.py::test_one", "tests/test_a.py"],
-]
+WORDS = read_rows(Path(__file__).parent / "pytest_arguments.jsonl")
 """Arguments to try."""
 
 RUN = """

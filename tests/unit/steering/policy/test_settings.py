@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
 from ci_agent_eval.steering.runners import load_runners
 from ci_agent_eval.steering.settings_loader import load_steering_settings, parse_steering_settings
-from tests.tables import each_row
+from tests.tables import each_row, read_rows
 
 ENABLED = "PYTEST_FULL_SUITE_STEERING_ENABLED"
 MESSAGE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"
@@ -170,60 +171,10 @@ def test_the_message_of_the_environment_wins_over_the_files(tmp_path):
     assert message({MESSAGE: ""}) == "from the file"
 
 
-BAD = {
-    "session: [": "steer.yaml:1: is no YAML: while parsing a flow node, "
-    "expected the node content, but found '<stream end>'",
-    "- a\n": "steer.yaml:1: the file: must be a mapping of keys to values (given: ['a'])",
-    "sesion: {runners: [go]}\n": "steer.yaml:1: unknown key 'sesion'; did you mean 'session'?",
-    "version: 1\nsessions: {tool_call_reactor: {}}\n": "steer.yaml:2: unknown key 'sessions'; "
-    "did you mean 'session'?",
-    "session: 7\n": "steer.yaml:1: session: must be a mapping of keys to values (given: 7)",
-    "session:\n\n  pytest_full_suite_steering_enable: true\n": "steer.yaml:3: unknown key "
-    "'session.pytest_full_suite_steering_enable'; "
-    "did you mean 'pytest_full_suite_steering_enabled'?",
-    "session:\n  pytest_full_suite_steering_enabled: maybe\n": "steer.yaml:2: "
-    "pytest_full_suite_steering_enabled: must be true or false (given: 'maybe')",
-    "session:\n  pytest_full_suite_steering_message: '  '\n": "steer.yaml:2: "
-    "pytest_full_suite_steering_message: must be a text that is not empty (given: '  ')",
-    "session:\n  session_state_ttl: 0\n": "steer.yaml:2: session_state_ttl: "
-    "must be a number of seconds above 0 (given: 0)",
-    "session:\n  session_state_ttl: .inf\n": "steer.yaml:2: '.inf' is not finite; "
-    "write a number",
-    "session:\n  session_state_ttl: true\n": "steer.yaml:2: session_state_ttl: "
-    "must be a number of seconds above 0 (given: True)",
-    "session:\n  tool_call_reactor:\n    pytest_full_suite_handler_priority: high\n": "steer.yaml:3: "
-    "pytest_full_suite_handler_priority: must be a whole number from -1000000 to 1000000 "
-    "(given: 'high')",
-    "session:\n  session_state_ttl: 1\n  session_state_ttl: 2\n": "steer.yaml:3: key "
-    "'session_state_ttl' is there twice (first in line 2); keep one of them",
-    "session:\n  session_state_ttl: 1\n  tool_call_reactor:\n    session_state_ttl: 2\n": "steer.yaml:4: "
-    "session_state_ttl: differs from line 2; keep one",
-    "session:\n  pytest_full_suite_aliases: tox\n": "steer.yaml:2: pytest_full_suite_aliases: "
-    "must be a list of texts (given: 'tox')",
-    "session:\n  runners: [go, crago]\n": "steer.yaml:2: runners: unknown 'crago'; did you mean "
-    "'cargo'?",
-    "session:\n  runners: [x]\n": "steer.yaml:2: runners: unknown 'x'; known: cargo, go, mvn, npm, tox",
-    "session:\n  runners: cargo\n": "steer.yaml:2: runners: must be a list of texts (given: 'cargo')",
-    "session:\n  dangerous_commands: [rm]\n": "steer.yaml:2: dangerous_commands: unknown 'rm'; "
-    "known: delete-root, force-push, disk-write, discard-work",
-    "session:\n  steering_rules:\n    - name: a\n      message: b\n": "steer.yaml:3: "
-    "steering_rules[0].pattern: is required",
-    "session:\n  steering_rules:\n    - name: a\n      message: b\n      pattern: '('\n": "steer.yaml:5: "
-    "steering_rules[0].pattern: is no regular expression "
-    "(missing ), unterminated subpattern at position 0)",
-    "session:\n  steering_rules:\n    - {name: a, message: b, pattern: c, tool: d}\n": "steer.yaml:3: "
-    "unknown key 'steering_rules[0].tool'; did you mean 'tools'?",
-    "session:\n  steering_rules: [{name: a, message: b, pattern: c}, {name: a, message: b, pattern: d}]\n": "steer.yaml:2: "
-    "steering_rules: two rules are called 'a'; rename one",
-    "session: &a {session_state_ttl: 1}\nother: *a\n": "steer.yaml:2: the alias *a is not read; "
-    "write the value out",
-    "a: b: c\n": "steer.yaml:1: is no YAML: mapping values are not allowed here",
-    "session: !!python/object/apply:os.system [id]\n": "steer.yaml:1: the tag "
-    "'tag:yaml.org,2002:python/object/apply:os.system' is not read; write plain values without `!`",
-}  # fmt: skip
+BAD = read_rows(Path(__file__).parent / "settings_errors.jsonl")
 
 
-@each_row(("text", "sentence"), BAD.items(), ids=range(len(BAD)))
+@each_row(("text", "sentence"), BAD)
 def test_what_is_wrong_is_said_with_its_line(text, sentence):
     with pytest.raises(InputError) as raised:
         parse(text)

@@ -16,7 +16,7 @@ from ci_agent_eval.steering.policy.command_extraction import (
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS, find_danger
 from ci_agent_eval.steering.policy.model import Rules, RunIntent, ToolCallRequest
 from ci_agent_eval.steering.policy.shell_inference import infer_shell
-from tests.tables import each_row
+from tests.tables import each_row, read_rows
 from tests.unit.steering.policy.test_cases import cases
 
 
@@ -54,26 +54,7 @@ SCRIPT = "$env:FOO = 1\ngit reset --hard\npytest\n"
 
 @each_row(
     ("text", "elsewhere", "on_windows"),
-    [
-        ("pytest -q", "bash", "bash"),
-        ("python -m pytest tests\\", "bash", "powershell"),
-        ("pytest tests\\unit", "bash", "powershell"),
-        ("call pytest", "bash", "cmd"),
-        ("if exist tests pytest", "bash", "cmd"),
-        ("set X=1 && pytest tests\\unit", "bash", "cmd"),
-        ("venv\\Scripts\\pytest.exe", "powershell", "powershell"),
-        ("call venv\\Scripts\\activate && pytest", "cmd", "cmd"),
-        ("$env:X='1'; pytest", "powershell", "powershell"),
-        ("pytest | Select-Object -Last 5", "powershell", "powershell"),
-        ("pytest \\\n  -q", "bash", "bash"),
-        ("find . -exec pytest {} \\;", "bash", "bash"),
-        ("date +%Y%m%d", "bash", "bash"),
-        ("sed 's/\\(a\\)/b/' x | grep 'a\\|b\\c'", "bash", "bash"),
-        (f"cat > README.md <<'EOF'\n{README}EOF", "bash", "bash"),
-        (f"cat <<-EOF >a.ps1\n{SCRIPT}EOF", "bash", "bash"),
-        (f"cat << \\EOF > a.ps1\n{SCRIPT}EOF", "bash", "bash"),
-        ("venv\\Scripts\\python -c 'print(1<<x)'", "powershell", "powershell"),
-    ],
+    read_rows(Path(__file__).parent / "inferred_shells.jsonl"),
 )
 def test_the_shell_is_inferred_from_the_command_and_the_platform(text, elsewhere, on_windows):
     assert infer_shell(text, windows=False) == elsewhere
