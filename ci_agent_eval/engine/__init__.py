@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.adapters.http import HTTPAgent
     from ci_agent_eval.engine.adapters.loop import LoopAgent
     from ci_agent_eval.engine.adapters.protocol import AgentAdapter, Reply
-    from ci_agent_eval.engine.cassette.model import CassetteModel
     from ci_agent_eval.engine.cassette.store import CassetteStore
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
     from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
@@ -41,7 +40,6 @@ __all__ = [
     "AgentResult",
     "CLIServer",
     "CassetteCounts",
-    "CassetteModel",
     "CassetteStore",
     "CommandAgent",
     "EngineSession",
@@ -73,7 +71,6 @@ _HOMES = {
     "AgentResult": "engine.result",
     "CLIServer": "engine.declarations",
     "CassetteCounts": "engine.result",
-    "CassetteModel": "engine.cassette.model",
     "CassetteStore": "engine.cassette.store",
     "CommandAgent": "engine.adapters.command",
     "EngineSession": "engine.session",
@@ -101,7 +98,6 @@ _HOMES = {
 
 _EXTRAS = dict.fromkeys(
     (
-        "CassetteModel",
         "LoopAgent",
         "get_prompt",
         "list_prompts",

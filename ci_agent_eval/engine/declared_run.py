@@ -22,7 +22,6 @@ from ci_agent_eval.engine.declarations import Agent, SkillText
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import RunLimits, Stop, find_exceeded_limit
 from ci_agent_eval.engine.message_history import build_history
-from ci_agent_eval.engine.nested_requests import OuterRun, RunScope, enter_run_scope
 from ci_agent_eval.engine.pausable_deadline import PausableDeadline
 from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
 from ci_agent_eval.engine.rate_limits import RateLimitTally
@@ -115,12 +114,10 @@ class DeclaredAgentRun:
 
     async def _run_in_time(self, toolsets: Sequence[Toolset]) -> Stop:
         deadline = asyncio.timeout(self.timeout_s)
-        cassette_session = self.session.get_cassette_session(self.episode_id)
         try:
             async with deadline:
                 self.tally.on_wait = PausableDeadline(deadline).set_waiting
-                with enter_run_scope(RunScope(cassette_session)):
-                    return await self._iterate(toolsets)
+                return await self._iterate(toolsets)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -154,14 +151,14 @@ class DeclaredAgentRun:
         agent, prompt = self.agent, self.parts or self.prompt or None
         async with self.session.get_loop(agent).iter(
             prompt,
-            model=await self.session.build_run_model(agent, self.episode_id, self.tally),
+            model=await self.session.build_run_model(agent, self.tally),
             toolsets=restrict_toolsets(
                 self.offers, toolsets, _build_skill_toolsets(agent), self.record
             ),
             message_history=build_history(self.history, has_prompt=prompt is not None),
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
             infer_name=False,
-            capabilities=[*build_steering(self.guard, self.record, agent), OuterRun()],
+            capabilities=build_steering(self.guard, self.record, agent),
         ) as live:
             self.live = live
             yield live

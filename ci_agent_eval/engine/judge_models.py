@@ -9,7 +9,6 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.trajectory import TokenUsage
-from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.model import ObservedModel, build_model_settings
 from ci_agent_eval.engine.rate_limits import RateLimitTally
@@ -38,11 +37,10 @@ class JudgeModels:
         if isinstance(judge, Provider):
             agent = Agent(judge, name="judge")
             self.session.register_secrets(agent)
-            return await self.session.build_run_model(agent, self.episode_id, tally)
-        cassette_session = self.session.get_cassette_session(self.episode_id)
-        return judge if cassette_session is None else CassetteModel(judge, cassette_session)
+            return await self.session.build_run_model(agent, tally)
+        return judge
 
-    def _record_response(self, response: ModelResponse, _: float) -> None:
+    def _record_response(self, response: ModelResponse) -> None:
         """Record the usage and cost of a judge's response."""
         usage, recorder = response.usage, self.recorder
         tokens = TokenUsage(

@@ -1,7 +1,6 @@
 """Requests of PydanticAI agents as model calls of the running episode, from their messages.
 
-A replayed or scripted request has no model traffic. So that a replay gives the turns of its
-recording, a request on a cassette is read from its messages when it is recorded, too.
+They are read there where the traffic does not show them (`nested_requests`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.engine import response_stamp
-from ci_agent_eval.engine.cassette.traffic_player import suspend_players
 from ci_agent_eval.engine.response_cost import compute_cost
 from ci_agent_eval.engine.traffic import set_call_cost
 from ci_agent_eval.engine.turns import convert_to_turns, render_text
@@ -145,7 +143,7 @@ class EpisodeModel(WrapperModel):
             yield None
             return
         call = MessageCall.start(recorder, _read_request(self.model_name, messages, parameters))
-        with attribution.suspend_recording(), suspend_players():
+        with attribution.suspend_recording():
             if (answer := call.decide().answer) is not None:
                 body = json.loads(b"".join(answer.chunks))["error"]
                 raise ModelHTTPError.for_category(

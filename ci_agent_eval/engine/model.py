@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from inspect import signature
 from typing import Any, cast
 
@@ -19,13 +20,11 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.clock import read_clock
-from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import CallSource
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.own_requests import observe_request
-from ci_agent_eval.engine.response_stamp import get_source, stamp_response
+from ci_agent_eval.engine.own_requests import observe_request, record_own_request
+from ci_agent_eval.engine.response_stamp import stamp_response
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.model_traffic.attribution import suspend_recording
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
@@ -54,12 +53,12 @@ NO_KEY = "no-key"
 
 
 class ObservedModel(WrapperModel):
-    """A model that passes each response and its latency in ms to a function."""
+    """A model that stamps each response (`observe_request`) and passes it to a function."""
 
     def __init__(
         self,
         wrapped: Model,
-        observe: Callable[[ModelResponse, float], None],
+        observe: Callable[[ModelResponse], None],
         clock: Callable[[], float] = read_clock,
     ) -> None:
         super().__init__(wrapped)
@@ -68,9 +67,8 @@ class ObservedModel(WrapperModel):
 
     async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Send the request and observe the response."""
-        started = self._clock()
         response = await observe_request(super().request(*args, **kwargs), self._clock)
-        self._observe(response, convert_to_ms(self._clock() - started))
+        self._observe(response)
         return response
 
     @asynccontextmanager
@@ -78,21 +76,18 @@ class ObservedModel(WrapperModel):
         """Stream the response, which is not observed; it is no model call of the episode."""
         opened = super().request_stream(*args, **kwargs)
         async with AsyncExitStack() as stack:
-            with suspend_recording():  # the code that reads the stream makes its own calls
+            # The code that reads the stream makes its own calls.
+            with record_own_request(self._clock) as recorder:
                 stream = await stack.enter_async_context(opened)
+            if any(call.source == "replayed" for call in recorder.calls):
+                stamp_response(stream, source="replayed")
             yield stream
 
 
 def build_stamped_model(model: Model, clock: Callable[[], float] = read_clock) -> Model:
     """Return the model with responses that carry their latency and source."""
     source: CallSource | None = "scripted" if is_scripted(model) else None
-
-    def stamp(response: ModelResponse, latency_ms: float) -> None:
-        if get_source(response) == "replayed":
-            return  # it has the latency of its recording
-        stamp_response(response, latency_ms=latency_ms, source=source)
-
-    return ObservedModel(model, stamp, clock)
+    return ObservedModel(model, partial(stamp_response, source=source), clock)
 
 
 def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool = False) -> Model:

@@ -1,40 +1,66 @@
-"""The model traffic below the engine's own requests, which completes PydanticAI's responses."""
+"""The model traffic below the engine's own requests, which completes PydanticAI's responses.
+
+On a cassette it is recorded and replayed as all other traffic.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 
 from pydantic_ai.messages import ModelResponse
 
+from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.engine.response_cost import set_cost
-from ci_agent_eval.engine.response_stamp import ResponseTraffic, stamp_response
+from ci_agent_eval.engine.response_stamp import ResponseTraffic, has_traffic, stamp_response
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import find_usable_answer
 from ci_agent_eval.model_traffic.messages import RequestHead
 from ci_agent_eval.model_traffic.pricing import is_known_address, price_call
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
-from ci_agent_eval.model_traffic.trajectory import build_traffic_fields
+from ci_agent_eval.model_traffic.trajectory import build_traffic_fields, get_latency_ms
 
 
-async def observe_request(request: Awaitable[ModelResponse], clock: Clock) -> ModelResponse:
-    """Await a model's response and stamp it with the data that only its traffic shows.
+def is_replay() -> bool:
+    """Return whether a cassette answers all requests in this context."""
+    recorder = attribution.find_recorder()
+    return recorder is not None and recorder.is_replay
+
+
+@contextmanager
+def record_own_request(clock: Clock) -> Iterator[TrafficRecorder]:
+    """Record the traffic of the `with` block, with the cassette of the episode if it has one.
 
     The engine measures the request, so it is no model call of the running episode.
     """
-    recorder = TrafficRecorder(clock)
+    outer = attribution.find_recorder()
+    recorder = TrafficRecorder(clock, None if outer is None else outer.player)
     with hooks.use(), attribution.suspend_recording(False), attribution.use_recorder(recorder):
+        yield recorder
+
+
+async def observe_request(request: Awaitable[ModelResponse], clock: Clock) -> ModelResponse:
+    """Await a model's response; stamp it with its latency and the data of its traffic."""
+    started = clock()
+    with record_own_request(clock) as recorder:
         response = await request
+    latency_ms = convert_to_ms(clock() - started)
     recorder.finish()
-    stamp_response(response, traffic=_read_last_answer(response, recorder))
+    if recorder.calls:
+        call = recorder.calls[-1]  # the SDK may have repeated the request before
+        stamp_response(
+            response,
+            latency_ms=get_latency_ms(call),
+            source=call.source,
+            traffic=_read_answer(response, call),
+        )
+    elif not has_traffic(response):
+        stamp_response(response, latency_ms=latency_ms)
     return response
 
 
-def _read_last_answer(response: ModelResponse, recorder: TrafficRecorder) -> ResponseTraffic | None:
-    """Return the data of the last answer; the SDK may have repeated the request before."""
-    if not recorder.calls:
-        return None
-    call = recorder.calls[-1]
+def _read_answer(response: ModelResponse, call: ModelCall) -> ResponseTraffic | None:
     answer = find_usable_answer(call)
     if answer is None:
         return None

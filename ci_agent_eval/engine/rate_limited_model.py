@@ -20,10 +20,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.engine.own_requests import observe_request
+from ci_agent_eval.engine.own_requests import is_replay, observe_request
 from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, compute_backoff_s
-from ci_agent_eval.engine.response_stamp import stamp_response
+from ci_agent_eval.engine.response_stamp import get_source
 
 MAX_RATE_LIMIT_RETRIES = 8
 """Retries of a request after status 429."""
@@ -66,6 +65,9 @@ class RateLimitedModel(WrapperModel):
         parameters: ModelRequestParameters,
     ) -> ModelResponse:
         limiter = self.limiter
+        if is_replay():
+            request = self.wrapped.request(messages, settings, parameters)
+            return await observe_request(request, limiter.clock)
         async with limiter.hold(self._estimate_tokens(messages, settings), self.tally) as entry:
             started = limiter.clock()
             try:
@@ -75,7 +77,9 @@ class RateLimitedModel(WrapperModel):
                 self.tally.rate_limited += 1
                 limiter.back_off(started, compute_backoff_s(1, _cap_retry_after(error.retry_after)))
                 raise
-            stamp_response(response, latency_ms=convert_to_ms(limiter.clock() - started))
+            if get_source(response) == "replayed":
+                entry.give_back()
+                return response
             limiter.concurrency.grow()
             if not response.usage.unmeasured_requests:
                 entry.amount = response.usage.total_tokens

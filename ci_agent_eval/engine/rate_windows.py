@@ -19,6 +19,14 @@ class WindowEntry:
 
     at: float
     amount: float
+    request: WindowEntry | None = None
+    """The entry of the request in the window of requests."""
+
+    def give_back(self) -> None:
+        """Free what was taken for a request that was not sent."""
+        self.amount = 0
+        if self.request is not None:
+            self.request.amount = 0
 
 
 @dataclass
@@ -79,9 +87,9 @@ class RateWindows:
         waits += [self.tokens.wait_s(now, amount)] if self.tokens else []
         if (longest := max(waits)) > 0:
             return longest
-        if self.requests is not None:
-            self.requests.add(now, 1)
-        return WindowEntry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
+        entry = WindowEntry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
+        entry.request = None if self.requests is None else self.requests.add(now, 1)
+        return entry
 
     def pause(self, seconds: float) -> None:
         """Hold every request for some seconds."""

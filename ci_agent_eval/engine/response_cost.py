@@ -25,7 +25,7 @@ def compute_cost(response: ModelResponse) -> float | None:
 def set_cost(response: ModelResponse, price: CallPrice | None = None) -> None:
     """Set the cost if the provider has not reported it: to a price, or by PydanticAI.
 
-    PydanticAI computes it later, and by the address, which no cassette holds.
+    PydanticAI computes it later.
     """
     if response.usage.cost is None:
         cost_usd = compute_cost(response) if price is None else price.cost_usd

@@ -1,8 +1,7 @@
 """Our metadata of a model response: its latency, its source, and data of its model traffic.
 
 They are stored in the response's `metadata`, which PydanticAI keeps with the message and
-never sends to a model. The model that is asked sets the latency and the data of the traffic,
-the cassette the source of a replayed response.
+never sends to a model.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import StreamedResponse
 
 from ci_agent_eval.contract.base import Amount, Count, FrozenModel
 from ci_agent_eval.contract.trajectory import CallSource, FinishReason
@@ -38,7 +38,7 @@ class ResponseTraffic(FrozenModel):
 
 
 def stamp_response(
-    response: ModelResponse,
+    response: ModelResponse | StreamedResponse,
     *,
     latency_ms: float | None = None,
     source: CallSource | None = None,
@@ -65,11 +65,16 @@ def get_source(response: ModelResponse) -> CallSource:
     return value if value in ("replayed", "scripted") else "live"
 
 
+def has_traffic(response: ModelResponse) -> bool:
+    """Return whether the data of the response's model traffic was set."""
+    return "traffic" in _get_stamp(response)
+
+
 def get_traffic(response: ModelResponse) -> ResponseTraffic:
     """Return the data of the response's model traffic; empty if it has none."""
     return ResponseTraffic.model_validate(_get_stamp(response).get("traffic") or {})
 
 
-def _get_stamp(response: ModelResponse) -> dict[str, Any]:
+def _get_stamp(response: ModelResponse | StreamedResponse) -> dict[str, Any]:
     found = (response.metadata or {}).get(KEY)
     return dict(found) if isinstance(found, dict) else {}

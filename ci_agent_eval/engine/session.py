@@ -64,9 +64,6 @@ class Servers(Protocol):
 class Cassettes(Protocol):
     """The cassettes of all episodes."""
 
-    def wrap_model(self, model: Model, episode_id: str) -> Model:
-        """Wrap a model for one run, to replay or record its responses."""
-
     def get_counts(self, episode_id: str) -> CassetteCounts:
         """Return the counts of an episode."""
 
@@ -166,18 +163,12 @@ class EngineSession:
         if stack is not None:
             await stack.__aexit__(kind, error, trace)
 
-    async def build_run_model(self, agent: Agent, episode_id: str, tally: RateLimitTally) -> Model:
-        """Build the agent's model for one run: rate-limited, and on the cassette if any.
-
-        Raises InputError if the model cannot be built.
-        """
+    async def build_run_model(self, agent: Agent, tally: RateLimitTally) -> Model:
+        """Build the agent's rate-limited model for one run. Raises InputError if that fails."""
         from ci_agent_eval.engine.rate_limited_model import RateLimitedModel  # noqa: PLC0415 - an extra
 
         model = await self._open_model(agent.provider)
-        limited = RateLimitedModel(model, self.get_limiter(agent.provider), tally)
-        if self.cassettes is None:
-            return limited
-        return self.cassettes.wrap_model(limited, episode_id)
+        return RateLimitedModel(model, self.get_limiter(agent.provider), tally)
 
     def get_loop(self, agent: Agent) -> Loop[Any, str]:
         """Return the PydanticAI agent of a declaration, cached because it has no state of runs."""

@@ -13,6 +13,8 @@ from ci_agent_eval.engine.judge import ask_judge
 from ci_agent_eval.engine.judge_models import JudgeModels, parse_judge_model
 from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.model_traffic import attribution, hooks
+from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import RunningEpisode, bind_context
 
@@ -31,16 +33,6 @@ class StoredEpisodeEngine:
     models: JudgeModels
     loop: _OwnLoop = _OwnLoop()
 
-    @property
-    def engine(self) -> EngineSession:
-        """The session, which the recording of nested requests reads."""
-        return self.models.session
-
-    @property
-    def episode_id(self) -> str:
-        """Key of the episode's cassette, which the recording of nested requests reads."""
-        return self.models.episode_id
-
     async def judge(self, question: JudgeQuestion[Answer]) -> Answer:
         """Ask the question's model. Raises JudgeError and InputError."""
         return await ask_judge(question, self.models)
@@ -54,9 +46,15 @@ class StoredEpisodeEngine:
 def judge_stored_episode(
     episode: Episode, session: EngineSession, episode_id: str
 ) -> Iterator[EpisodeRecorder]:
-    """Let checks in this context ask models for an episode; yield the recorder of their usage."""
+    """Let checks in this context ask models for an episode; yield the recorder of their usage.
+
+    What they ask with any client is on the episode's cassette.
+    """
     recorder = EpisodeRecorder(episode.scenario_id, clock=lambda: 0.0)
     engine = StoredEpisodeEngine(JudgeModels(session, episode_id, recorder))
     running = RunningEpisode("evaluation", recorder=recorder, fixture=lambda _: engine)
     bind_context(running)
-    yield recorder
+    cassette = session.get_cassette_session(episode_id)
+    calls = TrafficRecorder(session.clock, None if cassette is None else cassette.player)
+    with hooks.use(), attribution.use_recorder(calls):
+        yield recorder

@@ -214,7 +214,7 @@ def _build_answer(step: ConversationStep, compute_cost: ComputeCost) -> _Draft:
     fields = {
         "role": "assistant",
         "content": limit_text(answer.text),
-        "latency_ms": _choose_ms(call, call.recorded_latency_ms, call.ended_s),
+        "latency_ms": get_latency_ms(call),
         "tokens": answer.tokens,
         "cost_usd": compute_cost(call),
         "source": call.source,
@@ -237,6 +237,11 @@ def build_traffic_fields(
         "typed_output": _parse_typed_output(answer, head),
         "error": _find_problem(call, answer.error),
     }
+
+
+def get_latency_ms(call: ModelCall) -> float | None:
+    """Return the latency of the live call; None before its end."""
+    return _choose_ms(call, call.recorded_latency_ms, call.ended_s)
 
 
 def _find_problem(call: ModelCall, error: str | None) -> str | None:

@@ -155,11 +155,12 @@ def pytest_configure(config: pytest.Config) -> None:
     options.get_concurrency(config)
     if options.get_cassette_mode(config) != "off":
         options.get_cassette_rules(config)
+    if options.get_cassette_mode(config) == "replay":
         from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
-            record_nested_requests,
+            set_placeholder_keys,
         )
 
-        record_nested_requests()
+        set_placeholder_keys(config)
     experiment_hooks.configure_experiments(config)
     suite_budgets.register_budget_stop(config)
     if options.get_report_dir(config) is not None or config.option.episode_list:

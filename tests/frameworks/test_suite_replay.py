@@ -78,8 +78,6 @@ def test_replays_of_a_suite_are_the_recorded_run(row, framework, run, folder):
     assert len(cassettes) == SCENARIOS
     # A client on a busy machine may have connected twice, which the recorded run counts.
     varying = {"traffic"}
-    if framework == "pydantic_ai":  # its cassettes number the calls: ids of providers are random
-        varying.add("id")
     expected = normalize(recorded, varying)
     for option in REPLAYS:  # of the stopped server
         replayed = run(addresses, "--cassette=replay", option)

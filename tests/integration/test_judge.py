@@ -14,7 +14,9 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.render.terminal.judges import render_judges
 from tests.builders import failing, talk, turn
 from tests.judged_results import HEAD, said, store
+from tests.model_server import ModelServer
 from tests.processes import run_agent_eval
+from tests.scripted_judges import grade
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -135,15 +137,21 @@ CHECKS = [Rubric("It is exact.", build_judge(leaking))]
     assert all(secret not in text for text in [text_of(report), *written])
 
 
-def test_recorded_judges_need_no_model(judged, tmp_path):
-    once = """
-JUDGE = judge_in_turn(grade(True, 0.9), grade(False, 0.2))
+def test_recorded_judges_need_no_model(judged):
+    source = """
+from ci_agent_eval.engine import Provider
+
+JUDGE = Provider("openai:gpt-5-mini", base_url="THE-URL")
 CHECKS = [Rubric("It is exact.", JUDGE, repeats=2, votes_needed=1, name="exact")]
 """
-    live, found = judged(once, said("a", "Monday."), cassette_mode="record")
-    assert list((tmp_path / "cassettes").iterdir())
-    silent = once.replace("grade(True, 0.9), grade(False, 0.2)", "")
-    again, replayed = judged(silent, said("a", "Monday."), cassette_mode="replay")
+    verdicts = [grade(True, 0.9), grade(False, 0.2)]
+    steps = [{"tool_calls": [{"name": "final_result", "arguments": one}]} for one in verdicts]
+    with ModelServer(steps) as server:
+        source = source.replace("THE-URL", server.base_url)
+        live, found = judged(source, said("a", "Monday."), cassette_mode="record")
+        assert len(server.requests) == 2
+    again, replayed = judged(source, said("a", "Monday."), cassette_mode="replay")
+    assert live.errors == ()
     assert again.checks == live.checks
     assert replayed["a"]["assertions"] == found["a"]["assertions"]
 

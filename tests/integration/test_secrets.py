@@ -149,7 +149,7 @@ def test_no_secret_of_a_declaration_is_written_or_shown(ran):
     for name in ("stdout", "agent-eval-report/junit.xml", "agent-eval-report/results.json"):
         assert "[redacted] was refused" in texts[name], name
     assert "printed It holds" in texts["agent-eval-report/junit.xml"]
-    assert "BANK_API_KEY: '[redacted]'" in texts["cassettes/of_env.yaml"]
+    assert '"BANK_API_KEY":"[redacted]"' in texts["cassettes/of_env.yaml"]
     episodes = json.loads(texts["agent-eval-report/results.json"])["episodes"]
     assert {e["scenario_id"]: e["outcome"] for e in episodes} == {
         "dead": "error",

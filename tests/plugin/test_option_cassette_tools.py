@@ -189,7 +189,7 @@ def test_without_it_a_clock_is_a_miss_that_names_the_rule_that_helps(run, pytest
     result.assert_outcomes(failed=1)
     missed = found["test_clock"]
     assert missed["outcome"] == "error"
-    assert "changed: the result of 'read_clock'" in missed["reason"]
+    assert "changed: messages[2].content" in missed["reason"]
     rule = missed["reason"].partition("cassette_replace:\n")[2].strip()
     pytester.makeini(f"[pytest]\ncassette_replace =\n    {rule}\n")
     result, _, asked = run(CLOCK, "--cassette=replay", script=[500])

@@ -83,7 +83,7 @@ SCRIPT = {
 }
 NOWHERE = "http://127.0.0.1:9"
 VARYING = ("latency_ms", "first_byte_ms", "id", "call_id")
-"""Measured times, and ids of calls, which a cassette of PydanticAI numbers."""
+"""What differs from run to run."""
 
 
 @pytest.fixture

@@ -248,4 +248,4 @@ def test_agents_in_the_code_of_an_episode_are_replayed_and_never_asked_live(mode
     ran, missed = modelled(script, OWN_AGENTS.replace("{question!r}", "'b'"), "--cassette=replay")
     assert (len(asked), len(missed)) == (0, 0)
     assert ran.episodes["test_it"].outcome == "error"
-    assert "changed: the prompt" in ran.episodes["test_it"].reason
+    assert "changed: messages[0].content" in ran.episodes["test_it"].reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -314,15 +315,49 @@ def test_cases_of_one_scenario_keep_their_recordings(run, pytester):
     names = sorted(path.name.rpartition("-")[0] for path in pytester.path.glob("cassettes/*"))
     assert names == ["orders_eight_", "orders_nine_", "orders_seven_", "the_tenth"]
 
-    # As an older version recorded them: the last case has replaced the others.
-    (nine,) = pytester.path.glob("cassettes/orders_nine_*")
-    nine.replace(nine.with_name("orders.yaml"))
-    result, _ = run(CASES, "--cassette=replay", "-k", "nine or ten")
-    result.assert_outcomes(passed=3)
-
     (tenth,) = pytester.path.glob("cassettes/the_tenth*")
     tenth.write_text(tenth.read_text().replace("status: 200", "status: fine", 1))
     _, (episode,) = run(CASES, "--cassette=replay", "-k", "ten")
     problem = "an answer has the status 'fine', which is no HTTP status; repair it, or delete it"
     assert episode["outcome"] == "error"
     assert f"{tenth} cannot be read: {problem}" in episode["reason"]
+
+
+WITHOUT_KEYS = """
+import os
+import anthropic, openai
+from pydantic_ai import Agent
+
+teller = Agent("openai-chat:gpt-5-mini")
+
+async def test_agent(aitest_run):
+    assert (await aitest_run(teller, "hello")).final_response == "It is fine."
+
+async def test_plain(episode):
+    assert (await teller.run("hello")).output == "It is fine."
+
+def test_sdks(episode):
+    with openai.OpenAI() as client:
+        asked = dict(model="gpt-5-mini", messages=[{{"role": "user", "content": "hi"}}])
+        assert client.chat.completions.create(**asked).choices[0].message.content == "It is fine."
+    with anthropic.Anthropic() as client:
+        asked = dict(max_tokens=9, messages=[{{"role": "user", "content": "hi"}}])
+        said = client.messages.create(model="claude-haiku-4-5", **asked)
+        assert said.content[0].text == "It is fine."
+"""
+
+
+def test_a_replay_needs_no_key_for_any_sdk(run, monkeypatch):
+    keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+    with ModelServer(SCRIPT) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root_url)
+        for name in keys:
+            monkeypatch.setenv(name, "k")
+        run(WITHOUT_KEYS, "--cassette=record")[0].assert_outcomes(passed=3)
+        asked = len(server.requests)
+        for name in keys:
+            monkeypatch.delenv(name)
+        run(WITHOUT_KEYS, "--cassette=replay")[0].assert_outcomes(passed=3)
+        assert len(server.requests) == asked
+    assert not any(name in os.environ for name in keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,12 +19,11 @@ from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine.adapters.protocol import AgentTask
-from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import find_exceeded_limit
 from ci_agent_eval.engine.message_history import build_history
 from ci_agent_eval.engine.model import build_model, build_stamped_model
-from ci_agent_eval.engine.nested_requests import RecordedRun, RunScope, enter_run_scope
+from ci_agent_eval.engine.nested_requests import RecordedRun, record_nested_runs
 from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
 from ci_agent_eval.engine.run_record import RunRecord, is_mcp_toolset
 from ci_agent_eval.engine.steering import build_steering
@@ -63,11 +62,10 @@ class LoopAgent:
             traffic=work.traffic,
             faults=work.faults,
         )
-        model = None
         work.traffic.own_usage = lambda: record.usage
         try:
             model = self._build_model(work)
-            with enter_run_scope(RunScope(work.cassette_session, has_scripts=True)):
+            with record_nested_runs():
                 async with self._connect_model(model, work):
                     await self._run_agent(work, model, record)
         except UserError as error:
@@ -79,20 +77,18 @@ class LoopAgent:
             # The limit may belong to a nested agent.
             is_own_limit = record.response_count == work.limits.max_turns
             work.stop = replace(stop, needs_turn=stop.needs_turn and is_own_limit)
-        if isinstance(model, CassetteModel) and record.response_count and not model.request_count:
-            raise InputError(
-                f"agent {self.label!r}: its model is overridden, so no request reaches the "
-                "cassette; set agent.model instead, or run with --cassette=off"
-            )
 
     def _build_model(self, work: AgentTask) -> Model:
-        """Return the agent's model with timing, and on the cassette if there is one."""
+        """Return the agent's model with timing; in replay a model given by name needs no key."""
         model = self.agent.model
         if model is None:
             raise InputError(f"agent {self.label!r} has no model; give it one")
-        if work.cassette_session is None:
-            return _build_timed_model(model, work)
-        return CassetteModel(_build_inner_model(model, work), work.cassette_session)
+        cassette = work.cassette_session
+        if isinstance(model, str) and cassette is not None and cassette.mode == "replay":
+            built = build_model(Provider(model), os.environ, offline=True)
+        else:
+            built = infer_model(model)
+        return build_stamped_model(built, work.clock)
 
     def _connect_model(self, model: Model, work: AgentTask) -> AbstractAsyncContextManager[object]:
         """Hold the model's connections; a model given by name connects for this run only."""
@@ -179,18 +175,3 @@ def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:
 def _is_new(turn: Any, work: AgentTask) -> bool:
     """Return whether the turn is not the prompt, which the run adds."""
     return not (turn.role == "user" and turn.content == work.prompt)
-
-
-def _build_inner_model(model: Model | str, work: AgentTask) -> Model | Callable[[], Model]:
-    """Return the model to record; in replay a model given by name needs no key."""
-    if (
-        isinstance(model, str)
-        and work.cassette_session is not None
-        and work.cassette_session.mode == "replay"
-    ):
-        return build_model(Provider(model), {}, offline=True)
-    return _build_timed_model(model, work)
-
-
-def _build_timed_model(model: Model | str, work: AgentTask) -> Model:
-    return build_stamped_model(infer_model(model), work.clock)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 from pydantic import ValidationError
@@ -147,9 +145,8 @@ async def _run_to_stop(
 ) -> Stop:
     deadline = asyncio.timeout(timeout_s)
     try:
-        with _enter_run_scope(work.cassette_session):
-            async with deadline:
-                await adapter.answer(work)
+        async with deadline:
+            await adapter.answer(work)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - any error becomes a stop
@@ -166,23 +163,6 @@ async def _run_to_stop(
         return traffic.find_stop(work.stop)
     stop = _find_exceeded_limit(work) or find_unfinished_stop(work.turns) or COMPLETED
     return traffic.find_stop(stop)
-
-
-@cache
-def _has_pydantic_ai() -> bool:
-    return find_spec("pydantic_ai") is not None
-
-
-def _enter_run_scope(cassette_session: CassetteSession | None) -> AbstractContextManager[None]:
-    """Record the requests of PydanticAI agents that the agent runs, if they can exist."""
-    if not _has_pydantic_ai():
-        return nullcontext()
-    from ci_agent_eval.engine.nested_requests import (  # noqa: PLC0415 - an extra
-        RunScope,
-        enter_run_scope,
-    )
-
-    return enter_run_scope(RunScope(cassette_session))
 
 
 def _classify_error(error: Exception, traffic: RunTraffic) -> Stop:

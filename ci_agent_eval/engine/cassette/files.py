@@ -16,7 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ci_agent_eval.contract.jsonable import clean_text
-from ci_agent_eval.engine.cassette.document import Cassette, Take, parse_cassette, render_cassette
+from ci_agent_eval.engine.cassette.document import (
+    Cassette,
+    OldCassetteError,
+    Take,
+    parse_cassette,
+    render_cassette,
+)
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
@@ -36,8 +42,11 @@ def build_cassette_path(folder: Path, scenario: str) -> Path:
     return folder / f"{name}.yaml"
 
 
-def load_cassette(path: Path, scenario: str) -> Cassette:
-    """Load a cassette; a missing file gives an empty one. Raises InputError."""
+def load_cassette(path: Path, scenario: str, *, is_replaced: bool = False) -> Cassette:
+    """Load a cassette; a missing file gives an empty one. Raises InputError.
+
+    With `is_replaced` a file of an old format gives an empty one, too.
+    """
     try:
         with open_regular(path, follow=True) as file:
             text = file.read().decode()
@@ -45,7 +54,12 @@ def load_cassette(path: Path, scenario: str) -> Cassette:
         return Cassette(scenario)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cassette {path} cannot be read: {error}") from error
-    return parse_cassette(text, str(path))
+    try:
+        return parse_cassette(text, str(path))
+    except OldCassetteError:
+        if is_replaced:
+            return Cassette(scenario)
+        raise
 
 
 def store_take(path: Path, scenario: str, iteration: int, take: Take) -> None:
@@ -53,7 +67,7 @@ def store_take(path: Path, scenario: str, iteration: int, take: Take) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _lock_folder(path.parent):
-            old = load_cassette(path, scenario)
+            old = load_cassette(path, scenario, is_replaced=True)
             new = Cassette(scenario, old.takes).with_take(iteration, take)
             with replace_file(path) as file:
                 file.write(clean_text(render_cassette(new)))

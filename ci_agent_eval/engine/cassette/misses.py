@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, Json
-from ci_agent_eval.engine.cassette.document import RecordedRequest
+from ci_agent_eval.engine.cassette.document import RecordedRequest, ToolRequest, TrafficRequest
 from ci_agent_eval.engine.cassette.rules import SETTING, suggest_rules
-from ci_agent_eval.engine.cassette.tool_request import ToolRequest
-from ci_agent_eval.engine.cassette.traffic_request import TrafficRequest
 from ci_agent_eval.engine.infrastructure_errors import ModelError
 from ci_agent_eval.model_traffic.recorder import MissingRecordingError
 
@@ -45,24 +43,22 @@ def find_nearest_request(
 
 
 def _measure_similarity(request: RecordedRequest, other: RecordedRequest) -> tuple[int, int, int]:
-    if isinstance(request, CanonicalRequest) and isinstance(other, CanonicalRequest):
-        heads = sum(1 for name in request.head if request.head[name] == other.head.get(name))
-        rest = heads + (request.tools_digest == other.tools_digest)
-        return (*_compare_lists(request.digests, other.digests), rest)
     if isinstance(request, TrafficRequest) and isinstance(other, TrafficRequest):
+        fields = [(name, value, other.body.get(name)) for name, value in request.body.items()]
         compared = [
-            _compare_lists(digests, other.digests.get(name, ()))
-            for name, digests in request.digests.items()
+            _compare_lists(new, old if isinstance(old, list) else [])
+            for name, new, old in fields
+            if isinstance(new, list) and name != "tools"
         ]
-        fields = sum(1 for name in request.body if request.body[name] == other.body.get(name))
         same, closeness = (sum(figures) for figures in zip((0, 0), *compared, strict=True))
-        return (same, closeness, fields + (request.format == other.format))
+        equal = sum(1 for _, new, old in fields if new == old)
+        return (same, closeness, equal + (request.format == other.format))
     if isinstance(request, ToolRequest) and isinstance(other, ToolRequest):
         return (request.tool == other.tool, request.arguments == other.arguments, 0)
     return (0, 0, 0)
 
 
-def _compare_lists(new: Sequence[str], old: Sequence[str]) -> tuple[int, int]:
+def _compare_lists(new: Sequence[Any], old: Sequence[Any]) -> tuple[int, int]:
     """Return the number of equal items at the start, and minus the difference in length."""
     pairs = zip(new, old, strict=False)
     same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -71,8 +67,6 @@ def _compare_lists(new: Sequence[str], old: Sequence[str]) -> tuple[int, int]:
 
 def _find_changes(old: RecordedRequest, new: RecordedRequest) -> Iterator[_Change]:
     """Yield each part that differs from the recorded request."""
-    if isinstance(old, CanonicalRequest) and isinstance(new, CanonicalRequest):
-        yield from _find_message_request_changes(old, new)
     if isinstance(old, TrafficRequest) and isinstance(new, TrafficRequest):
         yield from _find_traffic_changes(old, new)
     if isinstance(old, ToolRequest) and isinstance(new, ToolRequest):
@@ -107,28 +101,6 @@ def _find_first_difference(path: str, old: object, new: object) -> _Change:
     return _Change(path, old, new)
 
 
-def _find_message_request_changes(
-    old: CanonicalRequest, new: CanonicalRequest
-) -> Iterator[_Change]:
-    for name, label in _HEAD.items():
-        before, after = old.head.get(name), new.head.get(name)
-        if before != after:
-            yield _Change(label, before, after)
-    yield from _find_toolset_changes(_index_tools(old.tools), _index_tools(new.tools))
-    if old.tools != new.tools and _index_tools(old.tools) == _index_tools(new.tools):
-        names = [*_index_tools(old.tools)], [*_index_tools(new.tools)]
-        yield _Change("the order of the tools", *names)
-    yield from _find_message_changes(old.messages, new.messages)
-
-
-_HEAD = {
-    "model": "the model",
-    "settings": "the model settings",
-    "instructions": "the system prompt",
-    "output": "the output it is asked for",
-}
-
-
 def describe_changes(old: RecordedRequest, new: RecordedRequest) -> str:
     """List the changed parts in one line, followed by a short diff of each.
 
@@ -153,71 +125,6 @@ def _describe_rules(changes: Sequence[_Change]) -> Iterator[str]:
     if rules:
         lines = "".join(f"\n  {rule}" for rule in rules)
         yield f"if this differs in every run, add to the ini setting {SETTING}:{lines}"
-
-
-def _find_toolset_changes(old: Mapping[str, Json], new: Mapping[str, Json]) -> Iterator[_Change]:
-    for name in sorted(old.keys() | new.keys()):
-        before, after = old.get(name), new.get(name)
-        if before is None:
-            yield _Change(f"the tools ({name!r} is new)", None, name)
-        elif after is None:
-            yield _Change(f"the tools ({name!r} is gone)", name, None)
-        else:
-            yield from _find_tool_changes(name, before, after)
-
-
-def _find_tool_changes(name: str, old: Json, new: Json) -> Iterator[_Change]:
-    for field in sorted(old.keys() | new.keys()):
-        if old.get(field) != new.get(field):
-            label = _TOOL_FIELDS.get(field, field)
-            yield _Change(f"the {label} of tool {name!r}", old.get(field), new.get(field))
-
-
-_TOOL_FIELDS = {"parameters_json_schema": "parameters"}
-
-
-def _find_message_changes(old: Sequence[Json], new: Sequence[Json]) -> Iterator[_Change]:
-    """Yield the first difference of the conversation; later ones are its consequences."""
-    before = [part for message in old for part in message["parts"]]
-    after = [part for message in new for part in message["parts"]]
-    for was, now in itertools.zip_longest(before, after):
-        if was == now:
-            continue
-        if was is None or now is None:
-            longer = "longer" if was is None else "shorter"
-            yield _Change(f"the conversation (it is {longer})", was, now)
-            return
-        changed = _select_changed_value(was, now), _select_changed_value(now, was)
-        yield _Change(_describe_part(was, now), *changed)
-        return
-
-
-def _select_changed_value(part: Json, other: Json) -> object:
-    """Return the only field that differs, or the whole part."""
-    differing = [name for name in part.keys() | other.keys() if part.get(name) != other.get(name)]
-    return part.get(differing[0]) if len(differing) == 1 else part
-
-
-def _describe_part(old: Json, new: Json) -> str:
-    if old["part_kind"] != new["part_kind"]:
-        return f"the conversation ({new['part_kind']} in place of {old['part_kind']})"
-    label = _PARTS.get(old["part_kind"], f"the {old['part_kind']}")
-    tool = f" of {new['tool_name']!r}" if "tool_name" in new else ""
-    return label + tool
-
-
-_PARTS = {
-    "user-prompt": "the prompt",
-    "system-prompt": "the system prompt",
-    "tool-call": "the arguments",
-    "tool-return": "the result",
-    "text": "what the model said",
-    "retry-feedback": "the feedback to the model",
-}
-
-
-def _index_tools(tools: Sequence[Json]) -> dict[str, Json]:
-    return {str(tool.get("name")): tool for tool in tools}
 
 
 def _render_diff(old: object, new: object) -> str:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from ci_agent_eval.engine.cassette.canonical import Json, Redact
+from ci_agent_eval.engine.cassette.answers import Json, Redact
 from ci_agent_eval.engine.cassette.document import (
     Cassette,
     RecordedExchange,
     RecordedRequest,
     Take,
+    ToolRequest,
+    TrafficRequest,
 )
 from ci_agent_eval.engine.cassette.misses import (
     CassetteMissError,
@@ -23,9 +25,7 @@ from ci_agent_eval.engine.cassette.misses import (
 )
 from ci_agent_eval.engine.cassette.rules import ReplaceRule, apply_rules
 from ci_agent_eval.engine.cassette.tool_player import ToolPlayer, note_model_request
-from ci_agent_eval.engine.cassette.tool_request import ToolRequest
 from ci_agent_eval.engine.cassette.traffic_player import TrafficPlayer
-from ci_agent_eval.engine.cassette.traffic_request import TrafficRequest
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.model_traffic.recorder import ModelCallPlayer
 
@@ -99,16 +99,11 @@ class CassetteSession:
         """Return a value of a request without secrets, with the rules applied."""
         return self._apply_rules(self.redact(value))
 
-    def find_response(self, request: RecordedRequest) -> Json | None:
-        """Return the recorded response to a request; None if the model must be asked.
+    def find_exchange(self, request: RecordedRequest) -> int | None:
+        """Return the number of the exchange that answers a request; None if nothing does.
 
         Raises CassetteMissError in replay.
         """
-        number = self.find_exchange(request)
-        return None if number is None else self.recorded_take[number - 1].response
-
-    def find_exchange(self, request: RecordedRequest) -> int | None:
-        """Return the number of the exchange that answers a request, as `find_response`."""
         is_model_request = not isinstance(request, ToolRequest)
         if is_model_request:
             note_model_request()
@@ -123,7 +118,9 @@ class CassetteSession:
                 return found[times]
             self.misses += is_model_request or self.mode == "replay"
             if self.mode == "replay":
-                raise self.refuse(self._describe_miss(request))
+                message = self._describe_miss(request)
+                self.refusals.append(message)  # the error may be caught and lost
+                raise CassetteMissError(message)
             return None
 
     @cached_property
@@ -133,11 +130,6 @@ class CassetteSession:
         for number, exchange in enumerate(self.recorded_take, 1):
             numbers[exchange.request.key].append(number)
         return numbers
-
-    def refuse(self, message: str) -> CassetteMissError:
-        """Record a refused request and return its error; the error may be caught and lost."""
-        self.refusals.append(message)
-        return CassetteMissError(message)
 
     def reserve_response(self, request: RecordedRequest) -> int:
         """Reserve the next place for a live response; return its number.

@@ -7,19 +7,16 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ci_agent_eval.engine.cassette.closed_replay import close_replay
 from ci_agent_eval.engine.cassette.document import Cassette
 from ci_agent_eval.engine.cassette.files import build_cassette_path, load_cassette, store_take
 from ci_agent_eval.engine.cassette.rules import ReplaceRule
 from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
+from ci_agent_eval.engine.cassette.traffic_player import close_replay
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
-
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,8 @@ class CassetteStore:
         self, episode_id: str, folder: Path, scenario: str, iteration: int = 1, case: str = ""
     ) -> CassetteSession:
         """Open the session of an episode. Raises InputError."""
-        scenario, path = self._name_cassette(folder, scenario, case)
+        scenario = self.redactor.text(scenario + case)
+        path = build_cassette_path(folder, scenario)
         cassette = Cassette(scenario) if self.mode == "off" else self._load(path, scenario)
         source = f"cassette {path}"
         session = CassetteSession(
@@ -104,16 +102,6 @@ class CassetteStore:
         session.save = opened.save_if_possible
         return session
 
-    def _name_cassette(self, folder: Path, scenario: str, case: str) -> tuple[str, Path]:
-        """Return the name of a case's cassette and its path.
-
-        A recording made before each case had a cassette is replayed until there is a new one.
-        """
-        names = [self.redactor.text(scenario + case), self.redactor.text(scenario)]
-        paths = [build_cassette_path(folder, name) for name in names]
-        is_older = self.mode in ("replay", "auto") and not paths[0].exists() and paths[1].exists()
-        return names[is_older], paths[is_older]
-
     def close(self, episode_id: str) -> CassetteCounts:
         """Write the recordings of an episode and remove it. Raises InputError."""
         opened = self._open.pop(episode_id)
@@ -123,14 +111,6 @@ class CassetteStore:
     def discard(self, episode_id: str) -> None:
         """Remove an episode without writing its recordings."""
         self._open.pop(episode_id, None)
-
-    def wrap_model(self, model: Model, episode_id: str) -> Model:
-        """Wrap the model for one run of an open episode. Raises InputError."""
-        if self.mode == "off" and episode_id not in self._open:
-            return model
-        from ci_agent_eval.engine.cassette.model import CassetteModel  # noqa: PLC0415 - traffic needs no PydanticAI
-
-        return CassetteModel(model, self.get_session(episode_id))
 
     def get_counts(self, episode_id: str) -> CassetteCounts:
         """Return the counts of an open episode; zeros for any other."""
@@ -158,7 +138,8 @@ class CassetteStore:
         state = _get_file_state(path)
         known = self._read.get(path)
         if known is None or state is None or known[0] != state:
-            known = (state, load_cassette(path, scenario))
+            is_replaced = self.mode == "record"
+            known = (state, load_cassette(path, scenario, is_replaced=is_replaced))
             self._read.pop(path, None)
             self._read[path] = known
             if len(self._read) > MAX_CACHED:

@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.engine.cassette.canonical import Json
-from ci_agent_eval.engine.cassette.player_session import PlayerSession
-from ci_agent_eval.engine.cassette.tool_request import ToolRequest
+from ci_agent_eval.engine.cassette.answers import Json
+from ci_agent_eval.engine.cassette.document import ToolRequest
+
+if TYPE_CHECKING:
+    from ci_agent_eval.engine.cassette.session import CassetteSession
 
 _ASKS_MODELS = "asks_models"
 """Name of the outcome of a call that asked a model."""
@@ -50,7 +53,7 @@ def _open() -> Iterator[_RunningToolCall]:
 class ToolPlayer:
     """Replays the tool calls of an episode, or records them."""
 
-    session: PlayerSession
+    session: CassetteSession
 
     async def run_call(
         self, tool: str, arguments: object, call: Callable[[], Awaitable[Json]]

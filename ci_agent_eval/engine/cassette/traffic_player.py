@@ -1,30 +1,34 @@
-"""The cassette of an episode's model traffic: answers recorded calls and stores live ones."""
+"""The cassette of an episode's model traffic: answers recorded calls and stores live ones.
+
+In replay, `close_replay` refuses what no cassette can answer.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.engine.cassette.canonical import Json
-from ci_agent_eval.engine.cassette.player_session import PlayerSession
-from ci_agent_eval.engine.cassette.traffic_answer import (
-    UNREDACTABLE,
-    build_answer,
-    dump_answer,
-)
-from ci_agent_eval.engine.cassette.traffic_request import TrafficRequest
+from ci_agent_eval.engine.cassette.answers import UNREDACTABLE, Json, build_answer, dump_answer
+from ci_agent_eval.engine.cassette.document import TrafficRequest
+from ci_agent_eval.model_traffic import attribution, network_guard
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
-from ci_agent_eval.model_traffic.recorder import ENDED_EARLY, READER_STOPPED, ModelCall
+from ci_agent_eval.model_traffic.recorder import (
+    ENDED_EARLY,
+    READER_STOPPED,
+    ModelCall,
+    TrafficRecorder,
+)
 
-_is_recorded_above: ContextVar[bool] = ContextVar("ci_agent_eval_recorded_above", default=False)
+if TYPE_CHECKING:
+    from ci_agent_eval.engine.cassette.session import CassetteSession
 
 _TEMPORARY_STATUSES = frozenset({401, 402, 403, 407, 408, 409, 425, 429})
 """Errors that depend on more than the request; those of 500 and above do, too."""
@@ -34,23 +38,13 @@ _RECORDED_ENDS = frozenset({ENDED_EARLY, READER_STOPPED})
 """Errors of incomplete answers that a replay gives again as they are."""
 
 
-@contextmanager
-def suspend_players() -> Iterator[None]:
-    """Neither replay nor store the traffic in the `with` block: a CassetteModel records it."""
-    token = _is_recorded_above.set(True)
-    try:
-        yield
-    finally:
-        _is_recorded_above.reset(token)
-
-
 @dataclass(eq=False)
 class TrafficPlayer:
     """The `ModelCallPlayer` of a cassette session, shared by the recorders of an episode."""
 
-    session: PlayerSession
-    _numbers: dict[ModelCall, int | None] = field(default_factory=dict)
-    """Numbers of the exchanges of calls; None: a CassetteModel records the call."""
+    session: CassetteSession
+    _numbers: dict[ModelCall, int] = field(default_factory=dict)
+    """Numbers of the exchanges of calls."""
 
     @property
     def is_replay(self) -> bool:
@@ -62,10 +56,9 @@ class TrafficPlayer:
 
         Raises CassetteMissError in replay.
         """
-        if call in self._numbers:  # asked again, after a wait for the rate limit
+        if not call.url:  # its traffic, if it has any, is another call
             return None
-        if _is_recorded_above.get():
-            self._numbers[call] = None
+        if call in self._numbers:  # asked again, after a wait for the rate limit
             return None
         request = self._build_request(call)
         number = self.session.find_exchange(request)
@@ -155,3 +148,41 @@ def _hash_files(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _hash_files(item) for name, item in value.items()}
     return [_hash_files(item) for item in value] if isinstance(value, list) else value
+
+
+_UNATTRIBUTED = (
+    "a model call belongs to none of the running episodes for sure, so that no cassette can answer "
+    "it; start the thread or task that makes it within the episode, or run one episode at a time"
+)
+
+_lock = threading.Lock()
+_count = 0
+
+
+@contextmanager
+def close_replay(allowed_hosts: Collection[str] = ()) -> Iterator[None]:
+    """Refuse connections beyond this machine, and model calls of no known episode.
+
+    Such a call fails all running episodes, because it may be any one's.
+    """
+    global _count  # noqa: PLW0603 - the hooks are for the process
+    with _lock:
+        _count += 1
+        if _count == 1:
+            attribution.set_unattributed_recorder(
+                TrafficRecorder(lambda: 0.0, on_call_ended=_fail_running, refusal=_UNATTRIBUTED)
+            )
+    try:
+        with network_guard.refuse_connections(allowed_hosts):
+            yield
+    finally:
+        with _lock:
+            _count -= 1
+            if _count == 0:
+                attribution.set_unattributed_recorder(None)
+
+
+def _fail_running(call: ModelCall) -> None:
+    for recorder in attribution.list_running():
+        if isinstance(recorder.player, TrafficPlayer):
+            recorder.player.session.refusals.append(f"{call.error} ({call.url})")

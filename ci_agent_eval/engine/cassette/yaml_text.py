@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from yaml.emitter import ScalarAnalysis
 
-from ci_agent_eval.engine.cassette.canonical import InlineMapping
+from ci_agent_eval.engine.cassette.answers import InlineMapping
 
 _SPACE_BEFORE_BREAK = re.compile(r" (?:\n|\Z)")
 

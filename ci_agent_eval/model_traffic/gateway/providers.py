@@ -124,6 +124,22 @@ def build_environment(
     return {**variables, **_build_dummy_keys(environ)} if is_replay else variables
 
 
+_OTHER_KEYS = ("MISTRAL_API_KEY", "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY")
+"""Key variables of providers that the gateway does not serve."""
+
+
+def build_placeholder_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys that the SDKs of this process need in replay, of providers without any."""
+    needed = [
+        name
+        for provider in MODEL_PROVIDERS
+        if not any(environ.get(name) for name in provider.key_variables)
+        for name in provider.key_variables[: provider.dummy_keys]
+    ]
+    others = [name for name in _OTHER_KEYS if not environ.get(name)]
+    return dict.fromkeys([*needed, *others], DUMMY_KEY)
+
+
 def _build_dummy_keys(environ: Mapping[str, str]) -> dict[str, str]:
     all_keys = [name for provider in MODEL_PROVIDERS for name in provider.key_variables]
     needed_keys = [

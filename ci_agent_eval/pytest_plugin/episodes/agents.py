@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,19 +92,29 @@ def open_cassette(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Cass
     if options.get_cassette_mode(item.config) == "off":
         yield None
         return
-    with _open_session(item, recorder) as cassette:
+    folder = options.get_cassette_dir(item.config, item.path)
+    store = _get_engine(item.config).store
+    case = get_shared_case(item)
+    with store.episode(
+        item.nodeid, folder, recorder.scenario_id, recorder.iteration, case
+    ) as cassette:
         if (running := item.stash[EPISODE].running) is not None:
             running.cassette = cassette
         yield cassette
 
 
-def _open_session(
-    item: pytest.Item, recorder: EpisodeRecorder
-) -> AbstractContextManager[CassetteSession]:
-    folder = options.get_cassette_dir(item.config, item.path)
-    store = _get_engine(item.config).store
-    case = get_shared_case(item)
-    return store.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration, case)
+def set_placeholder_keys(config: pytest.Config) -> None:
+    """Give the SDKs of model APIs a key until the end of the session, where they have none."""
+    from ci_agent_eval.model_traffic.gateway.providers import build_placeholder_keys  # noqa: PLC0415 - inert until used
+
+    added = build_placeholder_keys(os.environ)
+    os.environ.update(added)
+
+    def remove_keys() -> None:
+        for name in added:
+            os.environ.pop(name, None)
+
+    config.add_cleanup(remove_keys)
 
 
 def _get_engine(config: pytest.Config) -> SharedEngine:
@@ -120,18 +129,15 @@ def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[
     from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - inert until used
 
     engine, loop = _get_engine(item.config), SessionLoop.find(item.config)
-    is_off = options.get_cassette_mode(item.config) == "off"
-    # A session of the mode `off` only counts requests.
-    with _open_session(item, recorder) if is_off else nullcontext():
-        engine.session.begin_episode(item.nodeid)
-        servers = EpisodeServers(engine.session, item.nodeid)
-        # Another episode may need its servers before the teardown of this one.
-        item.stash.setdefault(AT_END, []).append(servers.release_early)
-        try:
-            yield RecordedRuns(recorder, engine.session, loop, item.nodeid, _begin_member(item))
-        finally:
-            if not servers.is_released:  # skip an empty await: the loop has other tasks
-                loop.run(servers.release())
+    engine.session.begin_episode(item.nodeid)
+    servers = EpisodeServers(engine.session, item.nodeid)
+    # Another episode may need its servers before the teardown of this one.
+    item.stash.setdefault(AT_END, []).append(servers.release_early)
+    try:
+        yield RecordedRuns(recorder, engine.session, loop, item.nodeid, _begin_member(item))
+    finally:
+        if not servers.is_released:  # skip an empty await: the loop has other tasks
+            loop.run(servers.release())
 
 
 def _begin_member(item: pytest.Item) -> ConversationMember | None:
@@ -140,16 +146,6 @@ def _begin_member(item: pytest.Item) -> ConversationMember | None:
     if member is not None:
         member.conversation.begin_test(member.test)
     return member
-
-
-def record_nested_requests() -> None:
-    """Record and replay model requests by the episodes' own code, if PydanticAI is installed."""
-    if find_spec("pydantic_ai") is not None:
-        from ci_agent_eval.engine.nested_requests import (  # noqa: PLC0415 - inert until used
-            record_episode_requests,
-        )
-
-        record_episode_requests()
 
 
 def _open_engine(config: pytest.Config) -> SharedEngine:

@@ -15,7 +15,10 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.models import Model
 
 from ci_agent_eval.engine.adapters.run import run_adapter
+from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.redaction import Redactor
 from tests.integration.engine.rig import model_of
 from tests.model_server import ModelServer
 from tests.model_server.script import call
@@ -89,7 +92,10 @@ def run_case(case, server, **options):
     return asyncio.run(once())
 
 
-@pytest.mark.parametrize("case", [overrides_it, replaces_it, replaces_it_last, streams_it])
+CASES = (overrides_it, replaces_it, replaces_it_last, streams_it)
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_each_request_counts_once_and_is_measured(server, case):
     result = run_case(case, server, limits=RunLimits(max_turns=2, tokens=240))
     assert (result.stop_reason, result.error) == ("completed", None)
@@ -100,3 +106,16 @@ def test_each_request_counts_once_and_is_measured(server, case):
     for turn in result.trajectory.agent_turns if case is not streams_it else ():
         assert (turn.requested_model, turn.response_model) == ("gpt-5-nano", "gpt-5-nano")
         assert turn.latency_ms is not None
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_its_requests_are_on_the_cassette(tmp_path, server, case):
+    results = []
+    for mode in ("record", "replay"):
+        with CassetteStore(mode, Redactor()).episode("e", tmp_path, "s") as session:
+            results.append(run_case(case, server, cassette_session=session))
+    live, again = results
+    assert live.final_response == again.final_response == "It is green"
+    assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
+    assert {turn.source for turn in again.trajectory.agent_turns} == {"replayed"}
+    assert len(server.requests) == 2

@@ -87,20 +87,21 @@ def agent_with(tool, server):
 
 
 def comparable(result):
-    """The turns and agents without times and ids of calls, which a cassette numbers."""
-    calls = {"duration_ms": None, "id": None}
-    ignored = dict.fromkeys(("source", "latency_ms", "first_byte_ms"))
+    """The turns and agents without what a replay changes."""
+    times = {"duration_ms": None}
     turns = [
         turn.model_copy(
             update={
-                **ignored,
-                "tool_calls": tuple(one.model_copy(update=calls) for one in turn.tool_calls),
+                **(
+                    {"latency_ms": None, "first_byte_ms": None} if turn.source == "scripted" else {}
+                ),
+                "source": None,
+                "tool_calls": tuple(one.model_copy(update=times) for one in turn.tool_calls),
             }
         )
         for turn in result.turns
     ]
-    agents = [agent.model_copy(update={"call_id": None}) for agent in result.trajectory.agents]
-    return turns, agents
+    return turns, result.trajectory.agents
 
 
 @pytest.mark.parametrize("model", EXPERTS)

@@ -9,23 +9,29 @@ from __future__ import annotations
 import base64
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.engine.cassette.canonical import InlineMapping, Json, Redact
 from ci_agent_eval.model_traffic.formats import sse
 from ci_agent_eval.model_traffic.formats.json_values import render_compact_json
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
 
 _KEPT_HEADERS = ("content-type", "x-amzn-errortype")
 UNREDACTABLE = "its binary answer holds a secret, which cannot be redacted"
+Json = dict[str, Any]
+Redact = Callable[[Any], Any]
+"""Returns a JSON value without its secrets."""
 Place = tuple[Any, ...]
 """Names and positions from an event to one of its texts."""
 _BODIES = ("json", "events", "text", "base64")
 """Names of the body in an entry; it has exactly one."""
 _POSITIONS = ("index", "output_index", "content_index", "summary_index")
 """Fields that tell the parallel texts of a stream apart."""
+
+
+class InlineMapping(Json):
+    """An object that is written in a single line where it fits."""
 
 
 def dump_answer(status: int, headers: Mapping[str, str], body: bytes, redact: Redact) -> Json:

@@ -1,22 +1,27 @@
-"""Exchanges of model traffic in a cassette: their text, their keys, and what a miss says."""
+"""Exchanges in a cassette: their text, their keys, and what a miss says."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.engine.cassette import CassetteMissError, CassetteSession
+from ci_agent_eval.engine.cassette.answers import build_answer, dump_answer
 from ci_agent_eval.engine.cassette.document import (
     Cassette,
     RecordedExchange,
+    ToolRequest,
+    TrafficRequest,
     parse_cassette,
     render_cassette,
 )
 from ci_agent_eval.engine.cassette.misses import describe_changes
 from ci_agent_eval.engine.cassette.rules import parse_rules
-from ci_agent_eval.engine.cassette.traffic_answer import build_answer, dump_answer
-from ci_agent_eval.engine.cassette.traffic_request import TrafficRequest
+from ci_agent_eval.engine.cassette.yaml_text import parse_cassette_yaml, render_cassette_yaml
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from tests.tables import each_row
@@ -54,6 +59,7 @@ def conversation():
         exchange(request(first, call, result)),
         exchange(other),
         exchange(request(first, call, result, user("and now?"), previous=2, temperature=1)),
+        RecordedExchange(ToolRequest("balance", {"account": "a"}), {"result": "1500"}),
     )
 
 
@@ -67,15 +73,58 @@ def test_a_cassette_of_traffic_is_read_as_it_was_written(golden):
     read = parse_cassette(text, "x")
     assert read.takes[1] == conversation()
     assert render_cassette(read) == text
-    golden("traffic_cassette.yaml", text)
+    golden("cassette.yaml", text)
 
 
-def test_a_field_that_a_later_request_lacks_is_gone_when_read():
-    take = (
-        exchange(request(user("a"), seed=3)),
-        exchange(request(user("a"), user("b"), tools=None)),
+def test_a_long_difference_is_cut_and_says_so():
+    said = describe_changes(request(user("a\n" * 50)), request(user("b\n" * 50)))
+    assert "more lines" in said
+    assert len(said.splitlines()) < 20
+
+
+def test_a_cassette_of_an_old_version_is_one_sentence_with_the_command():
+    said = (
+        r"^cassette some\.yaml is of version 2, and this program reads only version 3; "
+        r"record it again with --cassette=record$"
     )
-    assert parse_cassette(render_cassette(Cassette("s", {1: take})), "x").takes[1] == take
+    with pytest.raises(InputError, match=said):
+        parse_cassette("cassette: 2\nscenario: s\ntakes: []", "some.yaml")
+
+
+@each_row(
+    "text",
+    [
+        "",
+        "[]",
+        "cassette: 3\nscenario: s",
+        "cassette: 3\nscenario: s\ntakes: [{iteration: 1, exchanges: [{}]}]",
+        "cassette: 3\nscenario: s\ntakes: [{iteration: 1, exchanges: [{tool: x}]}]",
+        "a: [",
+        "!!python/object:os.system {}",
+    ],
+)
+def test_what_is_no_cassette_is_said_with_its_place(text):
+    with pytest.raises(InputError, match=r"(?s)cassette some\.yaml cannot be read: .*repair it"):
+        parse_cassette(text, "some.yaml")
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text().map(clean_text),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text().map(clean_text), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+@example(["\n", "a\n", "a\n\n", "\n\n a\n\nb\n\n", "a\n b \nc", "a\nb ", "a\n\u2028b"])
+def test_any_value_survives_yaml(value):
+    assert parse_cassette_yaml(render_cassette_yaml(value)) == value
 
 
 @each_row(
@@ -152,11 +201,10 @@ def test_a_wrong_answer_is_one_sentence(changes, problem):
     ("old", "new", "problem"),
     [
         ("format: openai-chat", "format: smoke", "'smoke' is no format; use openai-chat"),
-        ("continues: 1", "continues: 9", "exchange 2: `continues` is 9, no earlier exchange"),
+        ("previous: 2", "previous: 4", "exchange 4: `previous` is 4, no earlier exchange"),
         ("previous: 2", "previous: x", "exchange 4: `previous` is 'x', no earlier exchange"),
         ("tools: ", "tools: z", "there is no 'z"),
         ("request:", "requests:", "there is no 'request'"),
-        ("added:\n", "added:\n          nothing: [3]\n", "there is no 'nothing'"),
         ("json:\n", "json: 3\n            x:\n", ""),
     ],
 )
@@ -232,12 +280,12 @@ VARYING = [
 def test_a_miss_names_the_rule_that_helps_and_it_does(old, new, rule):
     recorded = exchange(request(user(old)))
     with pytest.raises(CassetteMissError, match="add to the ini setting cassette_replace") as miss:
-        session(recorded).find_response(request(user(new)))
+        session(recorded).find_exchange(request(user(new)))
     suggested = str(miss.value).splitlines()[-1].strip()
     assert rule in suggested
     with_rule = session(recorded, rules=[suggested])
     asked = TrafficRequest("openai-chat", with_rule.normalize(request(user(new)).body))
-    assert with_rule.find_response(asked) == recorded.response
+    assert with_rule.find_exchange(asked) == 1
 
 
 def test_several_kinds_of_varying_texts_need_several_rules():
