@@ -240,6 +240,12 @@ class EpisodeSession:
             self.activate(item)
         self._write("started", build_lost_episode(state.initial_episode))
 
+    def withdraw(self, item: pytest.Item) -> None:
+        """Forget an episode that was started ahead and has to wait for its turn."""
+        state = item.stash[EPISODE]
+        state.attempt -= 1
+        state.recorder = state.running = None
+
     def activate(self, item: pytest.Item) -> None:
         """Make this item's episode the active one."""
         state = item.stash[EPISODE]

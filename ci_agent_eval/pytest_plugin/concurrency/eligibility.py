@@ -13,6 +13,7 @@ from _pytest import skipping
 
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
+from ci_agent_eval.pytest_plugin.concurrency import held_changes
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     get_test_function,
     is_async,
@@ -153,7 +154,7 @@ def _check_exclusive_use(item: pytest.Item) -> str | None:
     if is_alone is not None:
         return "its marker says alone=True" if is_alone else None
     found = sorted(EXCLUSIVE_FIXTURES.intersection(getattr(item, "fixturenames", ())))
-    if found:
+    if found and not (found == [held_changes.FIXTURE] and held_changes.is_held(item)):
         return f"it uses the fixture {found[0]}"
     if reason := _check_decorators(item):
         return reason

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from _pytest.scope import Scope
 
+from ci_agent_eval.pytest_plugin.concurrency import held_changes
+
 _COPIES = pytest.StashKey[dict[Any, Any]]()
 """In the stash of a class or module: its copies of definitions that others were using."""
 
@@ -76,11 +78,12 @@ def _choose_definition(item: pytest.Function, definition: Any) -> Any:
     scope = get_effective_scope(item, definition)
     if scope in {Scope.Session, Scope.Package}:
         return definition
-    return (
-        _copy_definition(definition)
-        if scope is Scope.Function
-        else _choose_node_definition(item, definition, scope)
-    )
+    if scope is not Scope.Function:
+        return _choose_node_definition(item, definition, scope)
+    own = _copy_definition(definition)
+    if definition.argname == held_changes.FIXTURE and held_changes.is_held(item):
+        return item.config.stash[held_changes.CHANGES].build_definition(item, own)
+    return own
 
 
 def _choose_node_definition(item: pytest.Function, definition: Any, scope: Scope) -> Any:

@@ -28,6 +28,7 @@ from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
     GuardedItem,
 )
 from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
+from ci_agent_eval.pytest_plugin.concurrency.held_changes import CHANGES, HeldChanges
 from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
@@ -56,6 +57,9 @@ class EpisodeLog(Protocol):
     def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
         """Write that an episode has started."""
 
+    def withdraw(self, item: pytest.Item) -> None:
+        """Forget an episode that was started ahead and has to wait for its turn."""
+
     def cut_off(self, item: pytest.Item, reason: str) -> None:
         """Write the partial episode that the end of the run cut off."""
 
@@ -71,6 +75,9 @@ class EpisodeScheduler:
         self._owner = get_ident()
         self._order = ItemOrder(session)
         self._guard = FixtureScopeGuard()
+        self._changes = HeldChanges()
+        self._postponed: set[pytest.Item] = set()
+        """Episodes whose setup changes the process, and which therefore wait for their turn."""
         self._routing = OutputRouting()
         self._ahead: dict[pytest.Item, EpisodeTask] = {}
         """Episodes that were started ahead, in the order of their turns."""
@@ -96,6 +103,7 @@ class EpisodeScheduler:
         scheduler = cls(session, concurrency, episodes)
         session._setupstate = scheduler._stacks  # noqa: SLF001 - as in `__init__`
         session.config.stash[options.SCHEDULER] = scheduler
+        session.config.stash[CHANGES] = scheduler._changes
         scheduler._loop.around = scheduler._routing.enable
         scheduler._loop.owner = scheduler._owner
         session.config.add_cleanup(set_owner_thread())
@@ -116,7 +124,7 @@ class EpisodeScheduler:
         try:
             return (yield)
         finally:
-            self._guard.remove(item)
+            self._remove(item)
             if self._current_task is not None:
                 self._current_task.close()
             self._current_item = self._current_task = None
@@ -308,12 +316,13 @@ class EpisodeScheduler:
     def _start_if_admitted(self, item: pytest.Item) -> bool:
         if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return False
+        if item in self._postponed:
+            return False
         guarded = GuardedItem.from_item(item)
         if not self._guard.admits(item, guarded) or self._needs_node_setup(item):
             return False
         self._guard.add(item, guarded)
-        self._start(item)
-        return True
+        return self._start(item)
 
     def _needs_node_setup(self, item: pytest.Item) -> bool:
         """Return whether a node above the item has its own setup method, as packages do."""
@@ -323,14 +332,35 @@ class EpisodeScheduler:
             if not self._stacks.has(node)
         )
 
-    def _start(self, item: pytest.Function) -> None:
+    def _start(self, item: pytest.Function) -> bool:
+        """Set an episode up and start it; False if its changes do not allow it to overlap."""
         others = [task.stack for task in reversed(self._ahead.values()) if task.stack is not None]
         set_concurrent(True)  # threads without a context belong to no episode, also in its setup
         self._episodes.begin(item, ahead=True)
+        self._changes.enter(item)
         task = self._ahead[item] = EpisodeTask(item)
         task.set_up(self._stacks.build_stack(item, others))
+        if not self._changes.agrees(item):
+            self._postpone(task)
+            return False
         if task.is_set_up:
             self._run_task(task)
+        return True
+
+    def _postpone(self, task: EpisodeTask) -> None:
+        """Tear an episode down that was started ahead; errors come again at its turn."""
+        del self._ahead[task.item]
+        self._postponed.add(task.item)
+        with self._routing.enable():
+            task.tear_down()
+            self._tear_down_nodes(task)
+        self._remove(task.item)
+        self._episodes.withdraw(task.item)
+
+    def _remove(self, item: pytest.Item) -> None:
+        """Let others start that an item has kept waiting."""
+        self._guard.remove(item)
+        self._changes.leave(item)
 
     def _begin_turn(self, item: pytest.Item) -> setup_stacks.Stack | None:
         """Activate the current item's task; the same item may be run again."""
@@ -350,6 +380,7 @@ class EpisodeScheduler:
             return None
         if item not in self._guard:
             self._guard.add(item, GuardedItem.from_item(item))
+        self._changes.enter(item)
         task = EpisodeTask(item)
         task.set_up_in_turn()
         return task
@@ -386,7 +417,7 @@ class EpisodeScheduler:
             finally:
                 for task in reversed(tasks):
                     errors[task.item] += task.tear_down()
-                    self._guard.remove(task.item)
+                    self._remove(task.item)
                 for task in reversed(tasks):
                     errors[task.item] += self._tear_down_nodes(task)
 
