@@ -91,12 +91,6 @@ def replace_data(raw: bytes, data: Mapping[str, object]) -> bytes:
     return whole if not kept[-1] else whole + end
 
 
-def render_event(data: Mapping[str, object], *, name: str | None = None) -> bytes:
-    """Render a new event."""
-    head = b"" if name is None else b"event: " + name.encode() + b"\n"
-    return head + b"data: " + render_compact_json(data) + b"\n\n"
-
-
 def _is_data(line: bytes) -> bool:
     return line.removeprefix(_BOM).startswith(b"data:")
 

@@ -77,11 +77,6 @@ def list_by_importance(view: ReportView) -> tuple[Annotation, ...]:
     return (*first, *others)
 
 
-def list_all_annotations(view: ReportView) -> tuple[tuple[AnnotationKind, Annotation], ...]:
-    """Return every annotation with its kind, in order; one without a place has an empty path."""
-    return tuple((problem.kind, annotation) for problem, annotation in _list_sorted(view))
-
-
 def render_annotations(shown: Sequence[Annotation]) -> str:
     """Return `annotations.json`: a list in the same order, for other tools to place."""
     listed = [asdict(annotation) for annotation in shown]

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.render.escape import code_span
-from ci_agent_eval.render.links import Place
-from ci_agent_eval.render.numbers import ABSENT
-
 PATH_LIMIT = 160
 
 
@@ -48,13 +44,3 @@ def render_details(summary: str, body: str, *, is_open: bool = False) -> str:
 def render_link(text: str, url: str | None) -> str:
     """Return a link, or only its text where there is no address."""
     return f"[{text}]({url})" if url else text
-
-
-def render_place(place: Place, *, cell: bool = False) -> str:
-    """Return `file:line` in code, linked to the head commit where that is known."""
-    if not place.file:
-        return ABSENT
-    # The address holds the folders, so the text need not.
-    name = place.file.replace("\\", "/").rpartition("/")[2] if place.url else place.file
-    shown = f"{name}:{place.line}" if place.line else name
-    return render_link(code_span(shown, limit=PATH_LIMIT, cell=cell), place.url)

@@ -82,7 +82,7 @@ def test_the_turns_above_a_limit_that_chance_explains(most):
     """2 of at most 7 turns, 3 of 16, 4 of 28, 5 of 40, 6 of 53 are too many for a p95."""
     for count in (most, most + 1):
         needed = next(k for k in range(1, count + 2) if stats.binom.sf(k - 1, count, 0.05) <= 0.05)
-        over = [violate(5, *[9] * k, *[1] * (count - k), only_if_significant=True)
+        over = [violate(5, *[9] * k, *[5] * (count - k), only_if_significant=True)
                 for k in range(count + 1)]  # fmt: skip
         assert [bool(found) for found in over] == [k >= needed for k in range(count + 1)]
 

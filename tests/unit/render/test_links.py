@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from ci_agent_eval.render.links import Links, line_number, repository_path
-from ci_agent_eval.render.markdown.blocks import render_place
+from ci_agent_eval.render.markdown.blocks import render_link
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from tests.render_reports import LINKS
 from tests.tables import each_row
@@ -66,13 +66,13 @@ def test_address_is_quoted():
 def test_without_context_there_is_no_link(links):
     assert links.blob("a.py", 1) is None
     assert links.commit() is None
-    assert render_place(links.place("tests/a.py", 1)) == "`tests/a.py:1`"
+    assert links.place("tests/a.py", 1).url is None
 
 
 @given(st.text(), st.text(), st.text())
 def test_any_link_is_one_link_under_its_prefix(file, run, server):
     links = Links("https://github.com/" + server, "o/r", "abc", run_url="https://e.example/" + run)
-    shown = render_place(links.place(file + "x", 1))
+    shown = render_link("x", links.place(file + "x", 1).url)
     (paragraph,) = [t for t in MarkdownIt("commonmark").parse(f"a {shown} b") if t.type == "inline"]
     found = [t.attrs["href"] for t in paragraph.children if t.type == "link_open"]
     assert all(address.startswith(links.prefixes[0]) for address in found)
