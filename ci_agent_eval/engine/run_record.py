@@ -19,7 +19,7 @@ from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsona
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import TestRunExtent
 from ci_agent_eval.engine import response_stamp
-from ci_agent_eval.engine.cassette.tool_player import ToolPlayer, note_model_request
+from ci_agent_eval.engine.cassette.players import ToolPlayer, note_model_request
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.engine.result import ImageContent

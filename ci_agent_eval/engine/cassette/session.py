@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,9 +23,8 @@ from ci_agent_eval.engine.cassette.misses import (
     describe_changes,
     find_nearest_request,
 )
+from ci_agent_eval.engine.cassette.players import ToolPlayer, TrafficPlayer, note_model_request
 from ci_agent_eval.engine.cassette.rules import ReplaceRule, apply_rules
-from ci_agent_eval.engine.cassette.tool_player import ToolPlayer, note_model_request
-from ci_agent_eval.engine.cassette.traffic_player import TrafficPlayer
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.model_traffic.recorder import ModelCallPlayer
 
@@ -58,7 +57,6 @@ class CassetteSession:
     live: int = 0
     refusals: list[str] = field(default_factory=list)
     """Error messages of the requests that were refused in replay."""
-    _request_counts: Counter[str] = field(default_factory=Counter)
     _new: list[tuple[RecordedRequest, Json | None]] = field(default_factory=list)
     _freed: set[int] = field(default_factory=set)
     """Numbers of new exchanges whose request is expected again."""
@@ -110,12 +108,9 @@ class CassetteSession:
         if self.mode not in ("replay", "auto"):
             return None
         with self._lock:
-            times = self._request_counts[request.key]
-            self._request_counts[request.key] += 1
-            found = self._recorded_numbers.get(request.key, ())
-            if times < len(found):
+            if expected := self._expected_numbers.get(request.key):
                 self.hits += is_model_request
-                return found[times]
+                return expected.popleft()
             self.misses += is_model_request or self.mode == "replay"
             if self.mode == "replay":
                 message = self._describe_miss(request)
@@ -124,9 +119,9 @@ class CassetteSession:
             return None
 
     @cached_property
-    def _recorded_numbers(self) -> Mapping[str, Sequence[int]]:
-        """The numbers of the recorded exchanges by key."""
-        numbers: defaultdict[str, list[int]] = defaultdict(list)
+    def _expected_numbers(self) -> Mapping[str, deque[int]]:
+        """The numbers of the recorded exchanges that are expected, by key."""
+        numbers: defaultdict[str, deque[int]] = defaultdict(deque)
         for number, exchange in enumerate(self.recorded_take, 1):
             numbers[exchange.request.key].append(number)
         return numbers

@@ -19,7 +19,7 @@ import pytest
 
 from ci_agent_eval.authoring.scenarios import ARGUMENT, ATTRIBUTE
 from ci_agent_eval.contract.affected import ChangePlan
-from ci_agent_eval.engine.cassette.files import build_cassette_path
+from ci_agent_eval.engine.cassette.store import build_cassette_path
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection

@@ -9,7 +9,7 @@ from pydantic_ai import Agent
 
 from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.cassette import CassetteStore
-from ci_agent_eval.engine.cassette.files import build_cassette_path
+from ci_agent_eval.engine.cassette.store import build_cassette_path
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
@@ -186,7 +186,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from ci_agent_eval.engine.cassette.document import RecordedExchange, ToolRequest
-from ci_agent_eval.engine.cassette.files import store_take
+from ci_agent_eval.engine.cassette.store import store_take
 
 for number in range(int(sys.argv[2]), 40, 2):
     exchange = RecordedExchange(ToolRequest("balance", {}), {"result": 1500})
@@ -195,7 +195,7 @@ for number in range(int(sys.argv[2]), 40, 2):
 
 
 def test_workers_do_not_lose_each_others_takes(tmp_path):
-    from ci_agent_eval.engine.cassette.files import load_cassette
+    from ci_agent_eval.engine.cassette.store import load_cassette
 
     path = tmp_path / "cassettes" / "s.yaml"
     workers = [

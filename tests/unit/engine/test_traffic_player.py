@@ -7,7 +7,7 @@ import json
 
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.cassette.document import Cassette, parse_cassette, render_cassette
-from ci_agent_eval.engine.cassette.files import load_cassette
+from ci_agent_eval.engine.cassette.store import load_cassette
 from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall, TrafficRecorder
 from ci_agent_eval.redaction import Redactor
 from tests import llm_wire
@@ -26,13 +26,14 @@ class Episode:
         self.asked = 0
 
     def __enter__(self):
-        self.session = self.store.open("e", self.folder, "s")
+        self.opened = self.store.episode("e", self.folder, "s")
+        self.session = self.opened.__enter__()
         clock = itertools.count()
         self.recorder = TrafficRecorder(lambda: next(clock), player=self.session.player)
         return self
 
-    def __exit__(self, *_):
-        self.store.close("e")
+    def __exit__(self, *error):
+        self.opened.__exit__(*error)
 
     def call(self, wire, body, *, status=200, headers=JSON, answer=b"{}", error=None) -> ModelCall:
         call = self.recorder.start_call(wire.format, wire.url, json.dumps(body).encode())

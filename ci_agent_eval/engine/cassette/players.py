@@ -1,4 +1,4 @@
-"""The cassette of an episode's model traffic: answers recorded calls and stores live ones.
+"""The players of a cassette: they answer recorded model calls and tool calls, and store live ones.
 
 In replay, `close_replay` refuses what no cassette can answer.
 """
@@ -9,15 +9,16 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.cassette.answers import UNREDACTABLE, Json, build_answer, dump_answer
-from ci_agent_eval.engine.cassette.document import TrafficRequest
+from ci_agent_eval.engine.cassette.document import ToolRequest, TrafficRequest
 from ci_agent_eval.model_traffic import attribution, network_guard
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
 from ci_agent_eval.model_traffic.recorder import (
@@ -148,6 +149,67 @@ def _hash_files(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _hash_files(item) for name, item in value.items()}
     return [_hash_files(item) for item in value] if isinstance(value, list) else value
+
+
+_ASKS_MODELS = "asks_models"
+"""Name of the outcome of a call that asked a model."""
+
+
+@dataclass
+class _RunningToolCall:
+    """A call of a tool while it runs."""
+
+    asks_models: bool = False
+
+
+_open_call: ContextVar[_RunningToolCall | None] = ContextVar("ci_agent_eval_call", default=None)
+
+
+def note_model_request() -> None:
+    """Note that the tool call of this context, if any, asks a model."""
+    call = _open_call.get()
+    if call is not None:
+        call.asks_models = True
+
+
+@contextmanager
+def _open_tool_call() -> Iterator[_RunningToolCall]:
+    call = _RunningToolCall()
+    token = _open_call.set(call)
+    try:
+        yield call
+    finally:
+        _open_call.reset(token)
+
+
+@dataclass(frozen=True)
+class ToolPlayer:
+    """Replays the tool calls of an episode, or records them.
+
+    A tool whose call asks a model is called in replay, too: the model's answers are recorded.
+    """
+
+    session: CassetteSession
+
+    async def run_call(
+        self, tool: str, arguments: object, call: Callable[[], Awaitable[Json]]
+    ) -> Json:
+        """Return the recorded outcome of a tool call, or that of `call`, which is then recorded.
+
+        Raises CassetteMissError in replay.
+        """
+        session = self.session
+        request = ToolRequest(tool, session.normalize(to_jsonable(arguments)))
+        number = session.find_exchange(request)
+        if number is not None:
+            outcome = session.recorded_take[number - 1].response
+            return await call() if _ASKS_MODELS in outcome else outcome
+        number = session.reserve_response(request)
+        with _open_tool_call() as opened:
+            outcome = await call()
+        kept = {_ASKS_MODELS: True} if opened.asks_models else session.redact(outcome)
+        session.store_response(number, kept)
+        return outcome
 
 
 _UNATTRIBUTED = (
