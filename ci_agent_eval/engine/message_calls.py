@@ -1,6 +1,6 @@
-"""Requests of PydanticAI agents as model calls of the running episode, from their messages.
+"""Requests to scripts, which have no traffic, as model calls of the running episode.
 
-They are read there where the traffic does not show them (`nested_requests`).
+They are read from PydanticAI's messages.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -22,12 +21,13 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.messages import ModelRequest as MessageRequest
-from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.engine import response_stamp
+from ci_agent_eval.engine.model import build_stamped_model
 from ci_agent_eval.engine.response_cost import compute_cost
 from ci_agent_eval.engine.traffic import set_call_cost
 from ci_agent_eval.engine.turns import convert_to_turns, render_text
@@ -71,32 +71,27 @@ class MessageCall(ModelCall):
         return "failed" if self._answer is None else "complete"
 
     def set_message(self, response: ModelResponse) -> None:
-        """Record the response, with what its traffic showed when it was live."""
+        """Record the response."""
         (turn,) = convert_to_turns([response])
-        assert self.request is not None  # noqa: S101 - set by `start`
-        self.request = replace(
-            self.request,
-            model=turn.requested_model or self.request.model,
-            settings=turn.settings,
-        )
         self._answer = ModelAnswer(
-            model=turn.response_model or response.model_name,
+            model=response.model_name,
             text=turn.content,
             tool_calls=turn.tool_calls,
             tokens=turn.tokens,
             finish_reason=turn.finish_reason,
-            error=turn.error,
         )
         self.source = response_stamp.get_source(response)
         self.first_byte_s = self._recorder.clock()
-        self.recorded_latency_ms, self.recorded_first_byte_ms = turn.latency_ms, turn.first_byte_ms
-        vendor_model = response_stamp.get_traffic(response).vendor_priced_model
-        set_call_cost(self, compute_cost(response), vendor_model)
+        self.recorded_latency_ms = turn.latency_ms
+        set_call_cost(self, compute_cost(response))
         self.end()
 
 
-class EpisodeModel(WrapperModel):
-    """Records the requests to a model as model calls of the active episode."""
+class ScriptModel(WrapperModel):
+    """Records the requests to a script as model calls of the active episode."""
+
+    def __init__(self, script: Model) -> None:
+        super().__init__(build_stamped_model(script))
 
     async def request(
         self,

@@ -22,7 +22,11 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.contract.trajectory import CallSource
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.own_requests import observe_request, record_own_request
+from ci_agent_eval.engine.own_requests import (
+    is_left_to_episode,
+    observe_request,
+    record_own_request,
+)
 from ci_agent_eval.engine.response_stamp import stamp_response
 from ci_agent_eval.errors import InputError
 
@@ -75,6 +79,10 @@ class ObservedModel(WrapperModel):
     async def request_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamedResponse]:
         """Stream the response, which is not observed; it is no model call of the episode."""
         opened = super().request_stream(*args, **kwargs)
+        if is_left_to_episode():
+            async with opened as stream:
+                yield stream
+            return
         async with AsyncExitStack() as stack:
             # The code that reads the stream makes its own calls.
             with record_own_request(self._clock) as recorder:

@@ -1,28 +1,30 @@
 """The requests of agents that run inside of a PydanticAI agent's run.
 
-The traffic of their requests shows them, except those of scripts, which have none, and those to the
-model of the outer agent, which the engine measures. PydanticAI has no hook for all agents, so
-`Agent.iter`, which starts all their runs, is wrapped once. In a run it gives each nested agent a
-capability that records these requests as model calls of the episode.
+The traffic of their requests shows them, also if the engine measures the model, which is that of
+the outer agent. Scripts have no traffic, so their messages are read. PydanticAI has no hook for all
+agents, so `Agent.iter`, which starts all their runs, is wrapped once. In a run it gives each nested
+agent a capability that makes its requests model calls of the episode.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.models import Model, ModelRequestContext
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, ModelRequestContext, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import AbstractToolset
 
-from ci_agent_eval.engine.message_calls import EpisodeModel
+from ci_agent_eval.engine.message_calls import ScriptModel
 from ci_agent_eval.engine.model import ObservedModel, build_stamped_model, is_scripted
+from ci_agent_eval.engine.own_requests import leave_to_episode
 from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord
 
 _is_in_run: ContextVar[bool] = ContextVar("ci_agent_eval_run", default=False)
@@ -78,14 +80,29 @@ class NestedRun(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Record the request unless its traffic shows it."""
+        """Make the request a model call of the episode."""
         del ctx
         model = request_context.model
-        if is_scripted(model):
-            model = EpisodeModel(build_stamped_model(model))
-        elif _is_observed(model):
-            model = EpisodeModel(model)
-        return replace(request_context, model=model)
+        nested = ScriptModel(model) if is_scripted(model) else _NestedModel(model)
+        return replace(request_context, model=nested)
+
+
+class _NestedModel(WrapperModel):
+    """A model whose traffic is recorded in the episode."""
+
+    async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Ask the model."""
+        with leave_to_episode():
+            return await super().request(*args, **kwargs)
+
+    @asynccontextmanager
+    async def request_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamedResponse]:
+        """Stream the model's answer."""
+        opened = super().request_stream(*args, **kwargs)
+        async with AsyncExitStack() as stack:
+            with leave_to_episode():  # not the code that reads the stream
+                stream = await stack.enter_async_context(opened)
+            yield stream
 
 
 @functools.cache

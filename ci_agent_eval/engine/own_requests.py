@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from pydantic_ai.messages import ModelResponse
 
@@ -20,6 +21,23 @@ from ci_agent_eval.model_traffic.messages import RequestHead
 from ci_agent_eval.model_traffic.pricing import is_known_address, price_call
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
 from ci_agent_eval.model_traffic.trajectory import build_traffic_fields, get_latency_ms
+
+_is_nested: ContextVar[bool] = ContextVar("ci_agent_eval_nested", default=False)
+
+
+@contextmanager
+def leave_to_episode() -> Iterator[None]:
+    """Make the requests of the `with` block model calls of the episode, whatever measures them."""
+    token = _is_nested.set(True)
+    try:
+        yield
+    finally:
+        _is_nested.reset(token)
+
+
+def is_left_to_episode() -> bool:
+    """Return whether requests in this context are model calls of the episode."""
+    return _is_nested.get()
 
 
 def is_replay() -> bool:
@@ -42,6 +60,8 @@ def record_own_request(clock: Clock) -> Iterator[TrafficRecorder]:
 
 async def observe_request(request: Awaitable[ModelResponse], clock: Clock) -> ModelResponse:
     """Await a model's response; stamp it with its latency and the data of its traffic."""
+    if is_left_to_episode():
+        return await request
     started = clock()
     with record_own_request(clock) as recorder:
         response = await request

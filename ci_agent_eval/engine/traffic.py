@@ -78,14 +78,10 @@ def find_price(call: ModelCall) -> CallPrice | None:
     return _prices[call]
 
 
-def set_call_cost(call: ModelCall, cost_usd: float | None, vendor_model: str | None) -> None:
-    """Set the cost of a call that is known without its traffic; None: unknown.
-
-    `vendor_model` is the model if the cost is its vendor's price.
-    """
-    model = vendor_model or (call.answer and call.answer.model) or ""
-    price = None if cost_usd is None else CallPrice(cost_usd, model, vendor_model is not None)
-    _prices[call] = price
+def set_call_cost(call: ModelCall, cost_usd: float | None) -> None:
+    """Set the cost of a call that is known without its traffic; None: unknown."""
+    model = (call.answer and call.answer.model) or ""
+    _prices[call] = None if cost_usd is None else CallPrice(cost_usd, model, is_vendor_price=False)
 
 
 def compute_call_cost(call: ModelCall) -> float | None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
-from pydantic_ai import Agent, ModelRequest, RunContext
+from pydantic_ai import Agent, ModelRequest, RunContext, Tool
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.test import TestModel
@@ -130,6 +130,38 @@ def test_a_sub_agent_that_is_a_script_is_not_recorded(tmp_path, server):
     assert run_with_cassette(tmp_path, "record", agent).cassette == CassetteCounts(live=3)
     again = run_with_cassette(tmp_path, "replay", agent)
     assert (again.final_response, again.cassette) == ("It is green", CassetteCounts(hits=3))
+
+
+async def asks_its_own_model(ctx: RunContext[None], topic: str) -> str:
+    return (await Agent(ctx.model).run(topic)).output
+
+
+async def streams_its_own_model(ctx: RunContext[None], topic: str) -> str:
+    async with Agent(ctx.model).run_stream(topic) as stream:
+        return await stream.get_output()
+
+
+@pytest.mark.parametrize("tool", [asks_its_own_model, streams_its_own_model])
+def test_the_model_of_the_agent_in_its_tool_is_replayed_as_it_was_recorded(tmp_path, server, tool):
+    agent = Agent(model_of(server), tools=[Tool(tool, name="delegate")])
+    live, again = record_and_replay(tmp_path, server, agent)
+    assert live.success
+    assert again.cassette == CassetteCounts(hits=5)
+    assert turns_without_tool_times(again) == turns_without_tool_times(live)
+
+
+def turns_without_tool_times(result):
+    return [
+        turn.model_copy(
+            update={
+                "source": None,
+                "tool_calls": [
+                    one.model_copy(update={"duration_ms": None}) for one in turn.tool_calls
+                ],
+            }
+        )
+        for turn in result.turns
+    ]
 
 
 @pytest.fixture
