@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
-from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
+from ci_agent_eval.engine.cassette import CassetteMode, CassetteSession, CassetteStore
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.guard import Guard, build_guard
 from ci_agent_eval.engine.limits import Clock, RunUsage
@@ -61,19 +61,6 @@ class Servers(Protocol):
         """Open the toolsets of servers for one run, in order. Raises ServerError."""
 
 
-class Cassettes(Protocol):
-    """The cassettes of all episodes."""
-
-    def get_counts(self, episode_id: str) -> CassetteCounts:
-        """Return the counts of an episode."""
-
-    def get_session(self, episode_id: str) -> CassetteSession:
-        """Return the session of an episode."""
-
-    def add_secrets(self, secrets: frozenset[str]) -> None:
-        """Redact these values in all recordings."""
-
-
 @dataclass
 class _EpisodeResources:
     """The servers and guards of an episode, shared by its runs."""
@@ -119,7 +106,7 @@ class EngineSession:
     clock: Clock
     sleep: Sleep = asyncio.sleep
     cassette_mode: CassetteMode = "off"
-    cassettes: Cassettes | None = None
+    cassettes: CassetteStore | None = None
     servers: Servers | None = None
     """Unset: a new pool, created for the first agent with servers."""
     on_secrets: Callable[[frozenset[str]], None] | None = None
