@@ -6,15 +6,12 @@ episode or a report directory: it imports neither pydantic nor the contract, and
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin import options
@@ -40,91 +37,26 @@ from ci_agent_eval.pytest_plugin.evaluation import (
     passed_asserts,
 )
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
+from ci_agent_eval.pytest_plugin.fixtures import (  # noqa: F401 - fixtures
+    SESSION,
+    _recorder_fixture,
+    aitest_run,
+    episode,
+    episode_alone,
+    episode_clock,
+    get_session,
+    llm_assert,
+    llm_score,
+    model_environment,
+)
 from ci_agent_eval.pytest_plugin.opik import experiment_hooks, experiment_options
 from ci_agent_eval.pytest_plugin.options import pytest_addhooks  # noqa: F401 - a hook
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports
 
 if TYPE_CHECKING:
-    from ci_agent_eval.authoring.agent_runner import AgentRunner
-    from ci_agent_eval.authoring.text_judges import LLMAssert, LLMScore
     from ci_agent_eval.pytest_plugin.concurrency.scheduler import EpisodeScheduler
-    from ci_agent_eval.pytest_plugin.session import EpisodeSession
-    from ci_agent_eval.recording import EpisodeRecorder
 
-SESSION = pytest.StashKey["EpisodeSession"]()
 DESELECTED = pytest.StashKey[int]()
-
-
-@pytest.fixture
-def episode_clock() -> Callable[[], float]:
-    """Clock of the `episode` fixture, in seconds; override it to control the time."""
-    return read_clock
-
-
-@pytest.fixture
-def episode_alone() -> None:
-    """Run a test alone because it, or one of its fixtures, changes process-wide state."""
-
-
-@pytest.fixture(name=detection.RECORDER)
-def _recorder_fixture(
-    request: pytest.FixtureRequest, episode_clock: Callable[[], float]
-) -> Generator[EpisodeRecorder, None, None]:
-    from ci_agent_eval.pytest_plugin.episodes.traffic import watch_model_calls  # noqa: PLC0415 - inert until used
-
-    recorder = _get_session(request.config).build_recorder(
-        request.node, episode_clock, request.getfixturevalue
-    )
-    with watch_model_calls(request.node, recorder, episode_clock):
-        yield recorder
-
-
-@pytest.fixture
-def episode(_agent_eval_recorder: EpisodeRecorder) -> EpisodeRecorder:
-    """Record this test's episode: turns, tool calls, checks, scores, budgets."""
-    return _agent_eval_recorder
-
-
-@pytest.fixture
-def model_environment(episode: EpisodeRecorder) -> Generator[Mapping[str, str], None, None]:
-    """Variables with which a subprocess's model calls become part of this test's episode."""
-    from ci_agent_eval.pytest_plugin.episodes.traffic import serve_subprocesses  # noqa: PLC0415 - inert until used
-
-    with serve_subprocesses(episode) as variables:
-        yield variables
-
-
-@pytest.fixture
-def aitest_run(
-    request: pytest.FixtureRequest, episode: EpisodeRecorder
-) -> Generator[AgentRunner, None, None]:
-    """Run agents of the engine; their turns, tool calls, tokens and cost become the episode."""
-    from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
-        record_agent_runs,
-    )
-
-    with record_agent_runs(request.node, episode) as runs:
-        yield runs
-
-
-@pytest.fixture
-def llm_assert(request: pytest.FixtureRequest) -> LLMAssert:
-    """Judge whether a text meets a criterion, such as "is a greeting"."""
-    from ci_agent_eval.authoring.text_judges import LLMAssert  # noqa: PLC0415 - inert until used
-    from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
-
-    model = text_judges.get_judge_model(request.config)
-    return LLMAssert(model, text_judges.TextJudgeSender(request.config))
-
-
-@pytest.fixture
-def llm_score(request: pytest.FixtureRequest) -> LLMScore:
-    """Grade a text for each dimension of a rubric."""
-    from ci_agent_eval.authoring.text_judges import LLMScore  # noqa: PLC0415 - inert until used
-    from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
-
-    model = text_judges.get_judge_model(request.config)
-    return LLMScore(model, text_judges.TextJudgeSender(request.config))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -354,7 +286,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
             EpisodeScheduler,
         )
 
-        EpisodeScheduler.start(session, concurrency, _get_session(session.config))
+        EpisodeScheduler.start(session, concurrency, get_session(session.config))
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -378,15 +310,15 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     if detection.EPISODE not in item.stash:
         return (yield)
     if (scheduler := _get_scheduler(item)) is not None and scheduler.is_started(item):
-        _get_session(item.config).activate(item)
+        get_session(item.config).activate(item)
     else:
-        _get_session(item.config).begin(item)
+        get_session(item.config).begin(item)
     try:
         result = yield
     except INTERRUPTIONS as interruption:
-        _get_session(item.config).interrupt(item, interruption)
+        get_session(item.config).interrupt(item, interruption)
         raise
-    _get_session(item.config).raise_marker_problem(item)
+    get_session(item.config).raise_marker_problem(item)
     loop_members.refuse_foreign_loops(item)
     foreign_repeats.refuse_foreign_repeats(item)
     return result
@@ -421,27 +353,27 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 def _judge_call(item: pytest.Item) -> Generator[None, None, None]:
     if detection.EPISODE in item.stash:
-        _get_session(item.config).mark_called(item)
+        get_session(item.config).mark_called(item)
     try:
         yield
         if detection.EPISODE in item.stash:
-            _get_session(item.config).raise_swallowed_exception(item)
+            get_session(item.config).raise_swallowed_exception(item)
     except INTERRUPTIONS as interruption:
         if detection.EPISODE in item.stash:
-            _get_session(item.config).interrupt(item, interruption)
+            get_session(item.config).interrupt(item, interruption)
         raise
     except BaseException as error:
         if detection.EPISODE in item.stash:
-            _get_session(item.config).handle_exception(item, error)
+            get_session(item.config).handle_exception(item, error)
         raise
     if detection.EPISODE in item.stash:  # only now, if the test asked for the fixture itself
         simulations.check_scenario_ran(item)
-        _get_session(item.config).judge(item)
+        get_session(item.config).judge(item)
 
 
 def _note_call(item: pytest.Item, error: BaseException | None) -> None:
     if detection.EPISODE in item.stash:
-        _get_session(item.config).note_call(item, error)
+        get_session(item.config).note_call(item, error)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -465,14 +397,14 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Write the episode's ending, and pass its figures to JUnit and the terminal summary."""
     if detection.EPISODE in item.stash:
-        _get_session(item.config).measure_failure(item, call)
+        get_session(item.config).measure_failure(item, call)
         if (scheduler := _get_scheduler(item)) is not None:
             scheduler.set_phase_times(item, call)
     if detection.EPISODE in item.stash and call.excinfo is not None:
         hide_own_frames()
     report = yield
     if detection.EPISODE in item.stash:
-        _get_session(item.config).record_phase(item, call, report)
+        get_session(item.config).record_phase(item, call, report)
         hide_own_traceback(item, call, report)
     if SESSION in item.config.stash:
         item.config.stash[SESSION].redact_report(report)
@@ -511,19 +443,4 @@ def _select_episodes(config: pytest.Config, items: list[pytest.Item]) -> None:
     shard = stash.get(options.SHARD, None)
     left_out = stash.get(options.LEFT_OUT, None)
     given = () if left_out is None else (left_out,)
-    _get_session(config).select(items, stash.get(DESELECTED, 0), shard, removed, *given)
-
-
-def _get_session(config: pytest.Config) -> EpisodeSession:
-    """Return the session's episodes; the first call imports the contract."""
-    if SESSION not in config.stash:
-        options.require_pydantic()
-        from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
-
-        config.stash[SESSION] = session.EpisodeSession.for_process(config)
-        # What is imported now stays. pytest collects all garbage twice at its end, which took a
-        # tenth of a small run. Hypothesis warns if the collector does not see what holds its
-        # source of random numbers.
-        if "hypothesis" not in sys.modules:
-            gc.freeze()
-    return config.stash[SESSION]
+    get_session(config).select(items, stash.get(DESELECTED, 0), shard, removed, *given)

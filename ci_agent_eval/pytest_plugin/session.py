@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ci_agent_eval.contract.base import build_models
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
+from ci_agent_eval.contract.results import RemovedScenario, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.affected_scenarios import (
@@ -40,6 +38,7 @@ from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
     update_after_phase,
 )
 from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, determine_ending
+from ci_agent_eval.pytest_plugin.episodes.episode_files import EpisodeFiles
 from ci_agent_eval.pytest_plugin.episodes.episode_hooks import call_episode_hooks
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     PREFIX,
@@ -54,7 +53,6 @@ from ci_agent_eval.pytest_plugin.episodes.incomplete_records import (
 from ci_agent_eval.pytest_plugin.episodes.marker import (
     build_episode_from_marker,
 )
-from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.pytest_plugin.episodes.report_texts import redact_report
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.episodes.steering_rules import build_rules_loader
@@ -73,9 +71,7 @@ from ci_agent_eval.recording.active_episode import (
     activate_episode,
     deactivate_episode,
 )
-from ci_agent_eval.redaction import Redactor, make_distinct_names
-from ci_agent_eval.storage.activity_file import EpisodeActivity, append_activity
-from ci_agent_eval.storage.run_folder import Journal, ReportFolder
+from ci_agent_eval.redaction import make_distinct_names
 
 if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
@@ -85,16 +81,10 @@ if TYPE_CHECKING:
 class EpisodeSession:
     """The object that the plugin's hooks call; one per process that runs tests."""
 
-    def __init__(
-        self, repo: RepositoryPaths, redactor: Redactor, folder: ReportFolder | None
-    ) -> None:
+    def __init__(self, repo: RepositoryPaths, files: EpisodeFiles) -> None:
         self._repo = repo
-        self._redactor = redactor
-        self._has_own_secrets = False
-        self._redacted: tuple[Redactor, Episode, Episode] | None = None
-        self._folder = folder
-        self._journal: Journal | None = None
-        self._activity: Path | None = None
+        self.files = files
+        """Writes and redacts the episodes."""
         self._evidence: AssertEvidence | None = None
         self._load_steering_rules: Callable[[], Rules] | None = None
         self._subtest: EpisodeItem | None = None
@@ -108,30 +98,15 @@ class EpisodeSession:
     def for_process(cls, config: pytest.Config) -> EpisodeSession:
         """Create the session of the process that `config` belongs to."""
         build_models()  # before threads of agents share them
-        directory = options.get_report_dir(config)
-        folder = None if directory is None else ReportFolder(directory)
-        episodes = cls(
-            RepositoryPaths.find(config.rootpath, os.environ),
-            Redactor.from_environ(os.environ),
-            folder,
-        )
+        repo = RepositoryPaths.find(config.rootpath, os.environ)
+        episodes = cls(repo, EpisodeFiles.for_process(config))
         episodes._evidence = AssertEvidence(config, episodes._repo)
         passed_asserts.listen(episodes._evidence)
         episodes._load_steering_rules = build_rules_loader(config.rootpath)
         is_debugging = config.getoption("usepdb", default=False)
         episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
-        episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
-        if (activity_dir := config.option.episode_activity) is not None:
-            episodes._activity = Path(activity_dir, options.get_worker_id(config))
         config.pluginmanager.register(episodes, options.EPISODES)
         return episodes
-
-    @staticmethod
-    def get_running(config: pytest.Config) -> EpisodeSession:
-        """Return the session of this process."""
-        found = config.pluginmanager.get_plugin(options.EPISODES)
-        assert isinstance(found, EpisodeSession)  # noqa: S101 - called only within an episode
-        return found
 
     def select(
         self,
@@ -146,8 +121,8 @@ class EpisodeSession:
         Two node ids may become equal once secrets are removed; the later one, in the order of the
         full ids, gets a number. The same item twice counts as two iterations.
         """
-        names = make_distinct_names((item.nodeid for item in items), self._redactor.text)
-        scenarios = make_distinct_names(map(get_default_scenario, items), self._redactor.text)
+        names = make_distinct_names((item.nodeid for item in items), self.files.redact)
+        scenarios = make_distinct_names(map(get_default_scenario, items), self.files.redact)
         earlier: Counter[str] = Counter()
         for item in items:
             iteration = get_iteration(item)
@@ -155,22 +130,20 @@ class EpisodeSession:
             earlier[item.nodeid] += 1
             scenario = scenarios[get_default_scenario(item)]
             self._register_item(item, EpisodeItem(names[item.nodeid], scenario, number))
-        if self._folder is not None:
-            noted = {
-                "selected": sum(1 for item in items if not is_optional(item)),
-                "deselected": deselected,
-                "shard": shard,
-                "removed": tuple(redact_model(one, self._redactor) for one in removed),
-                "left_out": tuple(map(self._redactor.text, selection.left_out)),
-            }
-            self._folder.note_selected(noted)
+        self.files.write_selected(
+            selected=sum(1 for item in items if not is_optional(item)),
+            deselected=deselected,
+            shard=shard,
+            removed=tuple(map(self.files.redact_model, removed)),
+            left_out=tuple(map(self.files.redact, selection.left_out)),
+        )
         if items:
             self.adaptive = self._start_adaptive(items)
             adaptive = () if self.adaptive is None else (self.adaptive.describe(),)
             found = [*list_notes(items, options.get_iterations(items[0].config)), *adaptive]
-            self.notes = tuple(self._redactor.text(note) for note in found)
+            self.notes = tuple(self.files.redact(note) for note in found)
         if note := describe_selection(selection):
-            self.notes = (*self.notes, self._redactor.text(note))
+            self.notes = (*self.notes, self.files.redact(note))
 
     def _start_adaptive(self, items: Sequence[pytest.Item]) -> AdaptiveIterations | None:
         """Return the adaptive iterations of these items; None: none is adaptive."""
@@ -186,7 +159,7 @@ class EpisodeSession:
     def dump_adaptive_stops(self) -> list[dict[str, Any]]:
         """Return why the adaptive scenarios of this process stopped, as plain redacted data."""
         found = () if self.adaptive is None else self.adaptive.list_stops()
-        return [redact_model(stop, self._redactor).model_dump() for stop in found]
+        return [self.files.redact_model(stop).model_dump() for stop in found]
 
     def _register_item(self, item: pytest.Item, state: EpisodeItem) -> None:
         item.stash[EPISODE] = state
@@ -196,18 +169,13 @@ class EpisodeSession:
             # appended to: the items of one parametrized test share it.
             item.fixturenames = [*names, RECORDER]  # type: ignore[attr-defined]
 
-    def add_secrets(self, secrets: frozenset[str]) -> None:
-        """Redact these values, too, from all later output."""
-        self._redactor = self._redactor.with_secrets(secrets)
-        self._has_own_secrets = True
-
     def redact_report(self, report: pytest.TestReport) -> None:
         """Redact a report if this process has secrets that its parent process does not know.
 
         A process that reads our output knows the secrets of the environment.
         """
-        if self._has_own_secrets:
-            redact_report(report, self._redactor.text)
+        if self.files.has_own_secrets:
+            redact_report(report, self.files.redact)
 
     def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
         """Write that the episode has started, as its result if nothing more follows.
@@ -238,7 +206,7 @@ class EpisodeSession:
             state.running.mode, state.running.counts_once = "strict", True
         if not ahead:
             self.activate(item)
-        self._write("started", build_lost_episode(state.initial_episode))
+        self.files.write("started", build_lost_episode(state.initial_episode))
 
     def withdraw(self, item: pytest.Item) -> None:
         """Forget an episode that was started ahead and has to wait for its turn."""
@@ -295,7 +263,7 @@ class EpisodeSession:
         """
         if EPISODE not in item.stash:
             # Requested only with `request.getfixturevalue`: unknown until now.
-            name = self._redactor.text(item.nodeid)
+            name = self.files.redact(item.nodeid)
             item.stash[EPISODE] = EpisodeItem(name, name)
             self.begin(item)
         state = item.stash[EPISODE]
@@ -304,28 +272,13 @@ class EpisodeSession:
         state.recorder = EpisodeRecorder.from_initial_episode(
             state.initial_episode, clock=clock, locate=self._places.locate_caller
         )
-        if self._activity is not None:
-            state.recorder.on_activity = self._build_activity_writer(
-                self._activity, self._redact_episode(state.initial_episode)
-            )
+        state.recorder.on_activity = self.files.build_activity_writer(state.initial_episode)
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
             for assertion in running.early_assertions:
                 state.recorder.record_assertion(assertion)
             running.early_assertions.clear()
         return state.recorder
-
-    def _build_activity_writer(
-        self, path: Path, initial: Episode
-    ) -> Callable[[int, Sequence[str]], None]:
-        """Return the function that writes an episode's turn and tools for the progress."""
-
-        def write(turn: int, tools: Sequence[str]) -> None:
-            names = tuple(self._redactor.text(name) for name in tools)
-            with suppress(OSError):  # the run itself does not need it
-                append_activity(path, EpisodeActivity(key=initial.key, turn=turn, tools=names))
-
-        return write
 
     def mark_called(self, item: pytest.Item) -> None:
         """Count assertions from now on: the test function is called."""
@@ -403,8 +356,8 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         ended = finish_episode(state, Ending("error", reason))
         # It has not ended: this line has more data than the one written at its start.
-        self._write("started", ended, state.initial_episode)
-        record = build_summary_record(self._redact_episode(ended))
+        self.files.write("started", ended, state.initial_episode)
+        record = build_summary_record(self.files.redact_episode(ended))
         if (reports := item.config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
             reports.keep(record)
 
@@ -447,17 +400,19 @@ class EpisodeSession:
         final = update_after_phase(state, call, report, ending)
         self._write_final(state, final)  # before the hooks, which may stop the run
         if report.when == "teardown" and (ended := state.final_episode) is not None:
-            self._write_final(state, call_episode_hooks(item, report, ended, self._redact_episode))
+            self._write_final(
+                state, call_episode_hooks(item, report, ended, self.files.redact_episode)
+            )
         current = state.final_episode or (initial and build_lost_episode(initial))
         if current is not None:
-            self._annotate_report(item, report, self._redact_episode(current))
+            self._annotate_report(item, report, self.files.redact_episode(current))
         if report.when == "teardown":
             deactivate_episode()
 
     def _write_final(self, state: EpisodeItem, final: Episode | None) -> None:
         if final is not None:
             state.final_episode = final
-            self._write("ended", final, state.initial_episode)
+            self.files.write("ended", final, state.initial_episode)
 
     def _begin_subtest(
         self, state: EpisodeItem, call: pytest.CallInfo[None], ending: Ending
@@ -502,28 +457,6 @@ class EpisodeSession:
         item.user_properties[:] = [*others, *figures]
         report.user_properties = list(item.user_properties)
         setattr(report, ATTRIBUTE, state.summary_record)
-
-    def _redact_episode(self, episode: Episode) -> Episode:
-        """Return the redacted episode, cached because the journal and two reports use it."""
-        cached = self._redacted
-        if cached is None or cached[0] is not self._redactor or cached[1] is not episode:
-            cached = (self._redactor, episode, redact_model(episode, self._redactor))
-            self._redacted = cached
-        return cached[2]
-
-    def _write(
-        self,
-        event: Literal["started", "ended"],
-        episode: Episode,
-        initial: Episode | None = None,
-    ) -> None:
-        if self._journal is not None:
-            renamed = initial is not None and initial.scenario_id != episode.scenario_id
-            started_as = self._redactor.text(initial.scenario_id) if initial and renamed else None
-            line = JournalLine(
-                event=event, episode=self._redact_episode(episode), started_as=started_as
-            )
-            self._journal.write(line)
 
 
 def _format_failure(episode: Episode, lines: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ NAME = "episode"
 RECORDER = "_agent_eval_recorder"
 """Name of the fixture that every episode's item requests; `episode` is an alias for it."""
 
-FIXTURES = "ci_agent_eval.pytest_plugin"
+FIXTURES = "ci_agent_eval.pytest_plugin.fixtures"
 """Module that holds our fixtures."""
 
 CONVERSATION = "cae_declared"

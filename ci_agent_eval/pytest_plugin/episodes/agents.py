@@ -18,7 +18,7 @@ from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER, ConversationMember
 from ci_agent_eval.pytest_plugin.concurrency import AT_END
-from ci_agent_eval.pytest_plugin.session import EpisodeSession
+from ci_agent_eval.pytest_plugin.fixtures import get_session
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.redaction import Redactor
 
@@ -167,7 +167,7 @@ def _open_engine(config: pytest.Config) -> SharedEngine:
         clock=read_clock,
         cassette_mode=mode,
         cassettes=store,
-        on_secrets=EpisodeSession.get_running(config).add_secrets,
+        on_secrets=get_session(config).files.add_secrets,
         steering=load_steering_settings(
             root=config.rootpath,
             environ=os.environ,

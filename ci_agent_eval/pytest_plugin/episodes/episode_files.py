@@ -1,0 +1,98 @@
+"""What a process writes of its episodes, without secrets: the journal, and their activity."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import pytest
+
+from ci_agent_eval.contract.base import FrozenModel
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.results import JournalLine
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
+from ci_agent_eval.redaction import Redactor
+from ci_agent_eval.storage.activity_file import EpisodeActivity, append_activity
+from ci_agent_eval.storage.run_folder import ReportFolder
+
+Model = TypeVar("Model", bound=FrozenModel)
+
+
+class EpisodeFiles:
+    """The files of one process; without a report directory nothing is written."""
+
+    def __init__(
+        self, redactor: Redactor, folder: ReportFolder | None, activity: Path | None, worker: str
+    ) -> None:
+        self._redactor = redactor
+        self._redacted: tuple[Redactor, Episode, Episode] | None = None
+        self._folder = folder
+        self._journal = None if folder is None else folder.journal(worker)
+        self._activity = activity
+        self.has_own_secrets = False
+        """Whether this process has secrets that its parent process does not know."""
+
+    @classmethod
+    def for_process(cls, config: pytest.Config) -> EpisodeFiles:
+        """Open the files of the process that `config` belongs to."""
+        directory, worker = options.get_report_dir(config), options.get_worker_id(config)
+        folder = None if directory is None else ReportFolder(directory)
+        activity_dir = config.option.episode_activity
+        activity = None if activity_dir is None else Path(activity_dir, worker)
+        return cls(Redactor.from_environ(os.environ), folder, activity, worker)
+
+    def add_secrets(self, secrets: frozenset[str]) -> None:
+        """Redact these values, too, from all later output."""
+        self._redactor = self._redactor.with_secrets(secrets)
+        self.has_own_secrets = True
+
+    def redact(self, text: str) -> str:
+        """Return a text without secrets."""
+        return self._redactor.text(text)
+
+    def redact_model(self, model: Model) -> Model:
+        """Return a model of the contract without secrets."""
+        return redact_model(model, self._redactor)
+
+    def redact_episode(self, episode: Episode) -> Episode:
+        """Return the redacted episode, cached because the journal and two reports use it."""
+        cached = self._redacted
+        if cached is None or cached[0] is not self._redactor or cached[1] is not episode:
+            cached = (self._redactor, episode, redact_model(episode, self._redactor))
+            self._redacted = cached
+        return cached[2]
+
+    def write_selected(self, **fields: object) -> None:
+        """Write how many episodes are selected, and which are not."""
+        if self._folder is not None:
+            self._folder.note_selected(fields)
+
+    def write(
+        self, event: Literal["started", "ended"], episode: Episode, initial: Episode | None = None
+    ) -> None:
+        """Write a line of the journal; `initial` is the episode as it was when it started."""
+        if self._journal is None:
+            return
+        is_renamed = initial is not None and initial.scenario_id != episode.scenario_id
+        started_as = self.redact(initial.scenario_id) if initial and is_renamed else None
+        line = JournalLine(event=event, episode=self.redact_episode(episode), started_as=started_as)
+        self._journal.write(line)
+
+    def build_activity_writer(
+        self, initial: Episode
+    ) -> Callable[[int, Sequence[str]], None] | None:
+        """Return a function that writes an episode's turn and tools for the progress, if wanted."""
+        if (path := self._activity) is None:
+            return None
+        key = self.redact_episode(initial).key
+
+        def write(turn: int, tools: Sequence[str]) -> None:
+            names = tuple(map(self.redact, tools))
+            with suppress(OSError):  # the run itself does not need it
+                append_activity(path, EpisodeActivity(key=key, turn=turn, tools=names))
+
+        return write

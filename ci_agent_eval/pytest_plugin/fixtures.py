@@ -1,0 +1,109 @@
+"""The plugin's fixtures, which its module of hooks imports, and the session that they use."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ci_agent_eval.contract.clock import read_clock
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.collection import detection
+
+if TYPE_CHECKING:
+    from ci_agent_eval.authoring.agent_runner import AgentRunner
+    from ci_agent_eval.authoring.text_judges import LLMAssert, LLMScore
+    from ci_agent_eval.pytest_plugin.session import EpisodeSession
+    from ci_agent_eval.recording import EpisodeRecorder
+
+SESSION = pytest.StashKey["EpisodeSession"]()
+
+
+def get_session(config: pytest.Config) -> EpisodeSession:
+    """Return the session's episodes; the first call imports the contract."""
+    if SESSION not in config.stash:
+        options.require_pydantic()
+        from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
+
+        config.stash[SESSION] = session.EpisodeSession.for_process(config)
+        # What is imported now stays. pytest collects all garbage twice at its end, which took a
+        # tenth of a small run. Hypothesis warns if the collector does not see what holds its
+        # source of random numbers.
+        if "hypothesis" not in sys.modules:
+            gc.freeze()
+    return config.stash[SESSION]
+
+
+@pytest.fixture
+def episode_clock() -> Callable[[], float]:
+    """Clock of the `episode` fixture, in seconds; override it to control the time."""
+    return read_clock
+
+
+@pytest.fixture
+def episode_alone() -> None:
+    """Run a test alone because it, or one of its fixtures, changes process-wide state."""
+
+
+@pytest.fixture(name=detection.RECORDER)
+def _recorder_fixture(
+    request: pytest.FixtureRequest, episode_clock: Callable[[], float]
+) -> Generator[EpisodeRecorder, None, None]:
+    from ci_agent_eval.pytest_plugin.episodes.traffic import watch_model_calls  # noqa: PLC0415 - inert until used
+
+    recorder = get_session(request.config).build_recorder(
+        request.node, episode_clock, request.getfixturevalue
+    )
+    with watch_model_calls(request.node, recorder, episode_clock):
+        yield recorder
+
+
+@pytest.fixture
+def episode(_agent_eval_recorder: EpisodeRecorder) -> EpisodeRecorder:
+    """Record this test's episode: turns, tool calls, checks, scores, budgets."""
+    return _agent_eval_recorder
+
+
+@pytest.fixture
+def model_environment(episode: EpisodeRecorder) -> Generator[Mapping[str, str], None, None]:
+    """Variables with which a subprocess's model calls become part of this test's episode."""
+    from ci_agent_eval.pytest_plugin.episodes.traffic import serve_subprocesses  # noqa: PLC0415 - inert until used
+
+    with serve_subprocesses(episode) as variables:
+        yield variables
+
+
+@pytest.fixture
+def aitest_run(
+    request: pytest.FixtureRequest, episode: EpisodeRecorder
+) -> Generator[AgentRunner, None, None]:
+    """Run agents of the engine; their turns, tool calls, tokens and cost become the episode."""
+    from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
+        record_agent_runs,
+    )
+
+    with record_agent_runs(request.node, episode) as runs:
+        yield runs
+
+
+@pytest.fixture
+def llm_assert(request: pytest.FixtureRequest) -> LLMAssert:
+    """Judge whether a text meets a criterion, such as "is a greeting"."""
+    from ci_agent_eval.authoring.text_judges import LLMAssert  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
+
+    model = text_judges.get_judge_model(request.config)
+    return LLMAssert(model, text_judges.TextJudgeSender(request.config))
+
+
+@pytest.fixture
+def llm_score(request: pytest.FixtureRequest) -> LLMScore:
+    """Grade a text for each dimension of a rubric."""
+    from ci_agent_eval.authoring.text_judges import LLMScore  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
+
+    model = text_judges.get_judge_model(request.config)
+    return LLMScore(model, text_judges.TextJudgeSender(request.config))
