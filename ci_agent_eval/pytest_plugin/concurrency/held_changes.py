@@ -22,18 +22,10 @@ FIXTURE = "monkeypatch"
 CHANGES = pytest.StashKey["HeldChanges"]()
 """In the config: the changes of its run."""
 
-_METHODS = frozenset(
-    {
-        "chdir",
-        "delattr",
-        "delenv",
-        "delitem",
-        "setattr",
-        "setenv",
-        "setitem",
-        "syspath_prepend",
-    }
-)
+_METHODS = {name for name in vars(pytest.MonkeyPatch) if not name.startswith("_")} - {
+    "context",
+    "undo",
+}
 """The methods of `pytest.MonkeyPatch` that change something."""
 
 

@@ -75,7 +75,7 @@ def test_an_endpoints_own_forms_are_mapped():
         (JSONResponse({"t": 1}), "answered without a text at /text"),
         (Response("down", 503), "answered with status 503: 'down'"),
         (Response("no", 429), "answered with status 429"),
-        (RedirectResponse("http://127.0.0.1:1/"), "answered with status 307"),
+        (RedirectResponse("http://127.0.0.1:1/", 300), "answered with status 300"),
         (JSONResponse({"text": "x" * 5000}), "answered more than 4000 bytes"),
     ],
 )
