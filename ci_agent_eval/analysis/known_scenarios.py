@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
@@ -37,6 +37,8 @@ class MissingScenario:
     in_quarantine: bool = False
     moved_to: str | None = None
     """The file of its test in the run, if it is not the manifest's."""
+    cases: tuple[str, ...] = ()
+    """The cases that did not run, if others of the scenario ran."""
 
     @property
     def gates(self) -> bool:
@@ -64,6 +66,15 @@ class RegatedScenario:
 
 
 @dataclass(frozen=True, slots=True)
+class NewCases:
+    """Cases that the scenario's entry of the manifest does not list."""
+
+    scenario_id: str
+    cases: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class KnownScenarios:
     """The result of comparing a run with the manifest."""
 
@@ -77,12 +88,19 @@ class KnownScenarios:
     regated: tuple[RegatedScenario, ...] = ()
     new: tuple[str, ...] = ()
     """Ids that are not in the manifest."""
+    new_cases: tuple[NewCases, ...] = ()
 
 
 def collect_ran_scenarios(episodes: Iterable[EpisodeRecord]) -> dict[str, KnownScenario]:
     """Return the scenarios of episodes."""
     return merge_scenarios(
-        KnownScenario(record.scenario_id, record.gate, record.file, record.was)
+        KnownScenario(
+            record.scenario_id,
+            record.gate,
+            record.file,
+            record.was,
+            cases=(record.case,) if record.case else (),
+        )
         for record in episodes
     )
 
@@ -96,8 +114,10 @@ def compare_manifest(
     """Compare the scenarios that ran with the manifest.
 
     If the command line restricted a run, only entries are compared that ran or that were
-    removed for another reason. Scenarios that a change has not affected are not compared.
+    removed for another reason, and no cases of those that ran. Scenarios that a change has not
+    affected are not compared.
     """
+    restricted = _is_restricted(sessions) or bool(find_restricting_paths(manifest, sessions))
     former = find_former_ids(manifest, ran)
     compared = [
         entry
@@ -113,6 +133,12 @@ def compare_manifest(
             _build_missing_scenario(entry, sessions, quarantine, ran.get(name))
             for name, entry in lines.items()
             if (not ran[name].is_in(entry.file) if name in ran else name not in former.values())
+        )
+        + tuple(
+            replace(_build_missing_scenario(entry, sessions, quarantine, None), cases=lost)
+            for name, entry in lines.items()
+            if name in ran and not restricted and ran[name].is_in(entry.file)
+            if (lost := _find_missing_cases(entry, ran[name], sessions))
         ),
         renamed=tuple(
             RenamedScenario(name, old, lines[old].line) for name, old in sorted(former.items())
@@ -123,7 +149,20 @@ def compare_manifest(
             if name in ran and ran[name].gate != entry.gate
         ),
         new=tuple(sorted(set(ran) - set(lines) - set(former))),
+        new_cases=tuple(
+            NewCases(name, added, entry.line)
+            for name, entry in lines.items()
+            if entry.cases and name in ran
+            if (added := tuple(sorted(set(ran[name].cases) - set(entry.cases))))
+        ),
     )
+
+
+def _find_missing_cases(
+    entry: ManifestEntry, ran: KnownScenario, sessions: Sequence[Session]
+) -> tuple[str, ...]:
+    lost = set(entry.cases) - set(ran.cases)
+    return tuple(sorted(lost)) if _is_expected(entry, sessions) else ()
 
 
 def find_restricting_paths(
@@ -138,9 +177,13 @@ def find_restricting_paths(
 def _is_expected(entry: ManifestEntry, sessions: Sequence[Session]) -> bool:
     if any(entry.scenario_id in session.left_out for session in sessions):
         return False
-    if any(session.restrictions for session in sessions):
+    if _is_restricted(sessions):
         return any(one.scenario_id == entry.scenario_id for one in _iterate_removed(sessions))
     return is_inside(entry.file, _find_common_paths(sessions))
+
+
+def _is_restricted(sessions: Sequence[Session]) -> bool:
+    return any(session.restrictions for session in sessions)
 
 
 def _find_common_paths(sessions: Sequence[Session]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from ci_agent_eval.contract.scenario_manifest import (
     ScenarioManifest,
     find_former_ids,
     merge_scenarios,
+    quote_toml,
     render_manifest,
     update_manifest,
 )
@@ -74,7 +75,10 @@ def find_listed_scenarios(listing: ScenarioListing) -> FoundScenarios:
     named = [one for one in listing.scenarios if not one.named_at_run_time]
     late = {one.file for one in listing.scenarios if one.named_at_run_time and one.file}
     return FoundScenarios(
-        merge_scenarios(KnownScenario(o.scenario_id, o.gate, o.file, o.was) for o in named),
+        merge_scenarios(
+            KnownScenario(o.scenario_id, o.gate, o.file, o.was, cases=(o.case,) if o.case else ())
+            for o in named
+        ),
         (listing.session,),
         tuple(sorted(late)),
     )
@@ -101,7 +105,7 @@ class ManifestUpdate:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """One line per removed or added entry."""
+        """One line per removed or added entry or case."""
         return tuple(self._changes())
 
     def _changes(self) -> Iterator[str]:
@@ -110,11 +114,18 @@ class ManifestUpdate:
         for name in sorted(names):
             old = self.before.entries.get(self.former.get(name, name))
             new = self.after.entries.get(name)
-            if old is not None and old != new:
-                yield f"- [{old.gate}] {old.text}"
-            if new is not None and old != new:
-                was = f" (was {old.scenario_id!r})" if name in self.former and old else ""
-                yield f"+ [{new.gate}] {new.text}{was}"
+            before, after = _describe_entry(old), _describe_entry(new)
+            was = f" (was {old.scenario_id!r})" if name in self.former and old else ""
+            yield from (f"- {line}" for line in before if line not in after)
+            yield from (f"+ {line}{was}" for line in after if line not in before)
+
+
+def _describe_entry(entry: ManifestEntry | None) -> list[str]:
+    """Return a line for an entry, and one for each of its cases."""
+    if entry is None:
+        return []
+    cases = (f"{quote_toml(entry.scenario_id)}: {quote_toml(case)}" for case in entry.cases)
+    return [f"[{entry.gate}] {line}" for line in (entry.head, *cases)]
 
 
 def plan_update(manifest: ScenarioManifest, found: FoundScenarios) -> ManifestUpdate:

@@ -145,6 +145,9 @@ class ListedScenario(FrozenModel):
     named_at_run_time: bool = Field(
         default=False, description="its test returns an episode, whose id may differ"
     )
+    case: str | None = Field(
+        default=None, description="parameters of the test, if all its cases are this scenario"
+    )
 
 
 class ScenarioListing(FrozenModel):

@@ -1,7 +1,8 @@
 """The scenario manifest: a reviewed list of the scenarios that a suite must run. Pure.
 
-A TOML file with one line per scenario, `"id" = "file of its test"`, in the tables `[required]`
-and `[advisory]`. It is parsed by line, so that a comment above a scenario stays with it.
+A TOML file with one entry per scenario, `"id" = "file of its test"`, in the tables `[required]`
+and `[advisory]`. An entry of a parametrized scenario lists its cases, one per line. The file is
+parsed by line, so that a comment above a scenario stays with it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class KnownScenario:
     """Former ids."""
     files: tuple[str, ...] = field(default=(), compare=False)
     """All files of its tests, if it has several tests."""
+    cases: tuple[str, ...] = ()
+    """The parameters of its tests, if all their cases are this scenario."""
 
     def is_in(self, file: str | None) -> bool:
         """Return whether one of its tests is in a file; True if either is unknown."""
@@ -49,7 +52,7 @@ class KnownScenario:
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """A line of the manifest."""
+    """A scenario of the manifest."""
 
     scenario_id: str
     gate: Gating
@@ -57,9 +60,16 @@ class ManifestEntry:
     line: int = 0
     """1-based; 0: not in the file yet."""
     text: str = ""
-    """The line as written."""
+    """The entry as written."""
     comments: tuple[str, ...] = ()
     """The comments above it."""
+    cases: tuple[str, ...] = ()
+    """Empty: it says nothing about cases."""
+
+    @property
+    def head(self) -> str:
+        """The entry without its cases."""
+        return f"{quote_toml(self.scenario_id)} = {quote_toml(self.file or '')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ def merge_scenarios(found: Iterable[KnownScenario]) -> dict[str, KnownScenario]:
             file=files[0] if files else None,
             files=tuple(files),
             was=tuple(sorted({*known.was, *one.was})),
+            cases=tuple(sorted({*known.cases, *one.cases})),
         )
     return merged
 
@@ -98,9 +109,7 @@ def parse_manifest(text: str, name: str) -> ScenarioManifest:
     headers: dict[Gating, tuple[str, ...]] = {}
     table: Gating | None = None
     comments: list[str] = []
-    # Not `splitlines`: a scenario id may contain its other line separators.
-    for number, written in enumerate(text.split("\n"), start=1):
-        line = written.strip(" \t\r")
+    for number, line in _iterate_lines(text):
         where = f"{name}:{number}"
         if line.startswith("#"):
             comments.append(line)
@@ -120,6 +129,20 @@ def parse_manifest(text: str, name: str) -> ScenarioManifest:
     return ScenarioManifest(name, entries, headers, tuple(comments))
 
 
+def _iterate_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line with its number; an entry that lists cases is one line."""
+    # Not `splitlines`: a scenario id may contain its other line separators.
+    numbered = enumerate(text.split("\n"), start=1)
+    for number, written in numbered:
+        lines = [written.strip(" \t\r")]
+        if lines[0].endswith("[") and not lines[0].startswith("#"):
+            for _, inner in numbered:
+                lines.append(inner.rstrip(" \t\r"))
+                if inner.lstrip().startswith("]"):
+                    break
+        yield number, "\n".join(lines)
+
+
 def _parse_table(name: str, seen: Mapping[Gating, object], where: str) -> Gating:
     for table in TABLES:
         if name == table and table not in seen:
@@ -133,15 +156,26 @@ def _parse_entry(line: str, table: Gating | None, where: str) -> ManifestEntry:
     if table is None:
         raise InputError(f"{where}: stands in no table; begin with [required]")
     try:
-        ((scenario_id, file),) = tomllib.loads(line).items()
+        ((scenario_id, value),) = tomllib.loads(line).items()
     except ValueError:  # from tomllib, or a line without exactly one key
         raise InputError(f"{where}: {_ADVICE}") from None
+    if isinstance(value, dict) and value.keys() == {"file", "cases"}:
+        file, cases = value["file"], value["cases"]
+        if not (isinstance(cases, list) and cases and all(isinstance(one, str) for one in cases)):
+            raise InputError(f"{where}: {_CASES_ADVICE}")
+    elif isinstance(value, dict) and value.keys() & {"file", "cases"}:
+        raise InputError(f"{where}: {_CASES_ADVICE}")
+    else:
+        file, cases = value, []
     if not isinstance(file, str) or not scenario_id:
         raise InputError(f"{where}: {_ADVICE}")
-    return ManifestEntry(scenario_id, table, file or None, text=line)
+    return ManifestEntry(scenario_id, table, file or None, text=line, cases=tuple(cases))
 
 
 _ADVICE = 'write each scenario on a line of its own, as "scenario id" = "file of its test"'
+_CASES_ADVICE = (
+    'write its cases as "scenario id" = { file = "file of its test", cases = ["[case]"] }'
+)
 
 
 def update_manifest(
@@ -152,7 +186,12 @@ def update_manifest(
     """Return the manifest with the found scenarios and the other entries that `is_kept`."""
     kept = {name: entry for name, entry in manifest.entries.items() if is_kept(entry)}
     former = find_former_ids(manifest, found)
-    entries = {name: _update_entry(one, manifest, former.get(name)) for name, one in found.items()}
+    entries: dict[str, ManifestEntry] = {}
+    for name, one in found.items():
+        known = manifest.entries.get(name)
+        kept_cases = known.cases if known is not None and is_kept(known) else ()
+        merged = replace(one, cases=tuple(sorted({*one.cases, *kept_cases})))
+        entries[name] = _update_entry(merged, manifest, former.get(name))
     return replace(manifest, entries={**kept, **entries})
 
 
@@ -160,12 +199,21 @@ def _update_entry(
     one: KnownScenario, manifest: ScenarioManifest, former: str | None
 ) -> ManifestEntry:
     known = manifest.entries.get(one.scenario_id)
-    if known is not None and (known.gate, known.file) == (one.gate, one.file):
+    same = known is not None and sorted(known.cases) == sorted(one.cases)
+    if known is not None and same and (known.gate, known.file) == (one.gate, one.file):
         return known
     above = known or manifest.entries.get(former or "")
-    name, file = quote_toml(one.scenario_id), quote_toml(one.file or "")
     comments = above.comments if above else ()
-    return ManifestEntry(one.scenario_id, one.gate, one.file, 0, f"{name} = {file}", comments)
+    entry = ManifestEntry(one.scenario_id, one.gate, one.file, 0, "", comments, one.cases)
+    return replace(entry, text=_write_entry(entry))
+
+
+def _write_entry(entry: ManifestEntry) -> str:
+    if not entry.cases:
+        return entry.head
+    file = f"file = {quote_toml(entry.file or '')}"
+    cases = "".join(f"  {quote_toml(case)},\n" for case in entry.cases)
+    return f"{quote_toml(entry.scenario_id)} = {{ {file}, cases = [\n{cases}] }}"
 
 
 def find_former_ids(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_agent_eval.analysis.comparison.cases import list_cases
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenario
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
-from ci_agent_eval.gate.model import GatePolicy, Reason
+from ci_agent_eval.contract.wording import pluralize
+from ci_agent_eval.gate.model import GatePolicy, Reason, ReasonKind
 
 _WHOLE_SUITE_ADVICE = (
     "only a run of the whole suite is accepted here; leave this out, or name what defines the "
@@ -26,7 +28,8 @@ def list_manifest_reasons(
         return
     for missing in found.missing:
         if missing.gates is gating:
-            yield Reason("missing_scenario", _describe_missing(missing, found), missing.scenario_id)
+            kind: ReasonKind = "missing_cases" if missing.cases else "missing_scenario"
+            yield Reason(kind, _describe_missing(missing, found), missing.scenario_id)
     for regated in found.regated:
         if (regated.gate == "advisory") is gating:
             known = "advisory" if regated.gate == "required" else "required"
@@ -54,12 +57,15 @@ def _describe_missing(missing: MissingScenario, found: KnownScenarios) -> str:
             f"{found.name}:{missing.line} knows it in {missing.file}, and its test is in "
             f"{missing.moved_to}; bring it back, or {_UPDATE_ADVICE}"
         )
+    advice = f"bring it back, or remove it with `{UPDATE_COMMAND}`"
+    if missing.cases:
+        count = f"{pluralize(len(missing.cases), 'case')} of {found.name}:{missing.line}"
+        return f"{count} did not run: {list_cases(missing.cases)}; {advice}"
     cause = {
         "removed": f": removed by {missing.detail or 'a hook'}",
         "file_skipped": f": its file was skipped ({missing.detail})",
         "unknown": "",
     }[missing.cause]
-    advice = f"bring it back, or remove it with `{UPDATE_COMMAND}`"
     return f"{found.name}:{missing.line} knows it, and it did not run{cause}; {advice}"
 
 
@@ -70,3 +76,7 @@ def _list_new_scenario_reasons(found: KnownScenarios) -> Iterator[Reason]:
     for name in found.new:
         message = f"it is not in {found.name}; `{UPDATE_COMMAND}` adds it"
         yield Reason("new_scenario", message, name)
+    for added in found.new_cases:
+        count = f"{pluralize(len(added.cases), 'case')} not in {found.name}:{added.line}"
+        message = f"{count}: {list_cases(added.cases)}; `{UPDATE_COMMAND}` adds it"
+        yield Reason("new_cases", message, added.scenario_id)

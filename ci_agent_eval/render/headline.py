@@ -130,9 +130,11 @@ def _describe_no_evidence(report: Report) -> Iterator[str]:
 
 _KNOWN: tuple[tuple[ReasonKind, str, str], ...] = (
     ("missing_scenario", "known scenario did not run", "known scenarios did not run"),
+    ("missing_cases", "known scenario lost cases", "known scenarios lost cases"),
     ("regated_scenario", "scenario gates otherwise", "scenarios gate otherwise"),
     ("renamed_scenario", "renamed scenario", "renamed scenarios"),
     ("new_scenario", "scenario not in the manifest", "scenarios not in the manifest"),
+    ("new_cases", "scenario has new cases", "scenarios have new cases"),
 )
 
 

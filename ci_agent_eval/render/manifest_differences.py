@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ci_agent_eval.analysis.comparison.cases import list_cases
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenario
 from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
-from ci_agent_eval.render.numbers import format_count
+from ci_agent_eval.render.numbers import count_noun, format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def _list_differences(found: KnownScenarios, links: Links) -> Iterator[ManifestD
         return links.place(found.name, line) if line else NO_PLACE
 
     for missing in found.missing:
-        text, detail = _describe_missing(missing), missing.moved_to or missing.detail or ""
+        text, detail = _describe_missing(missing), _find_detail(missing)
         yield ManifestDifference(
             missing.scenario_id, text, detail, missing.gates, place(missing.line)
         )
@@ -75,10 +76,21 @@ def _list_differences(found: KnownScenarios, links: Links) -> Iterator[ManifestD
         yield ManifestDifference(renamed.scenario_id, "renamed, known as", former, place=where)
     for name in found.new:
         yield ManifestDifference(name, "new, not in the manifest")
+    for added in found.new_cases:
+        text = f"{count_noun(len(added.cases), 'case')} not in the manifest:"
+        yield ManifestDifference(
+            added.scenario_id, text, list_cases(added.cases), place=place(added.line)
+        )
+
+
+def _find_detail(missing: MissingScenario) -> str:
+    return list_cases(missing.cases) or missing.moved_to or missing.detail or ""
 
 
 def _describe_missing(missing: MissingScenario) -> str:
     note = ", in quarantine" if missing.in_quarantine else ""
+    if missing.cases:
+        return f"{count_noun(len(missing.cases), 'case')} did not run{note}:"
     if missing.moved_to is not None:
         return f"not in its known file{note}; its test is in"
     return f"did not run{note}{_CAUSES[missing.cause][missing.detail is not None]}"

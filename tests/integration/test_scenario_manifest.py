@@ -125,6 +125,57 @@ def test_a_required_scenario_that_disappears_is_red_by_name(suite, file, text, t
     assert "<code>refund</code>: did not run" in suite.comment
 
 
+CASES = """
+import pytest
+
+@pytest.mark.parametrize("order", [{"total": 1}, {"total": 99}])
+@pytest.mark.episode(scenario_id="refund", iterations=2)
+def test_refund(episode, order):
+    with episode.turn("refund") as turn:
+        turn.reply("Done.", source="scripted")
+    assert episode.turns
+"""
+LISTED_CASES = """\
+[required]
+"five" = "suite/test_desk.py"
+"refund" = { file = "suite/test_money.py", cases = [
+  "[order={'total': 1}]",
+  "[order={'total': 99}]",
+] }
+"search" = "suite/test_desk.py"
+"""
+
+
+def test_a_swapped_case_is_red_until_the_manifest_is_updated(suite):
+    suite.write("test_money.py", CASES)
+    suite.agent_eval("scenarios", "--write", "suite")
+    assert suite.listed == LISTED_CASES
+
+    suite.write("test_money.py", CASES.replace("99", "2"))
+    assert suite.agent_eval("run", "suite").returncode == 1
+    assert suite.reasons == [("missing_cases", "refund")]
+    (reason,) = suite.verdict["verdict"]["reasons"]
+    assert reason["message"] == (
+        "1 case of agent-eval-scenarios.toml:3 did not run: [order={'total': 99}]; "
+        "bring it back, or remove it with `agent-eval scenarios --write`"
+    )
+    assert "<code>refund</code>: 1 case did not run: <code>[order={&#x27;total&#x27;: 99}]" in (
+        suite.comment
+    )
+    assert suite.agent_eval("run", "suite", "--", "-k", "order0").returncode == 0
+    suite.agent_eval("scenarios", "--write", "suite", "--", "-k", "order0")
+    assert suite.listed == LISTED_CASES
+
+    written = suite.agent_eval("scenarios", "--write", "suite")
+    assert written.stdout == (
+        """- [required] "refund": "[order={'total': 99}]"\n"""
+        """+ [required] "refund": "[order={'total': 2}]"\n"""
+        "wrote agent-eval-scenarios.toml\n"
+    )
+    assert suite.agent_eval("run", "suite").returncode == 0
+    assert suite.verdict["verdict"]["warnings"] == []
+
+
 def test_settings_define_the_suite(suite):
     (suite.folder / "agent-eval.toml").write_text(
         'paths = ["suite"]\npytest_args = ["-k", "not refund"]'

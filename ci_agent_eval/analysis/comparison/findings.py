@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ci_agent_eval.analysis.comparison.cases import list_cases
 from ci_agent_eval.analysis.comparison.model import (
     MAX_ITERATIONS,
     AllowedIncreases,
@@ -19,6 +20,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioMetrics,
     SuiteChange,
 )
+from ci_agent_eval.contract.wording import pluralize
 
 ComparisonFindingKind = Literal[
     "regression",
@@ -145,14 +147,8 @@ def _list_weakening_findings(scenario: ScenarioComparison) -> Iterator[Compariso
 def describe_vanished_cases(scenario: ScenarioComparison) -> str:
     """Describe the cases that only the baseline has."""
     names = scenario.vanished_cases
-    more = f" and {len(names) - _MAX_CASES} more" if len(names) > _MAX_CASES else ""
-    listed = ", ".join(names[:_MAX_CASES]) + more
-    count = "1 case" if len(names) == 1 else f"{len(names)} cases"
-    return f"{count} of the baseline did not run: {listed}; bring it back, or acknowledge it"
-
-
-_MAX_CASES = 3
-"""Number of vanished cases that a finding names."""
+    count = f"{pluralize(len(names), 'case')} of the baseline did not run: {list_cases(names)}"
+    return f"{count}; bring it back, or acknowledge it"
 
 
 def describe_confirmation(scenario: ScenarioComparison) -> str:

@@ -142,23 +142,24 @@ def describe_case(item: pytest.Item) -> str | None:
     """Return the parameters of a case that shares its scenario with others; None: there are none.
 
     A number that pytest gave to a value, as in `case0`, is replaced by the value: another value
-    under the same number is another case.
+    under the same number is another case. Paths are relative to pytest's root folder, so that a
+    case is the same on every machine.
     """
-    case = get_shared_case(item)
+    case, root = get_shared_case(item), f"{item.config.rootpath.as_posix()}/"
     for name, value in getattr(getattr(item, "callspec", None), "params", {}).items():
         numbered = re.compile(rf"(?<![^\[-]){re.escape(name)}\d+(?=[-\]])")
-        if numbered.search(case) and (shown := _show_data(value)) is not None:
+        if numbered.search(case) and (shown := _show_data(value, root)) is not None:
             before, after = numbered.split(case, maxsplit=1)
             case = f"{before}{name}={shown}{after}"
-    return case or None
+    return case.replace(root, "") or None
 
 
-def _show_data(value: object) -> str | None:
+def _show_data(value: object, root: str) -> str | None:
     """Return a value as text; None for an object that is known by its address, or an agent."""
     if type(value).__module__.startswith("ci_agent_eval."):
         return None
     try:
-        text = sort_sets(repr(value))
+        text = sort_sets(repr(value)).replace(root, "")
     except Exception:  # noqa: BLE001 - a text of the user's class
         return None
     if " at 0x" in text:

@@ -13,6 +13,7 @@ from ci_agent_eval.contract.results import ListedScenario, ScenarioListing, Sess
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
+from ci_agent_eval.pytest_plugin.collection.iterations import describe_case
 from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
@@ -70,4 +71,5 @@ class ScenarioListWriter:
                 file=file,
                 was=episode.was,
                 named_at_run_time=detection.returns_episode(item),
+                case=describe_case(item),
             )

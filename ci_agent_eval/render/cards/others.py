@@ -41,7 +41,8 @@ from ci_agent_eval.render.sentences import describe_reason
 _IN_A_CARD: frozenset[ReasonKind] = frozenset(
     {
         *("finding", "scenario", "error_budget", "skipped", "incomplete", "tests", "budget"),
-        *("missing_scenario", "regated_scenario", "renamed_scenario", "new_scenario", "partial"),
+        *("missing_scenario", "missing_cases", "regated_scenario", "renamed_scenario", "partial"),
+        *("new_scenario", "new_cases"),
         *("suite_budget", "newly_over", "acknowledged", "quarantine"),
     }
 )

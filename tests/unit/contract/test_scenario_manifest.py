@@ -58,6 +58,7 @@ def test_an_entry_has_its_gate_file_and_line():
 
 
 TABLES = "the tables are [required] and [advisory], each once"
+CASES_FORM = 'write its cases as "scenario id" = { file = "file of its test", cases = ["[case]"] }'
 FORM = 'write each scenario on a line of its own, as "scenario id" = "file of its test"'
 
 
@@ -71,6 +72,10 @@ FORM = 'write each scenario on a line of its own, as "scenario id" = "file of it
         ("[required]\na.b = 'x.py'", f"2: {FORM}"),
         ("[required]\na = 1", f"2: {FORM}"),
         ("[required]\n'' = 'x.py'", f"2: {FORM}"),
+        ("[required]\na = {file = 'x.py'}", f"2: {CASES_FORM}"),
+        ("[required]\na = {file = 'x.py', cases = []}", f"2: {CASES_FORM}"),
+        ("[required]\na = {file = 'x.py', cases = [\n1\n]}", f"2: {CASES_FORM}"),
+        ("[required]\na = {file = 'x.py', cases = [\n'b'", f"2: {FORM}"),
         (
             "[required]\na = 'x.py'\n\n[advisory]\na = 'y.py'",
             "5: scenario 'a' is in line 2 already; remove one of the two",
@@ -143,9 +148,13 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 
 @given(st.dictionaries(names, st.sampled_from(["required", "advisory"]), max_size=6))
 def test_whatever_a_scenario_is_called_it_is_read_as_it_was_written(gates):
-    found = {name: KnownScenario(name, gate, f"{name}.py") for name, gate in gates.items()}
+    found = {
+        name: KnownScenario(name, gate, f"{name}.py", cases=(name, f"[{name}"))
+        for name, gate in gates.items()
+    }
     text = render_manifest(update_manifest(ScenarioManifest(NAME), found, lambda _: False))
     read = parsed(text)
     assert {name: one.gate for name, one in read.entries.items()} == gates
+    assert all(set(one.cases) == {name, f"[{name}"} for name, one in read.entries.items())
     assert render_manifest(read) == text
     assert sum(map(len, tomllib.loads(text).values())) == len(gates)
