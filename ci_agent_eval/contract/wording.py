@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 _VARYING = re.compile(
     r"0x[0-9A-Fa-f]+"  # addresses
@@ -135,3 +136,9 @@ def split_place(reason: str) -> tuple[str, str | None, int | None]:
     if found is None:
         return first, None, None
     return first[: found.start()], found[1], int(found[2])
+
+
+def list_cases(cases: Sequence[str], most: int = 3) -> str:
+    """Return the first cases as a text, and how many there are more."""
+    more = f" and {len(cases) - most} more" if len(cases) > most else ""
+    return ", ".join(cases[:most]) + more

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_agent_eval.analysis.comparison.cases import list_cases
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenario
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
-from ci_agent_eval.contract.wording import pluralize
+from ci_agent_eval.contract.wording import list_cases, pluralize
 from ci_agent_eval.gate.model import GatePolicy, Reason, ReasonKind
 
 _WHOLE_SUITE_ADVICE = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.analysis.comparison.cases import list_cases
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenario
 from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
+from ci_agent_eval.contract.wording import list_cases
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
 from ci_agent_eval.render.numbers import count_noun, format_count

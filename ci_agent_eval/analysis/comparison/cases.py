@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.iteration_range import IterationRange, remove_iteration
@@ -29,16 +29,6 @@ def find_vanished_cases(
             vanished.add(test)
         vanished -= {case for case, name in cases.items() if name in left_out}
     return tuple(sorted(vanished))
-
-
-def list_cases(cases: Sequence[str]) -> str:
-    """Return the first cases as a text, and how many there are more."""
-    more = f" and {len(cases) - _MAX_CASES} more" if len(cases) > _MAX_CASES else ""
-    return ", ".join(cases[:_MAX_CASES]) + more
-
-
-_MAX_CASES = 3
-"""Number of cases that a finding names."""
 
 
 def _match_moved_tests(gone: Collection[str], added: Collection[str]) -> Mapping[str, str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_agent_eval.analysis.comparison.cases import list_cases
 from ci_agent_eval.analysis.comparison.model import (
     MAX_ITERATIONS,
     AllowedIncreases,
@@ -20,7 +19,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioMetrics,
     SuiteChange,
 )
-from ci_agent_eval.contract.wording import pluralize
+from ci_agent_eval.contract.wording import list_cases, pluralize
 
 ComparisonFindingKind = Literal[
     "regression",
