@@ -18,6 +18,7 @@ from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent, SkillText
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import RunLimits, Stop, find_exceeded_limit
@@ -65,13 +66,12 @@ class DeclaredAgentRun:
 
     def __post_init__(self) -> None:
         cassette = self.session.get_cassette_session(self.episode_id)
-        tool_player = None if cassette is None else cassette.build_tool_player()
         rates = TrafficRates(self.session.get_traffic_windows)
         self.traffic = RunTraffic(self.session.clock, self.prompt, self.limits, rates)
         self.traffic.recorder.player = None if cassette is None else cassette.player
         self.record = RunRecord(
             clock=self.session.clock,
-            tool_player=tool_player,
+            tool_player=ToolPlayer.find(cassette),
             traffic=self.traffic,
             faults=self.faults,
         )

@@ -38,12 +38,12 @@ from ci_agent_eval.pytest_plugin.evaluation import (
 )
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
 from ci_agent_eval.pytest_plugin.fixtures import (  # noqa: F401 - fixtures
-    SESSION,
     _recorder_fixture,
     aitest_run,
     episode,
     episode_alone,
     episode_clock,
+    find_session,
     get_session,
     llm_assert,
     llm_score,
@@ -291,17 +291,16 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Print the session's notes; an xdist worker has no terminal to print them on."""
-    if SESSION not in config.stash:
-        return []
-    return [make_printable(f"note: {note}") for note in config.stash[SESSION].notes]
+    episodes = find_session(config)
+    return [make_printable(f"note: {note}") for note in (episodes.notes if episodes else ())]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Send the notes of an xdist worker to the main process."""
-    if options.is_worker(session.config) and SESSION in session.config.stash:
+    if options.is_worker(session.config) and (episodes := find_session(session.config)):
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-        output[NOTES] = list(session.config.stash[SESSION].notes)
-        output[options.ADAPTIVE_STOPS] = session.config.stash[SESSION].dump_adaptive_stops()
+        output[NOTES] = list(episodes.notes)
+        output[options.ADAPTIVE_STOPS] = episodes.dump_adaptive_stops()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -406,8 +405,8 @@ def pytest_runtest_makereport(
     if detection.EPISODE in item.stash:
         get_session(item.config).record_phase(item, call, report)
         hide_own_traceback(item, call, report)
-    if SESSION in item.config.stash:
-        item.config.stash[SESSION].redact_report(report)
+    if (episodes := find_session(item.config)) is not None:
+        episodes.redact_report(report)
     if detection.EPISODE in item.stash and report.longrepr is not None:
         from ci_agent_eval.pytest_plugin.episodes import report_texts  # noqa: PLC0415 - inert until used
 

@@ -19,22 +19,27 @@ if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
     from ci_agent_eval.recording import EpisodeRecorder
 
-SESSION = pytest.StashKey["EpisodeSession"]()
+
+def find_session(config: pytest.Config) -> EpisodeSession | None:
+    """Return the session's episodes; None before the first episode."""
+    found: EpisodeSession | None = config.pluginmanager.get_plugin(options.EPISODES)
+    return found
 
 
 def get_session(config: pytest.Config) -> EpisodeSession:
     """Return the session's episodes; the first call imports the contract."""
-    if SESSION not in config.stash:
-        options.require_pydantic()
-        from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
+    if (found := find_session(config)) is not None:
+        return found
+    options.require_pydantic()
+    from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
 
-        config.stash[SESSION] = session.EpisodeSession.for_process(config)
-        # What is imported now stays. pytest collects all garbage twice at its end, which took a
-        # tenth of a small run. Hypothesis warns if the collector does not see what holds its
-        # source of random numbers.
-        if "hypothesis" not in sys.modules:
-            gc.freeze()
-    return config.stash[SESSION]
+    started = session.EpisodeSession.for_process(config)
+    # What is imported now stays. pytest collects all garbage twice at its end, which took a
+    # tenth of a small run. Hypothesis warns if the collector does not see what holds its
+    # source of random numbers.
+    if "hypothesis" not in sys.modules:
+        gc.freeze()
+    return started
 
 
 @pytest.fixture

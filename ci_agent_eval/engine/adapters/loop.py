@@ -19,6 +19,7 @@ from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine.adapters.protocol import AgentTask
+from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import find_exceeded_limit
 from ci_agent_eval.engine.message_history import build_history
@@ -58,7 +59,7 @@ class LoopAgent:
         record = RunRecord(
             clock=work.clock,
             has_servers=_has_servers(self.agent),
-            tool_player=None if cassette is None else cassette.build_tool_player(),
+            tool_player=ToolPlayer.find(cassette),
             traffic=work.traffic,
             faults=work.faults,
         )

@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.cassette.answers import UNREDACTABLE, Json, build_answer, dump_answer
 from ci_agent_eval.engine.cassette.document import ToolRequest, TrafficRequest
+from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.model_traffic import attribution, network_guard
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
 from ci_agent_eval.model_traffic.recorder import (
@@ -27,9 +28,6 @@ from ci_agent_eval.model_traffic.recorder import (
     ModelCall,
     TrafficRecorder,
 )
-
-if TYPE_CHECKING:
-    from ci_agent_eval.engine.cassette.session import CassetteSession
 
 _TEMPORARY_STATUSES = frozenset({401, 402, 403, 407, 408, 409, 425, 429})
 """Errors that depend on more than the request; those of 500 and above do, too."""
@@ -61,6 +59,7 @@ class TrafficPlayer:
             return None
         if call in self._numbers:  # asked again, after a wait for the rate limit
             return None
+        note_model_request()
         request = self._build_request(call)
         number = self.session.find_exchange(request)
         if number is None:
@@ -190,6 +189,13 @@ class ToolPlayer:
     """
 
     session: CassetteSession
+
+    @classmethod
+    def find(cls, session: CassetteSession | None) -> ToolPlayer | None:
+        """Return the player of an episode; None unless its tool calls are recorded."""
+        if session is None or not session.has_tools or session.mode == "off":
+            return None
+        return cls(session)
 
     async def run_call(
         self, tool: str, arguments: object, call: Callable[[], Awaitable[Json]]

@@ -23,7 +23,6 @@ from ci_agent_eval.engine.cassette.misses import (
     describe_changes,
     find_nearest_request,
 )
-from ci_agent_eval.engine.cassette.players import ToolPlayer, TrafficPlayer, note_model_request
 from ci_agent_eval.engine.cassette.rules import ReplaceRule, apply_rules
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.model_traffic.recorder import ModelCallPlayer
@@ -50,6 +49,8 @@ class CassetteSession:
     """Replacements in requests, before their keys are made."""
     has_tools: bool = False
     """Whether tool calls are recorded and replayed, too."""
+    player: ModelCallPlayer | None = None
+    """The player of the episode's model traffic, for all its recorders; None: mode `off`."""
     save: Callable[[], None] = lambda: None
     """Called after each new response in `auto`, so that a killed run has paid for it once."""
     hits: int = 0
@@ -84,15 +85,6 @@ class CassetteSession:
             for exchange in found
         )
 
-    @cached_property
-    def player(self) -> ModelCallPlayer | None:
-        """The player of the episode's model traffic, for all its recorders; None: mode `off`."""
-        return None if self.mode == "off" else TrafficPlayer(self)
-
-    def build_tool_player(self) -> ToolPlayer | None:
-        """Build the player of the episode's tool calls; None unless they are recorded."""
-        return ToolPlayer(self) if self.has_tools and self.mode != "off" else None
-
     def normalize(self, value: Any) -> Any:
         """Return a value of a request without secrets, with the rules applied."""
         return self._apply_rules(self.redact(value))
@@ -103,8 +95,6 @@ class CassetteSession:
         Raises CassetteMissError in replay.
         """
         is_model_request = not isinstance(request, ToolRequest)
-        if is_model_request:
-            note_model_request()
         if self.mode not in ("replay", "auto"):
             return None
         with self._lock:

@@ -26,7 +26,7 @@ from ci_agent_eval.engine.cassette.document import (
     parse_cassette,
     render_cassette,
 )
-from ci_agent_eval.engine.cassette.players import close_replay
+from ci_agent_eval.engine.cassette.players import TrafficPlayer, close_replay
 from ci_agent_eval.engine.cassette.rules import ReplaceRule
 from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
 from ci_agent_eval.engine.result import CassetteCounts
@@ -78,6 +78,8 @@ class CassetteStore:
             rules=self.rules,
             has_tools=self.has_tools,
         )
+
+        session.player = None if self.mode == "off" else TrafficPlayer(session)
 
         def save() -> None:
             if (take := session.take) is not None:

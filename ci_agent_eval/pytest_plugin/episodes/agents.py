@@ -18,7 +18,6 @@ from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER, ConversationMember
 from ci_agent_eval.pytest_plugin.concurrency import AT_END
-from ci_agent_eval.pytest_plugin.fixtures import get_session
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.redaction import Redactor
 
@@ -154,6 +153,7 @@ def _open_engine(config: pytest.Config) -> SharedEngine:
     from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - as above
     from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
 
+    episodes: Any = config.pluginmanager.get_plugin(options.EPISODES)
     mode: Any = options.get_cassette_mode(config)
     store = CassetteStore(
         mode,
@@ -167,7 +167,7 @@ def _open_engine(config: pytest.Config) -> SharedEngine:
         clock=read_clock,
         cassette_mode=mode,
         cassettes=store,
-        on_secrets=get_session(config).files.add_secrets,
+        on_secrets=episodes.files.add_secrets,
         steering=load_steering_settings(
             root=config.rootpath,
             environ=os.environ,
