@@ -19,7 +19,7 @@ from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsona
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import TestRunExtent
 from ci_agent_eval.engine import response_stamp
-from ci_agent_eval.engine.cassette.players import ToolPlayer, note_model_request
+from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.engine.result import ImageContent
@@ -210,11 +210,11 @@ class RecordedToolset(WrapperToolset[Any]):
                 return {"retry": clean_text(feedback.message)}
             except ToolFailed as feedback:
                 return {"failure": clean_text(feedback.message)}
-            finally:
-                if recorder.calls:  # of a thread or a program, which have no context
-                    note_model_request()
 
-        return _build_result(await self.record.tool_player.run_call(name, tool_args, call))
+        outcome = await self.record.tool_player.run_call(
+            name, tool_args, call, lambda: bool(recorder.calls)
+        )
+        return _build_result(outcome)
 
 
 def _find_images(result: Any) -> Iterator[ImageContent]:

@@ -11,7 +11,6 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,7 +58,6 @@ class TrafficPlayer:
             return None
         if call in self._numbers:  # asked again, after a wait for the rate limit
             return None
-        note_model_request()
         request = self._build_request(call)
         number = self.session.find_exchange(request)
         if number is None:
@@ -154,33 +152,6 @@ _ASKS_MODELS = "asks_models"
 """Name of the outcome of a call that asked a model."""
 
 
-@dataclass
-class _RunningToolCall:
-    """A call of a tool while it runs."""
-
-    asks_models: bool = False
-
-
-_open_call: ContextVar[_RunningToolCall | None] = ContextVar("ci_agent_eval_call", default=None)
-
-
-def note_model_request() -> None:
-    """Note that the tool call of this context, if any, asks a model."""
-    call = _open_call.get()
-    if call is not None:
-        call.asks_models = True
-
-
-@contextmanager
-def _open_tool_call() -> Iterator[_RunningToolCall]:
-    call = _RunningToolCall()
-    token = _open_call.set(call)
-    try:
-        yield call
-    finally:
-        _open_call.reset(token)
-
-
 @dataclass(frozen=True)
 class ToolPlayer:
     """Replays the tool calls of an episode, or records them.
@@ -198,7 +169,11 @@ class ToolPlayer:
         return cls(session)
 
     async def run_call(
-        self, tool: str, arguments: object, call: Callable[[], Awaitable[Json]]
+        self,
+        tool: str,
+        arguments: object,
+        call: Callable[[], Awaitable[Json]],
+        has_asked_model: Callable[[], bool],
     ) -> Json:
         """Return the recorded outcome of a tool call, or that of `call`, which is then recorded.
 
@@ -211,9 +186,8 @@ class ToolPlayer:
             outcome = session.recorded_take[number - 1].response
             return await call() if _ASKS_MODELS in outcome else outcome
         number = session.reserve_response(request)
-        with _open_tool_call() as opened:
-            outcome = await call()
-        kept = {_ASKS_MODELS: True} if opened.asks_models else session.redact(outcome)
+        outcome = await call()
+        kept = {_ASKS_MODELS: True} if has_asked_model() else session.redact(outcome)
         session.store_response(number, kept)
         return outcome
 
