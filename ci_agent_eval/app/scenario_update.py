@@ -23,6 +23,7 @@ from ci_agent_eval.contract.scenario_manifest import (
     render_manifest,
     update_manifest,
 )
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import replace_file
 
@@ -53,12 +54,16 @@ class FoundScenarios:
             for removed in session.removed:
                 by = removed.by or "a hook"
                 yield f"{removed.scenario_id!r} was removed by {by}: neither added nor removed"
+            if session.left_out:
+                count = pluralize(len(session.left_out), "scenario")
+                yield f"{count} not affected by the change did not run: the entries are kept"
         for file in self.run_time_files:
             yield f"{file}: its tests return their episodes; add them with --results after a run"
 
 
 def _is_decisive(session: Session, entry: ManifestEntry) -> bool:
-    if session.restrictions or any(one.scenario_id == entry.scenario_id for one in session.removed):
+    undecided = (*session.left_out, *(one.scenario_id for one in session.removed))
+    if session.restrictions or entry.scenario_id in undecided:
         return False
     skipped = _is_in_files(entry, [skip.file for skip in session.collection_skips])
     return not skipped and (not session.paths or is_inside(entry.file, session.paths))

@@ -132,6 +132,10 @@ def test_only_what_a_change_can_have_affected_runs(desk):
         ["elsewhere", "greet", "refund"],
         ["cancel"],
     )
+    words = ("scenarios", "--write", "--results", "agent-eval-report")
+    said = run_agent_eval(*words, cwd=desk.folder).stdout
+    assert "1 scenario not affected by the change did not run: the entries are kept" in said
+    assert '"cancel" =' in (desk.folder / "agent-eval-scenarios.toml").read_text()
 
 
 def test_a_change_that_affects_nothing_passes_where_the_settings_allow_it(desk):
