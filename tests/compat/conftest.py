@@ -44,11 +44,13 @@ class Ran:
     status: int
     output: str
     root: Path
+    files: Mapping[str, bytes]
+    """The files of its report by name, read at its end: the next run replaces them."""
 
     @property
     def junit(self) -> dict[str, str]:
         """What pytest's own JUnit file says of each test, by name."""
-        cases = ET.parse(self.root / "report/junit.xml").iter("testcase")
+        cases = ET.fromstring(self._file("junit.xml")).iter("testcase")
         words = {"failure": "failed", "error": "error", "skipped": "skipped"}
         return {
             case.attrib["name"]: next(
@@ -80,9 +82,8 @@ class Ran:
         return {test_name(e): e["outcome"] for e in self.episodes}
 
     def _file(self, name: str) -> bytes:
-        path = self.root / "report" / name
-        assert path.is_file(), f"the run left no {name}; it said:\n{self.output}"
-        return path.read_bytes()
+        assert name in self.files, f"the run left no {name}; it said:\n{self.output}"
+        return self.files[name]
 
     @property
     def reasons(self) -> dict[str, str | None]:
@@ -153,7 +154,9 @@ class Suite:
             timeout=DEADLINE_S,
             check=False,
         )
-        return Ran(done.returncode, done.stdout, self.root)
+        left = [path for path in (self.root / "report").glob("*") if path.is_file()]
+        files = {path.name: path.read_bytes() for path in left}
+        return Ran(done.returncode, done.stdout, self.root, files)
 
 
 def clean_environ() -> dict[str, str]:
