@@ -100,8 +100,7 @@ def llm_assert(request: pytest.FixtureRequest) -> LLMAssert:
     from ci_agent_eval.authoring.text_judges import LLMAssert  # noqa: PLC0415 - inert until used
     from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
 
-    model = text_judges.get_judge_model(request.config)
-    return LLMAssert(model, text_judges.TextJudgeSender(request.config))
+    return LLMAssert(*text_judges.find_judge(request.config))
 
 
 @pytest.fixture
@@ -110,5 +109,4 @@ def llm_score(request: pytest.FixtureRequest) -> LLMScore:
     from ci_agent_eval.authoring.text_judges import LLMScore  # noqa: PLC0415 - inert until used
     from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
 
-    model = text_judges.get_judge_model(request.config)
-    return LLMScore(model, text_judges.TextJudgeSender(request.config))
+    return LLMScore(*text_judges.find_judge(request.config))

@@ -147,9 +147,8 @@ def is_held(item: pytest.Item) -> bool:
     if options.SCENARIO_COUNT in item.config.stash:
         return False  # adaptive iterations start beyond episodes that wait for them
     info: Any = item._fixtureinfo  # type: ignore[attr-defined]  # noqa: SLF001 - see OwnDefinitions
-    named = {*info.argnames}
-    for mark in item.iter_markers("usefixtures"):
-        named.update(mark.args)
+    marks = item.iter_markers("usefixtures")
+    named = {*info.argnames, *(name for mark in marks for name in mark.args)}
     autouse = set(info.initialnames) - named
     users = {
         name

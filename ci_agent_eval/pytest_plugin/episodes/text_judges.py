@@ -79,7 +79,7 @@ class TextJudgeSender:
         return runs
 
 
-def get_judge_model(config: pytest.Config) -> str:
-    """Return the model of `--llm-model`, in PydanticAI's notation."""
+def find_judge(config: pytest.Config) -> tuple[str, TextJudgeSender]:
+    """Return the model of `--llm-model`, in PydanticAI's notation, and its sender."""
     name = options.get_llm_model(config)
-    return name if ":" in name else name.replace("/", ":", 1)
+    return name if ":" in name else name.replace("/", ":", 1), TextJudgeSender(config)
