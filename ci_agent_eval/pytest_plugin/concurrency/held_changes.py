@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from functools import partial
+from itertools import chain
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import pytest
@@ -33,25 +35,20 @@ class _Change(NamedTuple):
     """A call of `monkeypatch`."""
 
     method: str
-    arguments: tuple[object, ...]
-    keywords: dict[str, object]
+    values: tuple[object, ...]
+    """Its arguments, then each keyword and its value."""
 
     def is_same(self, other: _Change) -> bool:
         """Return whether the other one changes the same object to an equal value."""
-        mine, others = (
-            [*change.arguments, *(value for _, value in sorted(change.keywords.items()))]
-            for change in (self, other)
-        )
         return (
             self.method == other.method
-            and self.keywords.keys() == other.keywords.keys()
-            and len(mine) == len(others)
-            and all(map(_is_same, mine, others))
+            and len(self.values) == len(other.values)
+            and all(map(_is_same, self.values, other.values))
         )
 
 
 def _is_same(one: object, other: object) -> bool:
-    return one is other or (isinstance(one, str | int | float) and one == other)
+    return one is other or (isinstance(one, str | int | float | PurePath) and one == other)
 
 
 class HeldChanges:
@@ -80,7 +77,8 @@ class HeldChanges:
 
     def apply(self, item: pytest.Item, method: str, *arguments: object, **keywords: object) -> None:
         """Make a change, unless it is in force. Raises InputError if others overlap without it."""
-        change, count = _Change(method, arguments, keywords), self._counts.get(item, 0)
+        named = chain.from_iterable(sorted(keywords.items()))
+        change, count = _Change(method, (*arguments, *named)), self._counts.get(item, 0)
         if count < len(self._changes):
             if not self._changes[count].is_same(change):
                 raise self._refuse(item, method)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 HEAD = """
 import os
+from pathlib import Path
 import pytest
 from meeting import Crowd, let_others_work, meet
 
@@ -16,6 +17,7 @@ def desk(monkeypatch, request):
         monkeypatch.setenv("DESK", name)
         monkeypatch.setenv("PATH", "/desk", prepend=os.pathsep)
         monkeypatch.delenv("ROOM", raising=False)
+        monkeypatch.chdir(Path(__file__).parent)
     with monkeypatch.context() as brief:
         brief.setenv("BRIEF", request.node.name)
     yield
