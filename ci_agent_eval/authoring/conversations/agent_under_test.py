@@ -7,9 +7,8 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from ci_agent_eval.authoring.conversations.messages import ConversationState, Message
 from ci_agent_eval.authoring.conversations.runner import ConversationRunner
-from ci_agent_eval.authoring.simulation.episode_access import run_awaitable
+from ci_agent_eval.authoring.simulation.awaiting import RunAwaitable, run_sync
 from ci_agent_eval.authoring.simulation.message_files import MessageFile
-from ci_agent_eval.authoring.simulation.steps import RunAwaitable, run_steps
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -73,7 +72,7 @@ class AgentUnderTest(_AgentView[AgentT_co]):
     __slots__ = ("_run",)
     _run: RunAwaitable
 
-    def __init__(self, runner: ConversationRunner, run: RunAwaitable = run_awaitable) -> None:
+    def __init__(self, runner: ConversationRunner, run: RunAwaitable) -> None:
         super().__init__(runner)
         object.__setattr__(self, "_run", run)
 
@@ -82,14 +81,14 @@ class AgentUnderTest(_AgentView[AgentT_co]):
 
         Exceptions of the agent are raised here; the turn so far is kept.
         """
-        return run_steps(self._runner.send(message, files), self._run)
+        return run_sync(self._runner.send(message, files), self._run)
 
     def reset(self) -> None:
         """Reset the agent, or create a new one if it has no `reset`, and start a conversation.
 
         The turns recorded so far are kept, and their cost counts.
         """
-        run_steps(self._runner.reset(), self._run)
+        run_sync(self._runner.reset(), self._run)
 
 
 class AsyncAgentUnderTest(_AgentView[AgentT_co]):
@@ -116,4 +115,4 @@ class AsyncAgentUnderTest(_AgentView[AgentT_co]):
         A sync reset runs immediately; an async one when this is awaited or the next message
         is sent. The turns recorded so far are kept.
         """
-        return self._runner.start_steps(self._runner.reset())
+        return self._runner.start_reset()

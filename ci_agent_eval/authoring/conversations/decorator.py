@@ -16,8 +16,8 @@ from ci_agent_eval.authoring.conversations.agent_under_test import (
 from ci_agent_eval.authoring.conversations.factory import AgentFactory
 from ci_agent_eval.authoring.conversations.runner import ConversationContext, ConversationRunner
 from ci_agent_eval.authoring.conversations.single_task import SingleTaskRunner
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, run_sync
 from ci_agent_eval.authoring.simulation.episode_access import run_awaitable
-from ci_agent_eval.authoring.simulation.steps import Steps, await_steps, run_steps
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.errors import InputError
 
@@ -179,7 +179,7 @@ def _wrap_sync_test(declared_test: ConversationTest) -> Callable[..., Any]:
         arguments = {**given.kwargs, ARGUMENT: AgentUnderTest(runner, task)}
         call = partial(declared_test.test, *given.args, **arguments)
         try:
-            return run_steps(_run_conversation(runner, call, is_async=False), task)
+            return run_sync(_run_conversation(runner, call), task)
         finally:
             task.end()
 
@@ -193,22 +193,20 @@ def _wrap_async_test(declared_test: ConversationTest) -> Callable[..., Any]:
         runner = ConversationRunner(declared_test.factory, given.fixtures, given.context)
         arguments = {**given.kwargs, ARGUMENT: AsyncAgentUnderTest(runner)}
         call = partial(declared_test.test, *given.args, **arguments)
-        return await await_steps(_run_conversation(runner, call))
+        return await _run_conversation(runner, call)
 
     return converse
 
 
-def _run_conversation(
-    runner: ConversationRunner, call: Callable[[], Any], *, is_async: bool = True
-) -> Steps[Any]:
+async def _run_conversation(runner: ConversationRunner, call: Callable[[], Any]) -> Any:
     """Create the agent, run the test, and always clean up."""
     try:
-        yield from runner.open()
-        returned = (yield call()) if is_async else call()
+        await runner.open()
+        returned = await await_if_needed(call())
         runner.refuse_unanswered()
     except BaseException as error:
         runner.note_unanswered(error)
         raise
     finally:
-        yield from runner.close()
+        await runner.close()
     return returned

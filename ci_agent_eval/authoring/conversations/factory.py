@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeGuard
 
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-CloseAgent: TypeAlias = Callable[[], Steps[None]]
+CloseAgent: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 class FactoryError(Exception):
@@ -40,10 +40,10 @@ class AgentFactory:
             )
         return cls(given, _find_fixture_names(where, given))
 
-    def open(self, fixtures: Mapping[str, Any]) -> Steps[OpenedAgent]:
+    async def open(self, fixtures: Mapping[str, Any]) -> OpenedAgent:
         """Create an agent, and return it with its clean-up. Raises FactoryError."""
         try:
-            return (yield from _open_agent(self.make(**fixtures)))
+            return await _open_agent(self.make(**fixtures))
         except AssertionError as error:
             # No agent failure: there is no agent yet.
             raise FactoryError(f"the factory failed: AssertionError: {error}") from error
@@ -69,15 +69,15 @@ def _find_fixture_names(where: str, factory: Callable[..., Any]) -> tuple[str, .
     return tuple(p.name for p in needed if p.kind not in variable)
 
 
-def _open_agent(returned: Any) -> Steps[OpenedAgent]:
+async def _open_agent(returned: Any) -> OpenedAgent:
     """Open the agent that a factory returned. A generator closes its agent itself."""
     if inspect.isgenerator(returned):
         agent = _require_yielded_agent(next(returned, _EXHAUSTED))
         return OpenedAgent(agent, lambda: _end_generator(returned))
     if inspect.isasyncgen(returned):
-        agent = _require_yielded_agent((yield _get_next(returned)))
+        agent = _require_yielded_agent(await await_if_needed(anext(returned, _EXHAUSTED)))
         return OpenedAgent(agent, lambda: _end_async_generator(returned))
-    return (yield from _enter_agent((yield from await_if_needed(returned))))
+    return await _enter_agent(await await_if_needed(returned))
 
 
 def _require_yielded_agent(agent: Any) -> Any:
@@ -86,11 +86,11 @@ def _require_yielded_agent(agent: Any) -> Any:
     return agent
 
 
-def _enter_agent(returned: Any) -> Steps[OpenedAgent]:
+async def _enter_agent(returned: Any) -> OpenedAgent:
     """Enter an agent that is a context manager; others may have `aclose` or `close`."""
     kind, nothing = type(returned), (None, None, None)
     if hasattr(kind, "__aenter__"):
-        agent = _choose_agent((yield returned.__aenter__()), returned)
+        agent = _choose_agent(await await_if_needed(returned.__aenter__()), returned)
         return OpenedAgent(agent, lambda: _call_and_await(returned.__aexit__, *nothing))
     if hasattr(kind, "__enter__"):
         agent = _choose_agent(returned.__enter__(), returned)
@@ -119,25 +119,20 @@ def _needs_no_arguments(close: Any) -> TypeGuard[Callable[[], Any]]:
     return True
 
 
-def _call_and_await(call: Callable[..., Any], *given: Any) -> Steps[None]:
-    yield from await_if_needed(call(*given))
+async def _call_and_await(call: Callable[..., Any], *given: Any) -> None:
+    await await_if_needed(call(*given))
 
 
-def _end_generator(returned: Any) -> Steps[None]:
-    yield from ()
+async def _end_generator(returned: Any) -> None:
     if next(returned, _EXHAUSTED) is not _EXHAUSTED:
         returned.close()
         raise InputError("the factory of a conversation yields more than one agent")
 
 
-async def _get_next(returned: Any) -> Any:
-    return await anext(returned, _EXHAUSTED)
-
-
-def _end_async_generator(returned: Any) -> Steps[None]:
-    rest = yield _get_next(returned)
+async def _end_async_generator(returned: Any) -> None:
+    rest = await await_if_needed(anext(returned, _EXHAUSTED))
     if rest is not _EXHAUSTED:
-        yield returned.aclose()
+        await await_if_needed(returned.aclose())
         raise InputError("the factory of a conversation yields more than one agent")
 
 

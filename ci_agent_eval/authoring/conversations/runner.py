@@ -1,10 +1,10 @@
-"""A running conversation: the part that sync and async tests share, as steps."""
+"""A running conversation: the part that sync and async tests share."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any
 
@@ -16,9 +16,9 @@ from ci_agent_eval.authoring.simulation.app_under_test import (
     build_asker,
     is_engine_agent,
 )
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.message_files import AttachedBytes, MessageFile, parse_files
 from ci_agent_eval.authoring.simulation.run import build_thread_id
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, await_steps
 from ci_agent_eval.contract.stops import AGENT_STOPS, StopCause
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
@@ -47,7 +47,7 @@ class ConversationContext:
 
 
 class ConversationRunner:
-    """Runs a conversation as steps, for sync and async tests."""
+    """Runs a conversation, for sync and async tests."""
 
     def __init__(
         self, factory: AgentFactory, fixtures: Mapping[str, Any], context: ConversationContext
@@ -60,32 +60,32 @@ class ConversationRunner:
         self._ask: AppAsker | None = None
         self._attached = AttachedBytes()
         self._first_turn = 0
-        self._unfinished: StartedSteps | None = None
+        self._started_reset: Awaitable[Any] | None = None
         self._sent: list[tuple[Coroutine[Any, Any, Message], str]] = []
         self._pending_message: str | None = None
 
-    def open(self) -> Steps[None]:
+    async def open(self) -> None:
         """Create the agent. Raises InputError for an invalid one; `close` must follow anyway."""
-        self._opened = yield from self._factory.open(self._fixtures)
+        self._opened = await self._factory.open(self._fixtures)
         self._agent = self._opened.agent
         _require_agent(self._agent)
         self._begin_thread()
 
-    def close(self) -> Steps[None]:
+    async def close(self) -> None:
         """Clean the agent up, if there is one; errors go to `cleanup_errors`."""
         try:
-            yield from self._finish_started()
+            await self.finish_reset()
         except Exception as error:  # noqa: BLE001 - kept
             self._context.cleanup_errors.append(error)
         opened, self._opened = self._opened, None
         if opened is None:
             return
         try:
-            yield from opened.close()
+            await opened.close()
         except Exception as error:  # noqa: BLE001 - kept
             self._context.cleanup_errors.append(error)
 
-    def send(self, message: str, files: Sequence[MessageFile] = ()) -> Steps[Message]:
+    async def send(self, message: str, files: Sequence[MessageFile] = ()) -> Message:
         """Ask the agent, and return its recorded answer."""
         if not isinstance(message, str):
             raise InputError(f"agent.send: give the message as a text, not {message!r}")
@@ -96,7 +96,7 @@ class ConversationRunner:
             self._context.recorder.refused.append(problem)
             raise InputError(problem)
         attached = parse_files("agent.send: files", files)
-        yield from self._finish_started()
+        await self.finish_reset()
         if self._ask is None or self._opened is None:
             raise InputError("agent.send: the conversation has ended, and its agent is closed")
         if attached:
@@ -105,7 +105,7 @@ class ConversationRunner:
         self._pending_message = message
         before = len(self.state.agent_messages)
         try:
-            answer = yield from self._ask.ask(self._build_request(message, attached))
+            answer = await self._ask.ask(self._build_request(message, attached))
         finally:
             self._pending_message = None
         if answer.stop is not None:
@@ -123,7 +123,7 @@ class ConversationRunner:
         self, message: str, files: Sequence[MessageFile] = ()
     ) -> Coroutine[Any, Any, Message]:
         """Return a coroutine that sends a message; `refuse_unanswered` finds unawaited ones."""
-        coroutine = await_steps(self.send(message, files))
+        coroutine = self.send(message, files)
         self._sent.append((coroutine, message))
         return coroutine
 
@@ -150,24 +150,38 @@ class ConversationRunner:
             return f"agent.send: the test ended before {message!r} was answered; await it"
         return None
 
-    def reset(self) -> Steps[None]:
+    async def reset(self) -> None:
         """Reset the agent, or create another one; the recorded turns are kept."""
-        yield from self._finish_started()
+        await self.start_reset()
+
+    def start_reset(self) -> Awaitable[None]:
+        """Call the agent's `reset`; what must be awaited is awaited before the next message."""
         if self._opened is None:
             raise InputError("agent.reset: the conversation has ended, and its agent is closed")
+        self._require_reset()
         self._first_turn = len(self._context.recorder.turns)
         reset = getattr(self.agent, "reset", None)
-        if callable(reset):
-            yield from await_if_needed(reset())
-            self._begin_thread()
+        started = reset() if callable(reset) else self._replace_agent()
+        if inspect.isawaitable(started):
+            self._started_reset = started
         else:
-            yield from self.close()
-            yield from self.open()
+            self._begin_thread()
+        return StartedReset(self)
 
-    def start_steps(self, steps: Steps[None]) -> StartedSteps:
-        """Start steps now; the part that must be awaited is done before the next message."""
-        self._unfinished = StartedSteps(steps)
-        return self._unfinished
+    async def finish_reset(self) -> None:
+        """Await the rest of a reset, if one has been started."""
+        started, self._started_reset = self._started_reset, None
+        if started is not None:
+            await await_if_needed(started)
+            self._begin_thread()
+
+    async def _replace_agent(self) -> None:
+        await self.close()
+        await self.open()
+
+    def _require_reset(self) -> None:
+        if self._started_reset is not None:
+            raise InputError("agent.reset() has not come to its end; write `await agent.reset()`")
 
     @property
     def agent(self) -> Any:
@@ -177,8 +191,7 @@ class ConversationRunner:
     @property
     def observed_agent(self) -> Any:
         """The agent, for reading its attributes. Raises InputError while its reset is running."""
-        if self._unfinished is not None and not self._unfinished.is_finished:
-            raise InputError("agent.reset() has not come to its end; write `await agent.reset()`")
+        self._require_reset()
         return self._agent
 
     @property
@@ -193,48 +206,15 @@ class ConversationRunner:
         self._attached = AttachedBytes()
         self._ask = build_asker(self.agent, build_thread_id(recorder), {}, recorder)
 
-    def _finish_started(self) -> Steps[None]:
-        unfinished, self._unfinished = self._unfinished, None
-        if unfinished is not None:
-            yield from unfinished.finish()
 
+class StartedReset:
+    """A reset in progress, which a test may await."""
 
-class StartedSteps:
-    """Steps that have been run up to the first awaitable."""
-
-    def __init__(self, steps: Steps[None]) -> None:
-        self._steps = steps
-        self._is_finished = False
-        self._awaitable: Awaitable[Any] | None = None
-        self._advance(lambda: next(steps))
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the steps have ended."""
-        return self._is_finished
-
-    def finish(self) -> Steps[None]:
-        """Run the remaining steps, if any."""
-        while self._awaitable is not None:
-            awaitable, self._awaitable = self._awaitable, None
-            try:
-                answer = yield awaitable
-            except BaseException as error:  # noqa: BLE001 - the steps handle it
-                self._advance(partial(self._steps.throw, error))
-            else:
-                self._advance(partial(self._steps.send, answer))
-
-    def _advance(self, go: Callable[[], Awaitable[Any]]) -> None:
-        try:
-            self._awaitable = go()
-        except StopIteration:
-            self._is_finished = True
-        except BaseException:
-            self._is_finished = True
-            raise
+    def __init__(self, runner: ConversationRunner) -> None:
+        self._runner = runner
 
     def __await__(self) -> Generator[Any, Any, None]:
-        return await_steps(self.finish()).__await__()
+        return self._runner.finish_reset().__await__()
 
 
 def _require_agent(agent: object) -> None:

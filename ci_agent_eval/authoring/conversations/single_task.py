@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from contextvars import Context
 from typing import Any
 
-from ci_agent_eval.authoring.simulation.steps import RunAwaitable
+from ci_agent_eval.authoring.simulation.awaiting import RunAwaitable
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 

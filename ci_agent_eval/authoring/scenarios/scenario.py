@@ -9,13 +9,13 @@ from typing import Any
 from weakref import WeakSet
 
 from ci_agent_eval.authoring.scenarios.parts import ScenarioParts
+from ci_agent_eval.authoring.simulation.awaiting import run_or_defer
 from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN, History
-from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder, run_awaitable
+from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder
 from ci_agent_eval.authoring.simulation.judge import apply_checks
 from ci_agent_eval.authoring.simulation.plan import Predicate, SimulationPlan
 from ci_agent_eval.authoring.simulation.result import SimulationResult
 from ci_agent_eval.authoring.simulation.run import find_max_turns, simulate_conversation
-from ci_agent_eval.authoring.simulation.steps import Steps, run_or_defer_steps
 from ci_agent_eval.authoring.simulation.user import SimulatedUser
 from ci_agent_eval.checks import (
     ArgumentsHold,
@@ -151,18 +151,19 @@ class Scenario:
             location=(self.file, self.line),
             app_kwargs=app_kwargs,
         )
-        return run_or_defer_steps("scenario.run", self.steps(app, plan), run_awaitable)
+        return run_or_defer("scenario.run", self.simulate(app, plan))
 
-    def steps(self, app: Any, plan: SimulationPlan) -> Steps[SimulationResult]:
-        """Run the simulation and the checks as steps; see `run`."""
+    async def simulate(self, app: Any, plan: SimulationPlan) -> SimulationResult:
+        """Run the simulation and the checks; see `run`."""
         recorder = get_active_recorder()
         if recorder is None:
             raise InputError(
                 f"scenario {self.id!r}: it runs in an episode only; let a test have it by "
                 "@scenarios, or mark the test with @pytest.mark.episode"
             )
-        result = yield from simulate_conversation(app, self.user, self._add_goal(plan, recorder))
-        for assertion in [*self._assert_ending(result), *(yield from self._run_checks(recorder))]:
+        result = await simulate_conversation(app, self.user, self._add_goal(plan, recorder))
+        checked = await apply_checks(self.checks, recorder.snapshot())
+        for assertion in [*self._assert_ending(result), *checked]:
             place = {"file": self.file, "line": self.line}
             recorder.record_assertion(assertion.model_copy(update=place))
         _CHECKED_EPISODES.add(recorder)
@@ -172,9 +173,6 @@ class Scenario:
         """Return whether the scenario was checked in this episode, or has nothing to check."""
         own = self.checks or self.entry.goal.conditions or self.parts.has_checks
         return recorder in _CHECKED_EPISODES or not own
-
-    def _run_checks(self, recorder: EpisodeRecorder) -> Steps[list[Assertion]]:
-        return (yield from apply_checks(self.checks, recorder.snapshot()))
 
     def _assert_ending(self, result: SimulationResult) -> Iterator[Assertion]:
         """Yield the assertions about the end of the conversation."""

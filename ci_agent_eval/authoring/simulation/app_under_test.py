@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.conversation import History
 from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.message_files import MessageFile
 from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.contract.trajectory import Turn
@@ -41,7 +41,7 @@ class AppRequest(NamedTuple):
     """The files of the message."""
 
 
-AskApp: TypeAlias = Callable[[AppRequest], Steps[AppAnswer]]
+AskApp: TypeAlias = Callable[[AppRequest], Coroutine[Any, Any, AppAnswer]]
 
 
 class AppAsker(NamedTuple):
@@ -93,14 +93,14 @@ def build_asker(
         has_parameter(call, name) and name not in kwargs for name in ("messages", "files")
     )
 
-    def ask(request: AppRequest) -> Steps[AppAnswer]:
+    async def ask(request: AppRequest) -> AppAnswer:
         options = dict(given)
         if takes_messages:
             options["messages"] = request.history
         if takes_files:
             options["files"] = request.files
         text = "" if request.message is None else request.message
-        return _ask_and_record(lambda: call(text, **options), request, recorder)
+        return await _ask_and_record(lambda: call(text, **options), request, recorder)
 
     return AppAsker(ask, takes_messages, takes_files, name)
 
@@ -138,16 +138,16 @@ def has_parameter(call: Callable[..., Any], name: str) -> bool:
     }
 
 
-def _ask_and_record(
+async def _ask_and_record(
     call: Callable[[], Any], request: AppRequest, recorder: EpisodeRecorder | None
-) -> Steps[AppAnswer]:
+) -> AppAnswer:
     """Ask once. Exceptions of the app are raised here; the turn so far is kept."""
     if recorder is None:
-        return _build_answer(parse_reply((yield from await_if_needed(call()))), frozenset())
+        return _build_answer(parse_reply(await await_if_needed(call())), frozenset())
     attachments = [file.attachment for file in request.files]
     with recorder.turn(request.message, attachments) as turn:
         try:
-            returned = yield from await_if_needed(call())
+            returned = await await_if_needed(call())
         except BaseException as error:
             turn.record_error(error)
             raise
@@ -175,7 +175,7 @@ def _build_engine_asker(
     run = get_engine_fixture(f"run_simulation: an agent of the engine ({type(agent).__name__})")
     messages: Any = None
 
-    def ask(request: AppRequest) -> Steps[AppAnswer]:
+    async def ask(request: AppRequest) -> AppAnswer:
         nonlocal messages
         prompt, injected = split_injected(request)
         if injected or prompt is None:
@@ -187,7 +187,8 @@ def _build_engine_asker(
             from ci_agent_eval.engine import message_history  # noqa: PLC0415 - an extra
 
             if messages is None and injected:
-                messages = yield message_history.read_system_prompt(agent)
+                prompt_read = message_history.read_system_prompt(agent)
+                messages = await await_if_needed(prompt_read)
             messages = [*(messages or ()), *message_history.build_messages(injected)]
             if prompt is None and request.files:
                 raise InputError("run_simulation: let an AgentStep follow a message with files")
@@ -198,7 +199,7 @@ def _build_engine_asker(
             from ci_agent_eval.engine.message_history import build_prompt  # noqa: PLC0415 - an extra
 
             sent = build_prompt(sent, [(file.data, file.media_type) for file in request.files])
-        result = yield run(agent, sent, messages=messages, **kwargs)
+        result = await await_if_needed(run(agent, sent, messages=messages, **kwargs))
         messages = result.messages
         is_stopped = result.outcome != "passed" and result.stop_reason != "refusal"
         stop = StopCause(result.stop_reason, result.error) if is_stopped else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from ci_agent_eval.authoring.simulation.steps import run_in_new_loop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import get_active_episode
@@ -26,8 +26,15 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     """Run an awaitable in sync code: on the episodes' event loop, or on a new one."""
     running = get_active_episode()
     if running is None or running.fixture is None:
-        return run_in_new_loop(awaitable)
+        return _run_in_new_loop(awaitable)
     return running.fixture(LOOP_FIXTURE)(awaitable)
+
+
+def _run_in_new_loop(awaitable: Awaitable[Any]) -> Any:
+    async def run() -> Any:
+        return await awaitable
+
+    return asyncio.run(run())
 
 
 def get_engine_fixture(owner: str) -> Any:

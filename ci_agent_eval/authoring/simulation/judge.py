@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.checks import Check, as_check
 from ci_agent_eval.checks.conversion import validate_assertions
 from ci_agent_eval.contract.episode import Assertion, Episode
@@ -46,23 +46,23 @@ class ConversationJudge:
         if not self.success and not self.must_hold:
             raise InputError("ConversationJudge: give it checks as success or must_hold")
 
-    def decide(self, episode: Episode) -> Steps[JudgeDecision]:
+    async def decide(self, episode: Episode) -> JudgeDecision:
         """Return the decision on an episode so far. Raises JudgeError."""
-        held = yield from apply_checks(self.must_hold, episode)
+        held = await apply_checks(self.must_hold, episode)
         if failed := [assertion for assertion in held if _is_failed(assertion)]:
             return _build_decision(failed, passed=False, ends_conversation=True)
-        reached = yield from apply_checks(self.success, episode)
+        reached = await apply_checks(self.success, episode)
         # A failed warning fails nothing, but it is no success to stop for.
         has_success = bool(reached) and all(assertion.passed for assertion in reached)
         is_passed = not any(map(_is_failed, reached))
         return _build_decision([*held, *reached], passed=is_passed, ends_conversation=has_success)
 
 
-def apply_checks(checks: Any, episode: Episode) -> Steps[list[Assertion]]:
+async def apply_checks(checks: Any, episode: Episode) -> list[Assertion]:
     """Apply checks to an episode. Raises InputError for a check that finds nothing."""
     found: list[Assertion] = []
     for check in checks:
-        assertions = yield from await_if_needed(check.assertions(episode))
+        assertions = await await_if_needed(check.assertions(episode))
         found += validate_assertions(check, assertions)
     return found
 

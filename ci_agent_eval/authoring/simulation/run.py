@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ci_agent_eval.authoring.simulation.app_under_test import build_asker
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, run_or_defer
 from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN
-from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder, run_awaitable
+from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder
 from ci_agent_eval.authoring.simulation.judge import ConversationJudge
 from ci_agent_eval.authoring.simulation.plan import DEFAULT_MAX_TURNS, Predicate, SimulationPlan
 from ci_agent_eval.authoring.simulation.result import SimulationResult
@@ -19,7 +20,6 @@ from ci_agent_eval.authoring.simulation.script_steps import (
     has_injection,
     needs_user,
 )
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, run_or_defer_steps
 from ci_agent_eval.authoring.simulation.user import UserSession, open_user_session
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.errors import InputError
@@ -82,7 +82,7 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
             app_kwargs=app_kwargs,
         ),
     )
-    return run_or_defer_steps("run_simulation", running, run_awaitable)
+    return run_or_defer("run_simulation", running)
 
 
 class Simulation:
@@ -119,8 +119,8 @@ def _list_tags(tags: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(tags or ())
 
 
-def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> Steps[SimulationResult]:
-    """Run a simulation as steps; see `run_simulation`."""
+async def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> SimulationResult:
+    """Run a simulation; see `run_simulation`."""
     recorder = get_active_recorder()
     thread_id = plan.thread_id or build_thread_id(recorder)
     if recorder is not None:
@@ -132,7 +132,7 @@ def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> Steps[Si
         asker.require_files()
     running = RunningSimulation(plan, _open_user(user, plan), asker.ask, recorder)
     try:
-        end = yield from running.run()
+        end = await running.run()
     except BaseException as error:
         error.add_note(f"in turn {running.turn} of the simulation")
         entry = running.build_record(thread_id, error=type(error).__name__)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ci_agent_eval.authoring.simulation.app_under_test import AppAnswer, AppRequest, AskApp
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.conversation import (
     History,
     SimulationExchange,
@@ -32,7 +33,6 @@ from ci_agent_eval.authoring.simulation.script_steps import (
     ToolResultStep,
     UserStep,
 )
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.authoring.simulation.user import UserSession
 from ci_agent_eval.checks import as_check
 from ci_agent_eval.contract.episode import Assertion, Episode
@@ -69,15 +69,15 @@ class RunningSimulation:
     _decision: tuple[int, JudgeDecision] | None = None
     """The judge's last decision, with the number of messages that it was made on."""
 
-    def run(self) -> Steps[SimulationEnd]:
+    async def run(self) -> SimulationEnd:
         """Run the conversation; return why it ended. The judge decides at the latest then."""
         if self.plan.steps is None:
-            end = yield from self._proceed(None, first=self._parse_initial_message())
+            end = await self._proceed(None, first=self._parse_initial_message())
         else:
-            end = yield from self._run_steps(self.plan.steps)
+            end = await self._run_steps(self.plan.steps)
         end = end or SimulationEnd("script_ended")
         if self.verdict is None and end.reason != "agent_stopped":
-            yield from self._judge(is_over=True)
+            await self._judge(is_over=True)
         return end
 
     def build_record(self, thread_id: str, **ending: str | None) -> dict[str, Any]:
@@ -91,8 +91,8 @@ class RunningSimulation:
         }
         return {name: to_jsonable(value) for name, value in entry.items() if value is not None}
 
-    def _run_steps(self, steps: Iterable[Step]) -> Steps[SimulationEnd | None]:
-        run: dict[type, Callable[[Any], Steps[SimulationEnd | None]]] = {
+    async def _run_steps(self, steps: Iterable[Step]) -> SimulationEnd | None:
+        run: dict[type, Callable[[Any], Coroutine[Any, Any, SimulationEnd | None]]] = {
             UserStep: self._take_user_step,
             AgentStep: lambda _: self._ask_agent(),
             ProceedStep: lambda step: self._proceed(step.turns, limit=self.plan.max_turns),
@@ -103,22 +103,22 @@ class RunningSimulation:
         }
         remaining = iter(steps)
         for step in remaining:
-            if (end := (yield from run[type(step)](step))) is not None:
-                yield from self._check_unreached(step, remaining, end)
+            if (end := (await run[type(step)](step))) is not None:
+                await self._check_unreached(step, remaining, end)
                 return end
         return None
 
-    def _proceed(
+    async def _proceed(
         self, turns: int | None, *, first: UserMessage | None = None, limit: int | None = None
-    ) -> Steps[SimulationEnd | None]:
+    ) -> SimulationEnd | None:
         """Let user and agent talk for a number of exchanges, or until the end."""
         last = None if turns is None else len(self.exchanges) + turns
         while last is None or len(self.exchanges) < last:
             if limit is not None and len(self.exchanges) >= limit:
                 return SimulationEnd("max_turns")
-            message: SentMessage = first or (yield from self._get_message())
+            message: SentMessage = first or (await self._get_message())
             first = None
-            end = self._send(message) or (yield from self._ask_agent())
+            end = self._send(message) or (await self._ask_agent())
             if end is not None:
                 return end
         return None
@@ -127,12 +127,12 @@ class RunningSimulation:
         text = self.plan.initial_message
         return None if text is None else self.session.parse_message(text)
 
-    def _get_message(self) -> Steps[SentMessage]:
-        return self.session.get_message(copy_history(self.history))
+    async def _get_message(self) -> SentMessage:
+        return await self.session.get_message(copy_history(self.history))
 
-    def _take_user_step(self, step: UserStep) -> Steps[SimulationEnd | None]:
+    async def _take_user_step(self, step: UserStep) -> SimulationEnd | None:
         if step.text is None:
-            return self._send((yield from self._get_message()))
+            return self._send(await self._get_message())
         message = self.session.parse_message(step.text)
         return self._send(message._replace(files=tuple(step.files)))
 
@@ -146,24 +146,24 @@ class RunningSimulation:
         self.history.append({"role": "user", "content": message.text})
         return None
 
-    def _ask_agent(self) -> Steps[SimulationEnd | None]:
+    async def _ask_agent(self) -> SimulationEnd | None:
         """Ask for an answer to the pending message, or for the agent's own first words."""
         message, self._pending = self._pending, None
         self._turn_start = 0 if self.recorder is None else len(self.recorder.turns)
         text, files = (None, ()) if message is None else (message.text, message.files)
-        answer = yield from self.ask(
+        answer = await self.ask(
             AppRequest(text, copy_history(self.history), self._unanswered, files)
         )
         self.exchanges.append(SimulationExchange(text, answer.text))
         self.history.append({"role": "assistant", "content": answer.text})
         self._unanswered = len(self.history)
-        end = yield from self._find_end(answer, message)
+        end = await self._find_end(answer, message)
         self.turn += end is None
         return end
 
-    def _find_end(
+    async def _find_end(
         self, answer: AppAnswer, message: UserMessage | None
-    ) -> Steps[SimulationEnd | None]:
+    ) -> SimulationEnd | None:
         """Return why the conversation ends after this exchange, or None.
 
         The goal is evaluated first, the limit of exchanges last.
@@ -177,24 +177,24 @@ class RunningSimulation:
         for reason, predicate in predicates:
             if predicate is None:
                 continue
-            if (yield from await_if_needed(predicate(copy_history(self.history)))):
+            if await await_if_needed(predicate(copy_history(self.history))):
                 return SimulationEnd(reason)
         has_judge_steps = any(isinstance(step, JudgeStep) for step in self.plan.steps or ())
-        if not has_judge_steps and (end := (yield from self._judge())) is not None:
+        if not has_judge_steps and (end := (await self._judge())) is not None:
             return end
         if message is not None and message.is_last:
             return SimulationEnd("stop_token")
         is_limited = self.plan.steps is None and len(self.exchanges) >= self.plan.max_turns
         return SimulationEnd("max_turns") if is_limited else None
 
-    def _judge(self, *, is_over: bool = False) -> Steps[SimulationEnd | None]:
+    async def _judge(self, *, is_over: bool = False) -> SimulationEnd | None:
         """Let the judge decide, if there is one; record its verdict."""
         judge = self.plan.judge
         if judge is None:
             return None
         episode = self._snapshot("a judge")
         if self._decision is None or self._decision[0] != len(self.history):
-            self._decision = len(self.history), (yield from judge.decide(episode))
+            self._decision = len(self.history), (await judge.decide(episode))
         _, decision = self._decision
         if not (decision.ends_conversation or is_over):
             return None
@@ -202,13 +202,11 @@ class RunningSimulation:
         self._record(decision.assertions, "judge")
         return SimulationEnd("judge_verdict", decision.verdict.reason)
 
-    def _inject_message(self, step: MessageStep) -> Steps[None]:
-        yield from ()
+    async def _inject_message(self, step: MessageStep) -> None:
         self.history.append({"role": step.role, "content": step.text})
         self._record_injected(f"injected {step.role} message: {step.text}")
 
-    def _inject_tool_result(self, step: ToolResultStep) -> Steps[None]:
-        yield from ()
+    async def _inject_tool_result(self, step: ToolResultStep) -> None:
         call_id = f"injected-{len(self.history) + 1}"
         arguments = json.dumps(step.arguments or {}, ensure_ascii=False)
         function = {"name": step.tool, "arguments": arguments}
@@ -226,14 +224,14 @@ class RunningSimulation:
             turn = Turn(role="system", content=clean_text(text), injected=True)
             self.recorder.recorded_turns.add_run((turn,), ())
 
-    def _check(self, step: CheckStep) -> Steps[None]:
+    async def _check(self, step: CheckStep) -> None:
         check = as_check(step.check)
         if check is not None:
             episode = self._snapshot("a Check")
             part = episode if step.of == "conversation" else self._select_turn(episode)
-            found = yield from apply_checks((check,), part)
+            found = await apply_checks((check,), part)
         else:
-            result = yield from await_if_needed(step.check(copy_history(self.history)))
+            result = await await_if_needed(step.check(copy_history(self.history)))
             name = getattr(step.check, "__name__", "check")
             # A lambda cannot assert, so None is its result, such as that of re.search.
             may_be_none = name != "<lambda>"
@@ -243,9 +241,7 @@ class RunningSimulation:
             found = [] if result is None else [Assertion(name=clean_text(name), passed=result)]
         self._record(found, f"turn {len(self.exchanges)}" if step.of == "turn" else None)
 
-    def _check_unreached(
-        self, last: Step, steps: Iterable[Step], end: SimulationEnd
-    ) -> Steps[None]:
+    async def _check_unreached(self, last: Step, steps: Iterable[Step], end: SimulationEnd) -> None:
         """Check what the script has after its end, so that no check of it is left out.
 
         `last` is the step that ended it; checks of its turn follow a step of the agent or judge.
@@ -258,7 +254,7 @@ class RunningSimulation:
             is_last_turn = is_last_turn and isinstance(step, CheckStep | JudgeStep)
             if isinstance(step, CheckStep):
                 if is_last_turn or step.of == "conversation":
-                    yield from self._check(step)
+                    await self._check(step)
                 else:
                     missed += 1
         if missed:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.conversation import History, SimulationStop, find_last_reply
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -23,15 +23,14 @@ class SimulationEnd(NamedTuple):
     detail: str | None = None
 
 
-def get_fixed_message(responses: Sequence[str], number: int) -> Steps[str]:
+async def get_fixed_message(responses: Sequence[str], number: int) -> str:
     """Return the user's message by number (from 0), in a cycle."""
-    yield from ()
     return responses[number % len(responses)]
 
 
-def get_script_message(
+async def get_script_message(
     script: Sequence[ScriptEntry], number: int, history: History
-) -> Steps[str | SimulationEnd]:
+) -> str | SimulationEnd:
     """Return the message of a script's entry (from 0) for the last reply."""
     if number >= len(script):
         return SimulationEnd("script_ended")
@@ -40,7 +39,7 @@ def get_script_message(
         return entry
     if isinstance(entry, Mapping):
         return _match_rules(entry, number, reply)
-    message = yield from await_if_needed(entry(reply))
+    message = await await_if_needed(entry(reply))
     if message is not None and not isinstance(message, str):
         kind = type(message).__name__
         raise InputError(

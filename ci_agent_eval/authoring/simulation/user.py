@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, run_sync
 from ci_agent_eval.authoring.simulation.conversation import (
     STOP_TOKEN,
     History,
     UserMessage,
     fill_facts,
     parse_user_message,
-)
-from ci_agent_eval.authoring.simulation.episode_access import (
-    run_awaitable,
 )
 from ci_agent_eval.authoring.simulation.result import UserUsage
 from ci_agent_eval.authoring.simulation.script import (
@@ -25,7 +23,6 @@ from ci_agent_eval.authoring.simulation.script import (
     parse_responses,
     parse_script,
 )
-from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, run_steps
 from ci_agent_eval.authoring.simulation.user_model import (
     UsageCounter,
     ask_user_function,
@@ -35,7 +32,7 @@ from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-MessageSource: TypeAlias = Callable[[int, History], Steps[Any]]
+MessageSource: TypeAlias = Callable[[int, History], Coroutine[Any, Any, Any]]
 """Returns a message by its number (from 0) in a conversation, or why there is none."""
 
 
@@ -94,7 +91,7 @@ class SimulatedUser:
         """
         if self._session is None:
             self._session = open_declared_session(self)
-        message = run_steps(self._session.get_message(conversation_history), run_awaitable)
+        message = run_sync(self._session.get_message(conversation_history))
         if isinstance(message, SimulationEnd):
             raise InputError(f"SimulatedUser: it has nothing more to say ({message.reason})")
         return message.text if not message.is_last else f"{message.text} {self.stop_token}".strip()
@@ -134,9 +131,9 @@ class UserSession:
         """Usage of its model so far."""
         return self.counter.usage
 
-    def get_message(self, history: History) -> Steps[UserMessage | SimulationEnd]:
+    async def get_message(self, history: History) -> UserMessage | SimulationEnd:
         """Return the next message. Raises SimulatedUserError if its model fails."""
-        message = yield from self.source(self.message_number, history)
+        message = await self.source(self.message_number, history)
         self.message_number += 1
         if message is None or isinstance(message, SimulationEnd):
             return message or SimulationEnd("script_ended")

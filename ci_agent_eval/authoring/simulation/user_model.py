@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.conversation import History
 from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.result import UserUsage
-from ci_agent_eval.authoring.simulation.steps import Steps
 from ci_agent_eval.contract.trajectory import TokenUsage, sum_tokens
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.model_traffic.attribution import record_uncounted
@@ -58,14 +58,13 @@ class UsageCounter:
         )
 
 
-def ask_user_function(user: Persona, history: History, _: UsageCounter) -> Steps[Any]:
+async def ask_user_function(user: Persona, history: History, _: UsageCounter) -> Any:
     """Ask a function of persona and history for the next message; its turns are not the agent's."""
     model: Callable[[str, History], Any] = user.model
     with record_uncounted():
         message = model(describe_persona(user), history)
-    if inspect.isawaitable(message):
-        return (yield _await_uncounted(message))
-    return message
+    is_awaitable = inspect.isawaitable(message)
+    return await await_if_needed(_await_uncounted(message) if is_awaitable else message)
 
 
 async def _await_uncounted(message: Awaitable[Any]) -> Any:
@@ -73,7 +72,7 @@ async def _await_uncounted(message: Awaitable[Any]) -> Any:
         return await message
 
 
-def ask_user_model(user: Persona, history: History, counter: UsageCounter) -> Steps[str]:
+async def ask_user_model(user: Persona, history: History, counter: UsageCounter) -> str:
     """Ask a model of the engine, through the episode's cassette; its turns are not the agent's.
 
     Raises SimulatedUserError if it gives no answer.
@@ -87,7 +86,7 @@ def ask_user_model(user: Persona, history: History, counter: UsageCounter) -> St
             "(openai:gpt-5-mini), or give a Provider or a function of persona and history"
         )
     agent = Agent(model, name="simulated user", system_prompt=build_instructions(user), max_turns=1)
-    result = yield _run_agent(agent, build_prompt(history), user.timeout_s)
+    result = await await_if_needed(_run_agent(agent, build_prompt(history), user.timeout_s))
     for turn in result.trajectory.agent_turns:
         counter.calls += 1
         counter.tokens.append(turn.tokens)
