@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -36,6 +37,7 @@ from ci_agent_eval.contract.trajectory import (
     Trajectory,
     TrajectorySummary,
     Turn,
+    sum_tokens,
     summarize_trajectory,
 )
 
@@ -108,6 +110,17 @@ class SideUsage(FrozenModel):
         default_factory=TokenUsage, description="unset: a call did not report them"
     )
     cost_usd: Amount | None = Field(default=None, description="unset: a call was not priced")
+
+    def __add__(self, other: SideUsage | None) -> SideUsage:
+        """Add two usages; the tokens or the cost are unknown if those of one of them are."""
+        if other is None:
+            return self
+        tokens, costs = (self.tokens, other.tokens), (self.cost_usd, other.cost_usd)
+        return SideUsage(
+            calls=self.calls + other.calls,
+            tokens=None if None in tokens else sum_tokens(filter(None, tokens)),
+            cost_usd=None if None in costs else math.fsum(filter(None, costs)),
+        )
 
 
 class TrafficSummary(FrozenModel):

@@ -8,6 +8,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
+from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.model import ObservedModel, build_model_settings
@@ -49,7 +50,9 @@ class JudgeModels:
         # The counts of the cassette cover all requests of the episode.
         misses = self.session.get_cassette_counts(self.episode_id).misses - recorder.cassette_misses
         cost = compute_cost(response)
-        recorder.record_judge(tokens, cost, cassette_misses=misses)
+        recorder.record_judge(
+            SideUsage(calls=1, tokens=tokens, cost_usd=cost), cassette_misses=misses
+        )
         if cost is not None:
             recorder.note_conditions(prices=get_price_table())
 

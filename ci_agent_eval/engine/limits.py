@@ -17,6 +17,7 @@ from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.fields import NonNegativeNumber, validate_fields
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
+from ci_agent_eval.model_traffic.usage import Usage
 
 Clock = Callable[[], float]
 """Monotonic seconds from any fixed point."""
@@ -70,24 +71,6 @@ def _get_hard_limit(budget: Budget | None) -> float | None:
     return budget.limit if budget is not None and budget.hard else None
 
 
-@dataclass(slots=True)
-class RunUsage:
-    """The usage of a run so far.
-
-    Calls count when the model requests them, before they run. Numbers that were not measured
-    count as zero; the budget reports them as missing.
-    """
-
-    tool_calls: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-
-    def add(self, tokens: int, cost_usd: float) -> None:
-        """Add the tokens and cost of a response."""
-        self.tokens += tokens
-        self.cost_usd += cost_usd
-
-
 @dataclass(frozen=True, slots=True)
 class Stop:
     """The reason for the end of a run, with its message."""
@@ -105,7 +88,7 @@ def _build_stop(budget: str, error: str) -> Stop:
     return Stop(_STOPS[budget], error)
 
 
-def find_exceeded_limit(limits: RunLimits, usage: RunUsage) -> Stop | None:
+def find_exceeded_limit(limits: RunLimits, usage: Usage) -> Stop | None:
     """Return the stop of the first exceeded limit, if any."""
     if limits.tokens is not None and usage.tokens > limits.tokens:
         return _build_stop(

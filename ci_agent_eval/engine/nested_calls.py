@@ -9,8 +9,7 @@ from operator import attrgetter, itemgetter
 
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
-from ci_agent_eval.model_traffic.trajectory import TrafficTrajectory, build_trajectory
-from ci_agent_eval.model_traffic.usage import ComputeCost
+from ci_agent_eval.model_traffic.trajectory import ComputeCost, TrafficTrajectory, build_trajectory
 
 MAIN_AGENT = TrajectoryAgent(id="1")
 """The agent whose tools run the others."""

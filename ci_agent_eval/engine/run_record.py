@@ -26,7 +26,7 @@ from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.engine.turns import CallNote, RunNotes
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
-from ci_agent_eval.model_traffic.usage import TrafficUsage
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording.faults import (
     EpisodeFaults,
     InjectedFaultError,
@@ -56,7 +56,7 @@ class RunRecord(RunNotes):
     """Records the model calls of the tools."""
     faults: EpisodeFaults = field(default_factory=EpisodeFaults)
     """The episode's faults on purpose."""
-    usage: TrafficUsage = field(default_factory=TrafficUsage)
+    usage: Usage = field(default_factory=Usage)
     """Usage of the responses so far."""
     images: list[tuple[str, ImageContent]] = field(default_factory=list)
     """The images that tools returned, each with its tool."""
@@ -76,7 +76,7 @@ class RunRecord(RunNotes):
         names = [part.tool_name for part in response.tool_calls]
         tools = [name for name in names if name not in self.output_tools]
         cost_usd = float(response.usage.cost or 0)
-        self.usage += TrafficUsage(1, len(tools), response.usage.total_tokens, cost_usd)
+        self.usage += Usage(1, len(tools), response.usage.total_tokens, cost_usd)
         self.traffic.report_activity(self.response_count, tools)
 
     def add_call(

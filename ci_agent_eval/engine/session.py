@@ -15,13 +15,14 @@ from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette import CassetteMode, CassetteSession, CassetteStore
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.guard import Guard, build_guard
-from ci_agent_eval.engine.limits import Clock, RunUsage
+from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, Sleep
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import find_declared_secrets
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class EngineSession:
     """Called with the secrets of agents before they run, for the redaction of reports."""
     steering: SteeringSettings | None = None
     """Rules for held-back calls, for agents without rules; unset: none."""
-    on_usage: Callable[[str, object, RunUsage | None], None] | None = None
+    on_usage: Callable[[str, object, Usage | None], None] | None = None
     """Called with the usage of an episode's run after each response; None: the run ended."""
     _secrets: set[str] = field(default_factory=set, init=False, repr=False)
     _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
@@ -261,9 +262,7 @@ class EngineSession:
             return None
         return self.cassettes.get_session(episode_id)
 
-    def get_usage_listener(
-        self, episode_id: str
-    ) -> Callable[[object, RunUsage | None], None] | None:
+    def get_usage_listener(self, episode_id: str) -> Callable[[object, Usage | None], None] | None:
         """Return `on_usage` for the runs of an episode; None if nobody listens."""
         return None if self.on_usage is None else partial(self.on_usage, episode_id)
 

@@ -17,7 +17,7 @@ from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
-from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop, find_exceeded_limit
+from ci_agent_eval.engine.limits import Clock, RunLimits, Stop, find_exceeded_limit
 from ci_agent_eval.engine.nested_calls import NestedCalls
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.stops import describe_own_error
@@ -31,15 +31,17 @@ from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, pric
 from ci_agent_eval.model_traffic.recorder import ENDED_EARLY, ModelCall, TrafficRecorder
 from ci_agent_eval.model_traffic.trajectory import (
     MAX_NAME_CHARACTERS,
+    CallUsageCounter,
+    ComputeCost,
     TrajectoryReader,
     limit_text,
 )
-from ci_agent_eval.model_traffic.usage import CallUsageCounter, ComputeCost, TrafficUsage
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import get_active_episode, is_owner_thread
 from ci_agent_eval.recording.merge import add_traffic
-from ci_agent_eval.recording.spending import lack_measurement
 from ci_agent_eval.recording.traffic import EpisodeTraffic, merge_reply
+from ci_agent_eval.recording.usage import lack_measurement
 
 _CONTEXT_OVERFLOWS = (
     b"context_length_exceeded",  # OpenAI
@@ -90,12 +92,11 @@ def compute_call_cost(call: ModelCall) -> float | None:
     return None if price is None else price.cost_usd
 
 
-def find_traffic_stop(limits: RunLimits, usage: TrafficUsage, open_calls: int = 0) -> Stop | None:
+def find_traffic_stop(limits: RunLimits, usage: Usage, open_calls: int = 0) -> Stop | None:
     """Return the stop of the first limit that is exceeded, or that an open call would exceed."""
     if limits.max_turns is not None and usage.turns + open_calls > limits.max_turns:
         return Stop("max_turns", f"it was not done after {limits.max_turns} turns", needs_turn=True)
-    used = RunUsage(usage.tool_calls, usage.tokens, usage.cost_usd)
-    return find_exceeded_limit(limits, used)
+    return find_exceeded_limit(limits, usage)
 
 
 @dataclass(eq=False)
@@ -176,7 +177,7 @@ class RunTraffic:
     on_answer: Callable[[], None] = lambda: None
     """Called after each call, in the thread that made it."""
     compute_cost: ComputeCost = compute_call_cost
-    own_usage: Callable[[], TrafficUsage] | None = None
+    own_usage: Callable[[], Usage] | None = None
     """Returns the usage of the requests that the engine measures; None: it measures none."""
     trajectory_reader: TrajectoryReader = field(default_factory=TrajectoryReader)
     """Has read the earlier runs of the episode, whose conversations this one may continue."""
@@ -253,12 +254,11 @@ class RunTraffic:
         return self.nested.calls
 
     @property
-    def usage(self) -> RunUsage:
+    def usage(self) -> Usage:
         """The usage of the run so far."""
-        used = self._count(self.calls, with_cost=True)
-        return RunUsage(used.tool_calls, used.tokens, used.cost_usd)
+        return self._count(self.calls, with_cost=True)
 
-    def _count(self, calls: Sequence[ModelCall], *, with_cost: bool) -> TrafficUsage:
+    def _count(self, calls: Sequence[ModelCall], *, with_cost: bool) -> Usage:
         used = self._counter.count(calls, with_cost=with_cost)
         return used if self.own_usage is None else used + self.own_usage()
 

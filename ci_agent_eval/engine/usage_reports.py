@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ci_agent_eval.engine.limits import RunUsage
 from ci_agent_eval.engine.traffic import RunTraffic
+from ci_agent_eval.model_traffic.usage import Usage
 
 
 def report_usage(
-    traffic: RunTraffic, on_usage: Callable[[object, RunUsage | None], None] | None
+    traffic: RunTraffic, on_usage: Callable[[object, Usage | None], None] | None
 ) -> Callable[[], None]:
     """Report the usage after each model call, on the event loop; return a function for the end.
 

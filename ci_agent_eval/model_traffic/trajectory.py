@@ -8,8 +8,9 @@ if the framework returns results as plain text; the call then says that its resu
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -21,6 +22,7 @@ from ci_agent_eval.model_traffic.conversations import (
     ConversationReader,
     ConversationStep,
     KnownPrompt,
+    find_usable_answer,
     is_open,
 )
 from ci_agent_eval.model_traffic.messages import (
@@ -30,6 +32,7 @@ from ci_agent_eval.model_traffic.messages import (
     ToolResult,
 )
 from ci_agent_eval.model_traffic.recorder import ModelCall
+from ci_agent_eval.model_traffic.usage import Usage
 
 MAX_TEXT_CHARACTERS = 200_000
 """Characters kept of a message, a tool's result or an argument."""
@@ -308,3 +311,35 @@ def limit_text(text: str, length: int = MAX_TEXT_CHARACTERS) -> str:
     if len(text) <= length:
         return clean_text(text)
     return f"{clean_text(text[:length])}… ({len(text) - length} more characters)"
+
+
+@dataclass(eq=False)
+class CallUsageCounter:
+    """Counts the usage of calls; each ended call is read once."""
+
+    compute_cost: ComputeCost
+    _ended: dict[ModelCall, Usage] = field(default_factory=dict)
+
+    def count(self, calls: Iterable[ModelCall], *, with_cost: bool = True) -> Usage:
+        """Return the usage of the answers; a call without an answer is no turn.
+
+        Without `with_cost` the cost is 0: the price table takes time to load.
+        """
+        known = tuple(calls)
+        used = sum((self._measure(call) for call in known), Usage())
+        if not with_cost:
+            return used
+        costs = (self.compute_cost(call) for call in known)
+        return replace(used, cost_usd=math.fsum(cost for cost in costs if cost is not None))
+
+    def _measure(self, call: ModelCall) -> Usage:
+        if (known := self._ended.get(call)) is not None:
+            return known
+        answer = None if call.state == "open" else find_usable_answer(call)
+        used = Usage()
+        if answer is not None:
+            tokens = 0 if answer.tokens is None else answer.tokens.total
+            used = Usage(1, len(answer.tool_calls), tokens)
+        if call.state != "open":
+            self._ended[call] = used
+        return used

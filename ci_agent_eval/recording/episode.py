@@ -18,6 +18,7 @@ from ci_agent_eval.contract.episode import (
     Outcome,
     Score,
     Severity,
+    SideUsage,
     TrafficSummary,
 )
 from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text, to_jsonable
@@ -25,7 +26,6 @@ from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import StopCause, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     Attachment,
-    TokenUsage,
     ToolCall,
     Trajectory,
     TrajectoryAgent,
@@ -34,6 +34,7 @@ from ci_agent_eval.contract.trajectory import (
     find_requested_model,
 )
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording.budgets import (
     add_budget,
     add_needed_turns,
@@ -50,7 +51,6 @@ from ci_agent_eval.recording.merge import (
     merge_condition,
 )
 from ci_agent_eval.recording.recorded_turns import RecordedTurns
-from ci_agent_eval.recording.spending import SuiteUsage, sum_spending
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
 from ci_agent_eval.recording.usage import EpisodeUsage
 from ci_agent_eval.recording.validation import Clock, build_value, note_refusals
@@ -72,7 +72,7 @@ class EpisodeRecorder:
     """Model the agent runs on."""
     thread_id: str | None
     """Id of the conversation in the agent's system."""
-    on_spent: Callable[[SuiteUsage], None] | None = None
+    on_spent: Callable[[Usage], None] | None = None
     """Called with the episode's spending after each recorded event."""
     on_activity: Callable[[int, Sequence[str]], None] | None = None
     """Called with the number of the current turn and the tools called in it, when they change."""
@@ -198,8 +198,8 @@ class EpisodeRecorder:
     def report_spending(self) -> None:
         """Report the episode's spending so far to `on_spent`."""
         if self.on_spent is not None:
-            sides = sum_spending((), self._usage.judge, self._usage.simulated_user)
-            self.on_spent(self.recorded_turns.measure_spending() + sides)
+            sides = Usage.from_turns((), self._usage.judge, self._usage.simulated_user)
+            self.on_spent(self.recorded_turns.measure_usage() + sides)
 
     def report_activity(self, tools: Sequence[str] = (), *, run_turns: int = 0) -> None:
         """Report the current turn and the tools called in it to `on_activity`.
@@ -361,22 +361,18 @@ class EpisodeRecorder:
         return frozenset(self._initial.allowed_stops)
 
     @note_refusals
-    def record_judge(
-        self, tokens: TokenUsage, cost_usd: float | None, *, cassette_misses: int = 0
-    ) -> None:
-        """Record the usage of a judge call; a call without a price leaves the sum unknown."""
+    def record_judge(self, usage: SideUsage, *, cassette_misses: int = 0) -> None:
+        """Record the usage of a judge; a call without a price leaves the sum unknown."""
         self._require_running("judge's call")
         self._usage.cassette_misses += cassette_misses
-        self._usage.add_judge_call(tokens, cost_usd)
+        self._usage.judge = usage + self._usage.judge
         self.report_spending()
 
     @note_refusals
-    def record_simulated_user(
-        self, calls: int, tokens: TokenUsage | None, cost_usd: float | None
-    ) -> None:
-        """Record the usage of a simulated user's model; None: not known for every call."""
+    def record_simulated_user(self, usage: SideUsage) -> None:
+        """Record the usage of a simulated user's model."""
         self._require_running("simulated user's calls")
-        self._usage.add_user_calls(calls, tokens, cost_usd)
+        self._usage.simulated_user = usage + self._usage.simulated_user
         self.report_spending()
 
     def note_cassette_misses(self, misses: int) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording.merge import add_agents, add_traffic, find_new_parts
-from ci_agent_eval.recording.spending import SuiteUsage, lack_measurement, sum_spending
 from ci_agent_eval.recording.turn import TurnRecorder
+from ci_agent_eval.recording.usage import lack_measurement
 
 if TYPE_CHECKING:
     from ci_agent_eval.recording.traffic import EpisodeTraffic, RecordedPart
@@ -42,15 +43,14 @@ class RecordedTurns:
         agents = {agent.id: agent for agent in (*seen, *self._agents)}
         return Trajectory(turns=self.list_turns(), agents=tuple(agents.values()))
 
-    def measure_spending(self) -> SuiteUsage:
-        """Return the spending so far, with that of an open turn's model calls.
+    def measure_usage(self) -> Usage:
+        """Return the usage so far, with that of an open turn's model calls.
 
         Each model call is read once: building the turns anew takes time for all calls.
         """
         if self.traffic is None:
-            return sum_spending(self.list_turns())
-        used, _ = self.traffic.measure_usage(self.parts, with_cost=True)
-        return SuiteUsage(used.cost_usd, used.tokens)
+            return Usage.from_turns(self.list_turns())
+        return self.traffic.measure_usage(self.parts, with_cost=True)[0]
 
     def count_turns(self) -> int:
         """Return the number of the agent's turns so far, with one that has begun."""

@@ -15,8 +15,13 @@ from ci_agent_eval.contract.stops import StopCause, find_stop_cause
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn, sum_tokens
 from ci_agent_eval.model_traffic.conversations import KnownPrompt
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
-from ci_agent_eval.model_traffic.trajectory import TrafficTrajectory, build_trajectory
-from ci_agent_eval.model_traffic.usage import CallUsageCounter, ComputeCost, TrafficUsage
+from ci_agent_eval.model_traffic.trajectory import (
+    CallUsageCounter,
+    ComputeCost,
+    TrafficTrajectory,
+    build_trajectory,
+)
+from ci_agent_eval.model_traffic.usage import Usage
 
 _FILLED = (
     "finish_reason",
@@ -101,15 +106,13 @@ class EpisodeTraffic:
         """Return the agents of the calls, if there are several."""
         return self._build_trajectory().agents
 
-    def measure_usage(
-        self, parts: Sequence[RecordedPart], *, with_cost: bool
-    ) -> tuple[TrafficUsage, int]:
+    def measure_usage(self, parts: Sequence[RecordedPart], *, with_cost: bool) -> tuple[Usage, int]:
         """Return the usage of an episode's parts and all later calls, and its open calls.
 
         All calls of a turn that the test has opened are one turn: it may still give its reply.
         """
         calls = self.recorder.calls
-        used = TrafficUsage.from_turns(part for part in parts if isinstance(part, Turn))
+        used = Usage.from_turns(part for part in parts if isinstance(part, Turn))
         for part in parts:
             if isinstance(part, CallSpan):
                 used += self._measure_span(part, with_cost=with_cost)
@@ -146,13 +149,13 @@ class EpisodeTraffic:
         found = find_stop_cause(answers[-1])
         return None if found is None or found.reason == "empty_answer" else found
 
-    def _measure_span(self, span: CallSpan, *, with_cost: bool) -> TrafficUsage:
+    def _measure_span(self, span: CallSpan, *, with_cost: bool) -> Usage:
         calls = self.recorder.calls[span.first - 1 : span.last]
         seen = self._counter.count(calls, with_cost=with_cost)
         if not span.has_reply:
             return seen
-        own = TrafficUsage.from_turns(span.turns)
-        return TrafficUsage(
+        own = Usage.from_turns(span.turns)
+        return Usage(
             own.turns,
             own.tool_calls or seen.tool_calls,
             own.tokens or seen.tokens,

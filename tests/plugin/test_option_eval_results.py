@@ -161,7 +161,7 @@ def test_without_an_evaluation_that_runs_nothing_is_written_and_no_former_report
 
 SHOWN = """
 import pytest
-from ci_agent_eval.contract.trajectory import TokenUsage
+from ci_agent_eval.contract.episode import SideUsage
 
 @pytest.mark.episode(scenario_id="dup")
 def test_a():
@@ -174,7 +174,7 @@ def test_b(): pytest.skip("no key")
 def test_c(episode):
     with episode.turn("hello") as turn:
         turn.reply("hi", cost_usd=0.25)
-    episode.record_judge(TokenUsage(input=9), 0.5)
+    episode.record_judge(SideUsage(calls=1, tokens={"input": 9}, cost_usd=0.5))
     assert True
 
 @pytest.mark.episode(scenario_id="red \\x1b[31m alert")

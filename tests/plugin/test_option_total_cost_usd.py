@@ -168,14 +168,14 @@ async def test_is_next(aitest_run):
 
 def test_judges_and_turns_recorded_by_hand_count(suite):
     tests = """
-from ci_agent_eval.contract.trajectory import TokenUsage
+from ci_agent_eval.contract.episode import SideUsage
 
 @pytest.mark.parametrize("number", range(3))
 def test_by_hand(episode, number):
     with episode.turn("hi") as turn:
         turn.reply("hello", cost_usd=0.25)
-    episode.record_judge(TokenUsage(), 0.25)
-    episode.record_simulated_user(1, TokenUsage(), 0.25)
+    episode.record_judge(SideUsage(calls=1, cost_usd=0.25))
+    episode.record_simulated_user(SideUsage(calls=1, cost_usd=0.25))
 """
     with asking(suite, tests):
         ran = suite.run("--total-cost-usd=1")

@@ -23,7 +23,6 @@ from ci_agent_eval.engine.stored_episodes import judge_stored_episode
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.budgets import merge_budgets
 from ci_agent_eval.recording.failure_reasons import describe_failed_checks
-from ci_agent_eval.recording.usage import add_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,8 @@ class Rejudging:
                 found, is_judged = await _await_assertions(check, episode)
             finally:
                 used = recorder.snapshot()
-                answers.usage = add_usage(answers.usage, used.judge)
+                if used.judge is not None:
+                    answers.usage = used.judge + answers.usage
         if used.conditions.judge is not None:
             answers.judges.add(used.conditions.judge)
         key = get_transcript_key(episode)
@@ -123,7 +123,8 @@ class Rejudging:
         new = [one.assertion for one in answers.results]
         names = {one.name for one in new}
         kept = [one for one in episode.assertions if self.keeps_stored and one.name not in names]
-        judged = episode.model_copy(update={"judge": add_usage(episode.judge, answers.usage)})
+        usage = episode.judge if answers.usage is None else answers.usage + episode.judge
+        judged = episode.model_copy(update={"judge": usage})
         built = _change_episode(judged, (*kept, *new), self._merge_budgets(episode), error)
         if answers.judges:
             judges = ", ".join(sorted(answers.judges))

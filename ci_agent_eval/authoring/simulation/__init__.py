@@ -3,7 +3,7 @@
 from ci_agent_eval.authoring.simulation.conversation import SimulationStop
 from ci_agent_eval.authoring.simulation.judge import ConversationJudge, SimulationVerdict
 from ci_agent_eval.authoring.simulation.message_files import MessageFile
-from ci_agent_eval.authoring.simulation.result import SimulationResult, UserUsage
+from ci_agent_eval.authoring.simulation.result import SimulationResult
 from ci_agent_eval.authoring.simulation.run import Simulation, run_simulation
 from ci_agent_eval.authoring.simulation.script_steps import (
     AgentStep,
@@ -33,6 +33,5 @@ __all__ = [
     "SimulationVerdict",
     "ToolResultStep",
     "UserStep",
-    "UserUsage",
     "run_simulation",
 ]

@@ -13,7 +13,7 @@ from ci_agent_eval.authoring.simulation.conversation import (
     copy_history,
 )
 from ci_agent_eval.authoring.simulation.judge import SimulationVerdict
-from ci_agent_eval.contract.trajectory import TokenUsage
+from ci_agent_eval.contract.episode import SideUsage
 
 KEYS = (
     "thread_id",
@@ -25,17 +25,6 @@ KEYS = (
     "last_reply",
 )
 """Keys of the result as a mapping; Opik's keys first."""
-
-
-@dataclass(frozen=True, slots=True)
-class UserUsage:
-    """Usage of the model that plays the user; never counted as the agent's."""
-
-    calls: int = 0
-    tokens: TokenUsage | None = field(default_factory=TokenUsage)
-    """None: unknown for at least one call."""
-    cost_usd: float | None = 0.0
-    """None: unknown for at least one call."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,7 +40,8 @@ class SimulationResult(Mapping[str, Any]):
     stop_reason: SimulationStop
     project_name: str | None = None
     tags: tuple[str, ...] = ()
-    user: UserUsage = field(default_factory=UserUsage)
+    user: SideUsage = field(default_factory=lambda: SideUsage(cost_usd=0.0))
+    """Usage of the model that plays the user; never counted as the agent's."""
     detail: str | None = None
     """Details of the stop reason, if there are any."""
     verdict: SimulationVerdict | None = None

@@ -191,6 +191,6 @@ def _record_simulation(
     """Add a simulation to the episode's metadata, unless the test uses the key itself."""
     usage = running.session.usage
     if recorder is not None and usage.calls:
-        recorder.record_simulated_user(usage.calls, usage.tokens, usage.cost_usd)
+        recorder.record_simulated_user(usage)
     if recorder is not None and isinstance(recorder.metadata.setdefault(METADATA, []), list):
         recorder.metadata[METADATA].append(entry)

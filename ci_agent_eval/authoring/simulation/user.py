@@ -14,7 +14,6 @@ from ci_agent_eval.authoring.simulation.conversation import (
     fill_facts,
     parse_user_message,
 )
-from ci_agent_eval.authoring.simulation.result import UserUsage
 from ci_agent_eval.authoring.simulation.script import (
     ScriptEntry,
     SimulationEnd,
@@ -24,10 +23,11 @@ from ci_agent_eval.authoring.simulation.script import (
     parse_script,
 )
 from ci_agent_eval.authoring.simulation.user_model import (
-    UsageCounter,
+    UserCalls,
     ask_user_function,
     ask_user_model,
 )
+from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -81,7 +81,7 @@ class SimulatedUser:
         if self.fixed_responses and self.script is not None:
             raise InputError("SimulatedUser: give fixed_responses or a script, not both")
         if _is_declared_user(self):
-            self._build_source(UsageCounter())
+            self._build_source(UserCalls())
 
     def generate_response(self, conversation_history: History) -> str:
         """Return the user's next message, as in Opik: fixed responses and scripts continue.
@@ -96,7 +96,7 @@ class SimulatedUser:
             raise InputError(f"SimulatedUser: it has nothing more to say ({message.reason})")
         return message.text if not message.is_last else f"{message.text} {self.stop_token}".strip()
 
-    def _build_source(self, counter: UsageCounter) -> MessageSource:
+    def _build_source(self, calls: UserCalls) -> MessageSource:
         """Return the source of messages. Raises InputError if there is none."""
         if self.fixed_responses:
             responses = self.fixed_responses
@@ -109,7 +109,7 @@ class SimulatedUser:
                 "SimulatedUser: it has nothing to say; give fixed_responses, a script or a model"
             )
         ask = ask_user_function if callable(self.model) else ask_user_model
-        return lambda _, history: ask(self, self._limit_history(history), counter)
+        return lambda _, history: ask(self, self._limit_history(history), calls)
 
     def _limit_history(self, history: History) -> History:
         limit = self.max_history_messages
@@ -122,14 +122,14 @@ class UserSession:
 
     source: MessageSource
     stop_token: str | None
-    counter: UsageCounter = field(default_factory=UsageCounter)
+    calls: UserCalls = field(default_factory=UserCalls)
     message_number: int = 0
     facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def usage(self) -> UserUsage:
+    def usage(self) -> SideUsage:
         """Usage of its model so far."""
-        return self.counter.usage
+        return self.calls.usage
 
     async def get_message(self, history: History) -> UserMessage | SimulationEnd:
         """Return the next message. Raises SimulatedUserError if its model fails."""
@@ -169,9 +169,9 @@ def open_user_session(user: object) -> UserSession:
 
 def open_declared_session(user: SimulatedUser) -> UserSession:
     """Open the session of a SimulatedUser, from its first message on."""
-    counter = UsageCounter()
-    source = user._build_source(counter)  # noqa: SLF001 - of this module
-    return UserSession(source, user.stop_token, counter, facts=user.private_facts)
+    calls = UserCalls()
+    source = user._build_source(calls)  # noqa: SLF001 - of this module
+    return UserSession(source, user.stop_token, calls, facts=user.private_facts)
 
 
 def _is_declared_user(user: SimulatedUser) -> bool:

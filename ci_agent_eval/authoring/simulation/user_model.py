@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.conversation import History
 from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
-from ci_agent_eval.authoring.simulation.result import UserUsage
-from ci_agent_eval.contract.trajectory import TokenUsage, sum_tokens
+from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.model_traffic.attribution import record_uncounted
 
@@ -39,26 +37,13 @@ class Persona(Protocol):
 
 
 @dataclass
-class UsageCounter:
-    """Usage of a simulated user's model so far."""
+class UserCalls:
+    """The calls of a simulated user's model so far."""
 
-    calls: int = 0
-    tokens: list[TokenUsage | None] = field(default_factory=list)
-    costs: list[float | None] = field(default_factory=list)
-
-    @property
-    def usage(self) -> UserUsage:
-        """The sums; None if the value of one call is unknown."""
-        known_tokens = [tokens for tokens in self.tokens if tokens is not None]
-        known_costs = [cost for cost in self.costs if cost is not None]
-        return UserUsage(
-            self.calls,
-            sum_tokens(known_tokens) if len(known_tokens) == self.calls else None,
-            math.fsum(known_costs) if len(known_costs) == self.calls else None,
-        )
+    usage: SideUsage = field(default_factory=lambda: SideUsage(cost_usd=0.0))
 
 
-async def ask_user_function(user: Persona, history: History, _: UsageCounter) -> Any:
+async def ask_user_function(user: Persona, history: History, _: UserCalls) -> Any:
     """Ask a function of persona and history for the next message; its turns are not the agent's."""
     model: Callable[[str, History], Any] = user.model
     with record_uncounted():
@@ -72,7 +57,7 @@ async def _await_uncounted(message: Awaitable[Any]) -> Any:
         return await message
 
 
-async def ask_user_model(user: Persona, history: History, counter: UsageCounter) -> str:
+async def ask_user_model(user: Persona, history: History, calls: UserCalls) -> str:
     """Ask a model of the engine, through the episode's cassette; its turns are not the agent's.
 
     Raises SimulatedUserError if it gives no answer.
@@ -88,9 +73,7 @@ async def ask_user_model(user: Persona, history: History, counter: UsageCounter)
     agent = Agent(model, name="simulated user", system_prompt=build_instructions(user), max_turns=1)
     result = await await_if_needed(_run_agent(agent, build_prompt(history), user.timeout_s))
     for turn in result.trajectory.agent_turns:
-        counter.calls += 1
-        counter.tokens.append(turn.tokens)
-        counter.costs.append(turn.cost_usd)
+        calls.usage += SideUsage(calls=1, tokens=turn.tokens, cost_usd=turn.cost_usd)
     if not result.success or not result.final_response.strip():
         error = result.error or "it wrote nothing"
         raise SimulatedUserError(f"the simulated user's model {model.model_id} failed: {error}")

@@ -20,7 +20,7 @@ from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, Agen
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
-from ci_agent_eval.engine.limits import Clock, RunLimits, RunUsage, Stop
+from ci_agent_eval.engine.limits import Clock, RunLimits, Stop
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop, look_up_error
@@ -34,7 +34,7 @@ from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.attribution import suspend_recording
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
-from ci_agent_eval.model_traffic.usage import TrafficUsage
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording.faults import EpisodeFaults
 
 
@@ -73,7 +73,7 @@ async def run_adapter(
     connections: ModelConnections | None = None,
     allowed_stops: frozenset[AgentStop] = frozenset(),
     windows: Callable[[str], RateWindows] | None = None,
-    on_usage: Callable[[object, RunUsage | None], None] | None = None,
+    on_usage: Callable[[object, Usage | None], None] | None = None,
     trajectory_reader: TrajectoryReader | None = None,
 ) -> AgentResult:
     """Run your own agent until it answers or is stopped; return the recorded run.
@@ -179,7 +179,7 @@ def _classify_error(error: Exception, traffic: RunTraffic) -> Stop:
 
 def _find_exceeded_limit(work: AgentTask) -> Stop | None:
     """Return the limit that a finished run exceeded, if any."""
-    max_turns, used = work.limits.max_turns, TrafficUsage.from_turns(work.turns)
+    max_turns, used = work.limits.max_turns, Usage.from_turns(work.turns)
     if max_turns is not None and used.turns > max_turns:
         return Stop("max_turns", f"it took {used.turns} turns, its limit is {max_turns}")
     return find_traffic_stop(work.limits, used)

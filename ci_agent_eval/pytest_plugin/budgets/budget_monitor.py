@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
 from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets.journal_sums import UnreadableJournal
-from ci_agent_eval.recording.spending import SuiteUsage
 
 ROUNDING = 1e-9
 """Relative rounding error of a sum of many small costs; the run ignores smaller excesses."""
@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 RunStop = SuiteStop | UnreadableJournal
 """Why the run must stop."""
 
-ReadOthers = Callable[[], SuiteUsage | UnreadableJournal]
+ReadOthers = Callable[[], Usage | UnreadableJournal]
 """Returns what the episodes of other processes have spent so far."""
 
 Listener = Callable[[RunStop], None]
@@ -42,7 +42,7 @@ class SuiteLimits:
         """Whether cost or tokens have a limit."""
         return any(kind.spent != "elapsed_s" for kind, _ in self._iter_limits())
 
-    def find_exceeded(self, spent: SuiteUsage, elapsed_s: float) -> SuiteStop | None:
+    def find_exceeded(self, spent: Usage, elapsed_s: float) -> SuiteStop | None:
         """Return the first exceeded limit; None if there is none."""
         for kind, limit in self._iter_limits():
             used: float = (
@@ -73,13 +73,13 @@ class SuiteBudgetMonitor:
         self._read_others = read_others
         self._clock = clock
         self._started = started
-        self._episodes: dict[str, SuiteUsage] = {}
+        self._episodes: dict[str, Usage] = {}
         self._stop: RunStop | None = None
         self._listeners: list[Listener] = []
 
-    def spend(self, episode_id: str, cost_usd: float, tokens: int) -> None:
+    def spend(self, episode_id: str, spent: Usage) -> None:
         """Set an episode's total usage so far; repeating a call changes nothing."""
-        self._episodes[episode_id] = SuiteUsage(cost_usd, tokens)
+        self._episodes[episode_id] = spent
         self.find_exceeded()
 
     def find_exceeded(self) -> RunStop | None:

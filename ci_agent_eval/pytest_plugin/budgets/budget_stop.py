@@ -16,6 +16,7 @@ import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.contract.wording import make_printable
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import (
     Listener,
@@ -38,7 +39,6 @@ from ci_agent_eval.pytest_plugin.options import (
     is_worker,
 )
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports
-from ci_agent_eval.recording.spending import SuiteUsage
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 CHECK_INTERVAL_S = 0.2
@@ -85,7 +85,7 @@ class BudgetState:
         """Return what reads the spending of the other processes; a single one has none."""
         directory = get_report_dir(self._config)
         if directory is None or not (self.limits.limits_spending and is_worker(self._config)):
-            return SuiteUsage
+            return Usage
         folder = ReportFolder(directory)
         return JournalReader(folder, folder.journal(get_worker_id(self._config)).path).read
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine
-from ci_agent_eval.recording.spending import SuiteUsage, sum_spending
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.storage.regular_file import open_regular
 from ci_agent_eval.storage.run_folder import EpisodeKey, ReportFolder
 
@@ -33,7 +33,7 @@ class UnreadableJournal:
 class RecordedSpending:
     """The spending of episodes, by their last records."""
 
-    _spent: dict[EpisodeKey, SuiteUsage] = field(default_factory=dict)
+    _spent: dict[EpisodeKey, Usage] = field(default_factory=dict)
     _ended: set[EpisodeKey] = field(default_factory=set)
 
     def add(self, lines: Iterable[JournalLine]) -> None:
@@ -46,16 +46,16 @@ class RecordedSpending:
                 continue
             self._spent[key] = measure_spending(line.episode)
 
-    def sum(self) -> SuiteUsage:
+    def sum(self) -> Usage:
         """Return the spending of all episodes."""
-        return sum(self._spent.values(), SuiteUsage())
+        return sum(self._spent.values(), Usage())
 
 
-def measure_spending(episode: Episode) -> SuiteUsage:
+def measure_spending(episode: Episode) -> Usage:
     """Return what an episode has spent; agents of a skipped episode do not count."""
     trajectory = None if episode.outcome == "skipped" else episode.trajectory
     turns = () if trajectory is None else trajectory.turns
-    return sum_spending(turns, episode.judge, episode.simulated_user)
+    return Usage.from_turns(turns, episode.judge, episode.simulated_user)
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class JournalReader:
     _offsets: dict[Path, int] = field(default_factory=dict)
     _spending: RecordedSpending = field(default_factory=RecordedSpending)
 
-    def read(self) -> SuiteUsage | UnreadableJournal:
+    def read(self) -> Usage | UnreadableJournal:
         """Return what the other processes have spent so far."""
         for path in {*self.folder.list_journals(), *self._offsets} - {self.own}:
             try:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import pytest
 
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor
 from ci_agent_eval.pytest_plugin.budgets.journal_sums import measure_spending
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.spending import SuiteUsage
-
-if TYPE_CHECKING:
-    from ci_agent_eval.engine.limits import RunUsage as SpentByRun
 
 
 class EpisodeSpending:
@@ -23,35 +20,36 @@ class EpisodeSpending:
     def __init__(self, budgets: SuiteBudgetMonitor, name: str) -> None:
         self._budgets = budgets
         self._name = name
-        self._recorded = SuiteUsage()
-        self._running: dict[int, SuiteUsage] = {}
+        self._recorded = Usage()
+        self._running: dict[int, Usage] = {}
 
-    def record(self, spent: SuiteUsage) -> None:
+    def record(self, spent: Usage) -> None:
         """Replace the spending that the episode's record contains so far."""
         # A call without a price makes the sum unknown; the amount known before was spent.
         previous = self._recorded
-        self._recorded = SuiteUsage(
-            max(spent.cost_usd, previous.cost_usd), max(spent.tokens, previous.tokens)
+        self._recorded = replace(
+            spent,
+            tokens=max(spent.tokens, previous.tokens),
+            cost_usd=max(spent.cost_usd, previous.cost_usd),
         )
         self._update_budgets()
 
-    def record_run(self, run: object, spent: SpentByRun | None) -> None:
+    def record_run(self, run: object, spent: Usage | None) -> None:
         """Replace the spending of a running agent; None if the run ended and is recorded next."""
         if spent is None:
             self._running.pop(id(run), None)
         else:
-            self._running[id(run)] = SuiteUsage(spent.cost_usd, spent.tokens)
+            self._running[id(run)] = spent
             self._update_budgets()
 
-    def close(self, spent: SuiteUsage) -> None:
+    def close(self, spent: Usage) -> None:
         """Set the final spending of the episode."""
         self._recorded = spent
         self._running.clear()
         self._update_budgets()
 
     def _update_budgets(self) -> None:
-        total = sum(tuple(self._running.values()), self._recorded)
-        self._budgets.spend(self._name, total.cost_usd, total.tokens)
+        self._budgets.spend(self._name, sum(tuple(self._running.values()), self._recorded))
 
 
 class SpendingTracker:
@@ -75,7 +73,7 @@ class SpendingTracker:
         """Number of episodes started, however many attempts each had."""
         return len(self._started)
 
-    def record_run(self, episode_id: str, run: object, spent: SpentByRun | None) -> None:
+    def record_run(self, episode_id: str, run: object, spent: Usage | None) -> None:
         """Record the spending so far of a run of the episode with this id."""
         if (account := self._open.get(episode_id)) is not None:
             account.record_run(run, spent)

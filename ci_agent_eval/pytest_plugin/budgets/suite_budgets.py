@@ -18,7 +18,7 @@ from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.options import add_number_setting
 
 if TYPE_CHECKING:
-    from ci_agent_eval.engine.limits import RunUsage
+    from ci_agent_eval.model_traffic.usage import Usage
     from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop
 
@@ -110,7 +110,7 @@ def get_budget_stop(config: pytest.Config) -> BudgetStop | None:
 
 def get_spending_listener(
     config: pytest.Config,
-) -> Callable[[str, object, RunUsage | None], None] | None:
+) -> Callable[[str, object, Usage | None], None] | None:
     """Return the function that the engine calls after each answer, or None without budgets."""
     found = get_budget_stop(config)
     return None if found is None else found.state.tracker.record_run

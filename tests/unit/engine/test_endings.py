@@ -10,13 +10,14 @@ from pydantic_ai.messages import ModelResponse
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
-from ci_agent_eval.engine.limits import RunLimits, RunUsage, find_exceeded_limit
+from ci_agent_eval.engine.limits import RunLimits, find_exceeded_limit
 from ci_agent_eval.engine.pydantic_stops import classify_error
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.run_record import RunRecord
 from ci_agent_eval.engine.stops import STOPS_BY_ERROR
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.usage import Usage
 from tests.tables import each_row
 
 
@@ -52,7 +53,7 @@ def test_an_end_that_is_allowed_passes_and_is_no_success(stop_reason):
     ],
 )
 def test_a_limit_is_reached_by_what_goes_beyond_it(limits, reason):
-    stop = find_exceeded_limit(limits, RunUsage(tool_calls=4, tokens=30, cost_usd=1.0))
+    stop = find_exceeded_limit(limits, Usage(tool_calls=4, tokens=30, cost_usd=1.0))
     assert (stop.reason if stop else None) == reason
 
 

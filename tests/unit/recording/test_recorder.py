@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.episode import Episode, SideUsage
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
-from ci_agent_eval.recording.spending import SuiteUsage
 from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder
 
@@ -215,10 +215,10 @@ def test_conditions_of_several_runs_are_put_together():
 
 def test_what_a_judge_took_adds_up_apart_from_the_agent_s():
     recorder = EpisodeRecorder("s", clock=lambda: 0.0)
-    recorder.record_judge(TokenUsage(input=10, output=1), 0.5)
-    recorder.record_judge(TokenUsage(input=5, output=2), 0.25)
+    recorder.record_judge(SideUsage(calls=1, tokens=TokenUsage(input=10, output=1), cost_usd=0.5))
+    recorder.record_judge(SideUsage(calls=1, tokens=TokenUsage(input=5, output=2), cost_usd=0.25))
     priced = recorder.snapshot().judge
-    recorder.record_judge(TokenUsage(), None)
+    recorder.record_judge(SideUsage(calls=1, tokens=TokenUsage(), cost_usd=None))
     assert (priced.calls, priced.tokens.total, priced.cost_usd) == (2, 18, 0.75)
     assert recorder.finish().judge.cost_usd is None
 
@@ -228,20 +228,22 @@ def test_who_asks_is_told_what_the_episode_has_spent_each_time_that_it_spends():
     recorder.on_spent = told.append
     with recorder.turn("hi") as turn:
         turn.reply("hello", tokens={"input": 10, "output": 5}, cost_usd=0.5)
-    recorder.record_judge(TokenUsage(input=100), 0.25)
-    recorder.record_simulated_user(2, TokenUsage(input=1, output=1), 0.125)
+    recorder.record_judge(SideUsage(calls=1, tokens=TokenUsage(input=100), cost_usd=0.25))
+    recorder.record_simulated_user(
+        SideUsage(calls=2, tokens=TokenUsage(input=1, output=1), cost_usd=0.125)
+    )
     # What is not priced, or not told, is not known to be anything.
-    recorder.record_simulated_user(1, None, None)
+    recorder.record_simulated_user(SideUsage(calls=1, tokens=None))
     priced = Turn(role="assistant", tokens=TokenUsage(output=7), cost_usd=1.0)
     recorder.record_run([Turn(role="user"), priced], stop_reason="completed")
     recorder.merge_episode(
         recorder.snapshot().model_copy(update={"judge": None, "simulated_user": None})
     )
     assert told == [
-        SuiteUsage(0.5, 15),
-        SuiteUsage(0.75, 115),
-        SuiteUsage(0.875, 117),
-        SuiteUsage(0.75, 115),
-        SuiteUsage(1.75, 122),
-        SuiteUsage(1.75, 122),
+        Usage(turns=1, tokens=15, cost_usd=0.5),
+        Usage(turns=1, tokens=115, cost_usd=0.75),
+        Usage(turns=1, tokens=117, cost_usd=0.875),
+        Usage(turns=1, tokens=115, cost_usd=0.75),
+        Usage(turns=2, tokens=122, cost_usd=1.75),
+        Usage(turns=2, tokens=122, cost_usd=1.75),
     ]

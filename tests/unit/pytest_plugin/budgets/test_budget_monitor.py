@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor, SuiteLimits
 from ci_agent_eval.pytest_plugin.budgets.journal_sums import UnreadableJournal
-from ci_agent_eval.recording.spending import SuiteUsage
 
 
 class Clock:
@@ -20,7 +20,7 @@ def budgets():
     """Make the budgets of a process, with what the others have spent."""
     clock = Clock()
 
-    def make(read_others=SuiteUsage, **limits):
+    def make(read_others=Usage, **limits):
         made = SuiteBudgetMonitor(SuiteLimits(limits), read_others, clock=clock, started=clock.now)
         made.clock = clock
         return made
@@ -30,12 +30,12 @@ def budgets():
 
 def test_episodes_add_up_and_the_last_word_on_each_counts(budgets):
     suite = budgets(total_cost_usd=1.0, total_tokens=1000)
-    suite.spend("a", 0.4, 100)
-    suite.spend("a", 0.6, 200)
-    suite.spend("b", 0.3, 300)
-    suite.spend("b", 0.3, 300)
+    suite.spend("a", Usage(tokens=100, cost_usd=0.4))
+    suite.spend("a", Usage(tokens=200, cost_usd=0.6))
+    suite.spend("b", Usage(tokens=300, cost_usd=0.3))
+    suite.spend("b", Usage(tokens=300, cost_usd=0.3))
     assert suite.find_exceeded() is None
-    suite.spend("b", 0.45, 300)
+    suite.spend("b", Usage(tokens=300, cost_usd=0.45))
     assert suite.find_exceeded() == SuiteStop("total_cost_usd", pytest.approx(1.05), 1.0)
 
 
@@ -60,8 +60,8 @@ def test_a_journal_that_cannot_be_read_stops_the_run(budgets):
 def test_what_is_used_up_to_the_limit_is_not_exceeded(budgets):
     """Whatever many small costs add up to, in whatever order."""
     suite = budgets(total_cost_usd=0.3, total_tokens=10)
-    suite.spend("a", 0.1, 5)
-    suite.spend("b", 0.2, 5)
+    suite.spend("a", Usage(tokens=5, cost_usd=0.1))
+    suite.spend("b", Usage(tokens=5, cost_usd=0.2))
     assert suite.find_exceeded() is None
-    suite.spend("b", 0.2, 6)
+    suite.spend("b", Usage(tokens=6, cost_usd=0.2))
     assert suite.find_exceeded().sentence == "suite budget total_tokens exceeded: 11 of 10"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets.journal_sums import JournalReader, UnreadableJournal
-from ci_agent_eval.recording.spending import SuiteUsage
 from ci_agent_eval.storage.run_folder import ReportFolder
 from tests.builders import journal_line, talk, turn
 
@@ -31,10 +31,10 @@ def test_the_episodes_of_all_other_processes_add_up_and_new_lines_count(reader):
     write(reader, "gw0", journal_line(spent(9.0)))
     write(reader, "gw1", journal_line(spent(0.25)), journal_line(spent(0.5, nodeid="b")))
     write(reader, "gw2", journal_line(spent(1.0, tokens=7, nodeid="c")))
-    assert reader.read() == SuiteUsage(1.75, 27)
+    assert reader.read() == Usage(turns=3, tokens=27, cost_usd=1.75)
     write(reader, "gw1", journal_line(spent(1.0, nodeid="d")))
     write(reader, "gw3", journal_line(spent(1.0, nodeid="e")))
-    assert reader.read() == reader.read() == SuiteUsage(3.75, 47)
+    assert reader.read() == reader.read() == Usage(turns=5, tokens=47, cost_usd=3.75)
 
 
 def test_the_last_record_of_an_episode_counts_and_every_attempt_does(reader):
@@ -46,22 +46,22 @@ def test_the_last_record_of_an_episode_counts_and_every_attempt_does(reader):
         journal_line(spent(0.25, attempt=2)),
     ]
     write(reader, "gw1", *lines)
-    assert reader.read() == SuiteUsage(1.0, 20)
+    assert reader.read() == Usage(turns=2, tokens=20, cost_usd=1.0)
 
 
 def test_agents_of_a_skipped_episode_do_not_count_as_in_the_report(reader):
     judge = {"calls": 1, "cost_usd": 0.125, "tokens": {"input": 1, "output": 2}}
     write(reader, "gw1", journal_line(spent(5.0, outcome="skipped", judge=judge)))
-    assert reader.read() == SuiteUsage(0.125, 3)
+    assert reader.read() == Usage(tokens=3, cost_usd=0.125)
 
 
 def test_a_line_that_is_still_being_written_is_read_once_it_is_whole(reader):
     line = journal_line(spent(0.5))
     path = reader.folder.journal("gw1").path
     path.write_text(line[:40])
-    assert reader.read() == SuiteUsage()
+    assert reader.read() == Usage()
     path.write_text(line)
-    assert reader.read() == SuiteUsage(0.5, 10)
+    assert reader.read() == Usage(turns=1, tokens=10, cost_usd=0.5)
 
 
 @pytest.mark.parametrize("line", ["no json\n", "{}\n", '{"event": "ended"}\n'])
@@ -75,7 +75,7 @@ def test_a_line_that_is_no_record_is_no_sum(reader, line):
 
 def test_a_journal_that_is_gone_is_no_sum(reader):
     write(reader, "gw1", journal_line(spent(0.5)))
-    assert reader.read() == SuiteUsage(0.5, 10)
+    assert reader.read() == Usage(turns=1, tokens=10, cost_usd=0.5)
     reader.folder.journal("gw1").path.unlink()
     found = reader.read()
     assert isinstance(found, UnreadableJournal)
