@@ -21,11 +21,12 @@ LOCK_STAMP := $(VENV)/.stamp-lock-$(call content,requirements/lock.txt)
 compat = $(VENV)-compat-$(1)/.stamp-$(call content,requirements/compat-$(1).txt pyproject.toml)
 # $(call bench,NAME): the stamp of the environment of peers that requirements/bench-NAME.txt describes.
 bench = $(VENV)-bench-$(1)/.stamp-$(call content,requirements/bench-$(1).txt)
-# Tests of the plugin that need nothing but pytest, for the oldest and the newest.
+# Tests of the plugin that need nothing but pytest, xdist and pytest-timeout, for their oldest and newest.
 ON_EVERY_PYTEST := \
-	conversations/factories conversations/not_awaited conversations/replaced conversations/told \
-	evaluations/fixtures budgets check conversation evaluation_forms fixture foreign_repeats \
-	forgotten frames junit option_episode_again option_eval terminal unrelated watched_states
+	concurrency/same concurrency/timeouts conversations/factories conversations/not_awaited \
+	conversations/replaced conversations/told evaluations/fixtures budgets check conversation \
+	evaluation_forms fixture foreign_repeats forgotten frames junit option_episode_again \
+	option_eval outcomes subtests terminal unrelated watched_states
 BENCHES := pytest inspect deepeval junit
 BENCH_NODE := benchmarks/peers/node
 FRAMEWORK_NODE := tests/frameworks/node
@@ -77,8 +78,8 @@ compat-newest: $(call compat,newest)
 compat-oldest compat-newest:
 	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-$@/bin/python -m pytest -c tests/compat/pytest.ini \
 		-p xdist -n auto $(ARGS) tests/compat
-	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTEST_PLUGINS=ci_agent_eval.pytest_plugin $(VENV)-$@/bin/python -m pytest \
-		-c tests/compat/pytest.ini --rootdir=. --confcutdir=. -p xdist -n auto -m "not full" $(ARGS) \
+	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTEST_PLUGINS=ci_agent_eval.pytest_plugin,xdist.plugin,pytest_timeout \
+		$(VENV)-$@/bin/python -m pytest -c tests/compat/pytest.ini --rootdir=. --confcutdir=. -n auto -m "not full" $(ARGS) \
 		$(foreach name,$(ON_EVERY_PYTEST),tests/plugin/$(patsubst ./%,%,$(dir $(name))test_$(notdir $(name)).py))
 
 .PHONY: frameworks

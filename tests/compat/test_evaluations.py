@@ -10,6 +10,7 @@ import pytest
 EVALUATION = """
 import asyncio
 import pytest
+from hypothesis import given, settings, strategies as st
 from ci_agent_eval import check, conversation
 
 class Desk:
@@ -61,6 +62,10 @@ def test_breaks(agent):
     agent.send("break")
 
 def test_holds(): assert 1 == 1
+
+@settings(database=None, deadline=None, derandomize=True, max_examples=20)
+@given(number=st.integers())
+def test_property(number): assert number < 10
 """
 
 OUTCOMES = {
@@ -72,6 +77,7 @@ OUTCOMES = {
     "test_plain": "passed",
     "test_breaks": "error",
     "test_holds": "passed",
+    "test_property": "failed",
 }
 
 MEASURED = [
@@ -111,7 +117,7 @@ BESIDE = {
     "asyncio-auto": (("pytest_asyncio.plugin",), ("--asyncio-mode=auto",)),
     "anyio": (("anyio",), ()),
     "timeout": (("timeout",), ("--timeout=30",)),
-    "rerun": (("rerunfailures",), ("--reruns=0",)),
+    "rerun": (("rerunfailures",), ("--reruns=1",)),
     "seed-1": (("randomly",), ("--randomly-seed=1",)),
     "seed-2": (("randomly",), ("--randomly-seed=2",)),
     "given": (("hypothesispytest",), ()),
@@ -128,37 +134,9 @@ def test_they_are_measured_as_they_are_alone(evaluate, plugins, arguments):
     assert ran.outcomes == OUTCOMES
     assert {e["mode"] for e in ran.episodes} == {"evaluation"}
     assert assertions(ran, "test_measured") == MEASURED
-
-
-def test_failed_assertions_are_0_and_leave_nothing_to_rerun(suite):
-    suite.write(desk_eval="def test_one(): assert 1 == 2\ndef test_two(): assert 2 == 2\n")
-    ran = suite.run("--reruns=2", "desk_eval.py", plugins=("rerunfailures",))
-    assert ran.status == 0, ran.output
-    assert len(ran.episodes) == 2
-    again = suite.run("--lf", "desk_eval.py")
-    assert set(again.outcomes) == {"test_one", "test_two"}
-    assert suite.run("-x", "desk_eval.py").outcomes == {"test_one": "failed", "test_two": "passed"}
-
-
-def test_an_error_is_rerun_and_stops_at_a_limit(suite):
-    suite.write(
-        desk_eval="""
-        tries = []
-
-        def test_flaky():
-            tries.append(1)
-            if len(tries) == 1:
-                raise ConnectionError("refused")
-            assert 1 == 2
-
-        def test_z_other(): assert 1 == 2
-        """
-    )
-    ran = suite.run("--reruns=1", "desk_eval.py", plugins=("rerunfailures",))
-    assert ran.status == 0, ran.output
-    attempts = [(e.get("attempt", 1), e["outcome"]) for e in ran.episodes if "flaky" in e["nodeid"]]
-    assert attempts == [(1, "error"), (2, "failed")]
-    assert suite.run("-x", "desk_eval.py").outcomes == {"test_flaky": "error"}
+    # A failed assertion is no failure, and leaves nothing to rerun.
+    again = {e["nodeid"].rpartition("::")[2] for e in ran.episodes if e.get("attempt", 1) > 1}
+    assert again == ({"test_breaks"} if "rerunfailures" in plugins else set())
 
 
 def test_one_past_its_time_has_failed_and_the_others_go_on(suite):
@@ -264,23 +242,6 @@ def test_coverage_is_that_of_a_strict_run_also_after_a_failed_assertion(covered)
     measured = covered()
     assert covered("--eval-strict") == measured
     assert covered(failing="assert 1 == 2") == measured
-
-
-def test_a_property_is_one_evaluation(suite):
-    suite.write(
-        desk_eval="""
-        from hypothesis import given, settings, strategies as st
-
-        @settings(database=None, deadline=None, derandomize=True, max_examples=20)
-        @given(number=st.integers())
-        def test_property(number):
-            assert number < 10
-        """
-    )
-    ran = suite.run("desk_eval.py", plugins=("hypothesispytest",))
-    assert ran.status == 0, ran.output
-    assert ran.outcomes == {"test_property": "failed"}
-    assert assertions(ran, "test_property")[-1][1] is False
 
 
 CLAIMED = """

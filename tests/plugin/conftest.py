@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
@@ -39,6 +40,12 @@ def pytest_itemcollected(item):
     if is_episode(item):
         item.add_marker(mark.episode(evidence="none"))
 """
+
+
+def timed_out(seconds: float) -> str:
+    """Return what pytest-timeout says, old versions in other words."""
+    is_old = version("pytest-timeout").startswith(("2.1.", "2.2."))
+    return f"Timeout >{seconds}s" if is_old else f"Timeout (>{seconds}s) from pytest-timeout."
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.plugin.conftest import timed_out
+
 # test_times_out ends the timer of pytest-timeout itself, so that no machine is too slow.
 SUITE = """\
 import signal, pytest
@@ -89,6 +91,14 @@ def test_expected_check(episode):
 
 def test_late_check(episode, request):
     request.addfinalizer(lambda: episode.check("late", True))
+
+@pytest.fixture
+def slow():
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+    while True: pass
+
+@pytest.mark.timeout(100)
+def test_setup_times_out(slow): pass
 """
 
 EXPECTED = {
@@ -113,7 +123,7 @@ EXPECTED = {
     "test_expected": ("skipped", "xfail: known"),
     "test_unexpected": ("passed", None),
     "test_unexpected_strict": ("failed", "[XPASS(strict)] known"),
-    "test_times_out": ("failed", "Timeout (>100.0s) from pytest-timeout."),
+    "test_times_out": ("failed", timed_out(100.0)),
     "test_checks": ("failed", "failed: asks first; confirms"),
     "test_over_budget": ("passed", None),
     "test_over_soft_budget": ("passed", None),
@@ -126,6 +136,7 @@ EXPECTED = {
             "(test_suite.py:85)"
         ),
     ),
+    "test_setup_times_out": ("error", f"Failed: {timed_out(100.0)} (test_suite.py:90)"),
 }
 
 
@@ -134,7 +145,7 @@ def test_every_end_has_its_outcome_and_is_told(suite):
     ran = suite.run("--timeout-method=signal")
     found = {name: (e.outcome, e.reason) for name, e in ran.episodes.items()}
     assert found == EXPECTED
-    ran.result.assert_outcomes(passed=4, failed=11, errors=4, skipped=2, xfailed=2, xpassed=1)
+    ran.result.assert_outcomes(passed=4, failed=11, errors=5, skipped=2, xfailed=2, xpassed=1)
     # Each is started once; a broken teardown is a second end.
     assert [line.event for line in ran.journal].count("started") == len(EXPECTED)
     assert [line.event for line in ran.journal].count("ended") == len(EXPECTED) + 3

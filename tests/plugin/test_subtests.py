@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 SUITE = """\
 import unittest
 import pytest
@@ -52,6 +54,18 @@ class TestOld(unittest.TestCase):
 """
 
 
+IS_OLD = pytest.version_tuple < (9,)
+"""Subtests are pytest's own since then, and of pytest-subtests before."""
+
+
+@pytest.fixture(autouse=True)
+def pytest_subtests(monkeypatch):
+    if IS_OLD:
+        monkeypatch.setenv(
+            "PYTEST_PLUGINS", "xdist.plugin,pytest_subtests,ci_agent_eval.pytest_plugin"
+        )
+
+
 def line_of(text: str) -> int:
     return SUITE.splitlines().index(text) + 1
 
@@ -89,6 +103,7 @@ def expect_an_assertion_with_its_place(episode):
     assert (on.name, on.passed) == ("went on", True)
 
 
+@pytest.mark.skipif(IS_OLD, reason="pytest-subtests goes on after it")
 def test_one_that_ends_the_test_is_listed_once(suite):
     suite.write(SUITE)
     episode = suite.run("-x", "-k", "test_bad and not then").episodes["test_bad"]
