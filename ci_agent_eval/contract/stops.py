@@ -57,16 +57,21 @@ AGENT_FINISHED = "agent finished"
 _EMPTY = "its answer is empty: no text, no typed output, no attachment and no tool call"
 
 
-class StopCause(NamedTuple):
-    """The reason a run ended without an answer, with its error message."""
+class Stop(NamedTuple):
+    """The reason a run ended, with its error message."""
 
     reason: StopReason
-    error: str | None = None
+    error: str = ""
+    needs_turn: bool = False
+    """Whether the run needed one more turn than allowed."""
 
     @property
     def sentence(self) -> str:
         """The reason, with the error message if there is one."""
         return f"{self.reason}: {self.error}" if self.error else self.reason
+
+
+COMPLETED = Stop("completed")
 
 
 def is_agent_failure(reason: StopReason | None, *, answered: bool) -> bool:
@@ -77,19 +82,19 @@ def is_agent_failure(reason: StopReason | None, *, answered: bool) -> bool:
     return reason in AGENT_STOPS and (answered or reason != "timeout")
 
 
-def find_stop_cause(turn: Turn) -> StopCause | None:
+def find_stop_cause(turn: Turn) -> Stop | None:
     """Return why the last turn of a run is not an answer; None if it is one.
 
     Refusal and truncation are read from the provider's finish reason, never from the text.
     """
     if turn.finish_reason == "content_filter":
         error = f"the model refused: {turn.content}" if turn.content else "its answer was filtered"
-        return StopCause("refusal", error)
+        return Stop("refusal", error)
     if turn.finish_reason == "length":
         text = f"its answer was cut at the model's token limit{_describe_reasoning(turn)}"
-        return StopCause("truncated", text)
+        return Stop("truncated", text)
     if not turn.content.strip() and not turn.tool_calls:
-        return StopCause("empty_answer", f"{_EMPTY}{_describe_reasoning(turn)}")
+        return Stop("empty_answer", f"{_EMPTY}{_describe_reasoning(turn)}")
     return None
 
 

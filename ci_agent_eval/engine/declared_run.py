@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai import Agent as Loop
@@ -16,12 +16,12 @@ from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.stops import AgentStop
+from ci_agent_eval.contract.stops import COMPLETED, AgentStop, Stop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent, SkillText
 from ci_agent_eval.engine.guard import Guard
-from ci_agent_eval.engine.limits import RunLimits, Stop, find_exceeded_limit
+from ci_agent_eval.engine.limits import RunLimits, find_exceeded_limit
 from ci_agent_eval.engine.message_history import build_history
 from ci_agent_eval.engine.pausable_deadline import PausableDeadline
 from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
@@ -36,8 +36,6 @@ from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.faults import EpisodeFaults
-
-COMPLETED = Stop("completed", "")
 
 
 @dataclass
@@ -167,7 +165,7 @@ class DeclaredAgentRun:
         """Return the stop of an error, with details of this run."""
         stop = classify_error(error, self.record)
         if stop.reason == "max_turns":
-            return replace(stop, error=f"it was not done after {self.limits.max_turns} turns")
+            return stop._replace(error=f"it was not done after {self.limits.max_turns} turns")
         if stop.reason == "model_error" and self.tally.rate_limited:
             times = self.tally.rate_limited
             return Stop("model_error", f"{stop.error} (429, too many requests: {times} times)")

@@ -15,7 +15,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS
 from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.fields import NonNegativeNumber, validate_fields
-from ci_agent_eval.contract.stops import StopReason
+from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import Trajectory
 from ci_agent_eval.model_traffic.usage import Usage
 
@@ -69,16 +69,6 @@ def _subtract_used(limit: float | None, used: float | None) -> float | None:
 
 def _get_hard_limit(budget: Budget | None) -> float | None:
     return budget.limit if budget is not None and budget.hard else None
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """The reason for the end of a run, with its message."""
-
-    reason: StopReason
-    error: str
-    needs_turn: bool = False
-    """Whether the run needed one more turn than allowed."""
 
 
 _STOPS = {kind.name: kind.stop_reason for kind in BUDGET_KINDS if kind.stop_reason is not None}

@@ -11,8 +11,7 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.messages import ModelResponse, ToolReturnPart
 
 from ci_agent_eval.contract.jsonable import describe_error
-from ci_agent_eval.contract.stops import StopReason
-from ci_agent_eval.engine.limits import Stop
+from ci_agent_eval.contract.stops import Stop, StopReason
 from ci_agent_eval.engine.run_record import RunRecord
 from ci_agent_eval.engine.stops import describe_own_error, find_unfinished_stop, look_up_error
 from ci_agent_eval.engine.turns import convert_to_turns

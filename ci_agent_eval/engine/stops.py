@@ -8,10 +8,9 @@ from pathlib import Path
 from traceback import walk_tb
 
 from ci_agent_eval.contract.jsonable import describe_error
-from ci_agent_eval.contract.stops import StopReason, find_stop_cause
+from ci_agent_eval.contract.stops import Stop, StopReason, find_stop_cause
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.cassette.session import CassetteSession
-from ci_agent_eval.engine.limits import Stop
 
 _PYDANTIC = "pydantic_ai.exceptions"
 _OWN = "ci_agent_eval.engine.infrastructure_errors"
@@ -76,8 +75,7 @@ def describe_own_error(error: BaseException) -> str:
 def find_unfinished_stop(turns: Sequence[Turn]) -> Stop | None:
     """Return the stop of a last answer that is empty, refused or cut; else None."""
     answers = [turn for turn in turns if turn.role == "assistant"]
-    found = find_stop_cause(answers[-1]) if answers else None
-    return found and Stop(found.reason, found.error or "")
+    return find_stop_cause(answers[-1]) if answers else None
 
 
 def build_refusal_check(cassette_session: CassetteSession | None) -> Callable[[Stop], Stop]:

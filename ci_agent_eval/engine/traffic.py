@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 
 from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.jsonable import describe_error
-from ci_agent_eval.contract.stops import StopCause
+from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
-from ci_agent_eval.engine.limits import Clock, RunLimits, Stop, find_exceeded_limit
+from ci_agent_eval.engine.limits import Clock, RunLimits, find_exceeded_limit
 from ci_agent_eval.engine.nested_calls import NestedCalls
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.stops import describe_own_error
@@ -451,15 +451,11 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
         used = traffic.measure_usage(recorder.recorded_turns.parts, with_cost=has_limit)
         return find_traffic_stop(limits, *used)
 
-    def find_limit_stop() -> StopCause | None:
-        return None if check.stop is None else StopCause(check.stop.reason, check.stop.error)
-
-    def find_call_stop(made: Sequence[ModelCall]) -> StopCause | None:
+    def find_call_stop(made: Sequence[ModelCall]) -> Stop | None:
         failed = _find_failed_last_call(made)
         if failed is None or (failed.state == "open" and failed.status is None):
             return None
-        stop = _describe_failed_call(failed)
-        return StopCause(stop.reason, stop.error)
+        return _describe_failed_call(failed)
 
     def list_conditions() -> Mapping[str, object]:
         is_priced = any(compute_call_cost(call) is not None for call in calls.calls)
@@ -486,7 +482,7 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
     traffic = EpisodeTraffic(
         calls,
         compute_call_cost,
-        find_limit_stop,
+        lambda: check.stop,
         find_call_stop,
         lambda turns: summarize_traffic(calls, calls.calls, turns),
         list_conditions,

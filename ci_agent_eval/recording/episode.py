@@ -23,7 +23,7 @@ from ci_agent_eval.contract.episode import (
 )
 from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.stops import StopCause, StopReason, is_agent_failure
+from ci_agent_eval.contract.stops import Stop, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     Attachment,
     ToolCall,
@@ -189,7 +189,7 @@ class EpisodeRecorder:
         self.report_activity()
         return turn
 
-    def _close_turn(self, turn: TurnRecorder, turns: list[Turn], stop: StopCause | None) -> None:
+    def _close_turn(self, turn: TurnRecorder, turns: list[Turn], stop: Stop | None) -> None:
         self.recorded_turns.close(turn, turns)
         if stop is not None:
             self.record_stop(stop.reason, stop.error)

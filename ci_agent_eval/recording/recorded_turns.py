@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ci_agent_eval.contract.episode import TrafficSummary
-from ci_agent_eval.contract.stops import StopCause
+from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
 from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording.merge import add_agents, add_traffic, find_new_parts
@@ -109,7 +109,7 @@ class RecordedTurns:
             self.list_turns(), () if trajectory is None else trajectory.turns
         )
 
-    def find_traffic_stop(self) -> StopCause | None:
+    def find_traffic_stop(self) -> Stop | None:
         """Return why the agent did not finish by the model calls of the test's code."""
         if self.traffic is None:
             return None

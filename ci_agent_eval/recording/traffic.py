@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ci_agent_eval.contract.episode import TrafficSummary
-from ci_agent_eval.contract.stops import StopCause, find_stop_cause
+from ci_agent_eval.contract.stops import Stop, find_stop_cause
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn, sum_tokens
 from ci_agent_eval.model_traffic.conversations import KnownPrompt
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
@@ -56,9 +56,9 @@ class EpisodeTraffic:
 
     recorder: TrafficRecorder
     compute_cost: ComputeCost = lambda _: None
-    find_limit_stop: Callable[[], StopCause | None] = lambda: None
+    find_limit_stop: Callable[[], Stop | None] = lambda: None
     """Returns the limit because of which calls were refused."""
-    find_call_stop: Callable[[Sequence[ModelCall]], StopCause | None] = lambda _: None
+    find_call_stop: Callable[[Sequence[ModelCall]], Stop | None] = lambda _: None
     """Returns why the last of some calls has no complete answer."""
     summarize: Callable[[Sequence[Turn]], TrafficSummary | None] = lambda _: None
     """Counts the calls, given the episode's turns."""
@@ -128,7 +128,7 @@ class EpisodeTraffic:
         is_without_call = self.is_turn_open and self._next > len(self.recorder.calls)
         return used.turns + min(open_calls, 1) + is_without_call
 
-    def find_stop(self, parts: Sequence[RecordedPart], turns: Sequence[Turn]) -> StopCause | None:
+    def find_stop(self, parts: Sequence[RecordedPart], turns: Sequence[Turn]) -> Stop | None:
         """Return why the agent did not finish: a limit, or an answer that is none.
 
         The text of an answer that the test has recorded itself counts as it is, but not if the

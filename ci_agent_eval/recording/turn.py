@@ -8,7 +8,7 @@ from typing import Self, TypedDict
 
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.stops import StopCause, find_stop_cause
+from ci_agent_eval.contract.stops import Stop, find_stop_cause
 from ci_agent_eval.contract.trajectory import (
     Attachment,
     CallSource,
@@ -45,7 +45,7 @@ class TurnRecorder:
         self,
         message: str | None,
         clock: Clock,
-        keep: Callable[[TurnRecorder, list[Turn], StopCause | None], None],
+        keep: Callable[[TurnRecorder, list[Turn], Stop | None], None],
         report_tools: Callable[[Sequence[str]], None] = lambda _: None,
         attachments: Sequence[Attachment] = (),
         *,
@@ -63,7 +63,7 @@ class TurnRecorder:
         self._tool_calls: list[ToolCall] = []
         self._reply: Turn | None = None
         self._error_turn: Turn | None = None
-        self._stop: StopCause | None = None
+        self._stop: Stop | None = None
 
     @note_refusals
     def tool_call(
@@ -106,7 +106,7 @@ class TurnRecorder:
         source: CallSource = "live",
         latency_ms: float | None = None,
         finish_reason: str | None = None,
-        stop: StopCause | None = None,
+        stop: Stop | None = None,
     ) -> None:
         """Record the agent's answer with its tokens and cost.
 

@@ -19,7 +19,7 @@ from ci_agent_eval.authoring.simulation.app_under_test import (
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.message_files import AttachedBytes, MessageFile, parse_files
 from ci_agent_eval.authoring.simulation.run import build_thread_id
-from ci_agent_eval.contract.stops import AGENT_STOPS, StopCause
+from ci_agent_eval.contract.stops import AGENT_STOPS, Stop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 
@@ -228,7 +228,7 @@ def _require_agent(agent: object) -> None:
     )
 
 
-def _build_stop_error(stop: StopCause) -> Exception:
+def _build_stop_error(stop: Stop) -> Exception:
     """Build the error for a run that ended without an answer, classified as in the engine."""
     is_agent_failure = stop.reason in AGENT_STOPS
     return AgentGaveUpError(stop.sentence) if is_agent_failure else AgentStoppedError(stop.sentence)

@@ -12,7 +12,7 @@ from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.message_files import MessageFile
 from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
 from ci_agent_eval.contract.jsonable import clean_text
-from ci_agent_eval.contract.stops import StopCause
+from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
 from ci_agent_eval.errors import InputError
@@ -25,7 +25,7 @@ class AppAnswer(NamedTuple):
     """The app's reply, or why its run stopped without an answer."""
 
     text: str
-    stop: StopCause | None = None
+    stop: Stop | None = None
 
 
 class AppRequest(NamedTuple):
@@ -202,7 +202,7 @@ def _build_engine_asker(
         result = await await_if_needed(run(agent, sent, messages=messages, **kwargs))
         messages = result.messages
         is_stopped = result.outcome != "passed" and result.stop_reason != "refusal"
-        stop = StopCause(result.stop_reason, result.error) if is_stopped else None
+        stop = Stop(result.stop_reason, result.error or "") if is_stopped else None
         return AppAnswer(result.final_response, stop)
 
     return ask

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 from ci_agent_eval.contract.finish_reasons import is_finish_reason
 from ci_agent_eval.contract.jsonable import clean_text
-from ci_agent_eval.contract.stops import StopCause, StopReason, find_stop_cause
+from ci_agent_eval.contract.stops import Stop, StopReason, find_stop_cause
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import TurnRecorder
@@ -38,7 +38,7 @@ class AgentReply(NamedTuple):
     cost_usd: float | None = None
     source: Any = "live"
     finish_reason: str | None = None
-    stop: StopCause | None = None
+    stop: Stop | None = None
     """Why the run ended without an answer."""
 
     def record(self, turn: TurnRecorder) -> None:
@@ -79,13 +79,13 @@ def parse_reply(returned: object) -> AgentReply:
     )
 
 
-def _get_stop_cause(returned: object) -> StopCause | None:
+def _get_stop_cause(returned: object) -> Stop | None:
     """Return the agent's `stop_reason`; None for other values, which are the model's."""
     reason = _get_first(returned, "stop_reason")
     if reason == "completed" or reason not in get_args(StopReason):
         return None
     error = _get_first(returned, "error")
-    return StopCause(reason, str(error) if error else None)
+    return Stop(reason, str(error or ""))
 
 
 def _get_finish_reason(returned: object) -> str | None:
@@ -98,7 +98,7 @@ def _get_finish_reason(returned: object) -> str | None:
 
 def _find_reply_stop(
     text: str, calls: tuple[Mapping[str, Any], ...], finish_reason: str | None
-) -> StopCause | None:
+) -> Stop | None:
     """Return why a reply is no answer; None if it is one."""
     made = tuple(ToolCall(name=clean_text(call["name"])) for call in calls)
     turn = Turn(

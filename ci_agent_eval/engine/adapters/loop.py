@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic_ai import DeferredToolRequests, ModelRequestNode
@@ -77,7 +77,7 @@ class LoopAgent:
             stop = classify_error(error, record)
             # The limit may belong to a nested agent.
             is_own_limit = record.response_count == work.limits.max_turns
-            work.stop = replace(stop, needs_turn=stop.needs_turn and is_own_limit)
+            work.stop = stop._replace(needs_turn=stop.needs_turn and is_own_limit)
 
     def _build_model(self, work: AgentTask) -> Model:
         """Return the agent's model with timing; in replay a model given by name needs no key."""

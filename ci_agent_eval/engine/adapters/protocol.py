@@ -8,17 +8,15 @@ from typing import Any, Protocol
 
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.stops import AgentStop, StopReason
+from ci_agent_eval.contract.stops import COMPLETED, AgentStop, Stop, StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, TrajectoryAgent, Turn
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
-from ci_agent_eval.engine.limits import Clock, RunLimits, Stop
+from ci_agent_eval.engine.limits import Clock, RunLimits
 from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.recording.faults import EpisodeFaults
-
-COMPLETED = Stop("completed", "")
 
 
 @dataclass(frozen=True, slots=True)

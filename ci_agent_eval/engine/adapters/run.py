@@ -11,16 +11,16 @@ from pydantic import ValidationError
 
 from ci_agent_eval.contract.fields import RunSeconds, validate_value
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
-from ci_agent_eval.contract.stops import AgentStop
+from ci_agent_eval.contract.stops import COMPLETED, AgentStop, Stop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn, find_requested_model
 from ci_agent_eval.engine.adapters.frameworks.registry import FRAMEWORKS, find_framework
 from ci_agent_eval.engine.adapters.function import FunctionAgent
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
-from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, AgentTask
+from ci_agent_eval.engine.adapters.protocol import AgentAdapter, AgentTask
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
-from ci_agent_eval.engine.limits import Clock, RunLimits, Stop
+from ci_agent_eval.engine.limits import Clock, RunLimits
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop, look_up_error

@@ -21,10 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from ci_agent_eval.contract.jsonable import clean_optional_text, clean_text, to_jsonable
-from ci_agent_eval.contract.stops import StopReason
+from ci_agent_eval.contract.stops import COMPLETED, Stop, StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
-from ci_agent_eval.engine.adapters.protocol import COMPLETED, build_reported_stop, parse_tool_call
-from ci_agent_eval.engine.limits import Stop
+from ci_agent_eval.engine.adapters.protocol import build_reported_stop, parse_tool_call
 
 Event = Mapping[str, Any]
 
