@@ -8,6 +8,7 @@ from types import SimpleNamespace as Bag
 import pytest
 
 from ci_agent_eval.authoring.simulation.replies import parse_reply
+from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.engine import Reply as EngineReply
 from ci_agent_eval.errors import InputError
@@ -103,7 +104,7 @@ def test_half_of_a_usage_is_no_measurement(usage, tokens):
     ],
 )
 def test_a_run_that_ended_without_an_answer_says_so(said, stop):
-    assert parse_reply({"text": "Hm.", **said}).stop == stop
+    assert parse_reply({"text": "Hm.", **said}).stop == (stop and Stop(*stop))
 
 
 def test_anthropics_stop_reason_is_the_finish_reason():
