@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,12 +70,11 @@ class ParsedFormat:
     """A format whose bodies are names of requests that are already parsed."""
 
     name: FormatName = "openai-chat"
+    path: re.Pattern[str] = re.compile("/chat/completions$")
+    conversation: str = "messages"
     requests: dict[bytes, ModelRequest] = field(default_factory=dict)
     answers: dict[int, ModelAnswer] = field(default_factory=dict)
     next_answer: ModelAnswer = field(default_factory=ModelAnswer)
-
-    def matches(self, method: str, path: str) -> bool:
-        return method == "POST" and path.endswith("/chat/completions")
 
     def parse_head(self, path: str, body: bytes) -> RequestHead:
         return self.requests[body]

@@ -165,7 +165,8 @@ class ModelServer:
 
     async def _answer(self, body: dict[str, Any], request: Request) -> Response:
         model, api = _read_path(request.url.path)
-        messages = _MESSAGES.get(api, _without_messages)(body)
+        is_asked = not {"messages", "input", "contents"}.isdisjoint(body)  # or of another service
+        messages = _MESSAGES.get(api, _without_messages)(body) if is_asked else []
         step = self.script.step(messages)
         if step.delay_ms:
             await asyncio.sleep(step.delay_ms / 1000)

@@ -45,6 +45,7 @@ from ci_agent_eval.model_traffic.messages import (
 )
 
 # `/messages` alone would also match the paths of chat services that a tool may call.
+# On Bedrock the model's id has to name Anthropic: `invoke` serves any vendor's format.
 _PATH = re.compile(
     r"/(?:v1|anthropic)/messages$"
     r"|/publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict$"
@@ -86,13 +87,8 @@ class AnthropicMessages:
     """Anthropic's Messages."""
 
     name: FormatName = "anthropic-messages"
-
-    def matches(self, method: str, path: str) -> bool:
-        """Return whether a request asks for a message.
-
-        On Bedrock the model's id has to name Anthropic: `invoke` serves any vendor's format.
-        """
-        return method == "POST" and _PATH.search(path) is not None
+    path = _PATH
+    conversation = "messages"
 
     def parse_head(self, path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""

@@ -62,10 +62,8 @@ class BedrockConverse:
     """Bedrock's Converse."""
 
     name: FormatName = "bedrock-converse"
-
-    def matches(self, method: str, path: str) -> bool:
-        """Return whether a request asks for a message."""
-        return method == "POST" and _PATH.search(path) is not None
+    path = _PATH
+    conversation = "messages"
 
     def parse_head(self, path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""

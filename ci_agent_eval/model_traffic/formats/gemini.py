@@ -75,10 +75,8 @@ class Gemini:
     """Google's generateContent."""
 
     name: FormatName = "gemini"
-
-    def matches(self, method: str, path: str) -> bool:
-        """Return whether a request asks for content, with any prefix of the path."""
-        return method == "POST" and _PATH.search(path) is not None
+    path = _PATH
+    conversation = "contents"
 
     def parse_head(self, path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""

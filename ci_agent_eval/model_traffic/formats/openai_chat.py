@@ -100,10 +100,8 @@ class OpenAIChat:
     """OpenAI's Chat Completions."""
 
     name: FormatName = "openai-chat"
-
-    def matches(self, method: str, path: str) -> bool:
-        """Return whether a request asks for a completion, with any prefix of the path."""
-        return method == "POST" and path.endswith("/chat/completions")
+    path = re.compile(r"/chat/completions$")
+    conversation = "messages"
 
     def parse_head(self, path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""

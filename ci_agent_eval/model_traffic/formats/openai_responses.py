@@ -5,6 +5,7 @@ Shapes: https://platform.openai.com/docs/api-reference/responses and …/respons
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -86,10 +87,8 @@ class OpenAIResponses:
     """OpenAI's Responses."""
 
     name: FormatName = "openai-responses"
-
-    def matches(self, method: str, path: str) -> bool:
-        """Return whether a request asks for a response, with any prefix of the path."""
-        return method == "POST" and path.endswith("/responses")
+    path = re.compile(r"/responses$")
+    conversation = "input"
 
     def parse_head(self, _path: str, body: bytes) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""

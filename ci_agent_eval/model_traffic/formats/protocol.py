@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -55,8 +56,10 @@ class Format(Protocol):
     def name(self) -> FormatName:
         """The name in records and cassettes."""
 
-    def matches(self, method: str, path: str) -> bool:
-        """Return whether a request is a model call of this format, by method and path suffix."""
+    path: re.Pattern[str]
+    """Pattern in the path of its requests, after any prefix."""
+    conversation: str
+    """Key of a request that holds the conversation."""
 
     def parse_head(self, path: str, body: bytes, /) -> RequestHead:
         """Parse a request without its messages and tools. Raises UnreadableTrafficError."""

@@ -14,8 +14,8 @@ import httpx2
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.formats.error_answers import build_error_answer
-from ci_agent_eval.model_traffic.formats.protocol import Format, HTTPAnswer
-from ci_agent_eval.model_traffic.formats.registry import find_format
+from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.registry import find_format, is_model_request
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender, WatchedSend
 from ci_agent_eval.model_traffic.forwarding.client_request import (
     BodyTooLarge,
@@ -195,8 +195,10 @@ class GatewayApp:
         upstream, path = exchange.route.find_upstream(exchange.path, region)
         target = _UpstreamTarget(upstream.origin, upstream.prefix + path, request.query)
         message_format = find_format(request.method, target.url)
-        if message_format is not None:
-            await self._answer_call(exchange, message_format, target, body)
+        plain_body = b"" if message_format is None else _decode_request(request.headers, body)
+        if message_format is not None and is_model_request(message_format, plain_body):
+            call = exchange.episode.recorder.start_call(message_format, target.url, plain_body)
+            await self._answer_call(exchange, call, target, body)
         elif exchange.episode.recorder.is_replay:
             raise InputError(
                 f"In replay the gateway answers only model calls: {request.method} "
@@ -209,11 +211,9 @@ class GatewayApp:
                 await AnswerSender(response, exchange.send).pass_through()
 
     async def _answer_call(
-        self, exchange: _Exchange, message_format: Format, target: _UpstreamTarget, body: bytes
+        self, exchange: _Exchange, call: ModelCall, target: _UpstreamTarget, body: bytes
     ) -> None:
-        """Record a model call, and forward it unless the recorder has an answer."""
-        plain_body = _decode_request(exchange.request.headers, body)
-        call = exchange.episode.recorder.start_call(message_format, target.url, plain_body)
+        """Forward a model call, unless the recorder has an answer."""
         error: str | None = READER_STOPPED
         try:
             await self._send_answer(exchange, call, target, body)

@@ -33,6 +33,8 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
                 return await original(session, method, str_or_url, **options)
             _serialize_json(library, session, options)
             call = target.start(_read_body(options.get("data")))
+            if call is None:
+                return await original(session, method, str_or_url, **options)
             try:
                 answer = await wait_for_answer_async(call)
                 if answer is not None:

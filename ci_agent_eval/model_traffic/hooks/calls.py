@@ -12,44 +12,42 @@ from dataclasses import dataclass
 
 from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.model_traffic.formats.protocol import Format, HTTPAnswer
-from ci_agent_eval.model_traffic.formats.registry import find_format
+from ci_agent_eval.model_traffic.formats.registry import find_format, is_model_request
 from ci_agent_eval.model_traffic.hooks.content_encoding import (
     ContentDecoder,
     UnreadableEncodingError,
     create_decoder,
 )
-from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall, TrafficRecorder
+from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall
 
 _QUERY = re.compile(r"\?\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class CallTarget:
-    """The recorder and the format of a request that is about to be sent."""
+    """A request that is about to be sent to an address of model calls."""
 
-    recorder: TrafficRecorder
-    format: Format
+    method: str
     url: str
+    format: Format
 
-    def start(self, body: bytes) -> ModelCall:
-        """Record the request."""
-        return self.recorder.start_call(self.format, self.url, body)
+    def start(self, body: bytes) -> ModelCall | None:
+        """Record the request; None if it is not a model call, or not to be recorded."""
+        if not is_model_request(self.format, body):
+            return None
+        recorder = attribution.find_recorder()
+        if recorder is None:
+            attribution.add_unattributed(self.method, self.url)
+            recorder = attribution.get_unattributed_recorder()
+        return None if recorder is None else recorder.start_call(self.format, self.url, body)
 
 
 def find_target(method: str, url: str) -> CallTarget | None:
-    """Return where to record a request; None if it is no model call, or not to be recorded."""
-    if attribution.is_suspended():
-        return None
-    message_format = find_format(method, url)
+    """Return the target of a request that may be a model call; its body decides."""
+    message_format = None if attribution.is_suspended() else find_format(method, url)
     if message_format is None or attribution.is_gateway_url(url):
         return None
-    recorder = attribution.find_recorder()
-    if recorder is None:
-        attribution.add_unattributed(method, url)
-        recorder = attribution.get_unattributed_recorder()
-        if recorder is None:
-            return None
-    return CallTarget(recorder, message_format, url)
+    return CallTarget(method, url, message_format)
 
 
 @contextmanager

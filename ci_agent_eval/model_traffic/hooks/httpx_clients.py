@@ -28,9 +28,9 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
     def wrap(original: Method) -> Method:
         def send(client: Any, request: Any) -> Any:
             target = find_target(request.method, str(request.url))
-            if target is None:
+            call = None if target is None else target.start(request.read())
+            if call is None:
                 return original(client, request)
-            call = target.start(request.read())
             with end_on_error(call):
                 answer = wait_for_answer(call)
                 with suspend_recording():  # a client below may be watched too
@@ -42,9 +42,9 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
     def wrap_async(original: Method) -> Method:
         async def send(client: Any, request: Any) -> Any:
             target = find_target(request.method, str(request.url))
-            if target is None:
+            call = None if target is None else target.start(await request.aread())
+            if call is None:
                 return await original(client, request)
-            call = target.start(await request.aread())
             with end_on_error(call):
                 answer = await wait_for_answer_async(call)
                 with suspend_recording():  # a client below may be watched too

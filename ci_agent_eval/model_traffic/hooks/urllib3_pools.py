@@ -38,6 +38,8 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
                 return original(pool, method, url, body, *args, **kw)
             body = _read_iterable(body)
             call = target.start(_read_body(body))
+            if call is None:
+                return original(pool, method, url, body, *args, **kw)
             with end_on_error(call):
                 answer = wait_for_answer(call)
                 if answer is not None:

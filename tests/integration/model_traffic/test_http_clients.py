@@ -70,6 +70,17 @@ def test_a_plain_answer(client, recorder):
     assert call.started_s <= call.first_byte_s <= call.ended_s
 
 
+def test_a_request_of_another_service_is_not_a_model_call(client, recorder):
+    with ModelServer([Step(body=ANSWER), Step(body=ANSWER)]) as server:
+        for path, body in [
+            ("messages", {"to": "+41790000000", "content": "Your code is 1"}),
+            ("responses", {"survey": 7, "answers": ["yes"]}),
+        ]:
+            assert client.post(f"{server.base_url}/{path}", body) == (200, ANSWER.encode())
+    assert server.requests[0].body["to"] == "+41790000000"
+    assert recorder.calls == ()
+
+
 def test_a_stream_passes_without_delay(client, recorder):
     with ModelServer([Step(chunks=EVENTS, hang_after=1, content_type=EVENT_STREAM)]) as server:
         chunks: list[bytes] = []

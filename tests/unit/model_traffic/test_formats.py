@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
-from ci_agent_eval.model_traffic.formats.registry import FORMATS, find_format
+from ci_agent_eval.model_traffic.formats.registry import FORMATS, find_format, is_model_request
 from ci_agent_eval.model_traffic.messages import ModelAnswer, ToolResult
 from tests.tables import each_row
 from tests.traffic_wire import JSON, SSE_WIRES, WIRES, cut
@@ -388,3 +388,26 @@ def test_model_calls_are_recognised_by_method_and_path(name, url):
     found = find_format("post", url)
     assert (found.name if found else "-") == name
     assert find_format("GET", url) is None
+
+
+MODEL_REQUESTS = [
+    ("openai-chat", True, {"messages": [{"role": "user", "content": "hi"}]}),
+    ("openai-chat", False, {"messages": "hi"}),
+    ("anthropic-messages", True, {"messages": []}),
+    ("anthropic-messages", False, {"messages": [{"to": "+4179", "text": "hi"}]}),
+    ("anthropic-messages", False, {"to": "+4179", "text": "hi"}),
+    ("openai-responses", True, {"model": "gpt-5", "input": "hi"}),
+    ("openai-responses", True, {"prompt": {"id": "pmpt_1"}, "input": []}),
+    ("openai-responses", False, {"input": "hi"}),
+    ("openai-responses", False, {"model": "gpt-5"}),
+    ("gemini", True, {"contents": []}),
+    ("gemini", False, {"content": {}}),
+    ("bedrock-converse", True, {"messages": []}),
+    ("bedrock-converse", False, []),
+]
+
+
+@each_row(("name", "expected", "body"), MODEL_REQUESTS)
+def test_the_body_decides_whether_a_request_is_a_model_call(name, expected, body):
+    assert is_model_request(FORMATS[name], json.dumps(body).encode()) is expected
+    assert not is_model_request(FORMATS[name], b"To=%2B4179&Body=hi")

@@ -46,7 +46,9 @@ def test_other_requests_pass_unrecorded(server):
     recorder = new_recorder()
     with serve_episode(recorder, provider_environ(server)) as address:
         passed = httpx2.get(f"{address.url}/openai/v1/models?limit=1")
+        survey = httpx2.post(f"{address.url}/openai/v1/responses", json={"model": "s7"})
     assert (passed.status_code, passed.text) == (405, "Method Not Allowed")
+    assert survey.status_code == 200
     assert not recorder.calls
 
 
