@@ -25,7 +25,7 @@ from ci_agent_eval.recording.faults import EpisodeFaults
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 if TYPE_CHECKING:
-    from ci_agent_eval.engine.declared_run import DeclaredAgentRun
+    from ci_agent_eval.engine.adapters.declared import DeclaredAgent
 
 _Milliseconds = Annotated[int | float, Field(gt=0), "a number of milliseconds above 0"]
 
@@ -95,39 +95,27 @@ async def aitest_run(
     parts = _parse_parts(agent, prompt, messages or ())
     text = _clean_prompt(prompt) if parts is None else _render_parts(parts)
     guard = session.get_guard(_select_steering(agent, steering), episode_id)
-    if not isinstance(agent, Agent):
-        return await run_adapter(
-            agent,
-            text,
-            parts=parts,
-            clock=session.clock,
-            messages=messages,
-            timeout_s=deadline,
-            limits=_tighten_turns(max_turns, limits or RunLimits()),
-            cassette_session=session.get_cassette_session(episode_id),
-            observer=observer,
-            faults=faults,
-            guard=guard,
-            connections=session.connections,
-            allowed_stops=allowed,
-            windows=session.get_traffic_windows,
-            on_usage=session.get_usage_listener(episode_id),
-            trajectory_reader=session.get_trajectory_reader(episode_id),
-        )
-    run = _get_declared_run()(
-        agent=agent,
-        prompt=text,
+    if isinstance(agent, Agent):
+        max_turns = agent.max_turns if max_turns is None else max_turns
+        agent = _get_declared_adapter()(agent, session, episode_id)
+    return await run_adapter(
+        agent,
+        text,
         parts=parts,
-        history=tuple(messages or ()),
-        limits=_apply_agent_limit(agent, max_turns, limits or RunLimits()),
+        clock=session.clock,
+        messages=messages,
         timeout_s=deadline,
-        session=session,
-        episode_id=episode_id,
+        limits=_tighten_turns(max_turns, limits or RunLimits()),
+        cassette_session=session.get_cassette_session(episode_id),
+        observer=observer,
+        faults=faults,
         guard=guard,
+        connections=session.connections,
         allowed_stops=allowed,
-        faults=faults or EpisodeFaults(),
+        windows=session.get_traffic_windows,
+        on_usage=session.get_usage_listener(episode_id),
+        trajectory_reader=session.get_trajectory_reader(episode_id),
     )
-    return await run.run_to_end(observer or (lambda _: None))
 
 
 def convert_timeout(timeout_s: float | None, timeout_ms: float | None) -> float | None:
@@ -138,13 +126,13 @@ def convert_timeout(timeout_s: float | None, timeout_ms: float | None) -> float 
     return seconds
 
 
-def _get_declared_run() -> type[DeclaredAgentRun]:
-    """Return the class of declared agents' runs. Raises InputError without PydanticAI."""
+def _get_declared_adapter() -> type[DeclaredAgent]:
+    """Return the adapter of declared agents. Raises InputError without PydanticAI."""
     try:
-        from ci_agent_eval.engine.declared_run import DeclaredAgentRun  # noqa: PLC0415 - an extra
+        from ci_agent_eval.engine.adapters.declared import DeclaredAgent  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise missing_package_error("a declared Agent", str(error.name), "engine") from error
-    return DeclaredAgentRun
+    return DeclaredAgent
 
 
 def _select_steering(agent: object, requested: SteeringSettings | None) -> SteeringSettings | None:
@@ -194,11 +182,6 @@ def _render_parts(parts: Sequence[Any]) -> str:
 
 def _clean_prompt(prompt: object) -> str:
     return clean_text(validate_value("aitest_run", "prompt", str, prompt))
-
-
-def _apply_agent_limit(agent: Agent, max_turns: int | None, limits: RunLimits) -> RunLimits:
-    """Limit the turns to `max_turns`, by default the agent's."""
-    return _tighten_turns(agent.max_turns if max_turns is None else max_turns, limits)
 
 
 def _tighten_turns(max_turns: int | None, limits: RunLimits) -> RunLimits:

@@ -50,6 +50,8 @@ class RunRecord(RunNotes):
     """Whether that tool is the agent's code, not a tool server's."""
     has_servers: bool = True
     """Whether the agent has tool servers."""
+    has_own_code: bool = True
+    """Whether its tools and instructions may be code of its own; not of a declared agent."""
     tool_player: ToolPlayer | None = None
     """Replays or records tool calls, if the cassette holds them."""
     traffic: RunTraffic
@@ -62,7 +64,8 @@ class RunRecord(RunNotes):
     """The images that tools returned, each with its tool."""
 
     def begin_turn(self) -> None:
-        """Record the beginning of the agent's next turn."""
+        """Record the beginning of the agent's next turn, whose instructions may be own code."""
+        self.is_requesting = not self.has_own_code
         self.traffic.nested.mark_request()
         self.traffic.report_activity(self.response_count + 1)
 
@@ -97,6 +100,13 @@ class RunRecord(RunNotes):
     def add_test_run(self, call_id: str | None, extent: TestRunExtent) -> None:
         """Record the extent of a call's pytest run."""
         self._update_note(call_id, test_run=extent)
+
+    def describe_progress(self) -> str:
+        """Describe what a run that was stopped was doing."""
+        answers = self.response_count
+        if self.is_requesting:
+            return f"request {answers + 1} to the model was open"
+        return f"it was at work on the model's answer {answers}" if answers else "it had not begun"
 
     def _update_note(self, call_id: str | None, **fields: Any) -> None:
         key = self.response_count, clean_text(call_id or "")
@@ -148,10 +158,6 @@ class RecordedToolset(WrapperToolset[Any]):
 
     record: RunRecord
 
-    def is_own_code(self, tool: ToolsetTool[Any]) -> bool:
-        """Return whether the tool is the agent's code, not a tool server's."""
-        return not is_mcp_toolset(tool.toolset)
-
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
@@ -165,7 +171,8 @@ class RecordedToolset(WrapperToolset[Any]):
             raise
         except Exception as error:
             if record.broken_tool is None:
-                record.broken_tool, record.is_own_tool = name, self.is_own_code(tool)
+                record.broken_tool = name
+                record.is_own_tool = record.has_own_code and not is_mcp_toolset(tool.toolset)
                 record.traffic.broken_tool = recorder
             record.add_call(call_id, started, error=describe_error(error))
             raise
@@ -266,11 +273,6 @@ class AgentToolset(RecordedToolset):
     offers: OfferedTools
     place: int
     allowed: frozenset[str] | None = None
-
-    def is_own_code(self, tool: ToolsetTool[Any]) -> bool:
-        """Return False: a declared agent has no code."""
-        del tool
-        return False
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the allowed tools. Raises InputError, as `OfferedTools`."""

@@ -326,13 +326,10 @@ class RunTraffic:
             return Stop("max_turns", f"its own limit was reached: {describe_error(error)}")
         return Stop("agent_error", f"the agent's own code raised: {describe_own_error(error)}")
 
-    @property
-    def has_summary(self) -> bool:
-        """Whether there are model calls, or prices of the engine's requests to report."""
-        return bool(self.calls or self.vendor_priced_models)
-
     def summarize(self, turns: Sequence[Turn]) -> TrafficSummary | None:
         """Count the model calls of the run, as `summarize_traffic`."""
+        if self.own_usage is not None and not (self.calls or self.vendor_priced_models):
+            return None
         found = summarize_traffic(self.recorder, self.calls, turns)
         if not self.vendor_priced_models:
             return found

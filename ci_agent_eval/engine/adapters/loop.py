@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic_ai import DeferredToolRequests, ModelRequestNode
 from pydantic_ai.agent import AbstractAgent, Agent, AgentRun, AgentRunResult
@@ -40,8 +41,6 @@ class LoopAgent:
     name: str | None = None
     deps: Any = None
 
-    reads_messages: ClassVar[bool] = True
-
     @property
     def label(self) -> str:
         """The name of the adapter or of the agent, or the model."""
@@ -55,29 +54,30 @@ class LoopAgent:
 
     async def answer(self, work: AgentTask) -> None:
         """Run the agent and record every message in a turn."""
-        cassette = work.cassette_session
         record = RunRecord(
             clock=work.clock,
             has_servers=_has_servers(self.agent),
-            tool_player=ToolPlayer.find(cassette),
+            tool_player=ToolPlayer.find(work.cassette_session),
             traffic=work.traffic,
             faults=work.faults,
         )
-        work.traffic.own_usage = lambda: record.usage
-        try:
-            model = self._build_model(work)
-            with record_nested_runs():
-                async with self._connect_model(model, work):
-                    await self._run_agent(work, model, record)
-        except UserError as error:
-            raise InputError(f"agent {self.label!r}: {error}") from error
-        except InputError:
-            raise
-        except Exception as error:  # noqa: BLE001 - any error becomes a stop
-            stop = classify_error(error, record)
-            # The limit may belong to a nested agent.
-            is_own_limit = record.response_count == work.limits.max_turns
-            work.stop = stop._replace(needs_turn=stop.needs_turn and is_own_limit)
+        await answer_by_loop(self._run(work, record), self.label, work, record)
+
+    async def _run(self, work: AgentTask, record: RunRecord) -> None:
+        model = self._build_model(work)
+        with record_nested_runs():
+            async with self._connect_model(model, work):
+                await run_loop(
+                    self.agent,
+                    work,
+                    record,
+                    model=model,
+                    deps=self.deps,
+                    capabilities=[
+                        *build_steering(work.guard, record, self.agent),
+                        RecordedRun(record),
+                    ],
+                )
 
     def _build_model(self, work: AgentTask) -> Model:
         """Return the agent's model with timing; in replay a model given by name needs no key."""
@@ -97,58 +97,87 @@ class LoopAgent:
             return model
         return work.connections.hold(model)
 
-    async def _run_agent(self, work: AgentTask, model: Model, record: RunRecord) -> None:
-        run: AgentRun[Any, Any] | None = None
-        prompt = work.parts or work.prompt or None
-        try:
-            async with self.agent.iter(
-                prompt,
-                model=model,
-                deps=self.deps,
-                message_history=build_history(work.history, has_prompt=prompt is not None),
-                usage_limits=UsageLimits(request_limit=work.limits.max_turns),
-                infer_name=False,
-                capabilities=[*build_steering(work.guard, record, self.agent), RecordedRun(record)],
-            ) as run:
-                await _iterate_run(run, work, record)
-                if run.result is not None:
-                    _set_output(run.result, record)
-        finally:
-            if run is not None:
-                work.messages = run.all_messages()
-                work.images = tuple(record.images)
-                turns = convert_to_turns(run.new_messages(), record)
-                own = [turn for turn in turns if _is_new(turn, work)]
-                work.turns, work.agents = work.traffic.add_nested_turns(own)
+
+async def answer_by_loop(
+    run: Awaitable[None], label: str, work: AgentTask, record: RunRecord
+) -> None:
+    """Await the run of a PydanticAI agent; any error becomes its stop."""
+    work.traffic.own_usage = lambda: record.usage
+    work.describe_progress = record.describe_progress
+    work.messages = work.history
+    try:
+        await run
+    except UserError as error:
+        raise InputError(f"agent {label!r}: {error}") from error
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - any error becomes a stop
+        stop, max_turns = classify_error(error, record), work.limits.max_turns
+        if stop.needs_turn and record.response_count == max_turns:
+            stop = stop._replace(error=f"it was not done after {max_turns} turns")
+        else:  # the limit belongs to a nested agent
+            stop = stop._replace(needs_turn=False)
+        work.stop = stop
+
+
+async def run_loop(
+    agent: AbstractAgent[Any, Any], work: AgentTask, record: RunRecord, **options: Any
+) -> None:
+    """Run an agent of PydanticAI with options of its own, and record it."""
+    run: AgentRun[Any, Any] | None = None
+    prompt = work.parts or work.prompt or None
+    try:
+        async with agent.iter(
+            prompt,
+            message_history=build_history(work.history, has_prompt=prompt is not None),
+            usage_limits=UsageLimits(request_limit=work.limits.max_turns),
+            infer_name=False,
+            **options,
+        ) as run:
+            await _iterate_run(run, work, record)
+            if run.result is not None:
+                _set_output(run.result, record)
+    finally:
+        work.images = tuple(record.images)
+        if run is not None:
+            work.messages = tuple(run.all_messages())
+            turns = convert_to_turns(run.new_messages(), record)
+            own = [turn for turn in turns if _is_new(turn, work)]
+            work.turns, work.agents = work.traffic.add_nested_turns(own)
 
 
 async def _iterate_run(run: AgentRun[Any, Any], work: AgentTask, record: RunRecord) -> None:
-    """Iterate over the model's responses and stop the run at its limits."""
+    """Iterate over the model's responses and stop the run at its limits.
+
+    Each node is visited before it runs.
+    """
     request_node: ModelRequestNode[Any, Any] | None = None
-    async for node in run:
-        if Agent.is_model_request_node(node):
-            request_node = node
-            if (stop := work.traffic.find_stop_before_request()) is not None:
-                work.stop = stop
-                return
-            record.begin_turn()
-        elif Agent.is_call_tools_node(node):
-            response = node.model_response
-            record.output_tools |= _list_output_tools(request_node)
-            record.add_response(response)
-            work.traffic.on_answer()
-            stop = find_filter_stop(response)
-            stop = stop or find_exceeded_limit(work.limits, work.traffic.usage)
-            if stop is not None:
-                work.stop = stop
-                return
+    try:
+        async for node in run:
+            if Agent.is_model_request_node(node):
+                request_node = node
+                if (stop := work.traffic.find_stop_before_request()) is not None:
+                    work.stop = stop
+                    return
+                record.begin_turn()
+            elif Agent.is_call_tools_node(node):
+                record.output_tools.update(_list_tools(request_node, "output_tools"))
+                record.add_response(node.model_response)
+                work.traffic.on_answer()
+                stop = find_filter_stop(node.model_response)
+                stop = stop or find_exceeded_limit(work.limits, work.traffic.usage)
+                if stop is not None:
+                    work.stop = stop
+                    return
+    finally:
+        work.available_tools = _list_tools(request_node, "function_tools")
 
 
-def _list_output_tools(request_node: ModelRequestNode[Any, Any] | None) -> set[str]:
-    """Return the names of the tools that carry the typed output."""
+def _list_tools(request_node: ModelRequestNode[Any, Any] | None, kind: str) -> tuple[str, ...]:
+    """Return the names of the tools of a kind in the last request, in order."""
     context = request_node.last_request_context if request_node else None
-    tools = context.model_request_parameters.output_tools if context else ()
-    return {tool.name for tool in tools}
+    tools = getattr(context.model_request_parameters, kind) if context else ()
+    return tuple(tool.name for tool in tools)
 
 
 def _set_output(result: AgentRunResult[Any], record: RunRecord) -> None:

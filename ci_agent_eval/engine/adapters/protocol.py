@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import Clock, RunLimits
+from ci_agent_eval.engine.pausable_deadline import PausableDeadline
 from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.recording.faults import EpisodeFaults
@@ -65,6 +66,10 @@ class AgentTask:
     """The agents of the turns, if there are several."""
     traffic: RunTraffic = field(init=False)
     """The agent's model calls; set by the run."""
+    deadline: PausableDeadline = field(init=False)
+    """The run's limit of time; set by the run."""
+    describe_progress: Callable[[], str] = lambda: ""
+    """Returns what the agent was doing when its time was up."""
     messages: Sequence[Any] | None = None
     """The conversation with this answer; unset: built from the texts."""
     stop: Stop = COMPLETED
@@ -72,6 +77,8 @@ class AgentTask:
     available_tools: tuple[str, ...] = ()
     images: tuple[tuple[str, ImageContent], ...] = ()
     """The images that tools returned, each with its tool."""
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of the result that only a declared agent has."""
     started: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
 from ci_agent_eval.engine.limits import Clock, RunLimits
+from ci_agent_eval.engine.pausable_deadline import PausableDeadline
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop, look_up_error
@@ -135,15 +136,11 @@ def _suspend_own_recording(adapter: AgentAdapter) -> AbstractContextManager[None
     return suspend_recording() if getattr(adapter, "records_itself", False) else nullcontext()
 
 
-def _reads_messages(adapter: AgentAdapter) -> bool:
-    """Return whether the adapter reads the agent's turns from messages of its framework."""
-    return getattr(adapter, "reads_messages", False)
-
-
 async def _run_to_stop(
     adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic, timeout_s: float | None
 ) -> Stop:
     deadline = asyncio.timeout(timeout_s)
+    work.deadline = PausableDeadline(deadline)
     try:
         async with deadline:
             await adapter.answer(work)
@@ -152,12 +149,13 @@ async def _run_to_stop(
     except Exception as error:  # noqa: BLE001 - any error becomes a stop
         if deadline.expired():
             traffic.refuse_calls("the run's time was up")
-            stop = Stop("timeout", f"it was not done after {timeout_s:g} s")
+            parts = (f"it was not done after {timeout_s:g} s", work.describe_progress())
+            stop = Stop("timeout", "; ".join(filter(None, parts)))
         else:
             stop = _classify_error(error, traffic)
         return traffic.find_stop(stop)
     finally:
-        if not _reads_messages(adapter):
+        if traffic.own_usage is None:
             work.turns, work.agents = traffic.merge_turns(work.turns)
     if work.stop != COMPLETED:
         return traffic.find_stop(work.stop)
@@ -205,6 +203,7 @@ def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -
         allowed_stops=work.allowed_stops,
         traffic=traffic.summarize(work.turns),
         images=work.images,
+        **work.declared,
     )
 
 

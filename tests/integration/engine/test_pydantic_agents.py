@@ -40,6 +40,7 @@ def test_a_pydantic_agent_is_an_agent():
     assert [turn.role for turn in result.turns] == ["user", "assistant", "assistant"]
     assert result.all_tool_calls[0].result == {"account": "checking", "usd": 1500}
     assert result.token_usage.total == 240
+    assert result.available_tools == ("balance",)
     assert all(turn.latency_ms is not None for turn in result.trajectory.agent_turns)
 
 

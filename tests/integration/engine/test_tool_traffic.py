@@ -192,7 +192,7 @@ def test_model_calls_of_a_program_are_recorded_replayed_and_counted(server, tmp_
     asks = {"tool_calls": [call("expert_execute", args="tea")]}
     server.script.extend(type(server.script)({"main": [asks, "It is {tool}"]}))
     live = run_declared(server, program, tmp_path / "cassettes", "record")
-    assert [turn.agent for turn in live.turns] == ["1", "1", "1.1", "1.1", "1"], live.error
+    assert [turn.agent for turn in live.turns] == [None, "1", "1.1", "1.1", "1"], live.error
     assert live.turns[3].content == "green"
     assert live.token_usage.total == 3 * 120
     asked = len(server.requests)
