@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 
 from ci_agent_eval.contract.results import Session, Shard
-from tests.builders import episode, failing, write_run
+from tests.builders import episode, write_run
 from tests.integration.test_action import HEAD, github, workspace  # noqa: F401 - fixtures
-
-QUARANTINE = """
-[[quarantine]]
-scenario = "refund_*"
-owner = "payments"
-reason = "known"
-until = "{until}"
-"""
 
 
 def comments(fake):
     return [comment.body for comment in fake.comments("octo/shop", 7)]
-
-
-def verdict(space):
-    return json.loads((space.folder / "agent-eval-report/verdict.json").read_text())
 
 
 def test_shards_publish_nothing_and_the_report_on_them_does(workspace):  # noqa: F811
@@ -63,21 +50,3 @@ def test_jobs_that_failed_need_a_reason_in_their_results(workspace):  # noqa: F8
     (workspace.folder / "more.json").write_text(json.dumps({"episodes": [advisory]}))
     explained = {"mode": "report", "results": "shards/* more.json", "jobs_result": "failure"}
     assert workspace.action(**explained).returncode == 0
-
-
-def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
-    config = workspace.folder / "agent-eval.toml"
-    soon = dt.datetime.now(dt.UTC).date() + dt.timedelta(90)
-    config.write_text(QUARANTINE.format(until=soon))
-    done = workspace.report(failing("refund_late"), comment="on-failure")
-    assert done.returncode == 0, done.stdout
-    assert "1 quarantined" in done.stdout
-    assert "No comment on #7: the gate passed" in done.stdout
-    assert comments(workspace.github) == []
-    assert len(verdict(workspace)["lists"]["quarantined"]) == 1
-
-    config.write_text(QUARANTINE.format(until="2020-01-31"))
-    done = workspace.report(failing("refund_late"), comment="on-failure")
-    assert done.returncode == 1
-    (comment,) = comments(workspace.github)
-    assert "Quarantine over, gating again: 1" in comment

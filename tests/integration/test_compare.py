@@ -168,15 +168,6 @@ def test_without_numpy_the_suite_is_not_even_started(agent_eval, base, tmp_path)
     assert plain.returncode == 0, plain.stderr
 
 
-def test_the_same_bytes_for_any_hash_seed(agent_eval, base, regressed_run):
-    _, head = regressed_run
-    outputs = {
-        agent_eval("compare", "base", head, "--format", "json", PYTHONHASHSEED=seed, TZ=zone).stdout
-        for seed, zone in (("0", "UTC"), ("7", "Asia/Tokyo"))
-    }
-    assert len(outputs) == 1
-
-
 def write_unsteady_base(folder):
     """Write three runs; in each, another third of ten scenarios fails once in five iterations."""
     for run in range(3):
@@ -203,34 +194,3 @@ def test_a_run_whose_baseline_is_often_red_says_so_before_it_starts(agent_eval, 
     assert done.stdout.splitlines()[0] == note
     quiet = agent_eval("run", "test_s.py", "--baseline", "unsteady", "--min-pass-rate", "0.4")
     assert "note: at the baseline" not in quiet.stdout
-
-
-DEMANDING = """
-import pytest
-
-
-@pytest.mark.episode(scenario_id="refund", budgets={{"tool_calls": {limit}}})
-def test_refund(episode):
-    with episode.turn("I want my money back") as turn:
-        turn.reply("On its way", latency_ms=100)
-    episode.check("polite", {score}, threshold={threshold})
-"""
-
-
-def test_a_change_that_weakens_its_tests_is_told_so_in_the_comment_s_data(tmp_path):
-    for limit, score, threshold, name in ((4, 0.95, 0.9, "base"), (40, 0.52, 0.5, "head")):
-        written = DEMANDING.format(limit=limit, score=score, threshold=threshold)
-        (tmp_path / "test_desk.py").write_text(written)
-        baseline = ["--baseline=base"] if name == "head" else []
-        done = run_agent_eval(
-            "run", f"--report-dir={name}", *baseline, "test_desk.py", cwd=tmp_path
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    warnings = verdict(tmp_path, "head")["verdict"]["warnings"]
-    assert {one["kind"]: one["message"] for one in warnings} | {"fewer_iterations": ""} == {
-        "weaker_demands": "this change requires less than before: tool_calls up to 40, 4 before; "
-        "polite from 0.5, 0.9 before",
-        "lower_scores": "checks pass with lower scores: polite 0.95 → 0.52",
-        "fewer_iterations": "",
-    }
-    assert "requires less than before" in (tmp_path / "head/comment.md").read_text()

@@ -40,16 +40,6 @@ def list_reasons(verdict, part="reasons"):
     ]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_interval_holds_its_own_estimate_with_different_numbers_of_iterations(compared, seed):
-    """No change, three runs of the base: "+14 % (-30 to -4.9)"."""
-    bases = [run_suite(f"{seed} {n}") for n in range(3)]
-    _, verdict, _ = compared(run_suite(seed), *bases)
-    change = verdict["comparison"]["p95_latency_ms"]
-    low, high = change["interval"]
-    assert low < change["after"] / change["before"] - 1 < high
-
-
 def test_half_as_slow_again_is_red_with_eight_runs_of_the_base(compared):
     code, verdict, _ = compared(
         run_suite("head", slower=1.5),
@@ -59,18 +49,6 @@ def test_half_as_slow_again_is_red_with_eight_runs_of_the_base(compared):
     ((kind, scenario, message),) = list_reasons(verdict)
     assert (code, kind, scenario) == (1, "increase", None)
     assert re.fullmatch(r"p95 turn latency rose by \d+\.\d% or more, 10% allowed", message)
-
-
-def test_half_as_slow_again_is_red_with_one_run_by_the_typical_latency(compared):
-    code, verdict, text = compared(
-        run_suite("head", slower=1.5, turns=7),
-        run_suite(1, turns=7),
-        options=("--max-typical-latency-increase", "0.1"),
-    )
-    ((kind, _, message),) = list_reasons(verdict)
-    assert (code, kind) == (1, "increase")
-    assert message.startswith("typical turn latency rose by ")
-    assert re.search(r"\| typical turn latency \|.*, 10 % allowed, certain \|", text)
 
 
 def test_an_unchanged_suite_stays_quiet_under_every_limit(compared):
@@ -90,36 +68,6 @@ def test_a_scenario_that_costs_five_times_as_much_is_named(compared):
     assert re.match(r"cost ×[3-7]\.\d", message)
     assert re.search(r"- `s007`: cost ×[3-7]\.\d", text)
     assert re.search(r"\*\*Worse:\*\* .*`s007` \(?×[3-7]\.\d", text)
-
-
-def test_scenarios_that_rise_with_the_suite_are_not_named(compared):
-    """A dearer model: the suite's cost says it once."""
-    code, verdict, _ = compared(run_suite("head", dear=range(40)), run_suite(1))
-    assert (code, list_reasons(verdict, "warnings")) == (0, [])
-    assert verdict["comparison"]["cost_usd"]["interval"][0] > 2
-
-
-def test_a_scenario_that_costs_five_times_as_much_fails_over_its_limit(compared):
-    head = run_suite("head", dear=[7])
-    settings = "[compare]\nmax_scenario_cost_increase = 0.5\n"
-    code, verdict, text = compared(head, *map(run_suite, range(3)), settings=settings)
-    ((kind, scenario, message),) = list_reasons(verdict)
-    assert (code, kind, scenario) == (1, "increase", "s007")
-    assert "at most ×1.50 allowed" in message
-    assert "at most ×1.50 allowed" in text
-
-
-def test_an_increase_in_a_scenario_can_be_acknowledged(compared, tmp_path):
-    (tmp_path / "agent-eval-acknowledged.toml").write_text(
-        '[[acknowledged]]\nscenario = "s007"\nreason = "asks twice"\nuntil = 2026-12-31\n'
-    )
-    head = run_suite("head", dear=[7])
-    code, verdict, _ = compared(
-        head, *map(run_suite, range(3)), options=("--max-scenario-cost-increase", "0.5")
-    )
-    assert (code, list_reasons(verdict)) == (0, [])
-    ((kind, scenario, _),) = list_reasons(verdict, "warnings")
-    assert (kind, scenario) == ("acknowledged", "s007")
 
 
 def seven_turns(*slow, **budget):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sysconfig
-import venv
 
 import pytest
 
@@ -216,38 +214,6 @@ def test_a_drop_of_the_suite_is_confirmed_by_a_sample(desk):
     assert "confirmed by running the base again: 100.0 % there today and 50.0 % here" in message
 
 
-RULES = "from rules import PREFIX\ndef prompt(case, call): return PREFIX + case"
-INSTALL = """
-import pathlib, shutil, sysconfig
-shutil.copy("rules.py", sysconfig.get_paths()["purelib"])
-pathlib.Path("rules.py").unlink()
-"""
-
-
-@pytest.fixture
-def environment(tmp_path):
-    """A virtual environment with the packages of this one."""
-    venv.create(tmp_path / "environment", symlinks=True, with_pip=False)
-    (site,) = (tmp_path / "environment").glob("lib/*/site-packages")
-    outer = sysconfig.get_paths()["purelib"]
-    (site / "outer.pth").write_text(f"import site; site.addsitedir({outer!r})\n")
-    return tmp_path / "environment/bin/python"
-
-
-@pytest.mark.full
-def test_the_base_has_an_environment_of_its_own(desk, environment):
-    """What the head installs is not what the base installs."""
-    desk.commit(desk=RULES, rules='PREFIX = "please "', setup=INSTALL)
-    desk.git("switch", "--quiet", "--create", "change")
-    desk.commit(rules='PREFIX = ""')
-    options = ("--python", environment, "--install", "python setup.py")
-    done = desk.agent_eval("run", "test_desk.py", *options)
-    assert done.returncode == 1, done.stdout
-    messages = [message for _, message in desk.reasons()]
-    assert len(messages) == 2
-    assert all("passes on the base today, 20 of 20, and 0 of 20" in m for m in messages)
-
-
 @pytest.mark.full
 def test_a_base_that_imports_the_code_of_the_head_excuses_nothing(desk):
     """As an editable installation of the head would make it."""
@@ -341,9 +307,3 @@ def test_a_shard_confirms_nothing(desk):
     done = desk.agent_eval("run", "test_desk.py", "--shard", "1/1")
     assert "a shard is not compared" in done.stdout
     assert not (desk.report / "confirmation.json").exists()
-
-
-def test_the_base_branch_of_a_pull_request_is_the_default(desk):
-    desk.commit_twice(POLITE, RUDE)
-    done = run_agent_eval("run", *desk.arguments, cwd=desk.folder, GITHUB_BASE_REF="release")
-    assert (done.returncode, "no commit origin/release here" in done.stderr) == (2, True)

@@ -59,43 +59,6 @@ def test_a_run_measures_evaluations_and_passes_whatever_they_say(agent_eval, tmp
     assert (notice["level"], notice["start_line"]) == ("notice", 8)
 
 
-BROKEN = """
-import pytest
-
-@pytest.fixture
-def desk():
-    yield "open"
-    raise OSError("teardown")
-
-def test_fails_and_raises():
-    state = "closed"
-    assert state == 'open'; raise KeyError('x')
-
-def test_passes_and_raises():
-    state = "closed"
-    assert state; raise KeyError('x')
-
-def test_fails_and_is_torn_down(desk):
-    state = "closed"
-    assert state == 'open'
-
-def test_passes_and_is_torn_down(desk):
-    state = "closed"
-    assert state
-
-def test_other():
-    assert {1}
-"""
-
-
-def test_an_exception_fails_the_run_whatever_was_asserted(tmp_path):
-    (tmp_path / "desk_eval.py").write_text(BROKEN)
-    done = run_agent_eval("run", "desk_eval.py", cwd=tmp_path)
-    assert done.returncode == 1, done.stdout
-    said = "Agent evals failed: 4 evaluation conversations ended in an error"
-    assert said in " ".join(done.stdout.split()), done.stdout
-
-
 def test_below_a_threshold_the_gate_is_closed_and_at_it_open(agent_eval):
     report = ("report", "--results", "agent-eval-report")
     for command, option, said in (
@@ -113,55 +76,11 @@ def test_below_a_threshold_the_gate_is_closed_and_at_it_open(agent_eval):
     assert agent_eval(*report, *at).returncode == 0
 
 
-def test_a_threshold_with_nothing_measured_closes_it(agent_eval, tmp_path):
-    (tmp_path / "test_strict.py").write_text(
-        "def test_one(episode):\n    with episode.turn('Hi') as turn: turn.reply('Hello')\n"
-        "    assert episode.turns\n"
-    )
-    done = agent_eval("run", "test_strict.py", "--eval-min-score=0")
-    assert done.returncode == 1
-    assert "no evaluation conversation was judged" in done.stdout
-
-
 def test_evaluations_that_all_broke_are_no_evidence(agent_eval, tmp_path):
     (tmp_path / "evals/diagram_eval.py").write_text("def test_a():\n    raise OSError('refused')\n")
     done = agent_eval("run", "evals")
     assert done.returncode == 1
     assert "Agent evals failed: none of 1 episode was judged" in done.stdout
-
-
-GUARDED = """
-import pytest
-
-pytestmark = pytest.mark.episode("calls", gate="required")
-
-class Call:
-    name = "x"
-
-@pytest.mark.parametrize("calls", [[Call()], [], [], []], ids=["one", "no", "none", "nil"])
-def test_calls_the_tool(calls):
-    assert len(calls) == 1
-    assert calls[0].name == "x"
-"""
-
-
-def test_the_exception_after_a_failed_guard_is_no_infrastructure_error(agent_eval, tmp_path):
-    (tmp_path / "evals/diagram_eval.py").write_text(GUARDED)
-    done = agent_eval("run", "evals", "--max-error-rate=0.8")
-    assert done.returncode == 1
-    said = " ".join(done.stdout.split())
-    assert "4 conversations: 1 passed (25.0 %), average score 0.25" in said
-    assert "IndexError: list index out of range" in said
-    folder = tmp_path / "agent-eval-report"
-    (reason,) = json.loads((folder / "verdict.json").read_text())["verdict"]["reasons"]
-    assert (reason["kind"], reason["message"]) == (
-        "scenario",
-        "1 of 4 iterations pass, 100% required",
-    )
-    comment = (folder / "comment.md").read_text()
-    assert "`len(calls) == 1`" in comment
-    scores = json.loads((folder / "eval-results.json").read_text())["conversations"]
-    assert [found["score"] for found in scores] == [0, 0, 0, 1]
 
 
 @pytest.fixture

@@ -54,13 +54,6 @@ def test_an_exceeded_budget_fails_the_gate(judge, report):
     assert report().returncode == 1
 
 
-def test_a_soft_budget_and_an_advisory_scenario_do_not_fail_the_gate(judge, report):
-    source = 'CHECKS = {"b": RequiredText("NEVER")}\n'
-    source += 'BUDGETS = {"a": {"max_turns": {"limit": 0, "hard": False}}}'
-    done = judge(source, episodes=(SUITE[0], said("b", "Soon.", gate="advisory")))
-    assert (done.returncode, report().returncode) == (0, 0), done.stdout
-
-
 def test_the_settings_and_the_quarantine_of_the_report_apply(judge, report, tmp_path):
     settings = """
 [gate]

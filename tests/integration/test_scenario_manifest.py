@@ -187,27 +187,6 @@ def test_settings_define_the_suite(suite):
     assert suite.verdict["verdict"]["warnings"] == []
 
 
-def test_skipped_iterations_are_red(suite):
-    skip = "    if episode.iteration > 1: pytest.skip('enough')"
-    suite.write(
-        "test_desk.py",
-        DESK.replace(
-            '(episode):\n    with episode.turn("again',
-            f'(episode):\n{skip}\n    with episode.turn("again',
-        ),
-    )
-    done = suite.agent_eval("run", "suite")
-    assert done.returncode == 1
-    assert "five 4 of 5 iterations not judged · enough" in flat(done.stdout)
-    assert suite.reasons == [("incomplete", "five")]
-    assert "❌ `five` 4 of 5 iterations not judged · `enough`" in suite.comment
-
-    allowed = suite.agent_eval("run", "suite", "--allow-skipped")
-    assert allowed.returncode == 0
-    warnings = suite.verdict["verdict"]["warnings"]
-    assert [one["kind"] for one in warnings] == ["incomplete"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "restriction"),
     [
@@ -335,13 +314,6 @@ def test_scenarios_that_are_named_while_tests_run_come_from_results(suite):
     assert "its tests return their episodes; add them with --results after a run" in kept.stdout
 
 
-def test_a_broken_manifest_is_a_usage_error_with_its_line(suite):
-    suite.manifest("[required]\nrefund\n")
-    done = suite.agent_eval("run", "suite")
-    assert done.returncode == 2
-    assert "agent-eval-scenarios.toml:2: write each scenario on a line of its own" in done.stderr
-
-
 def test_a_suite_that_cannot_be_collected_is_an_error(suite):
     suite.write("test_money.py", "import not_there")
     done = suite.agent_eval("scenarios", "--write", "suite")
@@ -355,12 +327,6 @@ def test_an_ini_file_does_not_restrict_on_purpose(suite):
     (suite.folder / "pytest.ini").write_text("[pytest]\naddopts = -k 'not refund'")
     assert suite.agent_eval("run", "suite").returncode == 1
     assert suite.reasons == [("missing_scenario", "refund")]
-
-
-def test_a_partial_run_misses_what_its_own_files_have_lost(suite):
-    suite.write("test_money.py", f"import pytest\npytest.importorskip('not_there')\n{MONEY}")
-    suite.agent_eval("run", "suite/test_money.py")
-    assert ("missing_scenario", "refund") in suite.reasons
 
 
 def test_results_that_are_not_whole_are_refused(suite):

@@ -154,57 +154,6 @@ def test_a_missing_shard_fails_and_is_named(split, tmp_path):
     assert "shard 2 of 2 is missing" in done.stdout
 
 
-def test_a_doubled_shard_fails_and_is_named(split, tmp_path):
-    root = copied(split, 2, tmp_path)
-    shutil.copytree(root / "shards/report-0", root / "shards/again")
-    files, done = reported(root)
-    assert done.returncode == 1
-    assert any(
-        kind == "shards" and message.startswith("shard 2 of 2 is there 2 times")
-        for kind, message in findings(files)
-    )
-
-
-def test_a_shard_of_another_commit_fails_and_is_named(split, tmp_path):
-    root = copied(split, 2, tmp_path)
-    shutil.rmtree(root / "shards/report-0")
-    run_shard(root, 2, 2, commit="0" * 40, **FIRST_ATTEMPT)
-    files, done = reported(root)
-    assert done.returncode == 1
-    assert any(
-        message.startswith("the shards are of different commits") for _, message in findings(files)
-    )
-
-
-def test_one_shard_that_was_run_again_takes_the_place_of_its_first_attempt(split, tmp_path):
-    root = copied(split, 2, tmp_path)
-    before, _ = reported(root)
-    (root / "shards/report-0").rename(root / "shards/report-0-first-attempt")
-    run_shard(root, 2, 2, **{**FIRST_ATTEMPT, "GITHUB_RUN_ATTEMPT": "2"})
-    files, _ = reported(root)
-    assert findings(files) == []
-    assert files["results.json"] == before["results.json"]
-    told = json.loads(files["verdict.json"])["summary"]["findings"]
-    (replaced,) = [f["message"] for f in told if f["kind"] == "shards"]
-    assert "a later attempt at the same shard replaces these results" in replaced
-
-
-def test_an_end_that_only_the_process_shows_fails_the_report_of_all(tmp_path):
-    (tmp_path / "suite").mkdir()
-    tests = "import pytest\npytestmark = pytest.mark.episode(evidence='none')\n"
-    tests += "def test_one(episode): pass\ndef test_two(episode): pass\n"
-    (tmp_path / "suite/test_both.py").write_text(tests)
-    (tmp_path / "suite/conftest.py").write_text(
-        "import os\ndef pytest_unconfigure(config): os._exit(7)\n"
-    )
-    said = "pytest ended with status 7, but its session says 0"
-    for index in (1, 2):
-        done = run_shard(tmp_path, index, 2)
-        assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
-    done = run_agent_eval("report", "--results", "shards/*", cwd=tmp_path)
-    assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
-
-
 def test_an_empty_shard_is_no_failure_of_its_job(tmp_path):
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite/test_one.py").write_text(

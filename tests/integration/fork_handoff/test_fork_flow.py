@@ -12,7 +12,7 @@ import pytest
 
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
-from tests.builders import episode, failing, junit_case, junit_xml
+from tests.builders import junit_case, junit_xml
 from tests.github_fake import FakeGitHub
 from tests.processes import run_agent_eval
 
@@ -270,16 +270,6 @@ def test_the_pull_request_is_the_fork_s_own(flow):
     flow.privileged()
     assert len(flow.comments) == 1
     assert all(not flow.github.comments(REPO, number) for number in (8, 9, 10))
-
-
-def test_with_a_baseline_of_base_runs(flow):
-    base = flow.github.add_workflow_run(REPO, head_sha="1" * 40)
-    data = report_zip(episode("refund"), episode("greeting"), commit="1" * 40)
-    flow.github.add_artifact(REPO, base.id, NAME, data=data)
-    flow.upload(report_zip(episode("greeting"), failing("refund"), commit=HEAD))
-    done = flow.privileged(baseline="artifact")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "main@1111111" in flow.comments[0]
 
 
 # A process each, so not every case there is: test_take_over has the others.

@@ -18,6 +18,7 @@ from tests.integration.github.rig import (
     START,
     Rig,
     annotations,
+    leave_open,
     open_rig,
     publication,
     pull_event,
@@ -108,13 +109,6 @@ def faulty(
             rig.publish(of)
 
     return act
-
-
-def leave_open(rig: Rig, external_id: str = "agent-eval:0123", app: str = "github-actions") -> Any:
-    """Leave a check run of other results in progress, as a killed publish does."""
-    run = rig.fake.world.add_check_run(REPO, app, "agent-eval", SHA)
-    run.status, run.external_id = "in_progress", external_id
-    return run
 
 
 def push(rig: Rig) -> None:

@@ -17,9 +17,6 @@ from tests.github_fake import FaultKind
 from tests.integration.github.rig import BOT, MARKER, REPO, TOKEN, Rig
 from tests.samples import run_sample
 
-STEPS = 4
-"""Calls of each publisher whose order is chosen: list, post, list again, and the one after."""
-
 ORDERS = ["".join("A" if n in at else "B" for n in range(8)) for at in combinations(range(8), 4)]
 
 
@@ -117,15 +114,6 @@ def test_one_comment_is_left_in_every_order(rig: Rig, order: str):
         ["created", "updated"],
         ["updated", "created"],
     )
-
-
-def test_both_have_posted_before_either_looks_again(rig: Rig):
-    race(rig, "ABABAB")
-
-    methods = [one.method for one in rig.fake.writes]
-    assert methods.count("POST") == 2
-    assert "DELETE" in methods
-    assert [one.body for one in rig.comments] == [f"{MARKER}\nby B\n"]
 
 
 def post_of_another(rig: Rig, api: Any) -> Any:

@@ -31,14 +31,3 @@ def test_shortfalls_are_binomial(iterations, rate, required):
     found = compute_shortfall_chance(iterations, rate, float(required))
     least = math.ceil(required * iterations)
     assert found == pytest.approx(stats.binom.cdf(least - 1, iterations, rate), abs=1e-9)
-
-
-def test_all_of_100_iterations_at_29_percent_need_29_passes():
-    assert compute_shortfall_chance(100, 0.29, 0.29) == pytest.approx(
-        stats.binom.cdf(28, 100, 0.29)
-    )
-
-
-@pytest.mark.parametrize(("rate", "chance"), [(1.0, 0.0), (0.0, 1.0)])
-def test_rates_without_chance(rate, chance):
-    assert compute_any_chance([compute_shortfall_chance(20, rate, 1.0)] * 200) == chance

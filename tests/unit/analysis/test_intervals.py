@@ -43,16 +43,6 @@ def test_it_holds_the_share_and_lies_within_0_and_1(counts, level):
     assert (high == 1) == (passed == judged)
 
 
-@given(COUNTS, LEVELS)
-def test_failures_are_the_mirror_of_passes(counts, level):
-    passed, judged = counts
-    low, high = compute_wilson_interval(passed, judged, level)
-    assert compute_wilson_interval(judged - passed, judged, level) == (
-        pytest.approx(1 - high, abs=1e-12),
-        pytest.approx(1 - low, abs=1e-12),
-    )
-
-
 @each_row("counts", [(-1, 3), (4, 3), (0, -1)])
 def test_counts_that_cannot_be_are_refused(counts):
     with pytest.raises(ValueError, match="cannot have passed"):

@@ -102,29 +102,6 @@ def test_a_conversation_without_assertions_is_as_it_ended(fields, passed, score,
     assert (found["passed"], found["score"], found.get("error")) == (passed, score, error)
 
 
-def test_an_error_is_no_measurement_and_no_pass():
-    cut_off = evaluated("a", True, outcome="error", reason="refused")
-    found = written(cut_off, evaluated("b"))
-    assert (found["passRate"], found["averageScore"]) == (50, 1)
-    errored = found["conversations"][0]
-    assert (errored["passed"], errored["score"], errored["error"]) == (False, 0, "refused")
-    assert errored["assertions"][0]["passed"] is True
-
-
-def test_skipped_conversations_are_not_counted():
-    assert written(evaluated("a", outcome="skipped"), evaluated("b"))["totalConversations"] == 1
-
-
-def test_the_last_judged_attempt_of_an_iteration_counts():
-    attempts = [
-        evaluated("a", False, attempt=1),
-        evaluated("a", attempt=2),
-        evaluated("a", attempt=3, outcome="error", reason="refused"),
-        evaluated("a", False, iteration=2),
-    ]
-    assert [c["passed"] for c in written(*attempts)["conversations"]] == [True, False]
-
-
 @each_row(
     "change",
     [

@@ -1,18 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api_errors import AmbiguousWriteError, OutOfPatienceError
+from ci_agent_eval.github.api_errors import OutOfPatienceError
 from ci_agent_eval.github.retries import (
-    TRIES,
     WaitBudget,
-    WritePacer,
     compute_retry_pause,
     may_retry,
-    retry_ambiguous,
 )
 from tests.tables import each_row
 
@@ -77,57 +71,3 @@ def test_patience_is_shared_bounded_and_said():
 
     assert naps == [60, 40]
     assert said == [f"GitHub is busy: waiting {n} s, then trying again." for n in (60, 40)]
-
-
-def test_writes_are_kept_apart_after_the_first_few():
-    now = [0.0]
-    naps: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        naps.append(seconds)
-        now[0] += seconds
-
-    pace = WritePacer(lambda: now[0], sleep, free=2, apart_s=1)
-    for passing in (0.0, 0.0, 0.25, 5.0, 0.0):
-        now[0] += passing
-        pace.before_write()
-
-    assert naps == [0.75, 1.0]
-
-
-def scripted(*steps: Exception | str) -> tuple[Callable[[int], str], list[int]]:
-    """An attempt that goes as told, and the numbers it was called with."""
-    called: list[int] = []
-
-    def attempt(number: int) -> str:
-        called.append(number)
-        step = steps[min(number, len(steps) - 1)]
-        if isinstance(step, Exception):
-            raise step
-        return step
-
-    return attempt, called
-
-
-def test_what_is_unclear_is_attempted_again_after_a_growing_wait():
-    waits: list[float] = []
-    attempt, called = scripted(AmbiguousWriteError("cut."), AmbiguousWriteError("cut."), "done")
-
-    assert retry_ambiguous(attempt, lambda seconds, _why: waits.append(seconds)) == "done"
-    assert called == [0, 1, 2]
-    assert waits == [1, 2]
-
-
-def test_what_stays_unclear_is_given_up():
-    attempt, called = scripted(AmbiguousWriteError("cut."))
-
-    with pytest.raises(AmbiguousWriteError, match="cut"):
-        retry_ambiguous(attempt, lambda _seconds, _why: None)
-    assert called == list(range(TRIES))
-
-
-def test_a_look_that_fails_leaves_it_unclear_and_says_so():
-    attempt, _ = scripted(AmbiguousWriteError("cut."), PublishError("gone."))
-
-    with pytest.raises(AmbiguousWriteError, match=r"cut\. It is not known .*: gone\."):
-        retry_ambiguous(attempt, lambda _seconds, _why: None)

@@ -73,21 +73,6 @@ def test_a_request_that_is_not_allowed_changes_nothing_and_is_recorded(
     assert fake.comments(REPO, 7) == fake.check_runs(REPO) == []
 
 
-def test_what_just_fits_is_taken(fake):
-    full = annotation(message="x" * 65_536, title="é" * 255, raw_details="é" * 32_768)
-    body = run_body(*[full] * 50, summary="s" * 65_535, text="t" * 65_535)
-    assert ask(fake, "POST", RUNS, body)[0] == 201
-    assert ask(fake, "POST", COMMENTS, {"body": "é" * 65_536})[0] == 201
-    assert fake.violations == []
-
-
-def test_a_read_only_token_is_refused_every_write(fake):
-    for path, body in ((COMMENTS, {"body": "x"}), (RUNS, run_body())):
-        status, answer = ask(fake, "POST", path, body, token="ghs_reader")
-        assert (status, answer["message"]) == (403, "Resource not accessible by integration")
-    assert fake.comments(REPO, 7) == fake.check_runs(REPO) == []
-
-
 @each_row("place", ["status", "uri", "extra"])
 def test_replies_are_held_against_status_formats_and_names(place):
     operation, _ = spec.find("PATCH", f"/repos/{REPO}/issues/comments/1") or pytest.fail("no route")

@@ -8,7 +8,7 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results import file_search as module
 from ci_agent_eval.results.file_search import FoundFiles, find_result_files
-from tests.builders import episode, junit_xml, write_run
+from tests.builders import episode, write_run
 from tests.tables import each_row
 
 
@@ -81,19 +81,6 @@ def test_a_linked_folder_with_a_name_of_ours_blocks(name: str, tmp_path: Path) -
     assert [(f.where, f.blocking) for f in find_result_files(["."], [], tmp_path).findings] == [
         (name, True)
     ]
-
-
-def test_a_run_is_its_folder_and_nothing_below(tmp_path: Path) -> None:
-    write_run(tmp_path / "out", episode(), junit=junit_xml())
-    write_run(tmp_path / "out/old", episode("old"), junit=junit_xml())
-    found = find_result_files([], [], tmp_path, [Path("out")])
-    assert [run.folder for run in found.runs] == ["out"]
-    assert junit_names(found) == ["out/junit.xml"]
-    assert not found.runs[0].lacks_junit
-    assert find_result_files([], [], tmp_path, [tmp_path / "out"]) == found
-    (tmp_path / "out/junit.xml").unlink()
-    assert find_result_files([], [], tmp_path, [Path("out")]).runs[0].lacks_junit
-    assert not find_result_files(["out"], [], tmp_path).runs[0].lacks_junit
 
 
 def test_what_is_no_regular_file_is_a_finding(tmp_path: Path) -> None:
