@@ -19,8 +19,8 @@ from ci_agent_eval.app.cli.steer_options import Decorator, add_steering_options,
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.settings import SteeringSettings
+    from ci_agent_eval.steering.proxy.call_review import CallReview
     from ci_agent_eval.steering.proxy.server import ServeOptions
-    from ci_agent_eval.steering.proxy.session_review import ProxyReview
 
 EXIT_CODES = """\b
 Exit codes:
@@ -107,16 +107,15 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
     return _report_end(ended_by)
 
 
-def _build_serve_options(review: ProxyReview, **flags: Any) -> ServeOptions:
+def _build_serve_options(review: CallReview, **flags: Any) -> ServeOptions:
     from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
     from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
-    from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
     from ci_agent_eval.steering.proxy.server import ServeOptions
 
     limits = SizeLimits(flags["max_request_bytes"], flags["max_response_bytes"])
     return ServeOptions(
         parse_upstream(flags["upstream"], "--upstream"),
-        AnswerReviewer(review, ProxyMemory(flags["session_header"]), limits),
+        AnswerReviewer(review, limits, flags["session_header"]),
         host=flags["host"],
         port=flags["port"],
         connect_s=flags["connect_timeout"],
@@ -133,7 +132,7 @@ def _find_warning(settings: SteeringSettings) -> str | None:
     )
 
 
-def _build_review(settings: SteeringSettings, store: Path | None) -> ProxyReview:
+def _build_review(settings: SteeringSettings, store: Path | None) -> CallReview:
     import time
 
     from ci_agent_eval.steering.policy.reactor_builder import build_reactor
@@ -141,17 +140,15 @@ def _build_review(settings: SteeringSettings, store: Path | None) -> ProxyReview
         AnswerWarnedCommands,
         InMemoryWarnedCommands,
     )
-    from ci_agent_eval.steering.proxy.session_review import ProxyReview
-    from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
+    from ci_agent_eval.steering.proxy.call_review import CallReview
     from ci_agent_eval.steering.pytest_project import build_project_finder
     from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 
     ttl = settings.ttl
     memory = InMemoryWarnedCommands(ttl) if store is None else SqliteWarnedCommands(store, ttl)
     find_project = build_project_finder(Path.cwd())
-    return ProxyReview(
+    return CallReview(
         lambda: build_reactor(settings, AnswerWarnedCommands(memory), find_project=find_project),
-        build_tool_filter(settings),
         time.time,
     )
 

@@ -1,23 +1,38 @@
-"""Review of answers: held calls are answered by the proxy, which asks the model again."""
+"""Review of answers: the proxy answers held calls itself and asks the model again."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
-from ci_agent_eval.model_traffic.formats.json_values import Json, parse_object, render_compact_json
+from ci_agent_eval.model_traffic.formats.json_values import (
+    Json,
+    get_object,
+    get_text,
+    parse_object,
+    render_compact_json,
+)
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender
 from ci_agent_eval.model_traffic.forwarding.upstream import ProviderError
-from ci_agent_eval.steering.proxy.dialect import Dialect
-from ci_agent_eval.steering.proxy.held_exchange import Continuation, HeldExchange
-from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
-from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
-from ci_agent_eval.steering.proxy.session_review import ProxyReview
-from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer, review_calls
+from ci_agent_eval.steering.proxy.api import Api, ClientCall, Joiner
+from ci_agent_eval.steering.proxy.call_review import CallReview
+from ci_agent_eval.steering.proxy.known_responses import KnownResponses
+from ci_agent_eval.steering.proxy.session_identity import SESSION_HEADER, identify_session
+from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
 
 logger = logging.getLogger(__name__)
+
+MAX_HELD_ANSWERS = 4
+"""Maximum number of answers with held calls behind one answer of the client's."""
+
+MAX_SECONDS = 600.0
+"""Time after which the model is not asked again for one request."""
+
+NOT_RUN = (
+    "Not run, because another call of this answer was held back. Send it again if you need it."
+)
+"""The result of the other calls of an answer: the APIs require the results of all together."""
 
 _MIB = 1024 * 1024
 _EVENT_STREAM = "text/event-stream"
@@ -41,168 +56,130 @@ class PreparedRequest:
     """A request for the provider."""
 
     body: bytes
-    session: str | None
-    exchange: HeldExchange | None
+    json: Json | None
     """None: the request is no JSON object, so that its answer is not reviewed."""
+    session: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerReviewer:
-    """Reviews answers, and remembers held calls for later requests."""
+    """Reviews the answers to requests."""
 
-    review: ProxyReview
-    memory: ProxyMemory = field(default_factory=ProxyMemory)
+    review: CallReview
     limits: SizeLimits = field(default_factory=SizeLimits)
+    session_header: str = SESSION_HEADER
+    known: KnownResponses = field(default_factory=KnownResponses)
 
-    def prepare_request(
-        self, dialect: Dialect, headers: Mapping[str, str], body: bytes
-    ) -> PreparedRequest:
-        """Insert held calls and their results into a request; otherwise keep its bytes."""
+    def prepare_request(self, headers: Mapping[str, str], body: bytes) -> PreparedRequest:
+        """Identify the session of a request, and let the provider continue its last response."""
         request = parse_object(body)
         if request is None:
             return PreparedRequest(body, None, None)
-        session = self.memory.identify(headers, request)
-        number = dialect.count_answers(request)
-        if session is not None and self._restore(dialect, request, session):
-            body = render_compact_json(request)
-        exchange = HeldExchange(
-            dialect,
-            request,
-            has_session=session is not None,
-            remember=partial(self._remember, session, number),
-            clock=self.review.clock,
+        session = identify_session(
+            headers, request, header=self.session_header, find_session=self._find_session
         )
-        return PreparedRequest(body, session, exchange)
+        previous_id = request.get("previous_response_id")
+        known = self.known.find(previous_id)
+        if known is not None and known.last_id != previous_id:
+            request["previous_response_id"] = known.last_id
+            body = render_compact_json(request)
+        return PreparedRequest(body, request, session)
 
-    def _restore(self, dialect: Dialect, request: Json, session: str) -> bool:
-        original = dict(request)
-        try:
-            return self.memory.restore(dialect, request, session)
-        except Exception as error:  # noqa: BLE001 - an error of steering must not stop the agent
-            logger.warning("a request passes as it is: unexpected %s", type(error).__name__)
-            request.clear()
-            request.update(original)
-            return False
-
-    def _remember(
-        self, session: str | None, number: int, exchange: HeldExchange, merged: Json
-    ) -> None:
-        if session is not None:
-            self.memory.remember(session, number, exchange, merged)
+    def _find_session(self, response_id: str) -> str | None:
+        known = self.known.find(response_id)
+        return None if known is None else known.session
 
     async def send_answer(
-        self, out: AnswerSender, prepared: PreparedRequest, ask: AskModel
+        self, api: Api, out: AnswerSender, prepared: PreparedRequest, ask: AskModel
     ) -> None:
         """Send an answer to the client, and in place of one with held calls only the next one."""
-        exchange = prepared.exchange
-        if exchange is None or not out.is_readable:
+        request = prepared.json
+        if request is None or not out.is_readable:
             _log_unreviewed(
-                "its content coding is unknown here"
-                if exchange is not None
-                else "its request is no JSON object"
+                "its request is no JSON object"
+                if request is None
+                else "its content coding is unknown here"
             )
             await out.pass_through()
             return
-        self.memory.close_conversations(exchange.request)
-        reviewed = _ReviewedExchange(self, prepared.session, exchange, ask)
+        exchange = _Exchange(self, api, request, prepared.session, ask, self.review.clock())
         if out.content_type == _EVENT_STREAM:
-            await reviewed.send_stream(out)
+            await exchange.send_stream(out)
         elif out.content_type.endswith("json"):
-            await reviewed.send_whole(out)
+            await exchange.send_whole(out)
         else:
             await out.pass_through()
 
 
-@dataclass(frozen=True, slots=True)
-class _ReviewedExchange:
-    """The answers to one request on their way to the client."""
+@dataclass(slots=True)
+class _Exchange:
+    """One request of a client, and the answers of the model behind the client's answer."""
 
     reviewer: AnswerReviewer
+    api: Api
+    request: Json
+    """The request that the provider got last."""
     session: str | None
-    exchange: HeldExchange
     ask: AskModel
+    start: float
+    held_answers: int = 0
+    first_id: str | None = None
+    """The id of the response that the client gets, if it is streamed."""
 
     async def send_stream(self, out: AnswerSender) -> None:
         """Send a stream, continued by the streams of later answers."""
-        editor = self.exchange.dialect.create_editor()
+        joiner = self.api.create_joiner()
         source: AnswerSender | None = out
         await out.start_stream()
         while source is not None:
-            answer = StreamedAnswer(
-                self.exchange.dialect,
-                editor,
-                self._create_calls(),
-                self.reviewer.limits.response,
-                self.exchange.complete if self.exchange.has_to_complete else None,
-            )
-            await self._send_events(out, source, answer)
-            source = await self._continue_stream(out, answer) if answer.is_held else None
-            editor.start_answer()
+            source = await self._send_events(out, source, joiner)
+            joiner.start_answer()
         await out.end_stream()
 
     async def _send_events(
-        self, out: AnswerSender, source: AnswerSender, answer: StreamedAnswer
-    ) -> None:
-        async for chunk in source.iterate_body():
-            await out.send_part(answer.feed(chunk))
-            if answer.is_held:
-                return
-        await out.send_part(answer.finish())
-        _log_unreviewed(answer.bypass_reason)
-
-    async def _continue_stream(
-        self, out: AnswerSender, answer: StreamedAnswer
+        self, out: AnswerSender, source: AnswerSender, joiner: Joiner
     ) -> AnswerSender | None:
-        """Return the next answer; None after sending what the client gets of this one."""
-        body = answer.assemble()
-        continuation = self._hold(body, answer.messages)
-        if continuation is not None and continuation.held.has_client_calls:
-            self._complete_shared(answer, continuation)
-            await out.send_part(answer.release_others(is_continued=False))
-            return None
-        following = await self._ask_again(continuation, is_streamed=True)
-        if continuation is None or following is None:
-            answer.complete_answer()
-            await out.send_part(answer.release())
-            return None
-        self._accept(continuation, body)
-        await out.send_part(answer.release_others(is_continued=True))
-        return following
+        """Send a stream up to its end or held calls; return the stream that continues it."""
+        answer = StreamedAnswer(self.api, joiner, self._note_response)
+        limit = self.reviewer.limits.response
+        async for chunk in _append_end(source.iterate_body()):
+            await out.send_part(answer.finish() if chunk is None else answer.feed(chunk))
+            if answer.size > limit:
+                _log_unreviewed(f"it is larger than {limit} bytes")
+                await out.send_part(answer.release_all())
+            if answer.is_waiting:
+                following = await self._continue_stream(answer)
+                if following is not None:
+                    return following
+                await out.send_part(answer.release())
+        return None
 
-    def _complete_shared(self, answer: StreamedAnswer, continuation: Continuation) -> None:
-        answer.editor.set_merged(self.exchange.complete_shared(continuation))
+    async def _continue_stream(self, answer: StreamedAnswer) -> AnswerSender | None:
+        """Return the stream after an answer with held calls; None if its calls go through."""
+        try:
+            body = answer.assemble()
+        except Exception as error:  # noqa: BLE001 - an error of steering must not lose an answer
+            _log_unreviewed(f"unexpected {type(error).__name__}")
+            return None
+        return await self._ask_if_held(body, is_streamed=True)
 
     async def send_whole(self, out: AnswerSender) -> None:
-        """Send a complete answer, merged of all answers of the model."""
-        source, body = out, await self._read_answer(out)
+        """Send a complete answer, with the beginning of those before it."""
+        body = await self._read_answer(out)
         if body is None:
             await out.pass_through()
             return
-        while (continuation := self._review_whole(body)) is not None:
-            if continuation.held.has_client_calls:
+        source, joined = out, body
+        while (following := await self._ask_if_held(body, is_streamed=False)) is not None:
+            next_body = await self._read_next(following)
+            if next_body is None:
                 break
-            following = await self._ask_again(continuation, is_streamed=False)
-            next_body = None if following is None else await self._read_next(following)
-            if following is None or next_body is None:
-                continuation = None
-                break
-            self._accept(continuation, body)
-            source, body = following, next_body
-        merged = self._complete(body, continuation)
-        if merged is body and source is out:
+            source, body, joined = following, next_body, self.api.join_answers(joined, next_body)
+        self._note_response({"response": body})
+        if source is out:
             await out.pass_through()
         else:
-            await source.send_body(render_compact_json(merged))
-
-    def _complete(self, body: Json, continuation: Continuation | None) -> Json:
-        if continuation is None:
-            return self.exchange.complete(body)
-        return self.exchange.complete_shared(continuation)
-
-    def _review_whole(self, body: Json) -> Continuation | None:
-        """Return how an answer continues; None if it has no held call."""
-        messages = self._review(body)
-        return self._hold(body, messages) if messages else None
+            await source.send_body(render_compact_json(joined))
 
     async def _read_next(self, source: AnswerSender) -> Json | None:
         """Return the body of a later answer; None, with a log line, if it is incomplete."""
@@ -223,59 +200,77 @@ class _ReviewedExchange:
             _log_unreviewed(f"it is larger than {limit} bytes")
         return None if body is None else parse_object(body)
 
-    def _create_calls(self) -> ReviewedCalls | None:
-        if not self.exchange.may_hold:
+    async def _ask_if_held(self, body: Json, *, is_streamed: bool) -> AnswerSender | None:
+        """Return the model's next answer; None if this one goes to the client."""
+        request = self._review(body)
+        following = None if request is None else await self.ask(render_compact_json(request))
+        if request is None or following is None:
             return None
-        return ReviewedCalls(self.reviewer.review.for_session(self.session))
+        if is_streamed != (following.content_type == _EVENT_STREAM):
+            logger.warning("a held call goes through: the model's next answer has another form")
+            return None
+        self.request = request
+        _log_usage(self.api, body)
+        return following
 
-    def _review(self, body: Json) -> Mapping[str, str]:
-        calls = self._create_calls()
+    def _review(self, body: Json) -> Json | None:
+        """Return the request for the next answer; None if this one has no held call."""
+        if self.held_answers == MAX_HELD_ANSWERS:
+            return None
         try:
-            listed = self.exchange.dialect.list_calls(body)
-            return {} if calls is None else review_calls(calls, listed)
-        except Exception as error:  # noqa: BLE001 - an error of steering must not lose an answer
-            _log_unreviewed(f"unexpected {type(error).__name__}")
-            return {}
-
-    def _hold(self, body: Json, messages: Mapping[str, str]) -> Continuation | None:
-        """Return how an answer with held calls continues; None if they have to go through."""
-        try:
-            obstacle = self.exchange.find_obstacle(body)
+            calls = self.api.list_calls(body)
+            messages = self.reviewer.review.list_messages(calls, self.session) if calls else {}
+            if not messages:
+                return None
+            obstacle = self._find_obstacle(calls, body)
             if obstacle is None:
-                return self.exchange.hold(body, messages)
+                return self._build_request(body, {c.id: messages.get(c.id, NOT_RUN) for c in calls})
         except Exception as error:  # noqa: BLE001 - an error of steering must not lose an answer
             obstacle = f"unexpected {type(error).__name__}"
         logger.warning("a held call goes through: %s", obstacle)
         return None
 
-    async def _ask_again(
-        self, continuation: Continuation | None, *, is_streamed: bool
-    ) -> AnswerSender | None:
-        """Ask the model for the answer after held calls; None if they have to go through."""
-        if continuation is None:
-            return None
-        self.reviewer.memory.open_conversation(self.exchange, continuation.held.results)
-        following = await self.ask(continuation.body)
-        if following is not None and is_streamed != (following.content_type == _EVENT_STREAM):
-            logger.warning("a held call goes through: the model's next answer has another form")
-            return None
-        return following
+    def _find_obstacle(self, calls: Sequence[ClientCall], body: Json) -> str | None:
+        """Return why the calls of an answer have to go through; None if they can be held."""
+        if self.session is None:
+            return "nothing in the request identifies its session"
+        if self.reviewer.review.clock() - self.start > MAX_SECONDS:
+            return f"the request has taken more than {MAX_SECONDS:.0f} seconds"
+        ids = {call.id for call in calls if call.id and call.tool is not None}
+        if len(ids) < len(calls):
+            return "the answer has a call that only the client can answer"
+        return self.api.find_obstacle(self.request, body)
 
-    def _accept(self, continuation: Continuation, body: Json) -> None:
-        """Continue with the next answer."""
-        self.reviewer.memory.close_conversations(self.exchange.request)
-        self.exchange.accept(continuation)
-        _log_usage(self.exchange.dialect, body)
+    def _build_request(self, body: Json, results: Mapping[str, str]) -> Json:
+        self.held_answers += 1
+        request = self.api.extend_request(self.request, body, results)
+        if self.held_answers == MAX_HELD_ANSWERS:
+            request["tool_choice"] = self.api.no_calls
+        return request
+
+    def _note_response(self, data: Json) -> None:
+        """Remember the response that an event or an answer has, before the client knows its id."""
+        response_id = get_text(get_object(data, "response"), "id")
+        if response_id and self.session is not None:
+            self.first_id = self.first_id or response_id
+            for name in (self.first_id, response_id):
+                self.reviewer.known.remember(name, self.session, response_id)
 
 
-def _log_usage(dialect: Dialect, body: Json) -> None:
-    tokens = dialect.reader.read(body).tokens
+async def _append_end(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes | None]:
+    """Yield the chunks of a body, and None at its end."""
+    async for chunk in chunks:
+        yield chunk
+    yield None
+
+
+def _log_usage(api: Api, body: Json) -> None:
+    tokens = api.reader.read(body).tokens
     used = "" if tokens is None else f" ({tokens.input} input, {tokens.output} output tokens)"
     logger.info(
         "asked the model again; the client does not see the usage of its held answer%s", used
     )
 
 
-def _log_unreviewed(reason: str | None) -> None:
-    if reason is not None:
-        logger.warning("an answer passed without review: %s", reason)
+def _log_unreviewed(reason: str) -> None:
+    logger.warning("an answer passed without review: %s", reason)

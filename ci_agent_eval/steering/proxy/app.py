@@ -24,10 +24,10 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
     build_upstream_headers,
     get_header,
 )
-from ci_agent_eval.steering.proxy import proxy_errors
+from ci_agent_eval.steering.proxy import errors
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
-from ci_agent_eval.steering.proxy.dialects import DIALECTS, find_api
-from ci_agent_eval.steering.proxy.error_response import Api, ErrorResponse
+from ci_agent_eval.steering.proxy.apis import APIS, ApiName, find_api
+from ci_agent_eval.steering.proxy.errors import ErrorResponse
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class _ProxiedRequest:
     """One request of a client, and the way its answer takes."""
 
     request: ClientRequest
-    api: Api | None
+    api: ApiName | None
     send: WatchedSend
 
 
@@ -73,11 +73,11 @@ class SteeringProxy:
         except ClientDisconnected:
             return None
         except BodyTooLarge:
-            return proxy_errors.build_size_error(self.answer_reviewer.limits.request)
+            return errors.build_size_error(self.answer_reviewer.limits.request)
         except provider.ProviderError as error:
-            return proxy_errors.build_upstream_error(self.upstream.origin, error)
+            return errors.build_upstream_error(self.upstream.origin, error)
         except Exception as error:  # noqa: BLE001 - a traceback would contain the request
-            return proxy_errors.build_internal_error(error)
+            return errors.build_internal_error(error)
         return None
 
     async def _pass_through(self, proxied: _ProxiedRequest) -> None:
@@ -87,16 +87,16 @@ class SteeringProxy:
         async with aclosing(await self._send_upstream(request, headers, content)) as response:
             await AnswerSender(response, proxied.send).pass_through()
 
-    async def _review_answer(self, proxied: _ProxiedRequest, api: Api) -> None:
+    async def _review_answer(self, proxied: _ProxiedRequest, api: ApiName) -> None:
         """Pass on a request and review the calls in its answer."""
         request, reviewer = proxied.request, self.answer_reviewer
         body = await request.body(reviewer.limits.request)
-        prepared = reviewer.prepare_request(DIALECTS[api], request.text_headers, body)
+        prepared = reviewer.prepare_request(request.text_headers, body)
         async with AsyncExitStack() as responses:
             out = await self._ask_model(proxied, prepared.body, responses)
             if out.is_success:
                 ask = partial(self._ask_again, proxied, responses)
-                await reviewer.send_answer(out, prepared, ask)
+                await reviewer.send_answer(APIS[api], out, prepared, ask)
             else:
                 await out.pass_through()
 
@@ -140,9 +140,9 @@ class SteeringProxy:
 
 def _find_refusal(request: ClientRequest) -> ErrorResponse | None:
     if get_header(request.headers, b"upgrade").lower() == "websocket":
-        return proxy_errors.NO_WEBSOCKETS
+        return errors.NO_WEBSOCKETS
     if not request.raw_path.startswith(b"/") and request.raw_path != b"*":
-        return proxy_errors.NO_FORWARDING
+        return errors.NO_FORWARDING
     return None
 
 
@@ -153,8 +153,7 @@ async def _send_error(
     logger.warning("%s", error_response.message)
     if proxied.send.has_begun:
         return
-    api = "messages" if "anthropic-version" in proxied.request.text_headers else proxied.api
-    response = Response(
-        error_response.body(api), error_response.status, media_type="application/json"
-    )
+    is_anthropic = proxied.api == "messages" or "anthropic-version" in proxied.request.text_headers
+    body = error_response.body(is_anthropic=is_anthropic)
+    response = Response(body, error_response.status, media_type="application/json")
     await response(scope, receive, proxied.send)

@@ -1,159 +1,102 @@
-"""Review of one streamed answer: events pass at once until a call that may be held."""
+"""One streamed answer: its events pass at once until its first call, and then wait for its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ci_agent_eval.model_traffic.formats.json_values import Json
 from ci_agent_eval.model_traffic.formats.sse import Splitter, get_data, parse_data
-from ci_agent_eval.steering.proxy.dialect import ClientCall, Dialect, Event, EventEditor
-from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
-
-
-def review_calls(calls: ReviewedCalls, listed: list[ClientCall]) -> dict[str, str]:
-    """Return the messages of the calls to hold by their ids; a call needs a unique id."""
-    ids = [call.id for call in listed]
-    return {
-        call.id: message
-        for call in listed
-        if call.tool is not None
-        and call.id
-        and ids.count(call.id) == 1
-        and (message := calls.get_message(call.tool, call.arguments)) is not None
-    }
+from ci_agent_eval.steering.proxy.api import Api, Joiner
 
 
 @dataclass(slots=True)
 class StreamedAnswer:
-    """Passes on the events of an answer, and holds them from a call that may be held.
+    """Passes on the events of an answer, and holds them from its first call.
 
-    The events leave again as soon as all such calls are complete and none of them is held.
-    Otherwise they wait for the end of the answer, and `is_held` is set. After more bytes than
-    `max_bytes` or an unexpected error the rest passes without review, with `bypass_reason` set.
+    At the answer's end `is_waiting` is set. After `release` everything passes.
     """
 
-    dialect: Dialect
-    editor: EventEditor
-    calls: ReviewedCalls | None
-    """None: all calls pass."""
-    max_bytes: int
-    complete: Callable[[Json], Json] | None
-    """Called with the complete answer before its end is sent; returns the client's answer."""
-    messages: Mapping[str, str] = field(default_factory=dict)
-    bypass_reason: str | None = None
+    api: Api
+    joiner: Joiner
+    note: Callable[[Json], None]
+    """Called with each event before it is sent."""
     _splitter: Splitter = field(default_factory=Splitter)
-    _raws: list[bytes] = field(default_factory=list)
+    _events: list[Json] = field(default_factory=list)
     _size: int = 0
-    _held: list[Event] = field(default_factory=list)
-    _open: set[object] = field(default_factory=set)
+    _held: list[bytes] = field(default_factory=list)
+    _holds: bool = False
+    _has_calls: bool = False
     _is_ended: bool = False
-    _are_calls_complete: bool = False
+    _is_released: bool = False
 
     @property
-    def is_held(self) -> bool:
-        """Whether the answer is complete and calls of it are held."""
-        return self._is_ended and bool(self.messages)
+    def size(self) -> int:
+        """The number of bytes kept for the review."""
+        return 0 if self._is_released else self._size
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the answer has ended and its calls wait for the review."""
+        return self._is_ended and self._has_calls and not self._is_released
 
     def feed(self, chunk: bytes) -> bytes:
         """Process the next bytes; return those to send now."""
-        out = [self._feed_event(raw) for raw in self._splitter.feed(chunk)]
-        if self._size + self._splitter.pending_bytes > self.max_bytes:
-            out += [self._start_bypass(self._too_large), self._splitter.take_rest()]
-        return b"".join(out)
+        self._size += len(chunk)
+        return b"".join(map(self._feed_event, self._splitter.feed(chunk)))
 
     def finish(self) -> bytes:
-        """Return the remaining bytes at the end of the stream, some of which have no last event."""
+        """Process the end of the stream; return the bytes to send now."""
         rest = self._splitter.take_rest()
         out = self._feed_event(rest) if rest else b""
-        if self._are_calls_complete:
-            self._is_ended = True
-        return out if self.is_held else out + self.release()
+        self._is_ended = True
+        return out if self.is_waiting else out + self.release()
 
     def release(self) -> bytes:
-        """Return the held events, with all calls."""
-        held, self._held, self.messages = self._held, [], {}
-        return self._render(held)
+        """Return the held events; all later ones pass."""
+        self._is_released = True
+        self._events.clear()
+        return self._take_held()
 
-    def release_others(self, *, is_continued: bool) -> bytes:
-        """Return the held events without the held calls; if continued, without the end."""
-        ids = set(self.messages)
-        return self._render(self.editor.remove_calls(self._held, ids, is_continued=is_continued))
+    def release_all(self) -> bytes:
+        """Return all held bytes, also those of an incomplete event."""
+        return self.release() + self._splitter.take_rest()
 
     def assemble(self) -> Json:
         """Return the answer, of the events so far."""
-        parsed = [data for raw in self._raws if (data := parse_data(raw)) is not None]
-        return self.dialect.reader.assemble(parsed)
+        return self.api.reader.assemble(self._events)
 
-    @property
-    def _too_large(self) -> str:
-        return f"it is larger than {self.max_bytes} bytes"
-
-    def _render(self, events: Sequence[Event]) -> bytes:
-        return b"".join(map(self.editor.render, events))
+    def _take_held(self) -> bytes:
+        held, self._held = self._held, []
+        return b"".join(self.joiner.render(raw, parse_data(raw)) for raw in held)
 
     def _feed_event(self, raw: bytes) -> bytes:
-        event = raw, parse_data(raw)
-        if self.bypass_reason is not None or self._is_ended:
-            return self.editor.render(event)
-        self._raws.append(raw)
-        self._size += len(raw)
-        self._held.append(event)
-        try:
-            return self._process(event)
-        except Exception as error:  # noqa: BLE001 - an error of steering must not lose an answer
-            return self._start_bypass(f"unexpected {type(error).__name__}")
-
-    def _process(self, event: Event) -> bytes:
-        """Decide on the event, which is the last held one."""
-        data = event[1]
-        had_open = self._track_calls(data)
-        if had_open and not self._open and self.calls is not None:
-            self.messages = review_calls(self.calls, self.dialect.list_calls(self.assemble()))
-        if not self.messages:
-            self._complete(data)
-        self._is_ended = self.editor.is_last(event)
-        if not self._open and not self.messages:
-            return self.release()
-        return self._release_keep_alive(event)
-
-    def _complete(self, data: Json | None) -> None:
-        if data is not None and self.editor.ends_calls(data):
-            self.complete_answer()
-
-    def complete_answer(self) -> None:
-        """Remember the answer, and send with its end what the client has of earlier ones."""
-        if self.complete is None:
-            return
-        body = self.assemble()
-        merged = self.complete(body)
-        if merged is not body:
-            self.editor.set_merged(merged)
-
-    def _track_calls(self, data: Json | None) -> bool:
-        """Update the incomplete calls that may be held; return whether there were any before."""
-        if data is None:
-            return bool(self._open)
-        for key, tool in self.editor.find_started(data):
-            if self.calls is not None and (not tool or self.calls.is_steerable(tool)):
-                self._open.add(key)
-        had_open = bool(self._open)
-        self._open.difference_update(self.editor.find_ended(data))
-        if self.editor.ends_calls(data):
-            self._are_calls_complete = True
-            self._open.clear()
-        return had_open
-
-    def _release_keep_alive(self, event: Event) -> bytes:
-        """Return an event that only keeps the connection open, which does not wait for others."""
-        raw, data = event
-        is_ping = data is not None and data.get("type") == "ping"
-        if is_ping or (data is None and not get_data(raw).strip()):
-            return self._held.pop()[0]
+        data = parse_data(raw)
+        if data is not None:
+            self.note(data)
+        if self._is_released:
+            return self.joiner.render(raw, data)
+        before = b""
+        if data is not None:
+            before = self._hold_or_pass(data)
+            self._events.append(data)
+        passes = not self._holds or (not self._is_ended and _is_keep_alive(raw, data))
+        self._is_ended = self._is_ended or self.api.is_last(raw, data)
+        if passes:
+            return before + self.joiner.render(raw, data)
+        self._held.append(raw)
         return b""
 
-    def _start_bypass(self, reason: str) -> bytes:
-        if self.bypass_reason is None:
-            self.bypass_reason = reason
-        self._raws.clear()
-        return self.release()
+    def _hold_or_pass(self, data: Json) -> bytes:
+        """Decide whether events are held from this one on; return those that no longer are."""
+        part = self.api.find_part(data)
+        if self._has_calls or part is None:
+            return b""
+        self._has_calls = part == "call"
+        self._holds = part != "text"
+        return b"" if self._holds else self._take_held()
+
+
+def _is_keep_alive(raw: bytes, data: Json | None) -> bool:
+    """Return whether an event only keeps the connection open, so that it passes others."""
+    return not get_data(raw).strip() if data is None else data.get("type") == "ping"

@@ -22,10 +22,8 @@ from ci_agent_eval.steering.policy.warned_commands import (
 )
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
-from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
+from ci_agent_eval.steering.proxy.call_review import CallReview
 from ci_agent_eval.steering.proxy.server import ProxyServer
-from ci_agent_eval.steering.proxy.session_review import ProxyReview
-from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
 
 MESSAGE = DEFAULT_MESSAGE
 SETTINGS = SteeringSettings(enabled=True)
@@ -128,7 +126,7 @@ class Rig:
         def build_reviewer():
             return reviewer or build_reactor(settings, AnswerWarnedCommands(memory))
 
-        self._review = ProxyReview(build_reviewer, build_tool_filter(settings), lambda: 0.0)
+        self._review = CallReview(build_reviewer, lambda: 0.0)
         self._session_header = session_header
         self._limits = limits or SizeLimits()
         self._silence_s = read_timeout_s
@@ -151,9 +149,7 @@ class Rig:
     async def _run(self):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with open_client(connect_s=120, read_timeout_s=self._silence_s) as client:
-            answering = AnswerReviewer(
-                self._review, ProxyMemory(self._session_header), self._limits
-            )
+            answering = AnswerReviewer(self._review, self._limits, self._session_header)
             proxy = SteeringProxy(self.upstream, client, answering)
             servers = [
                 _Server(build_server_config(app), self._stop) for app in (self._provide, proxy)

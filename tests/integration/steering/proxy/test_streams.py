@@ -49,7 +49,7 @@ async def followed(client, rig, provider, *, api, name, parts):
 
 @every_api
 def test_each_event_reaches_the_client_before_the_next_is_sent(api):
-    parts = STREAM[api](("read_file", {"path": "a"}), text="Let me see.")
+    parts = STREAM[api](text="Let me see.")
     provider = InStep(parts)
 
     async def go():

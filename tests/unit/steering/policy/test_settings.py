@@ -16,7 +16,6 @@ from ci_agent_eval.steering.policy.model import Rules, Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
 from ci_agent_eval.steering.runners import load_runners
 from ci_agent_eval.steering.settings_loader import load_steering_settings, parse_steering_settings
 from tests.tables import each_row, read_rows
@@ -237,16 +236,14 @@ def test_shell_tools_that_name_no_tools_are_refused(given):
         ),
     ],
 )
-def test_shell_tools_count_for_every_handler_and_for_the_proxy(settings):
+def test_shell_tools_count_for_every_handler(settings):
     call = ToolCallRequest("devbox_sh", {"command": "pytest; rm -rf /"})
     reactor = build_reactor(settings, InMemoryWarnedCommands())
     assert isinstance(reactor.review(call, "s", 0), Steer)
-    assert build_tool_filter(settings)("devbox_sh")
     unnamed = replace(settings, rules=Rules())
     assert not isinstance(
         build_reactor(unnamed, InMemoryWarnedCommands()).review(call, "s", 0), Steer
     )
-    assert not build_tool_filter(unnamed)("devbox_sh")
 
 
 @each_row(

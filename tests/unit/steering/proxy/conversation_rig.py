@@ -18,10 +18,9 @@ from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.model_traffic.forwarding.upstream import Upstream
 from ci_agent_eval.steering.policy.model import Allow, Steer
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
+from ci_agent_eval.steering.proxy.apis import APIS as READERS
 from ci_agent_eval.steering.proxy.app import SteeringProxy
-from ci_agent_eval.steering.proxy.dialects import DIALECTS
-from ci_agent_eval.steering.proxy.proxy_memory import ProxyMemory
-from ci_agent_eval.steering.proxy.session_review import ProxyReview
+from ci_agent_eval.steering.proxy.call_review import CallReview
 from tests import llm_wire as wire
 from tests.model_server import streams
 
@@ -56,14 +55,18 @@ class Once:
     def __init__(self, message=MESSAGE):
         self.message = message
         self.met = set()
-        self.asked = []
+        self.fresh = set()
+
+    def start_answer(self):
+        self.fresh = set()
+        return self
 
     def review(self, call, session, _now):
-        self.asked.append(call)
         command = call.arguments.get("command") if isinstance(call.arguments, dict) else None
         is_full = isinstance(command, str) and command.startswith("pytest") and "/" not in command
-        is_new = (session, command) not in self.met
+        is_new = (session, command) not in self.met or command in self.fresh
         self.met.add((session, command))
+        self.fresh |= {command} if is_new else set()
         if is_full and is_new:
             return Steer(self.message, "the whole suite", "pytest-full-suite", command)
         return Allow("targeted")
@@ -125,7 +128,7 @@ def build_events(api, body):
 def assemble(api, stream):
     """Put a stream together as a client does."""
     events = [parse_data(event + b"\n\n") for event in stream.split(b"\n\n")]
-    return DIALECTS[api].reader.assemble([event for event in events if event is not None])
+    return READERS[api].reader.assemble([event for event in events if event is not None])
 
 
 # Conversations
@@ -176,8 +179,11 @@ def _check_responses(items):
     items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     called, waiting = [], []
     had_result = False
-    for item in items:
+    for item, following in zip(items, [*items[1:], {}], strict=False):
         kind = item.get("type")
+        if kind == "reasoning":
+            is_followed = following.get("type") in ("message", "function_call")
+            assert is_followed, "reasoning without its item"
         if kind == "function_call_output":
             assert item["call_id"] in waiting, "a result without a call"
             waiting.remove(item["call_id"])
@@ -244,8 +250,7 @@ class Rig:
         self.api, self.is_streamed = api, is_streamed
         self.provider = Provider(api, deque(answers))
         self.reviewer = reviewer or Once()
-        review = ProxyReview(lambda: self.reviewer, lambda tool: tool in {"bash", "shell"}, clock)
-        self._answers = AnswerReviewer(review, ProxyMemory(), SizeLimits())
+        self._answers = AnswerReviewer(CallReview(self.reviewer.start_answer, clock), SizeLimits())
 
     def send(self, history, **more):
         """Return the answer to one request as its client reads it."""
@@ -278,12 +283,12 @@ USER = {"role": "user", "content": "Fix it."}
 
 def list_commands(api, body):
     """Return the commands of an answer's calls."""
-    return [c.arguments.get("command", READ) for c in DIALECTS[api].list_calls(body)]
+    return [c.arguments.get("command", READ) for c in READERS[api].list_calls(body)]
 
 
 def extend(api, history, body, results=True):
     """Return the history with an answer, and with results of its calls or the user's next words."""
-    calls = [call.id for call in DIALECTS[api].list_calls(body)]
+    calls = [call.id for call in READERS[api].list_calls(body)]
     if api == "responses":
         outputs = [{"type": "function_call_output", "call_id": i, "output": "ok"} for i in calls]
         return [*history, *body["output"], *(outputs or [{"role": "user", "content": "Go on."}])]
@@ -295,26 +300,3 @@ def extend(api, history, body, results=True):
     results = [{"role": "tool", "tool_call_id": i, "content": "ok"} for i in calls]
     more = results or [{"role": "user", "content": "Go on."}]
     return [*history, {"content": None, **message}, *more]
-
-
-def answers_in(api, request):
-    """Return the model's own parts of a conversation, each answer's texts and calls in order."""
-    if api == "responses":
-        items = [i for i in request["input"] if i.get("role") != "user"]
-        return [i for i in items if i.get("type") != "function_call_output"]
-    messages = [m for m in request["messages"] if m["role"] == "assistant"]
-    if api == "messages":
-        return [m["content"] for m in messages]
-    keys = ("content", "reasoning_content", "tool_calls")
-    return [{key: m[key] for key in keys if m.get(key)} for m in messages]
-
-
-def answers_of(api, bodies):
-    """Return the same of the answers that the provider gave."""
-    if api == "responses":
-        return [item for body in bodies for item in body["output"]]
-    if api == "messages":
-        return [body["content"] for body in bodies]
-    messages = [body["choices"][0]["message"] for body in bodies]
-    keys = ("content", "reasoning_content", "tool_calls")
-    return [{key: m[key] for key in keys if m.get(key)} for m in messages]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,14 +11,11 @@ from hypothesis import strategies as st
 from tests.unit.steering.proxy.conversation_rig import (
     APIS,
     FULL,
-    HISTORY,
     LS,
     READ,
     USER,
     Rig,
     Said,
-    answers_in,
-    answers_of,
     extend,
     list_commands,
 )
@@ -61,19 +57,13 @@ def converse(rig, api, change=lambda history: history):
 @both_ways
 @calmly
 @given(script=scripts)
-def test_the_provider_sees_all_that_its_model_did(api, is_streamed, script):
+def test_a_full_run_reaches_the_client_only_after_the_model_was_told(api, is_streamed, script):
     rig = Rig(api, *script, *LAST, is_streamed=is_streamed)
     got = converse(rig, api)
-    last = rig.provider.requests[-1]
-    assert answers_in(api, last) == answers_of(api, rig.provider.bodies[:-1])
     seen = [command for body in got for command in list_commands(api, body)]
     for command in (FULL, "pytest -x", "pytest -v"):
         asked = [c for said in script for c in said.calls].count(command)
         assert seen.count(command) <= max(0, asked - 1)
-    # A prefix that changes would cost the provider's cache.
-    histories = [request[HISTORY[api]] for request in rig.provider.requests]
-    for earlier, later in itertools.pairwise(histories):
-        assert [strip(m) for m in later[: len(earlier)]] == [strip(m) for m in earlier]
 
 
 def drop_thinking(api, history):
@@ -151,7 +141,3 @@ def test_any_history_of_the_client_stays_a_valid_conversation(api, is_streamed, 
 
     rig = Rig(api, *script, *LAST, is_streamed=is_streamed)
     converse(rig, api, change)
-
-
-def strip(message):
-    return {k: v for k, v in message.items() if v not in (None, [], {})}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import httpx2
-import pytest
 
+from ci_agent_eval.steering.proxy.answer_reviewer import NOT_RUN
 from tests.tables import each_row
 from tests.unit.steering.proxy.conversation_rig import (
     APIS,
@@ -94,21 +94,28 @@ def test_an_insisted_call_reaches_the_client(api, is_streamed):
 def test_the_same_call_twice_in_one_answer_is_no_second_attempt(api, is_streamed):
     rig = Rig(api, Said((FULL, FULL)), Said(text="ok"), is_streamed=is_streamed)
     assert read(api, rig.send([USER])) == ("ok", [], ENDED[api])
-    assert len(rig.reviewer.asked) == 1
 
 
 @every_api
 @both_ways
-def test_other_calls_of_the_answer_are_the_clients(api, is_streamed):
-    """Their results and the message reach the model together, in the next request."""
-    rig = Rig(api, Said((LS, FULL, READ), "Now."), Said(text="ok"), is_streamed=is_streamed)
-    body = rig.send([USER])
-    assert read(api, body) == ("Now.", [LS, READ], CALLED[api])
-    assert len(rig.provider.requests) == 1
-    rig.send(extend(api, [USER], body))
+def test_other_calls_of_the_answer_are_not_run(api, is_streamed):
+    """The APIs require the results of all calls of an answer together."""
+    script = [Said((LS, FULL, READ), "Now."), Said((LS, READ))]
+    rig = Rig(api, *script, is_streamed=is_streamed)
+    assert read(api, rig.send([USER])) == ("Now.", [LS, READ], CALLED[api])
     request = rig.provider.requests[1]
     assert list_calls(api, request) == ["call_1_0", "call_1_1", "call_1_2"]
-    assert json.dumps(MESSAGE) in json.dumps(request)
+    told = json.dumps(request)
+    assert (told.count(NOT_RUN), told.count(MESSAGE)) == (2, 1)
+
+
+@every_api
+@both_ways
+def test_the_clients_history_goes_on_without_the_held_call(api, is_streamed):
+    script = [Said((FULL,), "Now.", "Hm."), Said((LS,), "So.", "Hm."), Said(text="ok")]
+    rig = Rig(api, *script, is_streamed=is_streamed)
+    rig.send(extend(api, [USER], rig.send([USER])))
+    assert list_calls(api, rig.provider.requests[2]) == ["call_2_0"]
 
 
 @every_api
@@ -268,19 +275,6 @@ def test_calls_that_run_at_the_provider_are_left_alone():
 # Responses that the provider stores
 
 
-@both_ways
-def test_a_response_continues_from_one_with_a_held_call(is_streamed):
-    script = [Said((LS, FULL)), Said(text="ok"), Said(text="ok")]
-    rig = Rig("responses", *script, is_streamed=is_streamed)
-    body = rig.send([USER])
-    own = {"type": "function_call_output", "call_id": "call_1_0", "output": "a.py"}
-    for _ in range(2):
-        rig.send_raw([own], previous_response_id=body["id"])
-    held = result_of("responses", "call_1_1")
-    for request in rig.provider.requests[1:]:
-        assert (request["previous_response_id"], request["input"]) == (body["id"], [held, own])
-
-
 def test_a_request_continues_from_the_last_answer_of_a_stream():
     """The client knows the first one's id: one stream has one id."""
     rig = Rig("responses", Said((FULL,)), *[Said(text="ok")] * 3, is_streamed=True)
@@ -291,25 +285,9 @@ def test_a_request_continues_from_the_last_answer_of_a_stream():
 
 
 def test_a_conversation_at_the_provider_gets_only_the_results():
-    rig = Rig("responses", Said((FULL,)), Said((LS, "pytest -x")), Said(text="ok"), Said(text="ok"))
+    rig = Rig("responses", Said((FULL,)), Said((LS,)))
     rig.send_raw("Go.", conversation="conv_1")
-    own = [{"type": "function_call_output", "call_id": "call_2_0", "output": "a.py"}]
-    for _ in range(2):
-        rig.send_raw(own, conversation={"id": "conv_1"})
-    inputs = [request["input"] for request in rig.provider.requests]
-    held = [result_of("responses", name) for name in ("call_1_0", "call_2_1")]
-    assert inputs[1:] == [[held[0]], [held[1], *own], own]
-
-
-def test_a_conversation_whose_second_request_failed_gets_the_results_later():
-    class Gone(BaseException):
-        """Stands for a client that hangs up."""
-
-    rig = Rig("responses", Said((FULL,)), Failed(error=Gone()), Said(text="ok"))
-    with pytest.raises((Gone, BaseExceptionGroup)):
-        rig.send("Go.", conversation="conv_1")
-    rig.send_raw("Go on.", conversation="conv_1")
-    assert rig.provider.requests[-1]["input"][0] == result_of("responses", "call_1_0")
+    assert rig.provider.requests[1]["input"] == [result_of("responses", "call_1_0")]
 
 
 EXIT = {"type": "exit", "exit_code": 1}
@@ -328,6 +306,10 @@ SHELL_OUTPUT = [{"stdout": "", "stderr": MESSAGE, "outcome": EXIT}]
             {"call_id": "call_9", "output": SHELL_OUTPUT},
         ),
         (
+            {"type": "apply_patch_call", "operation": {"type": "delete_file", "path": "a"}},
+            {"call_id": "call_9", "output": MESSAGE, "status": "failed"},
+        ),
+        (
             {"type": "custom_tool_call", "name": "bash", "input": '{"command": "pytest"}'},
             {"call_id": "call_9", "output": MESSAGE},
         ),
@@ -342,8 +324,15 @@ def test_each_kind_of_call_has_its_own_result(more, output):
     body = build_body("responses", Said(), 1)
     body["output"] = [{"id": "x_1", "call_id": "call_9", "status": "completed", **more}]
     rig = Rig("responses", respond(json.dumps(body).encode()), Said(text="ok"), reviewer=Any())
-    shell = {"bash", "shell", "local_shell"}
-    object.__setattr__(rig._answers.review, "is_steerable", lambda tool: tool in shell)
     rig.send([USER])
     result = {"type": f"{more['type']}_output", **output}
     assert rig.provider.requests[1]["input"][-1] == result
+
+
+@each_row("kind", ["computer_call", "mcp_approval_request"])
+def test_beside_a_call_that_only_the_client_can_answer_a_call_goes_through(kind, caplog):
+    body = build_body("responses", Said((FULL,)), 1)
+    body["output"].append({"type": kind, "id": "x_1", "call_id": "call_9"})
+    rig = Rig("responses", respond(json.dumps(body).encode()))
+    assert rig.send([USER]) == body
+    assert "only the client can answer" in caplog.text

@@ -1,4 +1,4 @@
-"""The small parts: headers, memories, complaints, whose calls are looked at."""
+"""The small parts: headers, memories, complaints."""
 
 from __future__ import annotations
 
@@ -12,20 +12,15 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
 )
 from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
 from ci_agent_eval.steering.policy.reactor_builder import build_reactor
-from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
+from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import (
     AnswerWarnedCommands,
     InMemoryWarnedCommands,
 )
-from ci_agent_eval.steering.proxy import proxy_errors
-from ci_agent_eval.steering.proxy.dialect import HeldAnswer, HeldCall
-from ci_agent_eval.steering.proxy.held_history import HeldHistory
-from ci_agent_eval.steering.proxy.lru import LruCache
-from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
+from ci_agent_eval.steering.proxy import errors, known_responses
+from ci_agent_eval.steering.proxy.api import ClientCall
+from ci_agent_eval.steering.proxy.call_review import CallReview
 from ci_agent_eval.steering.proxy.server import get_host_warning
-from ci_agent_eval.steering.proxy.session_review import ProxyReview
-from ci_agent_eval.steering.proxy.stored_responses import StoredResponses
-from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
 from tests.tables import each_row
 
 # Headers
@@ -43,92 +38,29 @@ def test_a_connection_header_cannot_take_the_length_away():
 # Memories
 
 
-def test_what_was_asked_for_least_lately_is_forgotten():
-    recent = LruCache(2)
-    recent.put("a", 1)
-    recent.put("b", 2)
-    assert recent.find("a") == 1
-    recent.put("c", 3)
-    assert [recent.find(key) for key in "abc"] == [1, None, 3]
-    recent.forget("a")
-    recent.forget("a")
-    assert recent.find("a") is None
-
-
-def test_a_cache_keeps_its_size():
-    sized = LruCache(10, max_size=5)
-    sized.put("a", 1, 3)
-    sized.put("b", 2, 2)
-    assert sized.find("a") == 1
-    sized.put("c", 3, 2)
-    assert [sized.find(key) for key in "abc"] == [1, None, 3]
-    sized.put("a", 4, 6)
-    assert sized.find("a") is None
-
-
-def test_held_calls_are_found_in_their_own_session():
-    history = HeldHistory()
-    held = (HeldAnswer((HeldCall(0, {"id": "c"}, {}),), has_client_calls=False),)
-    history.remember("s", ["0:a", "0:b"], held)
-    assert history.find("s", ["0:x", "0:b"]) == held
-    assert not history.find("t", ["0:a"])
-
-
-RESULT = {"type": "function_call_output", "call_id": "call_0", "output": "Fewer."}
-
-
-def stored(request=None, response_id="resp_1"):
-    responses = StoredResponses()
-    responses.remember(request or {}, [response_id], [RESULT])
-    return responses
-
-
-@each_row("entered", [None, "Go on.", [RESULT], [1, None, {}]])
-def test_any_input_is_answered_once(entered):
-    request = {"previous_response_id": "resp_1", "input": entered}
-    stored().continue_request(request)
-    assert [item for item in request["input"] if item == RESULT] == [RESULT]
-
-
-# Whose calls
-
-
-def rule(*tools):
-    return GeneralRule("r", "x", "m", tools)
-
-
-@each_row(
-    ("settings", "names", "others"),
-    [
-        (SteeringSettings(), [], ["bash", "read"]),
-        (
-            SteeringSettings(enabled=True),
-            ["bash", "Bash", "mcp__x__bash", "mcp__x__run", "pytest", "run_pytest"],
-            ["read", "run", ""],
-        ),
-        (SteeringSettings(dangerous=("disk",)), ["bash"], ["read"]),
-        (SteeringSettings(general=(rule(),)), ["bash"], ["read", "pytest"]),
-        (SteeringSettings(general=(rule("Read"),)), ["read", "READ"], ["bash"]),
-        (SteeringSettings(general=(rule("*"),)), ["read", "bash", ""], []),
-    ],
-)
-def test_only_calls_that_may_be_steered_are_held(settings, names, others):
-    concerns = build_tool_filter(settings)
-    assert [name for name in [*names, *others] if concerns(name)] == names
+def test_the_response_that_was_used_least_lately_is_forgotten(monkeypatch):
+    monkeypatch.setattr(known_responses, "MAX_RESPONSES", 2)
+    known = known_responses.KnownResponses()
+    for name in "ab":
+        known.remember(name, "s", name)
+    assert known.find("a") == ("s", "a")
+    known.remember("c", "s", "d")
+    assert [known.find(name) for name in ("a", "b", "c", None)] == [
+        ("s", "a"),
+        None,
+        ("s", "d"),
+        None,
+    ]
 
 
 def test_spellings_of_one_intent_in_one_answer_are_all_held_and_run_in_the_next():
     memory = InMemoryWarnedCommands()
     settings = SteeringSettings(enabled=True)
-    review = ProxyReview(
-        lambda: build_reactor(settings, AnswerWarnedCommands(memory)), lambda _: True, lambda: 0.0
-    )
-    commands = ["pytest -q", "python -m pytest", "pytest | tail"]
-
-    for expected in (True, False):
-        calls = ReviewedCalls(review.for_session("s"))
-        held = [calls.get_message("bash", {"command": each}) is not None for each in commands]
-        assert held == [expected] * 3
+    review = CallReview(lambda: build_reactor(settings, AnswerWarnedCommands(memory)), lambda: 0.0)
+    commands = ["pytest -q", "python -m pytest", "pytest | tail", "pytest -q"]
+    calls = [ClientCall(str(at), "bash", {"command": c}) for at, c in enumerate(commands)]
+    assert list(review.list_messages(calls, "s")) == ["0", "1", "2", "3"]
+    assert review.list_messages(calls, "s") == {}
 
 
 # Addresses, warnings, complaints
@@ -181,16 +113,15 @@ def test_other_hosts_do(host):
 
 
 def test_complaints_have_the_shape_of_the_api():
-    told = proxy_errors.build_internal_error(ValueError("SECRET"))
-    assert json.loads(told.body("messages")) == {
+    told = errors.build_internal_error(ValueError("SECRET"))
+    assert json.loads(told.body(is_anthropic=True)) == {
         "type": "error",
         "error": {"type": "api_error", "message": told.message},
     }
-    for api in ("chat", "responses", None):
-        assert json.loads(told.body(api))["error"] == {
-            "message": told.message,
-            "type": "server_error",
-            "param": None,
-            "code": "proxy_error",
-        }
+    assert json.loads(told.body(is_anthropic=False))["error"] == {
+        "message": told.message,
+        "type": "server_error",
+        "param": None,
+        "code": "proxy_error",
+    }
     assert "SECRET" not in told.message

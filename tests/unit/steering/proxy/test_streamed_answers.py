@@ -1,21 +1,19 @@
-"""What holds for streams of every API: bytes that stay, chunks, limits, faults, damage."""
+"""What holds for streams of every API: what waits, bytes that stay, chunks, damage."""
 
 from __future__ import annotations
 
 import json
 
 from ci_agent_eval.model_traffic.formats.sse import parse_data
-from ci_agent_eval.steering.policy.model import ToolCallRequest
-from ci_agent_eval.steering.proxy.dialects import DIALECTS, find_api
-from ci_agent_eval.steering.proxy.held_exchange import HeldExchange
-from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
+from ci_agent_eval.steering.proxy.answer_reviewer import NOT_RUN
+from ci_agent_eval.steering.proxy.apis import APIS, find_api
 from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
 from tests import llm_wire as wire
 from tests.tables import each_row
-from tests.unit.steering.proxy.conversation_rig import APIS, Once, assemble
+from tests.unit.steering.proxy.conversation_rig import MESSAGE, USER, Rig, respond
 
 each_api = each_row("api", APIS)
-FULL, ONE, LS = wire.bash("pytest"), wire.bash("pytest tests/test_a.py"), wire.bash("ls")
+FULL, LS = wire.bash("pytest"), wire.bash("ls")
 READ = ("read_file", {"path": "a.py"})
 EVENTS = {
     "chat": wire.chat_events,
@@ -24,105 +22,81 @@ EVENTS = {
 }
 
 
-def review_once(call):
-    return _ONCE.review(ToolCallRequest(call.tool, call.arguments), None, 0.0)
+def stream(api, events):
+    """Return what the client gets for each event, if all calls go through."""
+    answer = StreamedAnswer(APIS[api], APIS[api].create_joiner(), lambda _data: None)
+    parts = [answer.feed(event) for event in events]
+    return [*parts, answer.release() if answer.is_waiting else answer.finish()]
 
 
-_ONCE = Once()
+def proxied(api, *streams):
+    """Return the bytes of the client's stream, and the requests after the first."""
+    answers = [respond(*chunks, kind="text/event-stream") for chunks in streams]
+    rig = Rig(api, *answers, is_streamed=True)
+    return rig.send_raw([USER]).content, rig.provider.requests[1:]
 
 
-def answer_of(api, review=None, most=1_000_000):
-    _ONCE.met.clear()
-    tools = {"bash", "shell", "local_shell"}
-    calls = ReviewedCalls(SessionReview(review or review_once, lambda tool: tool in tools))
-    dialect = DIALECTS[api]
-    exchange = HeldExchange(dialect, {}, True, lambda *_: None, lambda: 0.0)
-    return StreamedAnswer(dialect, dialect.create_editor(), calls, most, exchange.complete)
-
-
-def stream(answer, chunks):
-    """Return what the client gets for each chunk; of an answer with held calls the others."""
-    parts = [answer.feed(chunk) for chunk in chunks]
-    last = b"" if answer.is_held else answer.finish()
-    if answer.is_held:
-        body = answer.assemble()
-        answer.editor.set_merged(answer.dialect.hold_calls(body, answer.messages)[0])
-        last = answer.release_others(is_continued=False)
-    return [*parts, last]
+def find_call(events):
+    return next(at for at, event in enumerate(events) if b"bash" in event)
 
 
 @each_api
-def test_text_before_a_held_call_passes_at_once(api):
-    events = EVENTS[api](FULL, text="Let me see.")
-    first = next(at for at, event in enumerate(events) if b"bash" in event)
-    assert stream(answer_of(api), events)[:first] == events[:first]
-
-
-@each_row("api", ["responses", "messages"])
-def test_a_call_that_goes_through_is_held_until_it_is_complete(api):
-    events = EVENTS[api](LS, READ)
-    parts = stream(answer_of(api), events)
-    held = [at for at, part in enumerate(parts[:-1]) if not part]
-    assert held
-    assert parts[max(held) + 1] == b"".join(events[min(held) : max(held) + 2])
-    assert b"read_file" not in b"".join(parts[: max(held) + 2])
+def test_text_passes_at_once_and_all_from_the_first_call_on_waits(api):
+    events = EVENTS[api](READ, LS, text="Let me see.")
+    first = next(at for at, event in enumerate(events) if b"read_file" in event)
+    parts = stream(api, events)
+    assert parts[:first] == events[:first]
+    assert not any(parts[first:-1])
+    assert parts[-1] == b"".join(events[first:])
 
 
 @each_api
 def test_pings_do_not_wait_for_a_call(api):
     events = EVENTS[api](FULL)
-    first = next(at for at, event in enumerate(events) if b"bash" in event)
+    first = find_call(events)
     pings = [wire.data({"type": "ping"}, "ping"), b": keep-alive\n\n"]
-    parts = stream(answer_of(api), [*events[: first + 1], *pings, *events[first + 1 :]])
+    parts = stream(api, [*events[: first + 1], *pings, *events[first + 1 :]])
     assert parts[first + 1 : first + 3] == pings
+
+
+@each_row(("item", "passes"), [("message", True), ("function_call", False)])
+def test_reasoning_waits_for_what_follows_it(item, passes):
+    added = "response.output_item.added"
+    kinds = ["reasoning", "reasoning", item]
+    events = [
+        wire.data({"type": added, "output_index": at, "item": {"type": kind}}, added)
+        for at, kind in enumerate(kinds)
+    ]
+    assert stream("responses", events)[:3] == [b"", b"", b"".join(events) if passes else b""]
 
 
 @each_api
 def test_a_stream_that_ends_without_its_last_line(api):
-    events = EVENTS[api](LS)
-    whole = b"".join(events).rstrip(b"\n")
-    assert b"".join(stream(answer_of(api), [whole])) == whole
-    whole = b"".join(EVENTS[api](FULL)).rstrip(b"\n")
-    assert b"bash" not in b"".join(stream(answer_of(api), [whole]))
+    whole = b"".join(EVENTS[api](LS)).rstrip(b"\n")
+    assert proxied(api, [whole]) == (whole, [])
+    told, requests = proxied(api, [b"".join(EVENTS[api](FULL)).rstrip(b"\n")], EVENTS[api]())
+    assert b"bash" not in told
+    assert len(requests) == 1
 
 
 @each_api
 def test_a_stream_that_ends_within_a_call_is_released(api):
     events = EVENTS[api](FULL)
-    first = next(at for at, event in enumerate(events) if b"bash" in event)
-    cut = events[: first + 2]
-    assert b"".join(stream(answer_of(api), cut)) == b"".join(cut)
+    cut = events[: find_call(events) + 2]
+    assert proxied(api, cut) == (b"".join(cut), [])
 
 
 @each_api
 @each_row("size", [1, 2, 3, 7])
 @each_row("end", [b"\n", b"\r\n", b"\r"])
 def test_small_chunks_give_the_same_bytes(api, size, end):
-    whole = b"".join(EVENTS[api](LS, FULL, READ, text="Now.")).replace(b"\n", end)
-    chunks = [whole[at : at + size] for at in range(0, len(whole), size)]
-    got = b"".join(stream(answer_of(api), chunks))
-    assert got == b"".join(stream(answer_of(api), [whole]))
-    assert b"call_1" not in got
-    assert b"toolu_1" not in got
-
-
-@each_api
-def test_an_event_above_the_limit_passes_as_it_is(api):
-    answer = answer_of(api, most=100)
-    chunk = b"data: " + b"x" * 200
-    assert answer.feed(chunk) == chunk
-    assert answer.feed(b"y\n\n") + answer.finish() == b"y\n\n"
-
-
-@each_api
-def test_a_fault_in_the_review_loses_nothing(api):
-    def review(_call):
-        raise ZeroDivisionError
-
-    events = EVENTS[api](LS, READ)
-    answer = answer_of(api, review)
-    assert b"".join(stream(answer, events)) == b"".join(events)
-    assert answer.bypass_reason == "unexpected ZeroDivisionError"
+    streams = [EVENTS[api](LS, FULL, text="Now."), EVENTS[api](LS, READ, text="So.")]
+    wholes = [b"".join(events).replace(b"\n", end) for events in streams]
+    chunks = [[whole[at : at + size] for at in range(0, len(whole), size)] for whole in wholes]
+    got, requests = proxied(api, *chunks)
+    assert (got, requests) == proxied(api, *[[whole] for whole in wholes])
+    assert b"pytest" not in got
+    assert b"read_file" in got
 
 
 @each_api
@@ -131,7 +105,7 @@ def test_no_depth_of_arguments_breaks_an_answer(api, depth):
     deep = json.loads("[" * 400 + "]" * 400)
     whole = b"".join(EVENTS[api](("bash", {"a": deep, "command": "ls"}), text="t")).decode()
     whole = whole.replace("[[[[", "[" * depth, 1).replace("]]]]", "]" * depth, 1).encode()
-    assert b"".join(stream(answer_of(api), [whole])) == whole
+    assert proxied(api, [whole]) == (whole, [])
 
 
 # Streams of other providers
@@ -141,42 +115,24 @@ def test_calls_with_the_same_index_are_told_apart_by_their_ids():
     events = [*wire.chat_call_events(0, LS), *wire.chat_call_events(1, FULL)]
     events = [event.replace(b'"index": 1, "id"', b'"index": 0, "id"') for event in events]
     pieces = [event.replace(b'[{"index": 1', b'[{"index": 0') for event in events]
-    end = wire.chat_chunk({}, "tool_calls")
-    got = b"".join(stream(answer_of("chat"), [*pieces, end, b"data: [DONE]\n\n"]))
-    assert b"call_0" in got
-    assert b"call_1" not in got
-
-
-def test_a_chunk_that_holds_everything_is_taken_apart():
-    pieces = [{"index": at, **wire.chat_call(at, call)} for at, call in enumerate((FULL, LS))]
-    delta = {"role": "assistant", "content": "Now.", "tool_calls": pieces}
-    events = [wire.chat_chunk(delta, "tool_calls"), b"data: [DONE]\n\n"]
-    body = assemble("chat", b"".join(stream(answer_of("chat"), events)))
-    message = body["choices"][0]["message"]
-    assert message["content"] == "Now."
-    assert [entry["id"] for entry in message["tool_calls"]] == ["call_1"]
-    assert body["choices"][0]["finish_reason"] == "tool_calls"
+    end = [wire.chat_chunk({}, "tool_calls"), b"data: [DONE]\n\n"]
+    _, requests = proxied("chat", [*pieces, *end], EVENTS["chat"](text="ok"))
+    assert [message["content"] for message in requests[0]["messages"][2:]] == [NOT_RUN, MESSAGE]
 
 
 def test_further_keys_of_a_streamed_call_are_kept():
     """Gemini wants the signature back that its compatible API adds to a call."""
     extra = {"extra_content": {"google": {"thought_signature": "S"}}}
-    delta = {"tool_calls": [{"index": 0, **wire.chat_call(0, FULL), **extra}]}
-    answer = answer_of("chat")
-    answer.feed(wire.chat_chunk(delta, "tool_calls"))
-    answer.feed(b"data: [DONE]\n\n")
-    held = answer.dialect.hold_calls(answer.assemble(), answer.messages)[1]
-    assert held.held[0].part == {**wire.chat_call(0, FULL), **extra}
+    delta = {"role": "assistant", "tool_calls": [{"index": 0, **wire.chat_call(0, FULL), **extra}]}
+    events = [wire.chat_chunk(delta, "tool_calls"), b"data: [DONE]\n\n"]
+    _, requests = proxied("chat", events, EVENTS["chat"](text="ok"))
+    assert requests[0]["messages"][1]["tool_calls"] == [{**wire.chat_call(0, FULL), **extra}]
 
 
-def test_a_response_that_never_says_that_an_item_is_done():
-    events = [e for e in wire.response_events(FULL) if b"output_item.done" not in e]
-    assert b"bash" not in b"".join(stream(answer_of("responses"), events))
-
-
-def test_a_block_that_never_ends_is_decided_before_the_message_does():
-    events = [e for e in wire.message_events(FULL) if b"content_block_stop" not in e]
-    assert b"bash" not in b"".join(stream(answer_of("messages"), events))
+@each_row(("api", "end"), [("responses", b"output_item.done"), ("messages", b"content_block_stop")])
+def test_a_part_that_never_ends_ends_with_its_answer(api, end):
+    events = [event for event in EVENTS[api](FULL) if end not in event]
+    assert b"bash" not in proxied(api, events, EVENTS[api](text="ok"))[0]
 
 
 def test_a_last_event_without_the_output_stays_as_it_is():
@@ -185,17 +141,22 @@ def test_a_last_event_without_the_output_stays_as_it_is():
     last = parse_data(events[-1])
     last["response"]["output"] = []
     events[-1] = wire.data(last, last["type"])
-    assert b"".join(stream(answer_of("responses"), events)) == b"".join(events)
+    assert proxied("responses", events) == (b"".join(events), [])
 
 
-def test_numbers_rise_after_a_removed_item():
-    found = stream(answer_of("responses"), wire.response_events(LS, FULL, READ, text="Now:"))
-    payloads = [parse_data(e + b"\n\n") for e in b"".join(found).split(b"\n\n")[:-1]]
+def test_numbers_rise_and_the_last_event_has_the_items_of_both_responses():
+    got, _ = proxied(
+        "responses",
+        wire.response_events(FULL, text="Now:"),
+        wire.response_events(LS, READ, text="So:"),
+    )
+    payloads = [parse_data(e + b"\n\n") for e in got.split(b"\n\n")[:-1]]
     numbers = [payload["sequence_number"] for payload in payloads]
     assert numbers == sorted(set(numbers))
-    assert {p["output_index"] for p in payloads if "output_index" in p} == {0, 1, 2}
+    assert {p["output_index"] for p in payloads if "output_index" in p} == {0, 1, 2, 3}
     kinds = [item["type"] for item in payloads[-1]["response"]["output"]]
-    assert kinds == ["message", "function_call", "function_call"]
+    assert kinds == ["message", "message", "function_call", "function_call"]
+    assert len({p["response"]["id"] for p in payloads if "response" in p}) == 1
 
 
 @each_row(

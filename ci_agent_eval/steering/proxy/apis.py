@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Literal
 
-from ci_agent_eval.steering.proxy.chat import ChatDialect
-from ci_agent_eval.steering.proxy.dialect import Dialect
-from ci_agent_eval.steering.proxy.error_response import Api
-from ci_agent_eval.steering.proxy.messages import MessagesDialect
-from ci_agent_eval.steering.proxy.responses import ResponsesDialect
+from ci_agent_eval.steering.proxy.api import Api
+from ci_agent_eval.steering.proxy.chat import ChatApi
+from ci_agent_eval.steering.proxy.messages import MessagesApi
+from ci_agent_eval.steering.proxy.responses import ResponsesApi
 
-DIALECTS: Mapping[Api, Dialect] = {
-    "chat": ChatDialect(),
-    "responses": ResponsesDialect(),
-    "messages": MessagesDialect(),
+ApiName = Literal["chat", "responses", "messages"]
+
+APIS: Mapping[ApiName, Api] = {
+    "chat": ChatApi(),
+    "responses": ResponsesApi(),
+    "messages": MessagesApi(),
 }
 
 # Gateways add prefixes to the paths of the APIs. `/threads/ID/messages` of OpenAI's Assistants
 # is not Anthropic's `/v1/messages`.
-_PATHS: Mapping[Api, re.Pattern[str]] = {
+_PATHS: Mapping[ApiName, re.Pattern[str]] = {
     "chat": re.compile(r"/chat/completions/?$"),
     "responses": re.compile(r"/responses/?$"),
     "messages": re.compile(r"/v1/messages/?$"),
 }
 
 
-def find_api(method: str, path: str) -> Api | None:
+def find_api(method: str, path: str) -> ApiName | None:
     """Return the API of a request with reviewed answers; None for other requests."""
     if method != "POST":
         return None

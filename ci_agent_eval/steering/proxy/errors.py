@@ -1,9 +1,37 @@
-"""The proxy's error responses for unsupported requests and failures."""
+"""The proxy's error responses, in the format of the requested API."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ci_agent_eval.model_traffic.formats.error_answers import (
+    build_anthropic_error,
+    build_openai_error,
+)
+from ci_agent_eval.model_traffic.formats.json_values import render_compact_json
 from ci_agent_eval.model_traffic.forwarding.upstream import ProviderError, ProviderTimeout
-from ci_agent_eval.steering.proxy.error_response import ErrorResponse
+
+_ANTHROPIC = {413: "request_too_large", 504: "timeout_error"}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    """An error response of the proxy itself."""
+
+    status: int
+    code: str
+    message: str
+
+    def body(self, *, is_anthropic: bool) -> bytes:
+        """Return the JSON error body of Anthropic's or OpenAI's API."""
+        is_clients = self.status < 500
+        if is_anthropic:
+            default = "invalid_request_error" if is_clients else "api_error"
+            kind = _ANTHROPIC.get(self.status, default)
+            return render_compact_json(build_anthropic_error(self.message, kind))
+        kind = "invalid_request_error" if is_clients else "server_error"
+        return render_compact_json(build_openai_error(self.message, kind, self.code))
+
 
 NO_WEBSOCKETS = ErrorResponse(
     # Codex falls back to HTTP at once only on this status.
