@@ -7,6 +7,7 @@ episode or a report directory: it imports neither pydantic nor the contract, and
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, si
 from ci_agent_eval.pytest_plugin.evaluation import (
     evaluation_files,
     library_assertions,
-    passed_asserts,
+    rewritten_asserts,
 )
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
 from ci_agent_eval.pytest_plugin.fixtures import (  # noqa: F401 - fixtures
@@ -73,7 +74,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     Also count assertions, before a module of the project is imported.
     """
     early_config.stash[options.PARSER] = parser
-    passed_asserts.install(early_config)
+    rewritten_asserts.install(early_config)
     library_assertions.install(early_config)
     pytest.register_assert_rewrite(*early_config.getini(options.ASSERT_MODULES))
 
@@ -157,15 +158,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
     iterations.repeat_episodes(metafunc, options.get_iterations(metafunc.config), forced)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Find the requested evaluations before a test imports one of them."""
-    if evaluation_files.are_evaluations_requested(session.config):
-        from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
-
-        evaluation_module.load_requested_evaluations(session.config)
-
-
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect the evaluations that pytest would leave out."""
     if not evaluation_files.is_left_out_by_pytest(file_path, parent.session):
@@ -181,16 +173,9 @@ def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
 ) -> Generator[None, pytest.Module | None, pytest.Module | None]:
     """Mark the module of an evaluation, whichever plugin creates it."""
+    module = yield
     is_measured = evaluation_files.is_evaluation_file(module_path, parent.config)
-    if not is_measured and not evaluation_files.is_left_out_by_pytest(module_path, parent.session):
-        return (yield)
-    from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
-
-    evaluation_module.add_evaluation_file(module_path, parent.config)
-    if not is_measured:
-        # Strict mode; pytest rewrites asserts only in files that it collects itself.
-        return (yield)
-    return evaluation_module.mark_evaluation_module((yield))
+    return evaluation_files.mark_evaluation_module(module) if is_measured else module
 
 
 @pytest.hookimpl(wrapper=True)
@@ -199,10 +184,7 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Report modules that cannot be measured, and invalid markers, as collection errors."""
     report = yield
-    if evaluation_files.EVALUATION in collector.stash and report.passed:
-        from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
-
-        report = evaluation_module.refuse_unrecorded_module(report, collector)
+    report = evaluation_files.refuse_unrecorded_module(report, collector)
     report = replaced_conversations.refuse_replaced_conversations(report, collector)
     marked = [item for item in report.result if detection.is_marked(item)] if report.passed else []
     if not marked:
@@ -327,15 +309,20 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
-    """Run an async fixture on the episodes' loop, unless it belongs to another plugin."""
+    """Run an async fixture on the episodes' loop, and an evaluation's shared one in no episode."""
     __tracebackhide__ = True
-    if not loop_members.runs_fixture(fixturedef, request):
-        return (yield)
-    from ci_agent_eval.pytest_plugin.concurrency.async_fixtures import (  # noqa: PLC0415 - inert until used
-        run_on_session_loop,
-    )
+    with ExitStack() as setup:
+        if evaluation_files.EVALUATION in request.config.stash:
+            from ci_agent_eval.pytest_plugin.evaluation import measurement  # noqa: PLC0415 - inert until used
 
-    with run_on_session_loop(fixturedef, request):
+            setup.enter_context(measurement.leave_episode(fixturedef))
+        if not loop_members.runs_fixture(fixturedef, request):
+            return (yield)
+        from ci_agent_eval.pytest_plugin.concurrency.async_fixtures import (  # noqa: PLC0415 - inert until used
+            run_on_session_loop,
+        )
+
+        setup.enter_context(run_on_session_loop(fixturedef, request))
         return (yield)
 
 

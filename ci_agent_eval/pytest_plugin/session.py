@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,7 +62,7 @@ from ci_agent_eval.pytest_plugin.episodes.subtests import (
     get_ending_after_subtests,
     record_subtest,
 )
-from ci_agent_eval.pytest_plugin.evaluation import measurement, passed_asserts, soft_checks
+from ci_agent_eval.pytest_plugin.evaluation import explanations, measurement, rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, PLUGIN_NAME
@@ -101,7 +102,7 @@ class EpisodeSession:
         repo = RepositoryPaths.find(config.rootpath, os.environ)
         episodes = cls(repo, EpisodeFiles.for_process(config))
         episodes._evidence = AssertEvidence(config, episodes._repo)
-        passed_asserts.listen(episodes._evidence)
+        rewritten_asserts.listen(episodes._evidence)
         episodes._load_steering_rules = build_rules_loader(config.rootpath)
         is_debugging = config.getoption("usepdb", default=False)
         episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
@@ -200,6 +201,7 @@ class EpisodeSession:
         state.running = RunningEpisode(
             state.initial_episode.mode,
             locate=self._places.locate_frame,
+            explain=partial(explanations.explain, item),
             load_steering_rules=self._load_steering_rules,
         )
         if measurement.is_hypothesis_evaluation(item, state):
@@ -311,7 +313,7 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         state.called = True
         measurement.record_unittest_failures(item, state, self._repo)
-        soft_checks.record_soft_failures(item, state)
+        measurement.record_soft_failures(item, state)
         measurement.record_property_assertion(state)
         state.subtest_errors += measurement.abandon_unawaited_checks(state)
         state.subtest_errors += list_problems(state)
@@ -331,7 +333,7 @@ class EpisodeSession:
         """Fail a test that skipped itself after a check or a subtest had failed."""
         state = item.stash[EPISODE]
         state.called = True
-        soft_checks.record_soft_failures(item, state)
+        measurement.record_soft_failures(item, state)
         state.subtest_errors += list_problems(state)
         failed = state.recorder is not None and state.recorder.failed_checks
         if not measurement.is_own_skip(error, state) or not (failed or state.subtest_errors):

@@ -111,7 +111,6 @@ def assertions(ran, name):
 
 BESIDE = {
     "alone": ((), ()),
-    "plain": ((), ("--assert=plain",)),
     "-n4": (("xdist",), ("-n4",)),
     "asyncio": (("pytest_asyncio.plugin",), ("--asyncio-mode=strict",)),
     "asyncio-auto": (("pytest_asyncio.plugin",), ("--asyncio-mode=auto",)),

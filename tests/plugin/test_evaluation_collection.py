@@ -1,4 +1,4 @@
-"""How evaluations are found and imported: as any test file, but by our loader."""
+"""How evaluations are found and imported: as any test file, by pytest's own import hook."""
 
 from __future__ import annotations
 
@@ -107,10 +107,8 @@ def test_import_modes_links_and_names(packages, monkeypatch, tmp_path_factory):
     for name in ("a", "b"):
         (packages.pytester.mkdir(name) / "chat_eval.py").write_text(EVALUATION)
     (folder / "linked").symlink_to(folder / "a", target_is_directory=True)
-    (folder / "chat.v2_eval.py").write_text(EVALUATION)
-    names = ["a/chat_eval.py", "b/chat_eval.py", "chat.v2_eval.py"]
-    ran = packages.run("--import-mode=importlib", *names)
-    ran.result.assert_outcomes(passed=3)
+    ran = packages.run("--import-mode=importlib", "a/chat_eval.py", "b/chat_eval.py")
+    ran.result.assert_outcomes(passed=2)
     assert recorded(ran) == [(3, False), (4, True)]
     assert recorded(packages.run("linked/chat_eval.py")) == [(3, False), (4, True)]
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "chat_eval.py"
@@ -122,7 +120,7 @@ def test_import_modes_links_and_names(packages, monkeypatch, tmp_path_factory):
     ]
     main = packages.pytester.makepyfile(main=MAIN)
     ran = Ran(packages.pytester.runpython(main), folder / "report")
-    assert ran.result.ret == 0, "the loader is gone with the session"
+    assert ran.result.ret == 0, "no finder is left behind"
     assert recorded(ran, "test_one") == [(3, True), (4, False)]
     # From another folder than the root.
     (folder / ".git").mkdir()
@@ -133,18 +131,30 @@ def test_import_modes_links_and_names(packages, monkeypatch, tmp_path_factory):
     assert ran.episodes["test_two"].file == "two/chat_eval.py"
 
 
-def test_one_that_a_conftest_imported_cannot_be_measured(suite):
+def test_one_that_a_conftest_imported_is_measured_all_the_same(suite):
     suite.pytester.makepyfile(chat_eval=EVALUATION)
     suite.pytester.makeconftest("import chat_eval")
-    ran = suite.run("chat_eval.py")
+    assert recorded(suite.run("chat_eval.py")) == [(2, False), (3, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "options"),
+    [
+        ("chat_eval", "", ["--assert=plain"]),
+        ("chat_eval", "", ["-p", "no:assertion"]),
+        ("chat_eval", "'PYTEST_DONT_REWRITE'\n", []),
+        ("chat.v2_eval", "", ["--import-mode=importlib"]),
+    ],
+)
+def test_one_that_pytest_does_not_rewrite_cannot_be_measured(suite, name, head, options):
+    (suite.pytester.path / f"{name}.py").write_text(head + EVALUATION)
+    ran = suite.run_apart(f"{name}.py", *options)
     ran.result.assert_outcomes(errors=1)
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
-    said = (
-        "*chat_eval.py: its asserts cannot be recorded, for * had imported it before *--eval-strict"
-    )
-    ran.result.stdout.fnmatch_lines([said])
+    said = "*its asserts cannot be recorded, for pytest did not rewrite them *--eval-strict"
+    ran.result.stdout.fnmatch_lines([f"*{name}.py: {said[1:]}"])
     (error,) = ran.session.collection_errors
-    assert error.nodeid == "chat_eval.py"
+    assert error.nodeid == f"{name}.py"
 
 
 @pytest.mark.full
@@ -200,32 +210,14 @@ def test_head():
 '''
 
 
-NOT_REWRITTEN = """
-'''PYTEST_DONT_REWRITE'''
-def test_measured():
-    n = 1
-    assert n == 2
-    assert n == 3, "said"
-    assert n
-"""
-
-
-def test_docstring_future_imports_and_encoding_stay_and_without_rewriting_all_are_recorded(suite):
+def test_docstring_future_imports_and_encoding_stay(suite):
     (suite.pytester.path / "head_eval.py").write_bytes(HEAD.encode("latin-1"))
-    suite.pytester.makepyfile(chat_eval=NOT_REWRITTEN)
-    for mode in ("rewrite", "plain"):
-        ran = suite.run("--eval", f"--assert={mode}", "-W", "error")
-        ran.result.assert_outcomes(passed=2)
-        found = ran.episodes["test_head"].assertions
-        assert [(a.line, a.passed) for a in found] == [(9, True), (10, True), (11, False)]
-        assert found[2].name == '"\xe4\xf6" == "\xfc"'
-        assert found[2].reason.splitlines()[0] == "\xdf"
-        found = ran.episodes["test_measured"].assertions
-        assert [(a.passed, a.name, a.reason) for a in found] == [
-            (False, "n == 2", None),
-            (False, "n == 3", "said"),
-            (True, "n", None),
-        ]
+    ran = suite.run("--eval", "-W", "error")
+    ran.result.assert_outcomes(passed=1)
+    found = ran.episodes["test_head"].assertions
+    assert [(a.line, a.passed) for a in found] == [(9, True), (10, True), (11, False)]
+    assert found[2].name == '"\xe4\xf6" == "\xfc"'
+    assert found[2].reason.splitlines()[0] == "\xdf"
 
 
 def test_asserts_may_share_lines_with_anything(suite):

@@ -285,7 +285,7 @@ def test_bytecode_of_runs_with_and_without_the_plugin_is_kept_apart(pytester, mo
         arguments = ["-p", plugin, "-W", "ignore"]
         pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
     names = {path.name.partition(".")[0] for path in pytester.path.glob("__pycache__/test_suite*")}
-    assert names == {"test_suite", "test_suite-agent-eval-2"}
+    assert names == {"test_suite", "test_suite-agent-eval-3"}
 
 
 @pytest.mark.parametrize("options", [("--assert=plain",), ("-p", "no:assertion")])

@@ -35,7 +35,7 @@ def test_the_first_failed_assert_ends_the_test(suite):
 
 @pytest.mark.parametrize("mode", ["rewrite", "plain"])
 def test_asserts_are_explained_as_pytest_does(suite, mode):
-    ran = suite.run("--eval-strict", "--eval", f"--assert={mode}")
+    ran = suite.run_apart("--eval-strict", "--eval", f"--assert={mode}")
     is_explained = "assert 1 == 2" in [a.reason for a in ran.episodes["test_marked"].assertions]
     assert is_explained == (mode == "rewrite")
     ran.result.assert_outcomes(failed=2, passed=1)

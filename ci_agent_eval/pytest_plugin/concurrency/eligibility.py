@@ -20,7 +20,7 @@ from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     is_from_pytest_asyncio,
     runs_coroutine,
 )
-from ci_agent_eval.pytest_plugin.evaluation import soft_checks
+from ci_agent_eval.pytest_plugin.evaluation import measurement
 
 ALONE_FIXTURE = "episode_alone"
 """Name of the fixture that makes a test run alone, used by the test or by one of its fixtures."""
@@ -158,7 +158,7 @@ def _check_exclusive_use(item: pytest.Item) -> str | None:
         return f"it uses the fixture {found[0]}"
     if reason := _check_decorators(item):
         return reason
-    if soft_checks.get_soft_failure_log(item.config) is not None and _uses_soft_checks(item):
+    if measurement.get_soft_failure_log(item.config) is not None and _uses_soft_checks(item):
         return "pytest-check keeps one list of failures for all tests"
     hooks = list_foreign_hooks(item)
     return f"{hooks[0]} has a hook that may skip it or run it" if hooks else None

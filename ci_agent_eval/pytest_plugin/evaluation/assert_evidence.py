@@ -1,4 +1,7 @@
-"""Evidence that the active episode was judged: the asserts of its test that passed."""
+"""Evidence that the active episode was judged: the asserts of its test that passed.
+
+In an evaluation each assert is recorded instead, whether it passed or failed.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,25 @@ import inspect
 import linecache
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
 import pytest
 
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
-from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, truncate_text
+from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, shorten_message, truncate_text
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
-from ci_agent_eval.pytest_plugin.evaluation.always_true import (
-    describe_no_evidence,
-    refuse_unused_result,
+from ci_agent_eval.pytest_plugin.evaluation import rewritten_asserts
+from ci_agent_eval.pytest_plugin.evaluation.library_assertions import (
+    get_expected_exceptions,
+    list_expecting_types,
 )
-from ci_agent_eval.pytest_plugin.evaluation.assert_transform import RECORDER
-from ci_agent_eval.pytest_plugin.evaluation.passed_asserts import REWRITTEN
+from ci_agent_eval.pytest_plugin.evaluation.rewritten_asserts import REWRITTEN
+from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_explained_sets, sort_failed_sets
 from ci_agent_eval.pytest_plugin.options import ASSERT_MODULES
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
@@ -31,6 +36,12 @@ from ci_agent_eval.recording.active_episode import (
     is_evaluating,
     note_passed_assert,
 )
+
+_FAILURE_TYPES = (AssertionError, pytest.fail.Exception)
+
+_LAZY = (Generator, AsyncGenerator, map, filter, zip)
+
+_NO_EVIDENCE = "it is always true and no evidence; assert something that can be false"
 
 _PLAIN = (
     "asserts of {file} were not counted, for pytest did not rewrite it (--assert=plain, "
@@ -54,22 +65,81 @@ class AssertEvidence:
         """Count the asserts of a test's own file, wherever it is."""
         self._test_files.add(str(item.path))
 
-    def note_assert(self, frame: FrameType, value: object, *, is_fixed: bool) -> bool:
-        """Note a passed assert of a test; in an evaluation it is to be explained."""
+    def note_assert(
+        self, frame: FrameType, value: object, *, is_fixed: bool, text: str | None
+    ) -> bool:
+        """Note a passed assert of a test; return whether to explain it, for it is to be recorded.
+
+        `is_fixed`: its expression has no other value. `text`: its source in an evaluation's file.
+        Raises AssertionError for a value that nobody asked for, such as a coroutine.
+        """
         __tracebackhide__ = True
-        module = frame.f_globals
-        is_recorded = RECORDER in module
         episode = get_active_episode()
-        if episode is None or not (is_recorded or self._is_counted(module)):
+        if episode is None or not self._is_counted(frame.f_globals):
             return False
         refuse_unused_result(value)
-        if is_recorded:
-            return is_evaluating()  # its recorder notes it
+        if text is not None and is_evaluating():
+            return True
         if (problem := describe_no_evidence(value, is_fixed=is_fixed)) is None:
             note_passed_assert()
         elif episode.is_called:
             self._warn(episode, frame, problem)
         return False
+
+    def record_pass(self, frame: FrameType, line: int, text: str, explanation: str) -> None:
+        """Record an assert that passed in an evaluation."""
+        self._record(frame, line, text, passed=True, reason=sort_explained_sets(explanation))
+
+    def record_failure(
+        self, line: int, text: str, error: AssertionError, catching: Iterable[Any]
+    ) -> bool:
+        """Record an assert that failed; return False if its error must be raised.
+
+        It must be raised if no evaluation is running, if the surrounding code catches it, and if a
+        function called by the assert raised it.
+        """
+        traceback = error.__traceback__
+        if traceback is None or _comes_from_call(traceback) or _any_catches_failure(catching):
+            return False
+        frame = traceback.tb_frame
+        if not is_evaluating() or not self._is_counted(frame.f_globals):
+            return False
+        self._record(frame, line, text, passed=False, reason=sort_failed_sets(str(error)))
+        return True
+
+    def wrap_manager(self, line: int, text: str, manager: Any) -> Any:
+        """Wrap a manager that expects an exception or a warning, to record it as an assertion."""
+        if not isinstance(manager, list_expecting_types()) or not is_evaluating():
+            return manager
+        frame = sys._getframe(2)  # noqa: SLF001 - documented
+
+        def record(*, passed: bool, reason: str | None) -> None:
+            self._record(frame, line, text, passed=passed, reason=reason)
+
+        return _RecordedManager(record, manager)
+
+    def _record(
+        self, frame: FrameType, line: int, text: str, *, passed: bool, reason: str | None
+    ) -> None:
+        """Record an assertion of the running evaluation."""
+        episode = get_active_episode()
+        if episode is None or not is_evaluating():
+            return
+        file = self._repo.relative(frame.f_code.co_filename)
+        episode.record_assertion(
+            Assertion(
+                name=truncate_text(remove_addresses(clean_text(text)), MAX_NAME),
+                passed=passed,
+                reason=shorten_message(reason or "") or None,
+                file=file,
+                line=None if file is None else line,
+            )
+        )
+
+    def get_explainer(self) -> Callable[[str, object, object], str | None] | None:
+        """Return what explains comparisons of the running evaluation; None: pytest does."""
+        episode = get_active_episode()
+        return episode.explain if episode is not None and is_evaluating() else None
 
     def _warn(self, episode: RunningEpisode, frame: FrameType, problem: str) -> None:
         """Warn of an assert that proves nothing; an episode without evidence names it."""
@@ -96,13 +166,9 @@ class AssertEvidence:
     def note_check(self, frame: FrameType) -> None:
         """Note a check of pytest-check that passed; an evaluation records it by its source."""
         note_passed_assert()
-        episode = get_active_episode()
-        if episode is None or not is_evaluating():
-            return
-        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip().rstrip(":")
-        file, line = episode.locate(frame) or (None, None)
-        name = truncate_text(remove_addresses(clean_text(text)), MAX_NAME)
-        episode.record_assertion(Assertion(name=name, passed=True, file=file, line=line))
+        line = frame.f_lineno
+        text = linecache.getline(frame.f_code.co_filename, line).strip().rstrip(":")
+        self._record(frame, line, text, passed=True, reason=None)
 
     def describe_uncounted(self, item: pytest.Item) -> str | None:
         """Return why asserts that a test may have run were not counted, and the remedy."""
@@ -118,11 +184,91 @@ class AssertEvidence:
         return _HELPERS.format(files=", ".join(map(self._shorten, helpers)), names=names)
 
     def _has_uncounted_asserts(self, module: Mapping[str, Any]) -> bool:
-        is_heard = REWRITTEN in module or RECORDER in module
-        return not is_heard and self._is_counted(module) and _has_assert(str(module["__file__"]))
+        is_unheard = REWRITTEN not in module and self._is_counted(module)
+        return is_unheard and _has_assert(str(module["__file__"]))
 
     def _shorten(self, module: Mapping[str, Any]) -> str:
         return self._repo.relative(module["__file__"]) or Path(module["__file__"]).name
+
+
+class _RecordedManager(AbstractContextManager[Any]):
+    """A context manager whose result is recorded as an assertion."""
+
+    def __init__(self, record: Callable[..., None], manager: Any) -> None:
+        self._record = record
+        self._manager = manager
+
+    def __enter__(self) -> Any:
+        return self._manager.__enter__()
+
+    def __exit__(
+        self,
+        type_: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        __tracebackhide__ = True
+        try:
+            handled = self._manager.__exit__(type_, error, traceback)
+        except _FAILURE_TYPES as refusal:
+            self._record(passed=False, reason=str(refusal))
+            return True
+        reason = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
+        self._record(passed=error is None or bool(handled), reason=reason)
+        return handled
+
+
+def _comes_from_call(traceback: TracebackType) -> bool:
+    """Return whether what the assert calls has raised the error, and not we ourselves."""
+    deeper = traceback.tb_next
+    return deeper is not None and deeper.tb_frame.f_globals is not vars(rewritten_asserts)
+
+
+def _any_catches_failure(types: Iterable[Any]) -> bool:
+    """Return whether any of the types, in whatever form, catches failed asserts."""
+    return any(map(_catches_failure, types))
+
+
+def _catches_failure(type_: Any) -> bool:
+    if isinstance(type_, _RecordedManager):
+        type_ = type_._manager  # noqa: SLF001 - of this module
+    if isinstance(type_, list_expecting_types()):
+        type_ = get_expected_exceptions(type_)
+    if isinstance(type_, suppress):
+        type_ = tuple(getattr(type_, "_exceptions", ()))
+    if isinstance(type_, tuple):
+        return _any_catches_failure(type_)
+    return isinstance(type_, type) and issubclass(AssertionError, type_)
+
+
+def refuse_unused_result(value: object) -> None:
+    """Raise AssertionError for a true value that is a result which nobody asked for."""
+    __tracebackhide__ = True
+    if isinstance(value, _LAZY):
+        remedy = "use all(...) or any(...)"
+    elif inspect.isawaitable(value) and not _has_own_truth(value):
+        remedy = "write `assert await ...`"
+    else:
+        return
+    if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+        value.close()  # no second report, of Python's, in whatever test runs next
+    kind = type(value).__name__
+    raise AssertionError(f"asserted an object of type {kind}, which is always true; {remedy}")
+
+
+def _has_own_truth(value: object) -> bool:
+    """Return whether the type says what is false, as that of a simulation's result does."""
+    return hasattr(type(value), "__bool__") or hasattr(type(value), "__len__")
+
+
+def describe_no_evidence(value: Any, *, is_fixed: bool) -> str | None:
+    """Return why a passed assert is no evidence; None: it is."""
+    if is_fixed:
+        return f"assert of a literal: {_NO_EVIDENCE}"
+    if inspect.isfunction(value) or inspect.ismethod(value) or inspect.isbuiltin(value):
+        name = getattr(value, "__name__", "function")
+        return f"assert of the function {name}, which is not called: {_NO_EVIDENCE}"
+    return None
 
 
 def _iter_imported(module: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -81,3 +81,29 @@ def is_evaluation(node: pytest.Item | pytest.Collector) -> bool:
         return False
     module = node.getparent(pytest.Module)
     return module is not None and EVALUATION in module.stash
+
+
+def mark_evaluation_module(module: pytest.Module | None) -> pytest.Module | None:
+    """Mark a module as an evaluation, unless another plugin returned no module."""
+    if module is not None:
+        module.stash[EVALUATION] = module.config.stash[EVALUATION] = True
+    return module
+
+
+def refuse_unrecorded_module(
+    report: pytest.CollectReport, collector: pytest.Collector
+) -> pytest.CollectReport:
+    """Return the report, or a failed one if pytest has not rewritten an evaluation's asserts."""
+    # Reading `obj` might import the module: `--lf` skips files without importing them.
+    if EVALUATION not in collector.stash or not report.passed or not report.result:
+        return report
+    from ci_agent_eval.pytest_plugin.evaluation.rewritten_asserts import REWRITTEN  # noqa: PLC0415 - imports this module
+
+    if REWRITTEN in vars(collector.obj):  # type: ignore[attr-defined]  # only modules are marked
+        return report
+    problem = (
+        f"{collector.nodeid}: its asserts cannot be recorded, for pytest did not rewrite them "
+        "(--assert=plain, -p no:assertion, PYTEST_DONT_REWRITE, or a name that no import can "
+        "write); let pytest rewrite them, or run it with --eval-strict"
+    )
+    return pytest.CollectReport(report.nodeid, "failed", problem, [])

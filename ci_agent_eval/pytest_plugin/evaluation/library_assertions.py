@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.evaluation.passed_asserts import get_listener
+from ci_agent_eval.pytest_plugin.evaluation.rewritten_asserts import get_listener
 
 Wrapper = Callable[[Any], Any]
 

@@ -5,8 +5,11 @@ Other exceptions still fail the test, because an error is not a measurement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from traceback import walk_tb
+from typing import Any
 
 import pytest
 from _pytest.skipping import xfailed_key
@@ -14,14 +17,17 @@ from _pytest.skipping import xfailed_key
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.episodes.endings import (
+    MAX_NAME,
     Ending,
     EpisodeFailed,
     build_failure_ending,
     is_failure,
     shorten_message,
+    truncate_text,
 )
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
+from ci_agent_eval.recording.active_episode import enter_shared_fixture, leave_shared_fixture
 
 NOTHING_ASSERTED = (
     "it asserted nothing, so nothing was measured; let it reach an assert of its own file, or "
@@ -139,6 +145,65 @@ def record_unittest_failures(item: pytest.Item, state: EpisodeItem, repo: Reposi
         assertion = build_failure_ending(excinfo, repo).assertion
         if assertion is not None:
             state.recorder.record_assertion(assertion)
+
+
+def get_soft_failure_log(config: pytest.Config) -> Any:
+    """Return the module in which pytest-check collects failures, or None if it is not in use."""
+    plugin: Any = sys.modules.get("pytest_check.plugin")
+    is_used = plugin is not None and config.pluginmanager.is_registered(plugin)
+    return plugin.check_log if is_used else None
+
+
+def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
+    """Record the failures that pytest-check collected, before it fails the test.
+
+    In an evaluation they must not fail the test: they are measured.
+    """
+    log = get_soft_failure_log(item.config)
+    if log is None or state.recorder is None:
+        return
+    failures = log.get_failures()
+    for failure in failures:
+        state.recorder.record_assertion(_parse_failure(failure))
+    if (hidden := _count_failures(log) - len(failures)) > 0:
+        # `check.set_max_report(1)` hides the others, and with 0 pytest-check fails no test.
+        name = f"failed checks beyond pytest-check's max_report: {hidden}; raise it to see them"
+        state.recorder.record_assertion(Assertion(name=name, passed=False))
+    if is_measured(item, state):
+        log.clear_failures()
+
+
+def _count_failures(log: Any) -> int:
+    """Return how many checks failed, reported or not; pytest-check before 2.5 has no function."""
+    count = getattr(log, "get_num_failures", None)
+    return int(log._num_failures if count is None else count())  # noqa: SLF001 - as above
+
+
+def _parse_failure(failure: str) -> Assertion:
+    """Parse a failure of pytest-check: its first line is the assertion, the rest its location."""
+    name, _, location = shorten_message(failure).removeprefix("FAILURE: ").partition("\n")
+    return Assertion(
+        name=truncate_text(name, MAX_NAME), passed=False, reason=location.strip() or None
+    )
+
+
+@contextmanager
+def leave_episode(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+    """Leave the active episode while a fixture wider than a test is set up, and torn down.
+
+    The test that sets it up depends on the order and on the worker; so its asserts raise, as in any
+    file, and a broken fixture is an error of every test that uses it.
+    """
+    if fixturedef.scope == "function":
+        yield
+        return
+    fixturedef.addfinalizer(leave_shared_fixture)
+    enter_shared_fixture()
+    try:
+        yield
+    finally:
+        leave_shared_fixture()
+        fixturedef.addfinalizer(enter_shared_fixture)  # finalizers run in the reverse order
 
 
 def record_property_assertion(state: EpisodeItem) -> None:

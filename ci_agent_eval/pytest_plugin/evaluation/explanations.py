@@ -6,17 +6,14 @@ differences in the order of a set. Reasons are compared between runs and must no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from copy import copy
 from itertools import islice
 from typing import Any
 
 import pytest
 from _pytest._io.saferepr import saferepr
-from _pytest.assertion import util
 
-from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
 
 MAX_LINES = 500
@@ -39,16 +36,17 @@ _TITLE = 30
 """Maximum characters of a value in a title, as in pytest without `-v`."""
 
 
-class StableExplanations:
-    """Makes the explanations of evaluations the same everywhere, and without colours."""
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Use stable explanations while an evaluation runs."""
-        if not is_evaluation(item):
-            return (yield)
-        with _use_stable_explanations(item):
-            return (yield)
+def explain(item: pytest.Item, op: str, left: object, right: object) -> str | None:
+    """Call the plugins, and return the first answer as the rewritten assert formats it."""
+    config: Any = _TerseConfig(item.config)
+    answers = item.ihook.pytest_assertrepr_compare(config=config, op=op, left=left, right=right)
+    for answer in answers:
+        if lines := tidy_lines(islice(answer or (), MAX_LINES)):
+            lines[0] = _stabilize_title(lines[0], op, left, right)
+            # `~` starts a line of an explanation, and `%` a format specifier.
+            text = "\n~".join(line.replace("\n", "\\n") for line in lines)
+            return text.replace("%", "%%")
+    return None
 
 
 class _TerseConfig:
@@ -71,31 +69,6 @@ class _TerseConfig:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._config, name)
-
-
-@contextmanager
-def _use_stable_explanations(item: pytest.Item) -> Generator[None]:
-    before, util._reprcompare = util._reprcompare, _build_explainer(item)  # noqa: SLF001 - pytest has no setting for which explanations it truncates
-    try:
-        yield
-    finally:
-        util._reprcompare = before  # noqa: SLF001 - as above
-
-
-def _build_explainer(item: pytest.Item) -> Callable[[str, object, object], str | None]:
-    def explain(op: str, left: object, right: object) -> str | None:
-        """Call the plugins, and return the first answer as the rewritten assert formats it."""
-        config: Any = _TerseConfig(item.config)
-        answers = item.ihook.pytest_assertrepr_compare(config=config, op=op, left=left, right=right)
-        for answer in answers:
-            if lines := tidy_lines(islice(answer or (), MAX_LINES)):
-                lines[0] = _stabilize_title(lines[0], op, left, right)
-                # `~` starts a line of an explanation, and `%` a format specifier.
-                text = "\n~".join(line.replace("\n", "\\n") for line in lines)
-                return text.replace("%", "%%")
-        return None
-
-    return explain
 
 
 def _stabilize_title(title: str, op: str, left: object, right: object) -> str:
