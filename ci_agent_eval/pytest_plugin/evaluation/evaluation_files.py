@@ -38,6 +38,14 @@ def are_evaluations_requested(config: pytest.Config) -> bool:
     return config.option.eval or any(list_named_evaluations(config))
 
 
+def may_run_evaluations(config: pytest.Config) -> bool:
+    """Return whether evaluations are requested, or pytest collects them like other tests."""
+    names = (Path(pattern.replace("*", "x")) for pattern in config.getini("eval_files"))
+    tests = config.getini("python_files")
+    is_test = not config.option.eval_strict and any(matches_any_pattern(n, tests) for n in names)
+    return is_test or are_evaluations_requested(config)
+
+
 def list_named_evaluations(config: pytest.Config) -> Iterator[Path]:
     """Yield the evaluations that the command line names."""
     for argument in config.args:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,57 +33,25 @@ class EvaluationReports:
 
     config: pytest.Config
     reports: EpisodeReports
-    _expected: bool = False
-    """Whether evaluations were selected to run."""
+    _is_expected: bool
+    """Whether evaluations may run."""
     _lines: Sequence[str] = ()
     _problems: list[str] = field(default_factory=list)
 
     @classmethod
     def start(cls, config: pytest.Config, reports: EpisodeReports) -> None:
         """Register the object. Raises pytest.UsageError if the requested file is not ours."""
-        found = cls(config, reports)
-        if options.get_eval_results_option(config) is not None and not config.option.collectonly:
+        found = cls(config, reports, evaluation_files.may_run_evaluations(config))
+        if not config.option.collectonly:
             found._clear(config)
         config.pluginmanager.register(found, "ci_agent_eval_evaluations")
-        # Without an import, which every start of pytest would wait for.
-        if (module := sys.modules.get("ci_agent_eval.authoring.eval_results")) is not None:
-            module.EvalResults.use_session(None)  # of an earlier session of this process
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self, session: pytest.Session) -> None:
-        """Remove an old report if evaluations are requested, which may never be collected."""
-        if evaluation_files.are_evaluations_requested(session.config):
-            self._remove_own(session.config)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Remove it also if an evaluation that pytest itself collects cannot be read."""
-        config = self.config
-        if report.failed and evaluation_files.is_evaluation_file(
-            config.rootpath / report.nodeid, config
-        ):
-            self._remove_own(config)
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Remove an old report before evaluations run."""
-        if any(evaluation_files.is_evaluation(item) for item in session.items):
-            self._expect_evaluations(session.config)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any, ids: Iterable[str]) -> None:
-        """Remove an old report before any worker gets a test: only workers collect."""
-        config: pytest.Config = node.config
-        paths = {config.rootpath / nodeid.partition("::")[0] for nodeid in ids}
-        if any(evaluation_files.is_evaluation_file(path, config) for path in paths):
-            self._expect_evaluations(config)
-
-    def _expect_evaluations(self, config: pytest.Config) -> None:
-        if not self._expected and not config.option.collectonly:
-            self._expected = True
-            self._clear(config)
+        if found._is_expected:
             from ci_agent_eval.authoring.eval_results import EvalResults  # noqa: PLC0415 - inert until used
 
-            EvalResults.use_session(self._build_report)
+            EvalResults.use_session(found._build_report)
+        # Without an import, which every start of pytest would wait for.
+        elif (module := sys.modules.get("ci_agent_eval.authoring.eval_results")) is not None:
+            module.EvalResults.use_session(None)  # of an earlier session of this process
 
     def _build_report(self) -> EvaluationReport:
         """Return the report of the evaluations that have ended."""
@@ -92,24 +59,23 @@ class EvaluationReports:
 
         return build_evaluation_report(row.episode for row in _build_rows(self._load_records()))
 
-    def _remove_own(self, config: pytest.Config) -> None:
-        """Remove an old report of ours; `_clear` reports a file that is not ours."""
-        from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file  # noqa: PLC0415 - inert
-
-        path = options.get_eval_results_path(config)
-        if path is None or self._expected or config.option.collectonly:
-            return
-        if is_own_evaluation_file(path):
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-
     def _clear(self, config: pytest.Config) -> None:
-        """Remove an old report, so that it is not mistaken for a killed run's."""
-        from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.storage.evaluation_file import claim_evaluation_file  # noqa: PLC0415 - as above
+        """Remove an old report, so that it is not mistaken for a killed run's.
 
+        A file that is not ours is refused only if the command line asks for evaluations.
+        """
+        is_named = options.get_eval_results_option(config) is not None
         path = options.get_eval_results_path(config)
-        if path is None:
+        if path is None or not (is_named or self._is_expected):
+            return
+        from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.storage.evaluation_file import (  # noqa: PLC0415 - as above
+            claim_evaluation_file,
+            is_own_evaluation_file,
+        )
+
+        is_requested = is_named or evaluation_files.are_evaluations_requested(config)
+        if not is_requested and not is_own_evaluation_file(path):
             return
         try:
             claim_evaluation_file(path, advice=_ADVICE)
@@ -124,7 +90,7 @@ class EvaluationReports:
     def pytest_sessionfinish(self, session: pytest.Session) -> Any:
         """Write the report when every worker has finished."""
         yield
-        if not self._expected and not self.reports.evaluated:
+        if not self._is_expected and not self.reports.evaluated:
             return
         from ci_agent_eval.contract.evaluation import build_evaluation_report  # noqa: PLC0415 - inert
         from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import render_evaluations  # noqa: PLC0415
