@@ -189,7 +189,9 @@ def are_asserts_rewritten(request, _):
         has_parameters(rewrite.rewrite_asserts, ["mod", "source", "module_path", "config"])
         and has_parameters(rewrite.AssertionRewriter.helper, ["self", "name", "args"])
         and "pytest-" in rewrite.PYC_TAIL
+        and isinstance(request.config.pluginmanager.rewrite_hook, rewrite.AssertionRewritingHook)
         and isinstance(request.config.pluginmanager.rewrite_hook._must_rewrite, set)
+        and "test_*.py" in request.config.pluginmanager.rewrite_hook.fnpats
         and re.search(passes, written) is not None
         and rewrite._call_reprcompare(("==",), (False,), ("1 == 2",), (1, 2)) == "1 == 2"
         and rewrite._format_assertmsg("50%") == "50%%"
@@ -282,7 +284,8 @@ INTERFACES = [
         "override the result that unittest is given, and keep its failures there",
     ),
     Interface(
-        "rewrite rewrite_asserts AssertionRewriter PYC_TAIL _must_rewrite _call_reprcompare "
+        "rewrite rewrite_asserts AssertionRewriter AssertionRewritingHook PYC_TAIL _must_rewrite "
+        "fnpats _call_reprcompare "
         "_check_if_assertion_pass_impl _call_assertion_pass _assertion_pass _format_assertmsg",
         are_asserts_rewritten,
         ASSERTS,
