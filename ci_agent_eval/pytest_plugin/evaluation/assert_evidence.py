@@ -209,7 +209,7 @@ class _RecordedManager(AbstractContextManager[Any]):
     ) -> bool | None:
         __tracebackhide__ = True
         try:
-            handled = self._manager.__exit__(type_, error, traceback)
+            handled: bool | None = self._manager.__exit__(type_, error, traceback)
         except _FAILURE_TYPES as refusal:
             self._record(passed=False, reason=str(refusal))
             return True
