@@ -13,6 +13,7 @@ from ci_agent_eval.checks.base import BaseCheck, compute_share
 from ci_agent_eval.checks.exchanges import EpisodeExchange, split_exchanges
 from ci_agent_eval.checks.formatting import format_call, format_list, format_text
 from ci_agent_eval.checks.protocol import Check
+from ci_agent_eval.checks.tool_names import find_misspellings
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import SomeTexts, compile_pattern, validate_fields
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
@@ -83,6 +84,8 @@ class ConfirmedTools(BaseCheck):
     ) -> tuple[Assertion, ...] | Awaitable[tuple[Assertion, ...]]:
         """Return one assertion; with a judge, an awaitable of it."""
         calls = self._find_calls(episode)
+        if not calls and (misspelled := find_misspellings(self.tools, episode)):
+            return (self._build_assertion(self._statement, False, "; ".join(misspelled), score=0),)
         if self.judge is None:
             return self._summarize(calls)
         return self._judge_others(self.judge, episode, calls)
@@ -103,9 +106,12 @@ class ConfirmedTools(BaseCheck):
             reason = f"not confirmed: {format_list(wrong)}"
         elif judged := [call.judge for call in calls if call.judge]:
             reason += f"; the judge: {format_list(judged)}"
-        statement = f"asks before it calls {format_list(self.tools)}"
         score = compute_share(len(calls) - len(wrong), len(calls))
-        return (self._build_assertion(statement, not wrong, reason, score=score),)
+        return (self._build_assertion(self._statement, not wrong, reason, score=score),)
+
+    @property
+    def _statement(self) -> str:
+        return f"asks before it calls {format_list(self.tools)}"
 
     def _find_calls(self, episode: Episode) -> list[_GuardedCall]:
         exchanges = split_exchanges(episode)

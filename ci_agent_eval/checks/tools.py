@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import NonNegativeInt
@@ -12,9 +12,18 @@ from ci_agent_eval.checks.alignment import pair_in_order
 from ci_agent_eval.checks.base import BaseCheck, compute_share, require_any
 from ci_agent_eval.checks.exchanges import get_tool_calls
 from ci_agent_eval.checks.formatting import format_list, format_times
+from ci_agent_eval.checks.tool_names import find_misspellings
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import SomeTexts, validate_fields
 from ci_agent_eval.contract.wording import pluralize
+
+
+def _describe_uncalled(tools: Iterable[str], episode: Episode) -> str:
+    """Describe that no tool was called, with those that the agent could not call."""
+    offered = episode.conditions.tools
+    missing = [] if offered is None else [tool for tool in tools if tool not in offered]
+    remark = f"; not offered: {format_list(missing)}" if missing else ""
+    return f"none of them was called{remark}"
 
 
 def _get_tool_names(episode: Episode) -> list[str]:
@@ -29,8 +38,13 @@ class RequiredTools(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        missing = [tool for tool in self.tools if tool not in set(_get_tool_names(episode))]
-        reason = f"never called: {format_list(missing)}" if missing else "all of them were called"
+        names = _get_tool_names(episode)
+        missing = [tool for tool in self.tools if tool not in set(names)]
+        reason = "all of them were called"
+        if missing:
+            made = f"it called {format_list(names) or 'no tools'}"
+            hints = find_misspellings(missing, episode)
+            reason = "; ".join((f"never called: {format_list(missing)}", made, *hints))
         score = compute_share(len(self.tools) - len(missing), len(self.tools))
         statement = f"calls {format_list(self.tools)}"
         return (self._build_assertion(statement, not missing, reason, score=score),)
@@ -48,8 +62,10 @@ class ForbiddenTools(BaseCheck):
         used = [
             f"{tool} was called {format_times(counts[tool])}" for tool in self.tools if counts[tool]
         ]
-        reason = format_list(used) if used else "none of them was called"
-        return (self._build_assertion(f"never calls {format_list(self.tools)}", not used, reason),)
+        misspelled = find_misspellings(self.tools, episode)
+        reason = format_list((*used, *misspelled)) or _describe_uncalled(self.tools, episode)
+        is_passed = not used and not misspelled
+        return (self._build_assertion(f"never calls {format_list(self.tools)}", is_passed, reason),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +110,12 @@ class ToolCallLimits(BaseCheck):
         names = _get_tool_names(episode)
         counts = Counter(names)
         per_tool = [
-            self._assert_limit(_describe_limit(tool, limit), counts[tool], limit)
+            self._assert_limit(
+                _describe_limit(tool, limit),
+                counts[tool],
+                limit,
+                find_misspellings((tool,), episode),
+            )
             for tool, limit in self.per_tool.items()
         ]
         if self.total is None:
@@ -102,13 +123,16 @@ class ToolCallLimits(BaseCheck):
         statement = f"makes at most {pluralize(self.total, 'tool call')}"
         return (self._assert_limit(statement, len(names), self.total), *per_tool)
 
-    def _assert_limit(self, statement: str, count: int, limit: int) -> Assertion:
+    def _assert_limit(
+        self, statement: str, count: int, limit: int, misspelled: Sequence[str] = ()
+    ) -> Assertion:
         made = f"called {format_times(count)}" if count else "never called"
-        reason = f"{made}, the limit is {limit}"
+        reason = format_list(misspelled) or f"{made}, the limit is {limit}"
         if self.name is not None:
             reason = f"{statement}: {reason}"
         score = min(1.0, compute_share(limit, count))
-        return self._build_assertion(statement, count <= limit, reason, score=score)
+        passed = count <= limit and not misspelled
+        return self._build_assertion(statement, passed, reason, score=score)
 
 
 def _describe_limit(tool: str, limit: int) -> str:

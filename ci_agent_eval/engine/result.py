@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ci_agent_eval.checks.arguments import arguments_match
+from ci_agent_eval.checks.formatting import format_list
+from ci_agent_eval.checks.tool_names import describe_misspelling
 from ci_agent_eval.contract.episode import Outcome, TrafficSummary
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.stops import AgentStop, StopReason, is_agent_failure
@@ -82,8 +84,9 @@ class AgentResult:
 
     def __repr__(self) -> str:
         """Return a short text for failed assertions, which are shown with the conversation."""
-        turns = len(self.trajectory.agent_turns)
-        return f"<result of agent {self.agent!r}: {self.stop_reason}, turns: {turns}>"
+        calls = format_list(call.name for call in self.all_tool_calls) or "none"
+        counts = f"turns: {len(self.trajectory.agent_turns)}, tool calls: {calls}"
+        return f"<result of agent {self.agent!r}: {self.stop_reason}, {counts}>"
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -142,8 +145,14 @@ class AgentResult:
         return frozenset(call.name for call in self.all_tool_calls)
 
     def tool_calls_for(self, name: str) -> tuple[ToolCall, ...]:
-        """Return the calls of one tool in order."""
-        return tuple(call for call in self.all_tool_calls if call.name == name)
+        """Return the calls of one tool in order. Raises AssertionError for a misspelled name."""
+        calls = tuple(call for call in self.all_tool_calls if call.name == name)
+        if not calls and self.available_tools:
+            __tracebackhide__ = True
+            tools = {*self.available_tools, *self.tool_names_called}
+            if (problem := describe_misspelling(name, tools)) is not None:
+                raise AssertionError(problem)
+        return calls
 
     def tool_was_called(self, name: str) -> bool:
         """Return whether a tool was called."""

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.checks import ForbiddenTools, OrderedTools, RequiredTools, ToolCallLimits
+from ci_agent_eval.checks import (
+    ConfirmedTools,
+    ForbiddenTools,
+    OrderedTools,
+    RequiredTools,
+    ToolCallLimits,
+)
+from ci_agent_eval.contract.episode import Conditions
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, talk
 from tests.tables import each_row
@@ -27,9 +34,13 @@ def of(check, episode):
         (
             RequiredTools(["find", "refund"]),
             calling("find"),
-            (False, 0.5, "calls find, refund", "never called: refund"),
+            (False, 0.5, "calls find, refund", "never called: refund; it called find"),
         ),
-        (RequiredTools("find"), SILENT, (False, 0, "calls find", "never called: find")),
+        (
+            RequiredTools("find"),
+            SILENT,
+            (False, 0, "calls find", "never called: find; it called no tools"),
+        ),
         (
             ForbiddenTools(["drop", "wipe"]),
             calling("drop", "drop"),
@@ -85,9 +96,32 @@ def test_a_name_and_a_severity_of_one_s_own():
     assert (found.name, found.severity, found.passed) == ("asks x", "warning", False)
 
 
+MISSPELLED = "no tool 'tranfer' was offered or called; did you mean 'transfer'?"
+
+
+@each_row(
+    ("check", "said"),
+    [
+        (ForbiddenTools("tranfer"), (False, MISSPELLED)),
+        (ToolCallLimits(None, {"tranfer": 0}), (False, MISSPELLED)),
+        (ConfirmedTools("tranfer", said="yes"), (False, MISSPELLED)),
+        (RequiredTools("tranfer"), (False, f"never called: tranfer; it called find; {MISSPELLED}")),
+        (ForbiddenTools("wipe"), (True, "none of them was called; not offered: wipe")),
+        (ForbiddenTools("set_user"), (True, "none of them was called; not offered: set_user")),
+        (ForbiddenTools("transfer"), (True, "none of them was called")),
+    ],
+)
+def test_a_misspelled_name_does_not_pass(check, said):
+    offered = Conditions(tools=("find", "get_user", "transfer"))
+    (found,) = check.assertions(calling("find").model_copy(update={"conditions": offered}))
+    assert (found.passed, found.reason) == said
+    (unknown,) = check.assertions(calling("find"))
+    assert unknown.passed is not isinstance(check, RequiredTools)
+
+
 def test_a_long_list_is_cut_and_counted():
     reason = of(RequiredTools([f"t{n}" for n in range(9)]), SILENT)[3]
-    assert reason == "never called: t0, t1, t2, t3, t4 and 4 more"
+    assert reason == "never called: t0, t1, t2, t3, t4 and 4 more; it called no tools"
 
 
 @each_row(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import get_args
 
@@ -9,7 +10,7 @@ from pydantic_ai.messages import ModelResponse
 
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.stops import AgentStop, StopReason
-from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
 from ci_agent_eval.engine.limits import RunLimits, find_exceeded_limit
 from ci_agent_eval.engine.pydantic_stops import classify_error
 from ci_agent_eval.engine.result import AgentResult
@@ -99,4 +100,16 @@ def test_every_error_with_a_stop_exists():
 
 def test_a_failed_assertion_shows_a_short_result():
     result = AgentResult(Trajectory(), "server_error", "it died", agent="bank")
-    assert repr(result) == "<result of agent 'bank': server_error, turns: 0>"
+    assert repr(result) == "<result of agent 'bank': server_error, turns: 0, tool calls: none>"
+
+
+def test_a_tool_that_nobody_offers_may_not_be_asked_for():
+    turn = Turn(role="assistant", tool_calls=(ToolCall(name="transfer"),))
+    result = AgentResult(Trajectory(turns=(turn,)), "completed", available_tools=("find",))
+    assert result.tool_was_called("transfer")
+    assert not result.tool_was_called("find")
+    assert not result.tool_was_called("wipe")  # a policy names tools that are rightly not offered
+    for name in ("tranfer", "Transfer", "transfre"):
+        with pytest.raises(AssertionError, match="did you mean 'transfer'"):
+            result.tool_was_called(name)
+    assert not replace(result, available_tools=()).tool_was_called("tranfer")  # they are unknown
