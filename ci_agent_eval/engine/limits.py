@@ -17,7 +17,7 @@ from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.fields import NonNegativeNumber, validate_fields
 from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import Trajectory
-from ci_agent_eval.model_traffic.usage import Usage
+from ci_agent_eval.contract.usage import Usage
 
 Clock = Callable[[], float]
 """Monotonic seconds from any fixed point."""

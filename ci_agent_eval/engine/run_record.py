@@ -18,6 +18,7 @@ from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import TestRunExtent
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine import response_stamp
 from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent
@@ -26,7 +27,6 @@ from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.engine.turns import CallNote, RunNotes
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
-from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording.faults import (
     EpisodeFaults,
     InjectedFaultError,

@@ -11,6 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette import CassetteMode, CassetteSession, CassetteStore
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
@@ -22,7 +23,6 @@ from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import find_declared_secrets
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
-from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.limits import Clock, RunLimits, find_exceeded_limit
 from ci_agent_eval.engine.nested_calls import NestedCalls
 from ci_agent_eval.engine.rate_windows import RateWindows
@@ -36,7 +37,6 @@ from ci_agent_eval.model_traffic.trajectory import (
     TrajectoryReader,
     limit_text,
 )
-from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import get_active_episode, is_owner_thread
 from ci_agent_eval.recording.merge import add_traffic

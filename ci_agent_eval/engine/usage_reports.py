@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.traffic import RunTraffic
-from ci_agent_eval.model_traffic.usage import Usage
 
 
 def report_usage(

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import ToolCall, TrajectoryAgent, Turn
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.model_traffic.conversations import (
     ConversationReader,
     ConversationStep,
@@ -32,7 +33,6 @@ from ci_agent_eval.model_traffic.messages import (
     ToolResult,
 )
 from ci_agent_eval.model_traffic.recorder import ModelCall
-from ci_agent_eval.model_traffic.usage import Usage
 
 MAX_TEXT_CHARACTERS = 200_000
 """Characters kept of a message, a tool's result or an argument."""

@@ -33,8 +33,8 @@ from ci_agent_eval.contract.trajectory import (
     Turn,
     find_requested_model,
 )
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording.budgets import (
     add_budget,
     add_needed_turns,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
-from ci_agent_eval.model_traffic.usage import Usage
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.recording.merge import add_agents, add_traffic, find_new_parts
 from ci_agent_eval.recording.turn import TurnRecorder
 from ci_agent_eval.recording.usage import lack_measurement

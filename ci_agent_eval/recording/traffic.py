@@ -13,6 +13,7 @@ from typing import Any
 from ci_agent_eval.contract.episode import TrafficSummary
 from ci_agent_eval.contract.stops import Stop, find_stop_cause
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn, sum_tokens
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.model_traffic.conversations import KnownPrompt
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
 from ci_agent_eval.model_traffic.trajectory import (
@@ -21,7 +22,6 @@ from ci_agent_eval.model_traffic.trajectory import (
     TrafficTrajectory,
     build_trajectory,
 )
-from ci_agent_eval.model_traffic.usage import Usage
 
 _FILLED = (
     "finish_reason",

@@ -13,6 +13,7 @@ from ci_agent_eval.contract.fields import RunSeconds, validate_value
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.stops import COMPLETED, AgentStop, Stop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn, find_requested_model
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.adapters.frameworks.registry import FRAMEWORKS, find_framework
 from ci_agent_eval.engine.adapters.function import FunctionAgent
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
@@ -35,7 +36,6 @@ from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.attribution import suspend_recording
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
-from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording.faults import EpisodeFaults
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.contract.wording import make_printable
-from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import (
     Listener,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine
-from ci_agent_eval.model_traffic.usage import Usage
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.storage.regular_file import open_regular
 from ci_agent_eval.storage.run_folder import EpisodeKey, ReportFolder
 

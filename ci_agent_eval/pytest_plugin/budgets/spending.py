@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.model_traffic.usage import Usage
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor
 from ci_agent_eval.pytest_plugin.budgets.journal_sums import measure_spending
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE

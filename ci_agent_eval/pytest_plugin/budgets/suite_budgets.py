@@ -18,7 +18,7 @@ from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.options import add_number_setting
 
 if TYPE_CHECKING:
-    from ci_agent_eval.model_traffic.usage import Usage
+    from ci_agent_eval.contract.usage import Usage
     from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop
 

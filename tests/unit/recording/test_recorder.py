@@ -16,8 +16,8 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode, SideUsage
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.model_traffic.usage import Usage
 from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
 from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder

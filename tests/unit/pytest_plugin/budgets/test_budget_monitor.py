@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
-from ci_agent_eval.model_traffic.usage import Usage
+from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor, SuiteLimits
 from ci_agent_eval.pytest_plugin.budgets.journal_sums import UnreadableJournal
 
