@@ -57,20 +57,6 @@ def test_run_mode_runs_the_example_and_reports_it(github, runner):
     }
 
 
-def test_report_mode_reports_what_earlier_steps_left(github, runner):
-    fake = github()
-    job = runner(fake)
-    job.workspace.joinpath("shop.xml").write_text(JUNIT, encoding="utf-8")
-
-    ran = job.step(mode="report", junit="shop.xml")
-
-    assert ran.status == 1, ran.log
-    assert "test_bad" in the_one_comment(fake)["body"]
-    assert the_one_check_run(fake)["conclusion"] == "failure"
-    assert "test_bad" in ran.summary
-    assert (job.workspace / "agent-eval-report/results.json").exists()
-
-
 def test_install_input_changes_the_suites_environment_only(github, runner):
     """The suite pins an old click; the reporter goes on with its own."""
     fake = github()
@@ -110,17 +96,6 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         wheel.writestr(info + "RECORD", "")
     return name
 """
-
-
-def test_inputs_are_data_not_shell(github, runner):
-    """A path that is a shell command names no file, and runs nothing."""
-    fake = github()
-    job = runner(fake)
-
-    ran = job.step(mode="run", paths="$(touch pwned); `touch pwned`")
-
-    assert ran.status != 0
-    assert not list(job.workspace.rglob("pwned"))
 
 
 def test_the_suite_cannot_read_the_token_out_of_proc(github, runner):

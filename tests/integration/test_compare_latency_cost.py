@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-import pytest
-
-from tests.builders import episode, turn, write_run
+from tests.builders import episode, turn
 
 
 def run_suite(seed, *, slower=1.0, dear=(), turns=3):
@@ -68,29 +66,3 @@ def test_a_scenario_that_costs_five_times_as_much_is_named(compared):
     assert re.match(r"cost ×[3-7]\.\d", message)
     assert re.search(r"- `s007`: cost ×[3-7]\.\d", text)
     assert re.search(r"\*\*Worse:\*\* .*`s007` \(?×[3-7]\.\d", text)
-
-
-def seven_turns(*slow, **budget):
-    found = [turn(latency_ms=900 if n in slow else 100) for n in range(7)]
-    budgets = {"latency_ms": {"p95": None, "limit": 500, **budget}}
-    return episode(trajectory={"turns": found}, budgets=budgets)
-
-
-@pytest.mark.parametrize(
-    ("slow", "budget", "code"),
-    [
-        ([3], {}, 1),
-        ([3], {"only_if_significant": True}, 0),
-        ([3, 5], {"only_if_significant": True}, 1),
-    ],
-)
-def test_a_percentile_of_seven_turns_is_the_largest_and_one_may_be_chance(
-    agent_eval, tmp_path, slow, budget, code
-):
-    write_run(tmp_path / "head", seven_turns(*slow, **budget))
-    done = agent_eval("report", "--results", "head", "--format", "markdown")
-    assert done.returncode == code
-    assert ("latency, largest of 7 turns 900 ms (limit 500 ms" in done.stdout) is bool(code)
-    page = (tmp_path / "agent-eval-report/report.html").read_text()
-    assert ('"name":"latency, largest of 7 turns"' in page) is True
-    assert ('"over":true' in page) is bool(code)

@@ -76,13 +76,6 @@ def test_below_a_threshold_the_gate_is_closed_and_at_it_open(agent_eval):
     assert agent_eval(*report, *at).returncode == 0
 
 
-def test_evaluations_that_all_broke_are_no_evidence(agent_eval, tmp_path):
-    (tmp_path / "evals/diagram_eval.py").write_text("def test_a():\n    raise OSError('refused')\n")
-    done = agent_eval("run", "evals")
-    assert done.returncode == 1
-    assert "Agent evals failed: none of 1 episode was judged" in done.stdout
-
-
 @pytest.fixture
 def report(tmp_path: Path):
     def run(*results: str) -> Path:

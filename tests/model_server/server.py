@@ -163,11 +163,15 @@ class ModelServer:
         finally:
             self.open -= 1
 
+    def choose_step(self, _body: dict[str, Any], messages: Sequence[dict[str, Any]]) -> Step:
+        """Return what answers a request, of which these are the messages."""
+        return self.script.step(messages)
+
     async def _answer(self, body: dict[str, Any], request: Request) -> Response:
         model, api = _read_path(request.url.path)
         is_asked = not {"messages", "input", "contents"}.isdisjoint(body)  # or of another service
         messages = _MESSAGES.get(api, _without_messages)(body) if is_asked else []
-        step = self.script.step(messages)
+        step = self.choose_step(body, messages)
         if step.delay_ms:
             await asyncio.sleep(step.delay_ms / 1000)
         if step.hang:

@@ -77,7 +77,7 @@ class Seen:
 def run_with_hook(agent: str, folder: Path) -> Seen:
     """Run an agent in a project with the installed hook, and trust the project."""
     with ScriptedModel(TURNS) as model:
-        place = _make_place(agent, folder, model.url)
+        place = _make_place(agent, folder, model.root_url)
         words = [str(AGENT_EVAL), "steer", "install", "--for", agent]
         subprocess.run(words, cwd=place.project, check=True, stdout=subprocess.DEVNULL)
         return _run(agent, place, model)
@@ -85,7 +85,7 @@ def run_with_hook(agent: str, folder: Path) -> Seen:
 
 def run_with_proxy(agent: str, folder: Path) -> Seen:
     """Run an agent without a hook in front of the proxy."""
-    with ScriptedModel(TURNS) as model, _serve_proxy(model.url) as url:
+    with ScriptedModel(TURNS) as model, _serve_proxy(model.root_url) as url:
         return _run(agent, _make_place(agent, folder, url), model)
 
 

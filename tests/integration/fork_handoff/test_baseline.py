@@ -14,7 +14,7 @@ from ci_agent_eval.github.event import Event, SourceRun
 from ci_agent_eval.results.baselines import artifact
 from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.request import BaselineRequest, FoundBaseline
-from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
+from tests.archive_builders import hostile_zips, report_zip, zipped
 from tests.builders import episode
 from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig, pull_event
@@ -130,15 +130,6 @@ def test_shards_are_one_run_by_a_pattern(rig: Rig):
     assert [e.scenario_id for e in found.baseline.runs[0].episodes] == ["s1", "s2"]
 
 
-def test_of_artifacts_of_one_name_the_newest_counts(rig: Rig):
-    run = rig.fake.add_workflow_run(REPO)
-    for scenario in ("first-attempt", "second-attempt"):
-        rig.fake.add_artifact(REPO, run.id, NAME, data=report_zip(episode(scenario)))
-    found = find(rig, on_main(rig))
-    assert isinstance(found.baseline, Baseline)
-    assert found.baseline.runs[0].episodes[0].scenario_id == "second-attempt"
-
-
 # A baseline takes its commit from GitHub, so that a report without a session will do.
 HOSTILE = {
     **{k: v for k, v in hostile_zips("b" * 40).items() if k not in {"no session", "no commit"}},
@@ -186,12 +177,6 @@ def test_broken_archive_beside_a_good_one_is_refused(rig: Rig):
     assert "cannot be read as a zip archive" in found.findings[0].message
 
 
-def test_only_data_is_taken_out_of_an_artifact(rig: Rig):
-    base_run(rig, data=zipped({**report_files(), "conftest.py": "raise SystemExit", "x.zip": ""}))
-    assert len(ids(find(rig, on_main(rig)))) == 1
-    assert list(rig.folder.iterdir()) == []
-
-
 def test_reasons_for_none(rig: Rig):
     assert why_none(find(rig, on_main(rig))) == (
         "no run of this workflow on main has come to its end yet; the first one becomes the baseline"
@@ -207,28 +192,12 @@ def test_reasons_for_none(rig: Rig):
     assert "the base branch is not known" in why_none(find(rig, unknown))
 
 
-def test_a_token_without_actions_read(rig: Rig):
-    base_run(rig)
-    rig.fake.token("ghs_narrow", can_read_actions=False)
-    reason = why_none(find(rig, on_main(rig), token="ghs_narrow"))
-    assert "Resource not accessible by integration" in reason
-    assert reason.endswith("add `permissions: actions: read` to the job")
-
-
 def test_old_runs_are_not_asked_about_for_ever(rig: Rig):
     base_run(rig)
     for _ in range(30):
         rig.fake.add_workflow_run(REPO)
     assert "of the last 10 runs on main" in why_none(find(rig, on_main(rig)))
     assert len(rig.fake.requests) == 12
-
-
-def test_this_many_requests(rig: Rig):
-    """The cases below count on it: own run, runs, then artifacts, address and bytes of each."""
-    base_run(rig)
-    base_run(rig)
-    find(rig, on_main(rig))
-    assert len(rig.fake.requests) == 8
 
 
 def each_fault(kinds: Sequence[FaultKind]) -> pytest.MarkDecorator:

@@ -149,36 +149,6 @@ def test_another_event_and_a_run_that_goes_on(rig: Rig):
         get_source_run(running)
 
 
-REQUESTS = 3
-"""To take over: artifacts, address, bytes."""
-
-
-def test_this_many_requests(rig: Rig):
-    """The cases below count on it."""
-    taken(rig, handed_over(rig, report_zip(commit=SHA)))
-    assert len(rig.fake.requests) == REQUESTS
-
-
-PASSING = [(kind, nth) for nth in range(1, REQUESTS + 1) for kind in PASSING_FAULTS]
-
-
-@pytest.mark.parametrize(("kind", "nth"), run_sample(PASSING, range(0, 24, 3)))
-def test_a_fault_that_passes(rig: Rig, kind: FaultKind, nth: int):
-    event = handed_over(rig, report_zip(commit=SHA))
-    rig.fake.faults.add(kind, nth=nth)
-    assert "session.json" in taken(rig, event)
-
-
-@pytest.mark.parametrize("kind", ["read_only", "unprocessable", "server_error"])
-@pytest.mark.parametrize("nth", range(1, REQUESTS + 1))
-def test_a_fault_that_lasts(rig: Rig, kind: FaultKind, nth: int):
-    event = handed_over(rig, report_zip(commit=SHA))
-    rig.fake.faults.add(kind, nth=nth, times=None)
-    with pytest.raises(PublishError):
-        taken(rig, event)
-    assert rig.fake.writes == []
-
-
 def refusal(rig: Rig, event: Event, sentence: str, **publish: Any) -> None:
     settings = Settings.model_validate({"suite": "shop", "publish": {"check_name": "a", **publish}})
     within(

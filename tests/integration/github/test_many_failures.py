@@ -69,9 +69,3 @@ def test_the_number_is_a_setting(rig: Rig):
     rig.publish(shown(of, max_annotations=0))
     assert rig.check_runs[-1].annotations == []
     assert LEFT_OUT.format(5, 0) in rig.check_runs[-1].summary
-
-
-def test_workflow_commands_are_counted_too(rig: Rig):
-    rig.publish(shown(scenarios_that_failed(30), max_annotations=20), token=None)
-    assert rig.emitted[0].count("::error ") == 10
-    assert LEFT_OUT.format(10, 20) in rig.everything_said()

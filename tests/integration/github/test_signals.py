@@ -12,7 +12,7 @@ import pytest
 from ci_agent_eval.app.report_folder import write_report_folder
 from ci_agent_eval.github.signals import raise_on_termination
 from ci_agent_eval.render.report_view import build_report_view
-from tests.integration.github.rig import REPO, SHA, TOKEN, Rig, publication
+from tests.integration.github.rig import REPO, SHA, TOKEN, Rig
 from tests.processes import started_python, wait_for
 from tests.render_reports import failing_over_budget
 
@@ -81,23 +81,6 @@ def test_the_time_to_tidy_up_is_limited_and_later_signals_do_not_cut_it(rig: Rig
     assert "the time to complete it was too short" in rest
     (run,) = rig.check_runs
     assert run.status == "in_progress"
-
-
-def test_the_next_publish_completes_what_a_kill_left(rig: Rig):
-    rig.fake.faults.add("too_many_no_retry_after", on="PATCH *", nth=2)
-    with publishing(rig) as process:
-        wait_for(process, STALLED)
-        process.kill()
-    (killed,) = rig.check_runs
-    assert killed.status == "in_progress"
-
-    rig.publish(publication(check_title="other results"))
-
-    assert (killed.status, killed.conclusion, killed.title) == (
-        "completed",
-        "failure",
-        "Superseded by a later run",
-    )
 
 
 def test_a_signal_that_was_ignored_stays_ignored():

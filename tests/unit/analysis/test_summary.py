@@ -51,6 +51,7 @@ CASES = {
     "the worst violation": [using(5, 1), using(7, 2), using(3, 3)],
     "known totals": [episode("a", **PRICED), episode("b", **PRICED)],
     "a part that is unknown": [episode("a", **PRICED), episode("b")],
+    "tokens of another program": [episode(trajectory=None, tokens={"input": 20, "output": 1})],
     "every attempt costs": [failing(attempt=1, **PRICED), episode(attempt=2, **PRICED)],
     "evaluations": EVALUATIONS,
     "a scenario of a strict test, too": [evaluated("a", False), episode("a", iteration=2)],

@@ -97,29 +97,6 @@ def test_what_did_not_change_is_written_as_it_was():
     assert updated(TEXT, *unchanged) == TEXT
 
 
-def test_an_update_adds_removes_and_moves_with_the_comments():
-    found = [
-        KnownScenario("b", "required", "tests/test_b.py"),
-        KnownScenario("refund_v2", "advisory", "tests/test_a.py", was=("refund",)),
-    ]
-    assert (
-        updated(TEXT, *found, keep=["chat"])
-        == """\
-# Ours.
-[required]
-"b" = "tests/test_b.py"
-
-# Only looked at.
-[advisory]
-"chat" = ""
-# The money.
-"refund_v2" = "tests/test_a.py"
-
-# The end.
-"""
-    )
-
-
 def test_a_new_manifest_says_what_it_is_for():
     assert (
         updated("", KnownScenario("a", "required", "t.py"))

@@ -19,6 +19,7 @@ from tests.builders import (
     baseline,
     episode,
     evaluated,
+    failed_assertion,
     failing,
     finding,
     in_quarantine,
@@ -114,6 +115,60 @@ def accept(now, before, entry="refund", **options):
     return against(now, before, acknowledged=(agreement(entry, **options),))
 
 
+def demand(**fields):
+    """An episode with demands that a change may weaken: checks, budgets, allowed ends."""
+    checks = [{"name": f"check {number}", "passed": True} for number in range(5)]
+    own = {
+        "assertions": [score(0.95, 0.9), *checks],
+        "budgets": LIMITS,
+        "allowed_stops": ["max_turns"],
+    }
+    return episode(**{**own, **fields})
+
+
+def score(value, threshold=0.5):
+    return {"name": "polite", "passed": True, "score": value, "threshold": threshold}
+
+
+def weaken(now, before=None):
+    return against([demand(**now)], [demand(**before or {})])
+
+
+def rescore(now, before):
+    sides = (
+        [
+            demand(iteration=n, iterations=len(side), assertions=[score(v)])
+            for n, v in enumerate(side, 1)
+        ]
+        for side in (now, before)
+    )
+    return against(*sides)
+
+
+def of_cases(*cases, test="tests/test_a.py::test_it", iterations=1, **fields):
+    """Episodes of a parametrized scenario; a case is its id, or its id and its parameters."""
+    made = []
+    for case in cases:
+        name, shown = case if isinstance(case, tuple) else (case, f"[{case}]")
+        for n in range(1, iterations + 1):
+            suffix = f"-{n}-of-{iterations}" if iterations > 1 else ""
+            own = {
+                "nodeid": f"{test}[{name}{suffix}]",
+                "case": shown,
+                "file": test.partition("::")[0],
+            }
+            made.append(episode(iteration=n, iterations=iterations, **own, **fields))
+    return made
+
+
+EASY, HARD = ("c0", "[c='easy']"), ("c1", "[c='hard']")
+MOVED, OF_OTHER = {"test": "tests/test_b.py::test_it"}, {"test": "tests/test_b.py::test_other"}
+LONE = [episode(nodeid=f"tests/test_{name}.py::test_{name}") for name in ("hard", "easy")]
+LIMITS = {"tool_calls": {"limit": 4}, "custom": {"searches": {"used": 1, "limit": 2}}}
+FEWER = {"assertions": [score(0.95, 0.9), {"name": "check 0", "passed": True}]}
+STOPPED_EARLY = demand(
+    iteration=2, iterations=2, outcome="failed", assertions=[failed_assertion()], budgets={}
+)
 REFUND, BOTH = manifest_of("refund"), manifest_of("refund", "search")
 IN_FILES = manifest_of("refund", "other", refund="tests/a.py", other="tests/b.py")
 SEARCH = episode("search")
@@ -247,6 +302,43 @@ CASES = {
     "as advisory as before": lambda: lower(run(10, **ADVISORY), run(10, **ADVISORY)),
     "as many passes as the rate before": lambda: lower(run(10, min_passes=9), run(10, min_pass_rate=0.9)),
     "only the latest run says what was required": lambda: against([*run(**ADVISORY), B], run(**ADVISORY), run()),
+    # Cases of a scenario that the baseline knows
+    "the same cases": lambda: against(of_cases("a", "b"), of_cases("a", "b")),
+    "another case": lambda: against(of_cases("a", "c"), of_cases("a", "b")),
+    "far fewer cases": lambda: against(of_cases("a"), of_cases(*"abcde")),
+    "fewer iterations of the same cases": lambda: against(of_cases("a", "b"), of_cases("a", "b", iterations=2)),
+    "other parameters of a case": lambda: against(of_cases(EASY, ("c1", "[c='easier']")), of_cases(EASY, HARD)),
+    "other ids of the same parameters": lambda: against(of_cases(("c0", "[c='new']"), ("c1", EASY[1]), ("c2", HARD[1])), of_cases(EASY, HARD)),
+    "a moved test with its cases": lambda: against(of_cases("a", "b", **MOVED), of_cases("a", "b")),
+    "a renamed test with its cases": lambda: against(of_cases("a", "b", test="tests/test_a.py::test_other"), of_cases("a", "b")),
+    "a moved test without a case": lambda: against(of_cases("a", **MOVED), of_cases("a", "b")),
+    "another test of another file": lambda: against(of_cases("a", "b", **OF_OTHER), of_cases("a", "b")),
+    "another test without cases": lambda: against(LONE[1:], LONE[:1]),
+    "one of two tests is gone": lambda: against(of_cases("a"), of_cases("a") + of_cases("a", **OF_OTHER)),
+    "cases without parameters": lambda: against(of_cases(EASY), of_cases(("c0", None), ("c1", None))),
+    "a lost case of an advisory scenario": lambda: against(of_cases("a", **ADVISORY), of_cases("a", "b", **ADVISORY)),
+    "a case that was left out": lambda: against(of_cases("a"), of_cases("a", "b"), **session(left_out=("refund[b]",))),
+    "a case of a restricted run": lambda: against(of_cases("a"), of_cases("a", "b"), **session(restrictions=("-k a",))),
+    "a test of the same id in another file": lambda: meet(manifest_of("refund", refund="tests/test_old.py"), episode()),
+    "a test of the same id in another file, too": lambda: meet(REFUND, episode(), episode(nodeid="tests/test_old.py::test_it", file="tests/test_old.py")),
+    # A change that requires less is told, and does not gate.
+    "the same demands": lambda: weaken({}),
+    "a higher limit": lambda: weaken({"budgets": {**LIMITS, "tool_calls": {"limit": 40}}}),
+    "a lower limit": lambda: weaken({"budgets": {**LIMITS, "tool_calls": {"limit": 3}}}),
+    "no limits": lambda: weaken({"budgets": {}}),
+    "a soft limit": lambda: weaken({"budgets": {**LIMITS, "tool_calls": {"limit": 4, "hard": False}}}),
+    "fewer checks": lambda: weaken(FEWER),
+    "more checks": lambda: weaken({}, FEWER),
+    "a lower threshold": lambda: weaken({"assertions": [score(0.95, 0.4)]}, {"assertions": [score(0.95)]}),
+    "a higher threshold": lambda: weaken({"assertions": [score(0.95, 0.6)]}, {"assertions": [score(0.95)]}),
+    "a further end": lambda: weaken({"allowed_stops": ["timeout", "max_turns"]}),
+    "no end that is allowed": lambda: weaken({"allowed_stops": []}),
+    "fewer checks of the same test in another file": lambda: weaken({**FEWER, "nodeid": "tests/test_b.py::test_refund"}),
+    "an episode that stopped early shows no demands": lambda: against([demand(iterations=2), STOPPED_EARLY], [demand()]),
+    "lower scores": lambda: rescore([0.52, 0.6], [0.95, 0.93]),
+    "a low score as before": lambda: rescore([0.52], [0.95, 0.5]),
+    "a score that is a little lower": lambda: rescore([0.9], [0.95]),
+    "a higher score": lambda: rescore([0.95], [0.6]),
     # Cost and latency
     "a rise without a limit": lambda: allow(costing(1.1), costing(1.0)),
     "a rise within its limit": lambda: allow(costing(1.1), costing(1.0), cost=0.2),

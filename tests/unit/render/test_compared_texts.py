@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases
+from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
@@ -15,6 +16,7 @@ from tests.builders import (
     failing,
     finding,
     in_quarantine,
+    manifest_of,
     report,
     tool_call,
     turn,
@@ -53,10 +55,9 @@ def tones(build, numbers=TEN, **fields):
     return [build("tone", iteration=n, **fields) for n in numbers]
 
 
-def going(scenarios, *names):
-    return [
-        episode(f"s{s:02}", iteration=n, **steps(*names)) for s in range(scenarios) for n in TEN
-    ]
+def going(scenarios, *names, **fields):
+    made = ((f"s{s:02}", n) for s in range(scenarios) for n in TEN)
+    return [episode(name, iteration=n, **steps(*names, **fields)) for name, n in made]
 
 
 def calling(build=episode, **arguments):
@@ -75,6 +76,10 @@ def repeat(source, *durations):
     return against([episode(**fields)], *([episode(duration_ms=n, **fields)] for n in durations))
 
 
+def in_file(name, test):
+    return [episode(nodeid=f"tests/{name}.py::test_{test}", file=f"tests/{name}.py")]
+
+
 QUIET = {"assertions": [failed_assertion("is polite", reason=None)], **LAX}
 DROPPED = [*tones(episode, (1, 2), **LAX), *tones(failing, range(3, 11), **QUIET), episode("other")]
 STEADY = [*tones(episode, **LAX), episode("other")]
@@ -84,7 +89,35 @@ AGAIN = finding("shards", where="shards/2", message="it was replaced", blocking=
 OVER = {"budgets": {"tool_calls": {"used": 6, "limit": 4}}}
 SAME = "x" * 300
 
+ENDINGS = (
+    *("KeyError: 'queue' (agent.py:4)", "desk.OrderNotFoundError: 1011", "httpx.ConnectError: refused"),
+    "AgentRunError: model_error: the agent failed: KeyError: 'timeout'",
+    *("openai.RateLimitError: Error code: 429", "ValueError: HTTP 503 from the model"),
+    "the process ended before the episode did",
+)  # fmt: skip
+BREAKS = {
+    "shards": MissingShards((2,), 3),
+    "interrupted": "the run ended early",
+    "collection_error": "SyntaxError",
+}
+
+
+def end_by(reason):
+    """What passed ends in an error now: a crash is worse, of an outage nothing is known."""
+    return against([episode(iteration=n, outcome="error", reason=reason) for n in (1, 2)],
+                   [episode(iteration=n) for n in (1, 2)])  # fmt: skip
+
+
+def break_off(kind):
+    """What a broken run did not come to has not vanished."""
+    told = finding(kind, where="", message=BREAKS[kind])
+    both = [episode("stays"), episode("lost")]
+    return against(both[:1], both, findings=(told,), manifest=manifest_of("stays", "lost"))
+
+
 CASES = {
+    **{f"an end by {reason}": lambda reason=reason: end_by(reason) for reason in ENDINGS},
+    **{f"a run that broke: {kind}": lambda kind=kind: break_off(kind) for kind in BREAKS},
     "a cost that rose": lambda: allow(costing(0.02), costing(0.01), cost=0.5, latency=0.5),
     "a rise that may be chance": lambda: allow(one_dear(0.05), one_dear(0.01), cost=0.5),
     "a figure that is not measured everywhere": lambda: allow(costing(0.01), UNPRICED, cost=0.5),
@@ -92,8 +125,12 @@ CASES = {
     "a regression": lambda: against(DROPPED, STEADY),
     "a regression that only warns": lambda: against(DROPPED, STEADY, policy=GatePolicy(regressions="warn")),
     "other tool calls in many scenarios": lambda: against(going(14, "b", "a"), going(14, "a", "b")),
+    "a moved test": lambda: against(in_file("b", "it"), in_file("a", "it")),
+    "a test of another name in another file": lambda: against(in_file("b", "other"), in_file("a", "it")),
     "a renamed tool and a new one": lambda: against(going(6, "@find", "<b>ask"), going(6, "look_up")),
     "many new tools": lambda: against(going(6, "look_up", *(f"t{n}" for n in range(8))), going(6, "look_up")),
+    "a tool that is called less often": lambda: against([one for n in (1, 2) for one in going(14, "a", "b")[n::3]] + going(14, "a")[::3], going(14, "a", "b")),
+    "another name of a tool that was offered": lambda: against(going(6, "find", conditions={"tools": ["find"]}), going(6, "look_up", conditions={"tools": ["look_up"]})),
     "an argument that differs": lambda: against(calling(failing, amount=400), calling(amount=40)),
     "an argument that is gone": lambda: against(calling(failing), calling(to="a")),
     "one of two arguments that differs": lambda: against(calling(failing, a=1, b=[2]), calling(a=1, b=[1])),

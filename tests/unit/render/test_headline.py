@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.findings import StoppedRun
+from ci_agent_eval.contract.findings import MissingShards, RepeatedShard, StoppedRun
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.markdown.report import render_comment
@@ -19,6 +19,10 @@ NO_EPISODES = {"sources": (), "sessions": ()}
 OVER = {"tool_calls": {"used": 5, "limit": 4}}
 SOFT = {"tool_calls": {"used": 5, "limit": 4, "hard": False}}
 CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
+
+
+def of_shards(message):
+    return report(episode(), findings=(finding("shards", where="", message=message),))
 
 
 SENTENCES = {
@@ -51,6 +55,12 @@ SENTENCES = {
     "failed: a suite budget stopped the run (6 of 1,234 episodes did not run)": lambda: report(episode(), findings=(finding("stopped", message=StoppedRun(COST_STOP, 1234, 6)),)),
     "failed: a suite budget stopped the run": lambda: report(episode(), findings=(finding("stopped", message=StoppedRun(COST_STOP, None, 0)),)),
     "failed: suite budgets stopped 2 runs": lambda: report(episode(), findings=(finding("stopped"), finding("stopped", where="b"))),
+    "failed: shard 3 of 7 is missing": lambda: of_shards(MissingShards((3,), 7)),
+    "failed: shards 3, 5 of 7 are missing": lambda: of_shards(MissingShards((3, 5), 7)),
+    "failed: 6 of 9 shards are missing": lambda: of_shards(MissingShards((1, 2, 3, 4, 5, 6), 9)),
+    "failed: shard 2 of 7 is there 2 times": lambda: of_shards(RepeatedShard(2, 7, 2)),
+    # Nobody reads a sentence, whatever it says.
+    "failed: the shards are not one whole run": lambda: of_shards("shard 3 of 7 left no results; do"),
     "passed: 1 of 1 scenario, 1 result file was repaired": lambda: report(episode(), findings=(finding("repaired_file", blocking=False),)),
 }  # fmt: skip
 

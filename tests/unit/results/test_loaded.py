@@ -202,6 +202,7 @@ CASES = {
     "a file that could not be collected": case(ended(A, collection_errors=ERRORS[:1])),
     "an errored evaluation": case(ended(ERRED, junit=[junit_case_of(ERRED, FAILED)])),
     "a failed evaluation": case(ended(MEASURED, A, junit=[junit_case_of(MEASURED), junit_case_of(A)])),
+    "a failed evaluation that raised": case(ended(MEASURED, junit=[junit_case_of(MEASURED, FAILED)])),
     "a failure of another run": Case({"out/a": ended(A), "out/b": ended(B, junit=[junit_case(FAILED)])}),
     "a failure elsewhere": Case({"out": ended(A), "plain.xml": junit_xml(junit_case(FAILED))}, ("out",), ("plain.xml",)),
     "pytest's totals count reports": case(Run(A, junit=COUNTED)),
@@ -243,6 +244,7 @@ def describe(name, loaded):
     lines = [f"# {name}"]
     lines += [
         f"  {one.scenario_id} #{one.iteration}, attempt {one.attempt}: {one.outcome}"
+        + (", raised" if one.raised else "")
         for one in loaded.episodes[:9]
     ]
     lines += [f"  {len(loaded.episodes)} episodes"] if len(loaded.episodes) > 9 else []
