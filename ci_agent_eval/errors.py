@@ -31,9 +31,27 @@ class PublishError(AgentEvalError):
 
 def missing_package_error(user: str, package: str, extra: str) -> InputError:
     """Return the error that `user` needs a package of the extra `extra`."""
-    return InputError(
-        f"{user} needs {package}, which is not installed; run: pip install 'ci-agent-eval[{extra}]'"
-    )
+    command = build_install_command(extra)
+    return InputError(f"{user} needs {package}, which is not installed; run: {command}")
+
+
+def build_install_command(extra: str) -> str:
+    """Return the command that installs an extra, from where this package was installed.
+
+    pip records that, as PEP 610 describes; nobody may own our name on an index.
+    """
+    import json  # noqa: PLC0415 - only for the error
+    import re  # noqa: PLC0415
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415
+
+    try:
+        origin = json.loads(distribution("ci-agent-eval").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        origin = {}
+    url = re.sub(r"//[^/@]*@", "//", origin.get("url", ""))  # without a password
+    if vcs := origin.get("vcs_info"):
+        url = f"{vcs['vcs']}+{url}@{vcs.get('requested_revision') or vcs['commit_id']}"
+    return f"pip install 'ci-agent-eval[{extra}]{f' @ {url}' if url else ''}'"
 
 
 def create_lazy_getattr(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Self
 
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import InputError, build_install_command
 
 _CHUNK = 1 << 20
 _MIB = 1 << 20
@@ -184,7 +184,7 @@ def _open_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
     except ImportError:
         raise InputError(
             f"{info.filename!r} is packed with Zstandard, which needs Python 3.14 or "
-            "`pip install 'ci-agent-eval[inspect]'`"
+            f"`{build_install_command('inspect')}`"
         ) from None
     packed = copy.copy(info)
     packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from ci_agent_eval.errors import build_install_command
 from tests.builders import episode, failing, write_run
 from tests.processes import run_agent_eval
 
@@ -142,7 +143,7 @@ def test_without_numpy_the_suite_is_not_even_started(agent_eval, base, tmp_path)
     (hidden / "sitecustomize.py").write_text("import sys\nsys.modules['numpy'] = None\n")
     done = agent_eval("run", "test_desk.py", "--baseline", "base", PYTHONPATH=str(hidden))
     assert done.returncode == 2
-    assert "pip install 'ci-agent-eval[compare]'" in done.stderr
+    assert build_install_command("compare") in done.stderr
     assert "passed" not in done.stdout
     plain = agent_eval("report", "--results", "base", PYTHONPATH=str(hidden))
     assert plain.returncode == 0, plain.stderr

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from ci_agent_eval.contract.results import Session, Shard
+from ci_agent_eval.errors import build_install_command
 from tests.judged_results import HEAD, said, store
 from tests.processes import run_agent_eval
 
@@ -118,7 +119,7 @@ def test_without_its_packages_it_names_the_extra(tmp_path):
     assert done.returncode == 2
     assert done.stderr == (
         "agent-eval: agent-eval judge needs the package pydantic_ai, which is not installed; run: "
-        "pip install 'ci-agent-eval[evals]'\n"
+        f"{build_install_command('evals')}\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ci_agent_eval.errors import build_install_command
 from tests.processes import run_python
 
 BLOCKED = ("pydantic_ai", "mcp", "fastmcp", "openai", "opentelemetry", "pydantic_evals")
@@ -79,7 +80,7 @@ async def test_declared(aitest_run):
 
 NEEDED = (
     "InputError: a declared Agent needs pydantic_ai, which is not installed; "
-    "run: pip install 'ci-agent-eval[engine]'"
+    f"run: {build_install_command('engine')}"
 )
 
 
@@ -115,6 +116,6 @@ def test_the_name_of_pydantic_ai_s_agents_says_what_to_install(tmp_path):
     done = run_python("asks.py", cwd=tmp_path)
 
     assert done.stderr.splitlines()[-1].endswith(
-        "LoopAgent needs pydantic_ai, which is not installed; run: pip install "
-        "'ci-agent-eval[engine]'"
+        "LoopAgent needs pydantic_ai, which is not installed; "
+        f"run: {build_install_command('engine')}"
     )

@@ -58,5 +58,5 @@ def test_a_missing_library_is_said_with_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "jsonschema"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jsonschema", None)
-    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[checks\]'"):
+    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[checks\]"):
         checks.ReplyShape({})

@@ -52,5 +52,5 @@ def test_every_public_name_is_there():
 def test_a_missing_library_is_said_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx2", None)
     monkeypatch.delitem(sys.modules, "ci_agent_eval.engine.adapters.http", raising=False)
-    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[traffic\]'"):
+    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[traffic\]"):
         engine.HTTPAgent  # noqa: B018 - it is the asking that is tested

@@ -21,5 +21,5 @@ def test_adjusting_agrees_with_scipy(p_values):
 
 def test_without_numpy_a_comparison_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[compare\]'"):
+    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[compare\]"):
         arrays.import_numpy()
