@@ -221,9 +221,7 @@ def estimate_day_variation(runs: RunMeans, assumed: float = ASSUMED_DAY) -> DayV
     count, prior = len(runs.means), assumed**2
     if count < 2:
         return DayVariation(prior, ASSUMED_DAY_WEIGHT, count)
-    seen = runs.variance - runs.own_variance
-    if seen > prior:
-        return DayVariation(seen, count - 1, count)
     degrees = ASSUMED_DAY_WEIGHT + count - 1
-    shrunk = (ASSUMED_DAY_WEIGHT * prior + (count - 1) * seen) / degrees
-    return DayVariation(max(0.0, shrunk), degrees, count)
+    seen = runs.variance - runs.own_variance
+    pooled = (ASSUMED_DAY_WEIGHT * prior + (count - 1) * seen) / degrees
+    return DayVariation(max(0.0, pooled), degrees, count)

@@ -14,10 +14,8 @@ from statistics import fmean
 from ci_agent_eval.analysis.comparison.model import ComparePolicy, SuiteChange, SuiteMeasure
 from ci_agent_eval.analysis.comparison.pool import PoolPair, RunSample
 from ci_agent_eval.analysis.comparison.run_variation import (
-    ASSUMED_DAY,
     SHARED_DAY,
     DayVariation,
-    RunMeans,
     average_runs,
     estimate_day_variation,
 )
@@ -81,12 +79,7 @@ def compute_mean_drop_p_value(
     """Return the one-sided p-value that the mean of at least two scenarios fell."""
     drop, own = _average_differences(samples)
     day = _estimate_day(samples, interleaved=interleaved)
-    p_value = _compute_p_value(drop, own, len(samples), day)
-    runs = average_runs([sample.before for sample in samples])
-    if len(runs.means) > 2 and _has_bad_days(runs):
-        before, after = fmean(s.usual for s in samples), fmean(s.after for s in samples)
-        p_value = max(p_value, _compute_logit_p_value(before, after, own, len(samples), runs))
-    return p_value
+    return _compute_p_value(drop, own, len(samples), day)
 
 
 def _average_differences(samples: Sequence[SuiteSample]) -> tuple[float, float]:
@@ -184,33 +177,3 @@ def _compute_p_value(drop: float, own: float, scenarios: int, day: DayVariation)
     if total == 0:
         return 0.5**scenarios  # the sign test: each scenario fell by the same
     return compute_t_cdf(drop / math.sqrt(total), degrees)
-
-
-def _has_bad_days(runs: RunMeans) -> bool:
-    """Return whether the runs vary more than half of all suites do with the assumed shift."""
-    degrees = len(runs.means) - 1
-    expected = runs.own_variance + ASSUMED_DAY**2
-    return runs.variance > expected * _compute_median_chi_square(degrees) / degrees
-
-
-def _compute_median_chi_square(degrees: int) -> float:
-    """Return the median, by E. B. Wilson and M. M. Hilferty, PNAS 17 (1931), 684-688."""
-    return float(degrees * (1 - 2 / (9 * degrees)) ** 3)
-
-
-def _compute_logit_p_value(
-    before: float, after: float, own: float, scenarios: int, runs: RunMeans
-) -> float:
-    """Return the p-value on logits, on which a bad day shifts as far as a good one."""
-    rates = [_clip(rate, scenarios) for rate in (before, after, *runs.means)]
-    spread = fmean(rates[:2]) * (1 - fmean(rates[:2]))
-    logits = [math.log(rate / (1 - rate)) for rate in rates]
-    usual = rates[0] * (1 - rates[0])
-    scaled = RunMeans(tuple(logits[2:]), runs.own_variance / usual**2)
-    day = estimate_day_variation(scaled, ASSUMED_DAY / usual)
-    return _compute_p_value(logits[1] - logits[0], own / spread**2, scenarios, day)
-
-
-def _clip(rate: float, scenarios: int) -> float:
-    least = 1 / (2 * scenarios)
-    return min(max(rate, least), 1 - least)

@@ -61,8 +61,8 @@ def test_a_day_is_assumed_with_one_run_and_seen_with_several():
     assert (alone.variance, alone.degrees) == (ASSUMED_DAY**2, 4)
     shaken = estimate_day_variation(average_runs([[0.9, 0.7, 0.5], [0.8, 0.6, 0.4]]))
     # Every scenario moved alike: half of its variance is not explained by the scenarios.
-    assert shaken.variance == pytest.approx(0.04 - 0.02)
-    assert shaken.degrees == 2
+    assert shaken.variance == pytest.approx((4 * ASSUMED_DAY**2 + 2 * (0.04 - 0.02)) / 6)
+    assert shaken.degrees == 6
 
 
 def test_runs_that_agree_shrink_the_assumed_day():

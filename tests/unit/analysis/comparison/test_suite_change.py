@@ -50,11 +50,13 @@ def test_bad_days_of_the_base_excuse_a_drop():
     assert moody.p_value > 0.05
 
 
-def test_a_bad_day_is_weighed_on_logits():
-    """From 98 % a bad day goes further down than a good one goes up."""
-    runs = [0.99, 0.985, 0.9, 0.99]
-    found = change(*[sample(runs, 0.85)] * 30)
-    assert found.p_value > 0.025
+def test_more_runs_of_the_base_find_a_drop_that_one_finds():
+    """The runs differ by more than the assumed day, and less than the head from all of them."""
+    alone = change(*[sample([0.92], 0.82)] * 30)
+    several = change(*[sample([0.95, 0.92, 0.89], 0.82)] * 30)
+    assert alone.p_value == pytest.approx(stats.t.cdf(-10 / math.sqrt(8), 4), rel=1e-6)
+    assert several.day_variation**2 == pytest.approx((4 * 2**2 + 2 * (3**2 - 0.3)) / 6 / 100**2)
+    assert several.p_value <= alone.p_value < 0.025
 
 
 def test_the_noise_of_few_iterations_is_no_bad_day():
