@@ -1,7 +1,6 @@
-r"""cmd.exe: the commands that a line or a batch file runs, by its rules for words.
+r"""cmd.exe: a line or a batch file is rewritten as bash, which has the same pipes and redirections.
 
-A lexer of our own: the published grammar does not read `call .venv\\Scripts\activate`. It follows
-the help texts of `cmd /?`, `if /?`, `for /?` and `start /?`.
+It follows the help texts of `cmd /?`, `if /?`, `for /?` and `start /?`.
 """
 
 from __future__ import annotations
@@ -9,126 +8,90 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word
-from ci_agent_eval.steering.shells.command_output import predict_output
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope
+from ci_agent_eval.steering.shells.bash import parse_bash_commands
+from ci_agent_eval.steering.shells.grammar import is_too_long
 
-_TOKEN = re.compile(
-    r"(?P<blank>(?:[ \t,;=\r]|\^\n)+)"
-    r"|(?P<redirection>\d?(?:>>?|<)(?:&\d)?)"
-    r"|(?P<operator>&&|\|\||[&|\n()])"
-    r"|(?P<word>(?:\"[^\"\n]*\"?|\^[^\n]|[^\s&|()<>\"^,;=]|=(?=[^\s])|,(?=[^\s])|;(?=\S))+)"
-    r"|(?P<other>.)",
-    re.DOTALL,
+_WORD = r"(?:\"[^\"\n]*\"|[^\s\"])+"
+_CONDITION = (
+    rf"(?:exist|defined|errorlevel|cmdextversion)[ \t]+{_WORD}"
+    rf"|(?:\"[^\"\n]*\"|[^\s\"=])*[ \t]*==[ \t]*{_WORD}"
+    rf"|{_WORD}[ \t]+(?:equ|neq|lss|leq|gtr|geq)[ \t]+{_WORD}"
 )
-_VARIABLE = re.compile(r"%(?:(\w+)(?::[^%]*)?%|~?[a-z]*([0-9*]))|%%?~?\w|!(\w+)!", re.IGNORECASE)
-_COMPARISON = re.compile(r"==|^(equ|neq|lss|leq|gtr|geq)$", re.IGNORECASE)
+_PREFIX = re.compile(
+    r"[ \t,;=@(]+"
+    r"|(?:call|else|do)\b"
+    rf"|if[ \t]+(?:/i[ \t]+)?(?:not[ \t]+)?(?:{_CONDITION})"
+    r"|for\b[^(\n]*\([^)\n]*\)"
+    r"|start\b(?:[ \t]+(?:\"[^\"\n]*\"|/d[ \t]+\S+|/\S+))*"
+    r"|(?:rem\b|:)[^\n]*",
+    re.IGNORECASE,
+)
+"""What may stand before a command; a comment or a mark is all of a line."""
+_SET = re.compile(r"set[ \t]+(?:/[ap][ \t]+)?\"?(\w+)=([^\"&|\n]*)\"?", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"(?P<quoted>\"[^\"\n]*\"?)"
+    r"|\^(?P<escape>.)"
+    r"|(?P<break>&&|\|\|?|&(?!\d)|\n|[()])"
+    r"|(?P<variable>%(?:\w+)(?::[^%\n]*)?%|!\w+!|%%?~?[a-z]*[\w*])"
+    r"|(?P<plain>[^\"^&|\n()%!]+|.)",
+    re.DOTALL | re.IGNORECASE,
+)
+_NAME = re.compile(r"[\w*]+")
+_BLANK = re.compile(r"(?<=\s)[;,=]+|[;,=]+(?=\s|\Z)")
+_SPECIAL = re.compile(r"[;$`'#{}*?\[\]~]")
 
 
 def parse_cmd_commands(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
     """Yield the commands of a text in the order they start, and update `scope`."""
-    stdin: str | None = None
-    for words, operator in _split_statements(text.replace("\r\n", "\n"), scope):
-        stripped = _strip_prefixes(words)
-        command = ShellCommand(tuple(stripped), stdin=stdin)
-        stdin = predict_output(command, scope.files) if operator == "|" else None
-        if stripped and stripped[0].text.casefold() == "set":
-            _set_variable(stripped, scope)
-        elif stripped:
-            yield command
+    if is_too_long(text):
+        scope.limits.is_incomplete = True
+        return
+    plain = text.replace("\r\n", "\n").replace("^\n", " ")
+    yield from parse_bash_commands("".join(_rewrite(plain)), scope)
 
 
-def _split_statements(text: str, scope: ShellScope) -> Iterator[tuple[list[Word], str]]:
-    """Split a text at its operators."""
-    words: list[Word] = []
-    is_redirected = False
-    for match in _TOKEN.finditer(text):
-        scope.limits.steps -= 1
-        if scope.limits.steps < 0:
-            return
-        if match["operator"]:
-            if words:
-                yield words, match["operator"]
-            words, is_redirected = [], False
-        elif match["redirection"]:
-            is_redirected = "&" not in match["redirection"]
-        elif match["word"]:
-            if not is_redirected and not _is_window_title(words, match["word"]):
-                words.append(_expand_word(match["word"], scope))
-            is_redirected = False
-    if words:
-        yield words, ""
+def _rewrite(text: str) -> Iterator[str]:
+    at = 0
+    is_start = True
+    while at < len(text):
+        if is_start and (prefix := _PREFIX.match(text, at)):
+            at = prefix.end()
+        elif is_start and (assignment := _SET.match(text, at)):
+            at, is_start = assignment.end(), False
+            yield f"{assignment[1].upper()}={_quote(assignment[2].strip())}"
+        elif token := _TOKEN.match(text, at):
+            yield _rewrite_token(token, is_start=is_start)
+            at, is_start = token.end(), token.lastgroup == "break"
 
 
-def _is_window_title(words: list[Word], text: str) -> bool:
-    """Return whether a word is the quoted window title of `start`."""
-    return text.startswith('"') and bool(words) and words[-1].text.casefold() == "start"
+def _rewrite_token(token: re.Match[str], *, is_start: bool) -> str:
+    text = token[0]
+    match token.lastgroup:
+        case "quoted":
+            return _quote(text.strip('"'))
+        case "escape":
+            return f"\\{token['escape']}"
+        case "variable":
+            return _rewrite_variable(text)
+        case "break" if text in {"&", "\n", "(", ")"}:
+            return "\n"
+        case "break":
+            return f": {text} " if is_start else text
+    return _SPECIAL.sub(r"\\\g<0>", _BLANK.sub(" ", text).replace("\\", "/"))
 
 
-def _expand_word(text: str, scope: ShellScope) -> Word:
-    known = True
-
-    def value(match: re.Match[str]) -> str:
-        nonlocal known
-        name = (match[1] or match[3] or "").casefold()
-        if name == "cd":
-            return "."
-        value_words = scope.get_variable(name)
-        if value_words is not None:
-            return " ".join(word.text for word in value_words)
-        if match[2]:
-            return " ".join(word.text for word in scope.parameters)
-        known = False
-        return match[0]
-
-    expanded = _VARIABLE.sub(value, text)
-    return Word(re.sub(r'\^(.)|"', lambda match: match[1] or "", expanded), known)
+def _quote(text: str) -> str:
+    parts = re.split(r"(%\w+(?::[^%\n]*)?%|!\w+!|%%?\w)", text)
+    quoted = [re.sub(r"[\\\"$`]", r"\\\g<0>", part) for part in parts[::2]]
+    variables = [*map(_rewrite_variable, parts[1::2]), ""]
+    return '"' + "".join(map("".join, zip(quoted, variables, strict=True))) + '"'
 
 
-def _strip_prefixes(words: list[Word]) -> list[Word]:
-    """Remove the prefixes of a command: `@`, `call`, `start`, `if …`, `for … do`."""
-    while words:
-        name = words[0].text.casefold()
-        if name.startswith("@") and len(name) > 1:
-            words = [Word(words[0].text.lstrip("@"), words[0].known), *words[1:]]
-        elif name in {"call", "else", "@", "do"}:
-            words = words[1:]
-        elif name == "if":
-            words = words[_count_condition_words(words) :]
-        elif name == "start":
-            words = _strip_start_options(words[1:])
-        elif name == "rem" or name.startswith(":") or name == "for":
-            return []
-        else:
-            return words
-    return words
-
-
-def _count_condition_words(words: list[Word]) -> int:
-    """Return the number of words of `if` and its condition."""
-    at = 1
-    while at < len(words) and words[at].text.casefold() in {"not", "/i"}:
-        at += 1
-    if at < len(words) and words[at].text.casefold() in {"exist", "defined", "errorlevel"}:
-        return at + 2
-    for after in range(at, min(at + 3, len(words))):
-        found = _COMPARISON.search(words[after].text)
-        if found:
-            ends_here = found[0] == "==" and not words[after].text.endswith("==")
-            return after + (1 if ends_here else 2)
-    return at + 1
-
-
-def _strip_start_options(words: list[Word]) -> list[Word]:
-    while words and (words[0].text.startswith("/") or not words[0].text.strip()):
-        takes_folder = words[0].text.casefold() == "/d"
-        words = words[2:] if takes_folder else words[1:]
-    return words
-
-
-def _set_variable(words: list[Word], scope: ShellScope) -> None:
-    text = " ".join(word.text for word in words[1:] if not word.text.startswith("/"))
-    name, equals, value = text.partition("=")
-    if equals:
-        scope.variables[name.strip().casefold()] = (Word(value),)
-        if name.strip().casefold() == "pytest_addopts":
-            scope.variables["PYTEST_ADDOPTS"] = (Word(value),)
+def _rewrite_variable(text: str) -> str:
+    """Return a variable of any case as bash writes it; `%1` and `%*` are parameters."""
+    found = _NAME.search(text)
+    name = (found[0] if found else text).upper()
+    if name == "CD":
+        return "."
+    return f"${{{name[-1] if name[-1] in '*0123456789' and text[-1] not in '%!' else name}}}"

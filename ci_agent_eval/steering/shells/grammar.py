@@ -19,6 +19,11 @@ _MAX_BYTES_WITH_ERRORS = 4_000
 """Maximum length of a source with syntax errors."""
 
 
+def is_too_long(text: str) -> bool:
+    """Return whether a text is too long to be parsed in any case."""
+    return len(text) > _MAX_BYTES
+
+
 def parse_tree(source: bytes, module: str) -> Node | None:
     """Parse source with a module's grammar; None if that would take too long.
 

@@ -1,281 +1,184 @@
-"""Parser of PowerShell text, based on PowerShell's rules for words in argument mode.
+"""PowerShell: its text is rewritten as bash, which has the same commands, words and pipes.
 
-A hand-written lexer, because published grammars fail on `--opt="a b"` and on `--`. Rules:
-about_Parsing, about_Quoting_Rules and about_Operators of PowerShell's documentation.
+Rules: about_Parsing, about_Quoting_Rules and about_Operators of PowerShell's documentation.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
 
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word
-from ci_agent_eval.steering.shells.command_output import predict_output
+from ci_agent_eval.steering.shells.bash import parse_bash_commands
+from ci_agent_eval.steering.shells.grammar import is_too_long
 
-_ASSIGNMENT = re.compile(r"\$(?:\{?(?:\w+:)?(\w+)\}?)[ \t]*[-+*/]?=(?!=)[ \t]*", re.ASCII)
-_BREAK = re.compile(r"&&|\|\||[|;\n]")
-_COMMENT = re.compile(r"#[^\n]*|<#.*?(?:#>|\Z)", re.DOTALL)
-_HERE = re.compile(r"@(['\"])[ \t]*\n")
-_BARE = re.compile(r"[^\s;|&(){}'\"`$@<>#]+")
-_BLANK = re.compile(r"(?:[ \t\r\f\v]|`\r?\n)+")
-_OPEN = re.compile(r"[$@]?\(|@?\{")
-_REDIRECTION = re.compile(r"[\d*]?>&\d|[\d*]?>>?[ \t]*")
-_VARIABLE = re.compile(r"\$(?:\{(?:\w+:)?(\w+)\}|(?:\w+:)?(\w+)|[?^$])", re.ASCII)
-_SPLAT = re.compile(r"@(\w+)(?=[\s;|&)}]|$)")
-_VERBATIM = re.compile(r"--%([^\n|]*)")
+_STRING = r"'[^']*(?:''[^']*)*'?|\"[^\"`]*(?:(?:\"\"|`.)[^\"`]*)*\"?"
+_TOKEN = re.compile(
+    r"(?P<comment>(?<![^\s;|&(){}])\#[^\n]*|<\#(?:[^\#]|\#(?!>))*(?:\#>|\Z))"
+    rf"|(?P<list>@?\(\s*(?:{_STRING})(?:\s*,\s*(?:{_STRING}))*\s*\))"
+    rf"|(?P<string>{_STRING})"
+    r"|(?P<blank>(?:[ \t\r\f\v]|`\n)+)"
+    r"|(?P<escape>`.)"
+    r"|(?P<break>\n|;|\|\|?|&&)"
+    r"|(?P<call>&)"
+    r"|\$(?:\w+:)?(?P<assignment>\w+)[ \t]*[-+*/]?=(?!=)[ \t]*(?=['\"$@])"
+    r"|\$(?:\w+:)?(?P<result>\w+)[ \t]*[-+*/]?=(?!=)[ \t]*"
+    r"|\$\{?(?:\w+:)?(?P<variable>\w+)\}?"
+    r"|@(?P<splat>\w+)(?=[\s;|&)}]|\Z)"
+    r"|(?:function|filter)[ \t]+(?P<function>[\w:-]+)\s*(?:\([^()]*\)\s*)?\{"
+    r"|(?P<empty>\{\})"
+    r"|(?P<open>[$@]?\(|@?\{)"
+    r"|(?P<close>[)}])"
+    r"|(?P<redirection>\*>)"
+    r"|(?P<dollar>\$)"
+    r"|(?P<word>[^\s;|&(){}'\"`$@<>\#]+|.)",
+    re.DOTALL | re.IGNORECASE,
+)
+_KEYWORDS = frozenset(
+    {"begin", "catch", "do", "else", "elseif", "end", "finally", "for", "foreach", "if", "param"}
+    | {"process", "return", "switch", "try", "until", "while"}
+)
+_IN_STRING = re.compile(r"`(.)|\"\"|\$\{?(?:\w+:)?(\w+)\}?|\$\(|[\\\"$]", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": ""}
-_BODIED = frozenset({"function", "filter"})
-_UNKNOWN_TEXT = "{…}"
+_HERE_STRING = re.compile(r"@(['\"])[ \t]*\n")
 
 
 def parse_powershell_commands(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
     """Yield the commands of a text in the order they start, and update `scope`."""
-    yield from _Lexer(text.replace("\r\n", "\n"), scope).read_commands()
+    text = _extract_here_strings(text.replace("\r\n", "\n"), scope)
+    if is_too_long(text):
+        scope.limits.is_incomplete = True
+        return
+    yield from parse_bash_commands(_BashWriter().write(text), scope)
 
 
-@dataclass(slots=True)
-class _OpenCommand:
-    """An incomplete command and its context."""
-
-    words: list[Word] = field(default_factory=list)
-    is_expression: bool = False
-    """Whether its first word is a value instead of a program's name."""
-    has_call_operator: bool = False
-    target: str = ""
-    """The variable that receives its result."""
-    stdin: str | None = None
-    block_commands: list[ShellCommand] = field(default_factory=list)
-    """The commands of the enclosing block."""
-
-
-def _join_list(block: _OpenCommand) -> Word | None:
-    """Return a block's list `'a', 'b'` as one word with commas; None if it is no list."""
-    words = block.words
-    pairs = pairwise(words)
-    if not block.is_expression or not all(word.known for word in words):
-        return None
-    if not all(a.text.endswith(",") or b.text.startswith(",") for a, b in pairs):
-        return None
-    return Word("".join(word.text for word in words)) if words else None
-
-
-class _Lexer:
-    def __init__(self, text: str, scope: ShellScope) -> None:
-        self.text = text
-        self.at = 0
-        self.scope = scope
-        self.open = _OpenCommand()
-        self.outer: list[_OpenCommand] = []
-        self.unterminated_quotes: set[str] = set()
-        """The quotes of here-strings without an end."""
-
-    def read_commands(self) -> list[ShellCommand]:
-        while self.at < len(self.text) and self.scope.limits.steps > 0:
-            self.scope.limits.steps -= 1
-            self._read_step()
-        while self.outer:
-            self._close_block()
-        self._end_command("")
-        return self.open.block_commands
-
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        match = pattern.match(self.text, self.at)
-        if match is not None:
-            self.at = match.end()
-        return match
-
-    def _read_step(self) -> None:
-        if self._take(_BLANK) or self._take(_COMMENT):
-            return
-        separator = self._take(_BREAK)
-        if separator:
-            self._end_command(separator[0])
-        elif not self._read_assignment() and not self._read_bracket():
-            self._read_argument()
-
-    def _read_assignment(self) -> bool:
-        match = self._take(_ASSIGNMENT) if not self.open.words else None
-        if match is None:
-            return False
-        self.open.target = match[1].casefold()
-        return True
-
-    def _read_bracket(self) -> bool:
-        if self._take(_OPEN):
-            self.outer.append(self.open)
-            self.open = (
-                _OpenCommand()
-                if self._starts_body()
-                else _OpenCommand(block_commands=self.open.block_commands)
-            )
-            return True
-        if self.text[self.at] in ")}":
-            self.at += 1
-            self._close_block()
-            return True
-        return False
-
-    def _starts_body(self) -> bool:
-        words = self.open.words
-        return len(words) == 2 and words[0].text.casefold() in _BODIED
-
-    def _close_block(self) -> None:
-        """End a block: run its commands, or store them as a function's body."""
-        values = _join_list(self.open)
-        self._end_command("")
-        inner = self.open.block_commands
-        if not self.outer:
-            return
-        self.open = self.outer.pop()
-        words = self.open.words
-        if self._starts_body() and inner is not self.open.block_commands:
-            self.scope.functions[words[1].text.casefold()] = tuple(inner)
-            self.open.words = []
-            return
-        self.open.is_expression |= not words
-        words.append(values or Word(_UNKNOWN_TEXT, known=False))
-
-    def _read_argument(self) -> None:
-        if self._take(_REDIRECTION):
-            if not self.text[self.at - 1].isdigit():
-                self._read_word()
-            return
-        verbatim = self._take(_VERBATIM)
-        if verbatim:
-            self.open.words.extend(Word(part) for part in verbatim[1].split())
-        elif self.text[self.at] == "&":
-            self.at += 1
-            if self.open.words:
-                self._end_command("&")
-            else:
-                self.open.has_call_operator = True
-        else:
-            self._add_word()
-
-    def _add_word(self) -> None:
-        splat = self._take(_SPLAT)
-        if splat:
-            self.open.words.extend(self._expand_splat(splat[1]))
-            return
-        first = self.text[self.at]
-        word = self._read_word()
-        if not self.open.words:
-            self.open.is_expression = first in "'\"@$[" and not self.open.has_call_operator
-        self.open.words.append(word)
-
-    def _expand_splat(self, name: str) -> list[Word]:
-        value_words = self.scope.get_variable(name.casefold()) or (Word(f"${name}", known=False),)
-        return [Word(part, word.known) for word in value_words for part in word.text.split(",")]
-
-    def _read_word(self) -> Word:
-        """Read one word: its quoted and bare parts up to a blank or an operator."""
-        parts: list[Word] = []
-        start = self.at
-        while self.at < len(self.text) and (self.at == start or not self._is_word_end()):
-            parts.append(self._read_part())
-        return Word("".join(part.text for part in parts), all(part.known for part in parts))
-
-    def _is_word_end(self) -> bool:
-        return (
-            self.text[self.at] in " \t\r\n;|&(){}" or _BLANK.match(self.text, self.at) is not None
-        )
-
-    def _read_part(self) -> Word:
-        bare = self._take(_BARE)
-        if bare:
-            return Word(bare[0])
-        here = self._read_here_string()
-        if here is not None:
-            return here
-        character = self.text[self.at]
-        if character in "'\"":
-            return self._read_string(character)
-        variable = self._take(_VARIABLE)
-        if variable:
-            return self._expand_variable(variable)
-        self.at += 1
-        if character == "`" and self.at < len(self.text):
-            self.at += 1
-            return Word(self.text[self.at - 1])
-        return Word(character)
-
-    def _read_here_string(self) -> Word | None:
-        """Read a here-string; None if none starts here or it has no end."""
-        start = _HERE.match(self.text, self.at)
-        if start is None or start[1] in self.unterminated_quotes:
-            return None
-        end = self.text.find(f"\n{start[1]}@", start.end() - 1)
+def _extract_here_strings(text: str, scope: ShellScope) -> str:
+    """Replace each here-string with a variable."""
+    parts: list[str] = []
+    at = 0
+    missing: set[str] = set()
+    for start in _HERE_STRING.finditer(text):
+        if start.start() < at or start[1] in missing:
+            continue
+        end = text.find(f"\n{start[1]}@", start.end() - 1)
         if end < 0:
-            self.unterminated_quotes.add(start[1])
-            return None
-        self.at = end + 3
-        inner = self.text[start.end() : end]
-        return Word(inner) if start[1] == "'" else self._expand_text(inner)
+            missing.add(start[1])
+            continue
+        name = f"HERE_STRING_{len(parts)}"
+        scope.variables[name] = (Word(text[start.end() : end]),)
+        parts += [text[at : start.start()], f"${name}"]
+        at = end + 3
+    return "".join([*parts, text[at:]])
 
-    def _read_string(self, quote: str) -> Word:
-        start = self.at = self.at + 1
-        while self.at < len(self.text):
-            if self.text.startswith(quote * 2, self.at) or (
-                quote == '"' and self.text[self.at] == "`"
-            ):
-                self.at += 2
-            elif self.text[self.at] == quote:
-                break
-            else:
-                self.at += 1
-        inner = self.text[start : self.at]
-        self.at += 1
-        if quote == "'":
-            return Word(inner.replace("''", "'"))
-        return self._expand_text(inner.replace('""', '"'))
 
-    def _expand_text(self, text: str) -> Word:
-        """Expand a double-quoted text and run the commands in it."""
-        if "$(" in text:
-            for inner in re.findall(r"\$\(([^()]*)\)", text):
-                self.open.block_commands.extend(_Lexer(inner, self.scope).read_commands())
-            return Word(text, known=False)
-        known = True
+class _BashWriter:
+    """Rewrites a text token by token."""
 
-        def value(match: re.Match[str]) -> str:
-            nonlocal known
-            word = self._expand_variable(match)
-            known &= word.known
-            return word.text
+    def __init__(self) -> None:
+        self.is_start = True
+        """Whether the next word is a command's first."""
+        self.is_called = False
+        """Whether the call operator stands before it."""
+        self.is_value = False
+        """Whether it is assigned to a variable."""
+        self.closers: list[str] = []
+        """What the closing brackets are rewritten as."""
 
-        expanded = re.sub(r"(?<!`)" + _VARIABLE.pattern, value, text)
-        return Word(re.sub("`(.)", lambda m: _ESCAPES.get(m[1], m[1]), expanded), known)
+    def write(self, text: str) -> str:
+        """Return the text for bash."""
+        written = _TOKEN.sub(self._write_token, text)
+        return written + "".join(reversed(self.closers))
 
-    def _expand_variable(self, match: re.Match[str]) -> Word:
-        name = (match[1] or match[2] or "").casefold()
-        if name == "pwd" or match[0].casefold() == "$psscriptroot":
-            return Word(".")
-        words = self.scope.get_variable(name)
-        if words is None or len(words) != 1:
-            return Word(match[0], known=False)
-        return words[0]
+    def _write_token(self, token: re.Match[str]) -> str:
+        kind, text = token.lastgroup or "", token[0]
+        if kind in {"comment", "blank"}:
+            return " " if kind == "blank" else ""
+        if kind in {"open", "close", "break", "call"}:
+            return self._write_operator(kind, text)
+        if not self.is_start:
+            return self._quote_word(kind, token[kind], text)
+        if kind in {"assignment", "result"}:
+            return self._write_assignment(token[kind].upper(), is_value=kind == "assignment")
+        if kind == "function":
+            self.closers.append("\n}\n")
+            return f"function {token[kind]} {{\n"
+        return self._write_first_word(kind, token[kind], text)
 
-    def _end_command(self, separator: str) -> None:
-        """End a command at a separator; after `|` predict the next command's input."""
-        ended, self.open = self.open, _OpenCommand(block_commands=self.open.block_commands)
-        if not ended.words:
-            return
-        command = ShellCommand(tuple(ended.words), stdin=ended.stdin)
-        if ended.is_expression:
-            output = ended.words[0].text if ended.words[0].known else None
-        else:
-            ended.block_commands.extend(self._resolve_call(command))
-            output = predict_output(command, self.scope.files)
-        if ended.target:
-            self.scope.variables[ended.target] = (
-                (Word(output),) if output is not None else (Word(f"${ended.target}", known=False),)
-            )
-            if ended.target == "pytest_addopts":
-                self.scope.variables["PYTEST_ADDOPTS"] = self.scope.variables[ended.target]
-        self.open.stdin = output if separator == "|" else None
+    def _write_operator(self, kind: str, text: str) -> str:
+        if kind == "open":
+            return self._write_open(text)
+        if kind == "close":
+            closer = self.closers.pop() if self.closers else "\n"
+            self.is_start = closer[0] == "\n"
+            return closer
+        self.is_called = self.is_start and kind == "call"
+        is_empty = self.is_start and text in {"|", "||", "&&"}
+        self.is_start, self.is_value = True, False
+        if self.is_called:
+            return ""
+        return f": {text} " if is_empty else text
 
-    def _resolve_call(self, command: ShellCommand) -> tuple[ShellCommand, ...]:
-        body = self.scope.functions.get(command.words[0].text.casefold())
-        return body if isinstance(body, tuple) else (command,)
+    def _write_open(self, text: str) -> str:
+        is_block = "{" in text or (self.is_start and text != "$(")
+        self.closers.append("\n" if is_block else ')"')
+        self.is_start = True
+        return "\n" if is_block else '"$('
+
+    def _write_assignment(self, name: str, *, is_value: bool) -> str:
+        """Assign a value; the result of a command is not known."""
+        self.is_value, self.is_start = is_value, not is_value
+        return f"{name}=" if is_value else f"unset {name}\n"
+
+    def _write_first_word(self, kind: str, name: str, text: str) -> str:
+        if text.casefold() in _KEYWORDS:
+            return ""
+        self.is_start = False
+        # `select` is a keyword of bash. A value in a command's place is printed.
+        word = "select-object" if text.casefold() == "select" else text
+        prints = kind in {"list", "string", "variable"} and not self.is_called
+        written = self._quote_word(kind, name, word)
+        return f"write-output {written}" if prints else written
+
+    def _quote_word(self, kind: str, name: str, text: str) -> str:
+        if kind == "list":
+            strings = map(_quote_string, re.findall(_STRING, text))
+            return f"({' '.join(strings)})" if self.is_value else ",".join(strings)
+        if kind == "string":
+            return _quote_string(text)
+        if kind in {"variable", "splat"}:
+            return f'"{_name_variable(name, "[@]" if kind == "splat" else "")}"'
+        return _PLAIN[kind](text) if kind in _PLAIN else text.replace("\\", "/")
+
+
+def _name_variable(name: str, suffix: str = "") -> str:
+    """Return a variable of any case as bash writes it."""
+    upper = name.upper()
+    return f"${{{'PWD' if upper == 'PSSCRIPTROOT' else upper}{suffix}}}"
+
+
+def _quote_string(text: str) -> str:
+    inner = text[1:-1] if len(text) > 1 and text.endswith(text[0]) else text[1:]
+    if text.startswith("'"):
+        literal = inner.replace("''", "'").replace("'", "'\\''")
+        return f"'{literal}'"
+    return f'"{_IN_STRING.sub(_rewrite_in_string, inner)}"'
+
+
+def _rewrite_in_string(match: re.Match[str]) -> str:
+    if match[1]:
+        return _quote_character(_ESCAPES.get(match[1], match[1]))
+    if match[2]:
+        return _name_variable(match[2])
+    return match[0] if match[0] == "$(" else f"\\{match[0][0]}"
+
+
+def _quote_character(character: str) -> str:
+    return f"\\{character}" if character in "\\\"$`;|&(){}<>#*?[] '" else character
+
+
+_PLAIN: Mapping[str, Callable[[str], str]] = {
+    "escape": lambda text: _quote_character(text[1]),
+    "redirection": lambda _text: ">",
+    "empty": lambda _text: "'{}'",
+    "dollar": lambda _text: "\\$",
+}
