@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.engine.declarations import Agent, Provider
-from ci_agent_eval.engine.model import ObservedModel, build_model_settings
+from ci_agent_eval.engine.model import build_model_settings
+from ci_agent_eval.engine.own_requests import OwnModel, read_answer
 from ci_agent_eval.engine.rate_limits import RateLimitTally
-from ci_agent_eval.engine.response_cost import compute_cost
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.model_traffic.pricing import get_price_table
+from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
 from ci_agent_eval.recording import EpisodeRecorder
 
 
@@ -32,7 +36,7 @@ class JudgeModels:
         """Build the model of a judge. Raises InputError if it cannot be built."""
         model = await self._open_model(judge, tally)
         self.recorder.note_conditions(judge=model.model_id)
-        return ObservedModel(model, self._record_response)
+        return _JudgeModel(model, self)
 
     async def _open_model(self, judge: Provider | Model, tally: RateLimitTally) -> Model:
         if isinstance(judge, Provider):
@@ -41,20 +45,34 @@ class JudgeModels:
             return await self.session.build_run_model(agent, tally)
         return judge
 
-    def _record_response(self, response: ModelResponse) -> None:
+    def record_response(self, response: ModelResponse, call: ModelCall | None) -> None:
         """Record the usage and cost of a judge's response."""
-        usage, recorder = response.usage, self.recorder
-        tokens = TokenUsage(
-            input=usage.input_tokens, output=usage.output_tokens, cached=usage.cache_read_tokens
-        )
+        recorder, answer = self.recorder, read_answer(response, call)
+        tokens, cost_usd = answer["tokens"] or TokenUsage(), answer["cost_usd"]
         # The counts of the cassette cover all requests of the episode.
         misses = self.session.get_cassette_counts(self.episode_id).misses - recorder.cassette_misses
-        cost = compute_cost(response)
-        recorder.record_judge(
-            SideUsage(calls=1, tokens=tokens, cost_usd=cost), cassette_misses=misses
-        )
-        if cost is not None:
+        usage = SideUsage(calls=1, tokens=tokens, cost_usd=cost_usd)
+        recorder.record_judge(usage, cassette_misses=misses)
+        if cost_usd is not None:
             recorder.note_conditions(prices=get_price_table())
+
+
+class _JudgeModel(WrapperModel):
+    """A judge's model, whose requests are recorded as those of judges."""
+
+    def __init__(self, wrapped: Model, judges: JudgeModels) -> None:
+        super().__init__(wrapped)
+        self._judges = judges
+
+    async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Send the request and record the response."""
+        episode = attribution.find_recorder()
+        player = None if episode is None else episode.player
+        calls = TrafficRecorder(self._judges.session.clock, player)
+        response = await OwnModel(self.wrapped, calls).request(*args, **kwargs)
+        calls.finish()
+        self._judges.record_response(response, calls.calls[-1] if calls.calls else None)
+        return response
 
 
 def parse_judge_model(model: object) -> Provider | Model:

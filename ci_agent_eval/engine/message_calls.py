@@ -21,16 +21,13 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.messages import ModelRequest as MessageRequest
-from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.jsonable import describe_error
-from ci_agent_eval.engine import response_stamp
-from ci_agent_eval.engine.model import build_stamped_model
-from ci_agent_eval.engine.response_cost import compute_cost
 from ci_agent_eval.engine.traffic import set_call_cost
-from ci_agent_eval.engine.turns import convert_to_turns, render_text
+from ci_agent_eval.engine.turns import compute_cost, convert_to_turns, render_text
 from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.model_traffic.formats.registry import FORMATS
 from ci_agent_eval.model_traffic.messages import (
@@ -80,18 +77,13 @@ class MessageCall(ModelCall):
             tokens=turn.tokens,
             finish_reason=turn.finish_reason,
         )
-        self.source = response_stamp.get_source(response)
-        self.first_byte_s = self._recorder.clock()
-        self.recorded_latency_ms = turn.latency_ms
+        self.source, self.first_byte_s = "scripted", self._recorder.clock()
         set_call_cost(self, compute_cost(response))
         self.end()
 
 
 class ScriptModel(WrapperModel):
     """Records the requests to a script as model calls of the active episode."""
-
-    def __init__(self, script: Model) -> None:
-        super().__init__(build_stamped_model(script))
 
     async def request(
         self,

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any, cast
 
 from openai import AsyncOpenAI
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelResponse
-from pydantic_ai.models import Model, StreamedResponse, infer_model
+from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider as ModelProvider
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from ci_agent_eval.contract.clock import read_clock
-from ci_agent_eval.contract.trajectory import CallSource
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.own_requests import (
-    is_left_to_episode,
-    observe_request,
-    record_own_request,
-)
-from ci_agent_eval.engine.response_stamp import stamp_response
 from ci_agent_eval.errors import InputError
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -54,48 +42,6 @@ _FIELDS: Mapping[str, str] = {"timeout": "timeout_s", "extra_headers": "headers"
 """The fields of a provider whose settings have other names in PydanticAI."""
 NO_KEY = "no-key"
 """Key for servers that need none, and for replay, where nothing is sent."""
-
-
-class ObservedModel(WrapperModel):
-    """A model that stamps each response (`observe_request`) and passes it to a function."""
-
-    def __init__(
-        self,
-        wrapped: Model,
-        observe: Callable[[ModelResponse], None],
-        clock: Callable[[], float] = read_clock,
-    ) -> None:
-        super().__init__(wrapped)
-        self._observe = observe
-        self._clock = clock
-
-    async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
-        """Send the request and observe the response."""
-        response = await observe_request(super().request(*args, **kwargs), self._clock)
-        self._observe(response)
-        return response
-
-    @asynccontextmanager
-    async def request_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamedResponse]:
-        """Stream the response, which is not observed; it is no model call of the episode."""
-        opened = super().request_stream(*args, **kwargs)
-        if is_left_to_episode():
-            async with opened as stream:
-                yield stream
-            return
-        async with AsyncExitStack() as stack:
-            # The code that reads the stream makes its own calls.
-            with record_own_request(self._clock) as recorder:
-                stream = await stack.enter_async_context(opened)
-            if any(call.source == "replayed" for call in recorder.calls):
-                stamp_response(stream, source="replayed")
-            yield stream
-
-
-def build_stamped_model(model: Model, clock: Callable[[], float] = read_clock) -> Model:
-    """Return the model with responses that carry their latency and source."""
-    source: CallSource | None = "scripted" if is_scripted(model) else None
-    return ObservedModel(model, partial(stamp_response, source=source), clock)
 
 
 def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool = False) -> Model:

@@ -1,30 +1,27 @@
 """The requests of agents that run inside of a PydanticAI agent's run.
 
-The traffic of their requests shows them, also if the engine measures the model, which is that of
-the outer agent. Scripts have no traffic, so their messages are read. PydanticAI has no hook for all
-agents, so `Agent.iter`, which starts all their runs, is wrapped once. In a run it gives each nested
-agent a capability that makes its requests model calls of the episode.
+The traffic of their requests shows them. Scripts have no traffic, so their messages are read.
+PydanticAI has no hook for all agents, so `Agent.iter`, which starts all their runs, is wrapped
+once. In a run it gives each nested agent a capability that makes requests to scripts model calls.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.messages import ModelResponse
-from pydantic_ai.models import Model, ModelRequestContext, StreamedResponse
-from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.message_calls import ScriptModel
-from ci_agent_eval.engine.model import ObservedModel, build_stamped_model, is_scripted
-from ci_agent_eval.engine.own_requests import leave_to_episode
+from ci_agent_eval.engine.model import is_scripted
+from ci_agent_eval.engine.own_requests import OwnModel
 from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord
 
 _is_in_run: ContextVar[bool] = ContextVar("ci_agent_eval_run", default=False)
@@ -54,16 +51,11 @@ class RecordedRun(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Note the request and measure a model that replaces the agent's.
-
-        The agent's instructions, its own code, ran before.
-        """
+        """Record the request apart; the agent's instructions, its own code, ran before."""
         del ctx
-        self.record.is_requesting = True
         model = request_context.model
-        if _is_observed(model):
-            return request_context
-        return replace(request_context, model=build_stamped_model(model, self.record.clock))
+        self.record.mark_request(is_scripted=is_scripted(model))
+        return replace(request_context, model=OwnModel(model, self.record.traffic.own))
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Wrap the agent's tools."""
@@ -80,29 +72,12 @@ class NestedRun(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Make the request a model call of the episode."""
+        """Make the request to a script a model call of the episode; others are calls already."""
         del ctx
         model = request_context.model
-        nested = ScriptModel(model) if is_scripted(model) else _NestedModel(model)
-        return replace(request_context, model=nested)
-
-
-class _NestedModel(WrapperModel):
-    """A model whose traffic is recorded in the episode."""
-
-    async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
-        """Ask the model."""
-        with leave_to_episode():
-            return await super().request(*args, **kwargs)
-
-    @asynccontextmanager
-    async def request_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamedResponse]:
-        """Stream the model's answer."""
-        opened = super().request_stream(*args, **kwargs)
-        async with AsyncExitStack() as stack:
-            with leave_to_episode():  # not the code that reads the stream
-                stream = await stack.enter_async_context(opened)
-            yield stream
+        if not is_scripted(model):
+            return request_context
+        return replace(request_context, model=ScriptModel(model))
 
 
 @functools.cache
@@ -119,9 +94,3 @@ def _wrap_agents() -> None:
         return begin(self, *args, **options)
 
     Agent.iter = iter_in_run  # type: ignore[method-assign] # the only hook for all agents
-
-
-def _is_observed(model: Model) -> bool:
-    while isinstance(model, WrapperModel) and not isinstance(model, ObservedModel):
-        model = model.wrapped
-    return isinstance(model, ObservedModel)

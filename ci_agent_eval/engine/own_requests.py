@@ -1,111 +1,76 @@
-"""The model traffic below the engine's own requests, which completes PydanticAI's responses.
+"""The engine's own requests: those of PydanticAI agents and of judges, apart from other calls.
 
-On a cassette it is recorded and replayed as all other traffic.
+On a cassette their model traffic is recorded and replayed as all other traffic. Of an answer it
+gives all but the text and the tool calls, which are as PydanticAI reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any
 
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
 
-from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.engine.limits import Clock
-from ci_agent_eval.engine.response_cost import set_cost
-from ci_agent_eval.engine.response_stamp import ResponseTraffic, has_traffic, stamp_response
+from ci_agent_eval.engine.traffic import compute_call_cost, set_call_cost
+from ci_agent_eval.engine.turns import compute_cost, read_tokens
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import find_usable_answer
-from ci_agent_eval.model_traffic.messages import RequestHead
-from ci_agent_eval.model_traffic.pricing import is_known_address, price_call
+from ci_agent_eval.model_traffic.pricing import is_known_address
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
-from ci_agent_eval.model_traffic.trajectory import build_traffic_fields, get_latency_ms
+from ci_agent_eval.model_traffic.trajectory import build_answer_fields
 
-_is_nested: ContextVar[bool] = ContextVar("ci_agent_eval_nested", default=False)
+
+class OwnModel(WrapperModel):
+    """A model whose requests a recorder of their own records."""
+
+    def __init__(self, wrapped: Model, recorder: TrafficRecorder) -> None:
+        super().__init__(wrapped)
+        self.recorder = recorder
+
+    async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Send the request."""
+        count = len(self.recorder.calls)
+        with _record_calls(self.recorder):
+            response = await super().request(*args, **kwargs)
+        if calls := self.recorder.calls[count:]:
+            _set_cost(response, calls[-1])
+        return response
+
+    @asynccontextmanager
+    async def request_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamedResponse]:
+        """Stream the response; the code that reads it makes its own calls."""
+        opened = super().request_stream(*args, **kwargs)
+        async with AsyncExitStack() as stack:
+            with _record_calls(self.recorder):
+                stream = await stack.enter_async_context(opened)
+            yield stream
 
 
 @contextmanager
-def leave_to_episode() -> Iterator[None]:
-    """Make the requests of the `with` block model calls of the episode, whatever measures them."""
-    token = _is_nested.set(True)
-    try:
-        yield
-    finally:
-        _is_nested.reset(token)
-
-
-def is_left_to_episode() -> bool:
-    """Return whether requests in this context are model calls of the episode."""
-    return _is_nested.get()
-
-
-def is_replay() -> bool:
-    """Return whether a cassette answers all requests in this context."""
-    recorder = attribution.find_recorder()
-    return recorder is not None and recorder.is_replay
-
-
-@contextmanager
-def record_own_request(clock: Clock) -> Iterator[TrafficRecorder]:
-    """Record the traffic of the `with` block, with the cassette of the episode if it has one.
-
-    The engine measures the request, so it is no model call of the running episode.
-    """
-    outer = attribution.find_recorder()
-    recorder = TrafficRecorder(clock, None if outer is None else outer.player)
+def _record_calls(recorder: TrafficRecorder) -> Iterator[None]:
     with hooks.use(), attribution.suspend_recording(False), attribution.use_recorder(recorder):
-        yield recorder
+        yield
 
 
-async def observe_request(request: Awaitable[ModelResponse], clock: Clock) -> ModelResponse:
-    """Await a model's response; stamp it with its latency and the data of its traffic."""
-    if is_left_to_episode():
-        return await request
-    started = clock()
-    with record_own_request(clock) as recorder:
-        response = await request
-    latency_ms = convert_to_ms(clock() - started)
-    recorder.finish()
-    if recorder.calls:
-        call = recorder.calls[-1]  # the SDK may have repeated the request before
-        stamp_response(
-            response,
-            latency_ms=get_latency_ms(call),
-            source=call.source,
-            traffic=_read_answer(response, call),
-        )
-    elif not has_traffic(response):
-        stamp_response(response, latency_ms=latency_ms)
-    return response
+def read_answer(response: ModelResponse, call: ModelCall | None) -> dict[str, Any]:
+    """Return what the traffic of a response shows, as fields of its turn; without a call less."""
+    answer = None if call is None else find_usable_answer(call)
+    if call is None or answer is None:
+        return {"tokens": read_tokens(response), "cost_usd": compute_cost(response)}
+    fields = build_answer_fields(call, answer, call.head, compute_call_cost)
+    return {**fields, "tokens": answer.tokens or read_tokens(response)}
 
 
-def _read_answer(response: ModelResponse, call: ModelCall) -> ResponseTraffic | None:
-    answer = find_usable_answer(call)
-    if answer is None:
-        return None
-    head = call.head
-    return ResponseTraffic(
-        **build_traffic_fields(call, answer, head),
-        vendor_priced_model=_set_cost(response, call, head),
-        reasoning_tokens=None if answer.tokens is None else answer.tokens.reasoning,
-    )
+def _set_cost(response: ModelResponse, call: ModelCall) -> None:
+    """Set the cost of a call where PydanticAI knows more than the table of prices.
 
-
-def _set_cost(response: ModelResponse, call: ModelCall, head: RequestHead | None) -> str | None:
-    """Set the cost as other agents' calls have it; return the model if that is its vendor's price.
-
-    A cost that the provider reports stays. PydanticAI knows the service tiers of an address.
+    These are a cost that the provider reports, and the service tiers of an address.
     """
-    if response.usage.cost is not None:
-        return None
-    is_known = is_known_address(call.url)
-    if is_known:
-        set_cost(response)
-    if response.usage.cost is not None:
-        return None
-    price = price_call(call, head)
-    set_cost(response, price)
-    if is_known or response.usage.cost is None:
-        return None
-    return response.model_name if price is None else price.model
+    is_known = response.usage.cost is not None or is_known_address(call.url)
+    if not is_known and compute_call_cost(call) is not None:
+        return
+    if (cost_usd := compute_cost(response)) is not None:
+        set_call_cost(call, cost_usd, is_vendor_price=not is_known)

@@ -8,13 +8,12 @@ from pydantic_ai.exceptions import (
     ToolRetryError,
     UnexpectedModelBehavior,
 )
-from pydantic_ai.messages import ModelResponse, ToolReturnPart
+from pydantic_ai.messages import ToolReturnPart
 
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.stops import Stop, StopReason
 from ci_agent_eval.engine.run_record import RunRecord
-from ci_agent_eval.engine.stops import describe_own_error, find_unfinished_stop, look_up_error
-from ci_agent_eval.engine.turns import convert_to_turns
+from ci_agent_eval.engine.stops import describe_own_error, look_up_error
 
 
 def classify_error(error: Exception, record: RunRecord) -> Stop:
@@ -44,21 +43,11 @@ def _classify_unknown_error(record: RunRecord) -> tuple[StopReason, str]:
     return "server_error", "a tool server could not be used"
 
 
-def find_filter_stop(response: ModelResponse) -> Stop | None:
-    """Return the stop of a refused or filtered response; else None."""
-    is_filtered = response.finish_reason == "content_filter"
-    return find_unfinished_stop(convert_to_turns([response])) if is_filtered else None
-
-
 def _find_unusable_answer(error: Exception, record: RunRecord) -> Stop | None:
     """Return the stop of a last response that the loop could not use; else None."""
-    if (
-        not isinstance(error, UnexpectedModelBehavior)
-        or record.is_requesting
-        or not record.last_answer
-    ):
+    if not isinstance(error, UnexpectedModelBehavior) or record.is_requesting:
         return None
-    return find_unfinished_stop(convert_to_turns([record.last_answer]))
+    return record.find_unfinished_stop()
 
 
 def _is_tool_retry_exhausted(error: Exception) -> bool:

@@ -20,9 +20,8 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from ci_agent_eval.engine.own_requests import is_replay, observe_request
 from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, compute_backoff_s
-from ci_agent_eval.engine.response_stamp import get_source
+from ci_agent_eval.model_traffic import attribution
 
 MAX_RATE_LIMIT_RETRIES = 8
 """Retries of a request after status 429."""
@@ -65,19 +64,19 @@ class RateLimitedModel(WrapperModel):
         parameters: ModelRequestParameters,
     ) -> ModelResponse:
         limiter = self.limiter
-        if is_replay():
-            request = self.wrapped.request(messages, settings, parameters)
-            return await observe_request(request, limiter.clock)
+        recorder = attribution.find_recorder()
+        if recorder is not None and recorder.is_replay:
+            return await self.wrapped.request(messages, settings, parameters)
         async with limiter.hold(self._estimate_tokens(messages, settings), self.tally) as entry:
             started = limiter.clock()
             try:
-                request = self.wrapped.request(messages, settings, parameters)
-                response = await observe_request(request, limiter.clock)
+                response = await self.wrapped.request(messages, settings, parameters)
             except ModelRateLimitError as error:
                 self.tally.rate_limited += 1
                 limiter.back_off(started, compute_backoff_s(1, _cap_retry_after(error.retry_after)))
                 raise
-            if get_source(response) == "replayed":
+            calls = () if recorder is None else recorder.calls
+            if calls and calls[-1].source == "replayed":
                 entry.give_back()
                 return response
             limiter.concurrency.grow()

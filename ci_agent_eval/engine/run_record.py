@@ -17,15 +17,17 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
+from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TestRunExtent
 from ci_agent_eval.contract.usage import Usage
-from ci_agent_eval.engine import response_stamp
 from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import Clock
+from ci_agent_eval.engine.own_requests import read_answer
 from ci_agent_eval.engine.result import ImageContent
+from ci_agent_eval.engine.stops import find_unfinished_stop
 from ci_agent_eval.engine.traffic import RunTraffic
-from ci_agent_eval.engine.turns import CallNote, RunNotes
+from ci_agent_eval.engine.turns import CallNote, RunNotes, convert_to_turns
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 from ci_agent_eval.recording.faults import (
     EpisodeFaults,
@@ -62,6 +64,9 @@ class RunRecord(RunNotes):
     """Usage of the responses so far."""
     images: list[tuple[str, ImageContent]] = field(default_factory=list)
     """The images that tools returned, each with its tool."""
+    _asked_s: float | None = None
+    """Time of the last request."""
+    _is_scripted: bool = False
 
     def begin_turn(self) -> None:
         """Record the beginning of the agent's next turn, whose instructions may be own code."""
@@ -69,18 +74,34 @@ class RunRecord(RunNotes):
         self.traffic.nested.mark_request()
         self.traffic.report_activity(self.response_count + 1)
 
+    def mark_request(self, *, is_scripted: bool) -> None:
+        """Record that the model is asked; a script has no model traffic."""
+        self.is_requesting = True
+        self._asked_s, self._is_scripted = self.clock(), is_scripted
+
     def add_response(self, response: ModelResponse) -> None:
         """Record a response of the model."""
         self.is_requesting, self.last_answer = False, response
         self.traffic.nested.mark_answer()
-        if (model := response_stamp.get_traffic(response).vendor_priced_model) is not None:
-            self.traffic.vendor_priced_models.add(model)
+        call = self.traffic.take_own_call()
+        answer = read_answer(response, call)
+        if call is None and self._asked_s is not None:
+            answer["latency_ms"] = convert_to_ms(self.clock() - self._asked_s)
+            answer["source"] = "scripted" if self._is_scripted else "live"
+        self.answers.append(answer)
         self.response_count += 1
         names = [part.tool_name for part in response.tool_calls]
         tools = [name for name in names if name not in self.output_tools]
-        cost_usd = float(response.usage.cost or 0)
-        self.usage += Usage(1, len(tools), response.usage.total_tokens, cost_usd)
+        tokens = 0 if answer["tokens"] is None else answer["tokens"].total
+        self.usage += Usage(1, len(tools), tokens, answer["cost_usd"] or 0.0)
         self.traffic.report_activity(self.response_count, tools)
+
+    def find_unfinished_stop(self) -> Stop | None:
+        """Return the stop of a last answer that is empty, refused or cut; else None."""
+        if self.last_answer is None:
+            return None
+        notes = RunNotes(answers=self.answers[-1:])
+        return find_unfinished_stop(convert_to_turns([self.last_answer], notes))
 
     def add_call(
         self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None
@@ -267,7 +288,7 @@ def is_mcp_toolset(toolset: AbstractToolset[Any]) -> bool:
 
 
 @dataclass
-class AgentToolset(RecordedToolset):
+class AllowedToolset(WrapperToolset[Any]):
     """The allowed tools of a toolset in one run of a declared agent."""
 
     offers: OfferedTools
@@ -287,8 +308,7 @@ def restrict_toolsets(
     offers: OfferedTools,
     toolsets: Sequence[AbstractToolset[Any]],
     always: Sequence[AbstractToolset[Any]],
-    record: RunRecord,
-) -> list[AgentToolset]:
+) -> list[AllowedToolset]:
     """Restrict the toolsets to the agent's allowed tools; toolsets in `always` stay complete.
 
     Raises InputError if there is no toolset and the agent names allowed tools.
@@ -299,4 +319,4 @@ def restrict_toolsets(
     if not offers.expected:
         offers.check()
     pairs = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
-    return [AgentToolset(tools, record, offers, i, only) for i, (tools, only) in enumerate(pairs)]
+    return [AllowedToolset(tools, offers, i, only) for i, (tools, only) in enumerate(pairs)]

@@ -29,7 +29,12 @@ from ci_agent_eval.model_traffic.conversations import (
     is_failed,
 )
 from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call
-from ci_agent_eval.model_traffic.recorder import ENDED_EARLY, ModelCall, TrafficRecorder
+from ci_agent_eval.model_traffic.recorder import (
+    ENDED_EARLY,
+    ModelCall,
+    ModelCallPlayer,
+    TrafficRecorder,
+)
 from ci_agent_eval.model_traffic.trajectory import (
     MAX_NAME_CHARACTERS,
     CallUsageCounter,
@@ -80,10 +85,12 @@ def find_price(call: ModelCall) -> CallPrice | None:
     return _prices[call]
 
 
-def set_call_cost(call: ModelCall, cost_usd: float | None) -> None:
+def set_call_cost(
+    call: ModelCall, cost_usd: float | None, *, is_vendor_price: bool = False
+) -> None:
     """Set the cost of a call that is known without its traffic; None: unknown."""
     model = (call.answer and call.answer.model) or ""
-    _prices[call] = None if cost_usd is None else CallPrice(cost_usd, model, is_vendor_price=False)
+    _prices[call] = None if cost_usd is None else CallPrice(cost_usd, model, is_vendor_price)
 
 
 def compute_call_cost(call: ModelCall) -> float | None:
@@ -183,9 +190,11 @@ class RunTraffic:
     """Has read the earlier runs of the episode, whose conversations this one may continue."""
     recorder: TrafficRecorder = field(init=False)
     nested: NestedCalls = field(init=False)
-    """The model calls of an agent whose requests the engine measures."""
-    vendor_priced_models: set[str] = field(default_factory=set)
-    """The models of the engine's requests whose price is their vendor's."""
+    """The model calls of the code of an agent that PydanticAI runs."""
+    own: TrafficRecorder = field(init=False)
+    """Records the requests of such an agent, whose limits the engine checks."""
+    _answered: int = 0
+    """Number of those requests up to the last answer."""
     broken_tool: TrafficRecorder | None = None
     """Recorder of the tool call that raised and ended the run."""
     known_prompt: KnownPrompt = field(init=False)
@@ -198,8 +207,21 @@ class RunTraffic:
         self.known_prompt = KnownPrompt(self.prompt)
         self._counter = CallUsageCounter(self.compute_cost)
         self._check = LimitCheck(self._find_limit_stop)
-        self.recorder = self._create_recorder()
+        self.recorder, self.own = self._create_recorder(), TrafficRecorder(self.clock)
         self.nested = NestedCalls(self.recorder)
+
+    def set_player(self, player: ModelCallPlayer | None) -> None:
+        """Set the cassette that answers or records the model calls."""
+        self.recorder.player = self.own.player = player
+
+    def take_own_call(self) -> ModelCall | None:
+        """Return the call of the agent's new answer: the last one, as an SDK may repeat requests.
+
+        None: the model has no traffic.
+        """
+        calls = self.own.calls[self._answered :]
+        self._answered += len(calls)
+        return calls[-1] if calls else None
 
     def _create_recorder(self) -> TrafficRecorder:
         return TrafficRecorder(
@@ -236,8 +258,8 @@ class RunTraffic:
             try:
                 yield
             finally:
-                for run in self.nested.tool_runs:
-                    run.recorder.finish()
+                for recorder in (self.own, *(run.recorder for run in self.nested.tool_runs)):
+                    recorder.finish()
 
     @contextmanager
     def record_tool(self, call_id: str | None, name: str) -> Iterator[TrafficRecorder]:
@@ -327,14 +349,14 @@ class RunTraffic:
         return Stop("agent_error", f"the agent's own code raised: {describe_own_error(error)}")
 
     def summarize(self, turns: Sequence[Turn]) -> TrafficSummary | None:
-        """Count the model calls of the run, as `summarize_traffic`."""
-        if self.own_usage is not None and not (self.calls or self.vendor_priced_models):
-            return None
-        found = summarize_traffic(self.recorder, self.calls, turns)
-        if not self.vendor_priced_models:
-            return found
-        names = _list_names(self.vendor_priced_models)
-        return add_traffic(found, TrafficSummary(requests=0, vendor_priced_models=names))
+        """Count the model calls of the run, as `summarize_traffic`, without the engine's own."""
+        prices = [find_price(call) for call in self.own.calls]
+        names = _list_names(price.model for price in prices if price and price.is_vendor_price)
+        if not names:
+            is_measured = self.own_usage is not None and not self.calls
+            return None if is_measured else summarize_traffic(self.recorder, self.calls, turns)
+        own = TrafficSummary(requests=0, vendor_priced_models=names)
+        return add_traffic(summarize_traffic(self.recorder, self.calls, turns), own)
 
     def refuse_calls(self, reason: str) -> None:
         """Refuse all further calls, such as those of a thread that cannot be stopped."""

@@ -25,7 +25,6 @@ from pydantic_ai.messages import (
 
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import Role, TestRunExtent, TokenUsage, ToolCall, Turn
-from ci_agent_eval.engine import response_stamp
 
 CallKey = tuple[int, str]
 """Number of the response that requested the call (from 1), and the call's id.
@@ -51,6 +50,8 @@ class CallNote:
 class RunNotes:
     """Data of a run that its messages lack."""
 
+    answers: list[Mapping[str, Any]] = field(default_factory=list)
+    """What is known of each response besides its text and tool calls, as fields of its turn."""
     calls: dict[CallKey, CallNote] = field(default_factory=dict)
     output_tools: set[str] = field(default_factory=set)
     """Tools that carry the agent's typed output."""
@@ -70,10 +71,11 @@ def convert_to_turns(
     notes = notes or RunNotes()
     turns: list[Turn] = []
     last = -1
+    answers = iter(notes.answers)
     for message in messages:
         if isinstance(message, ModelResponse):
             last = len(turns)
-            turns.append(_build_agent_turn(message, notes))
+            turns.append(_build_agent_turn(message, notes, next(answers, {})))
             turns[last] = _add_results(turns[last], message.parts)
             continue
         if last >= 0:
@@ -119,40 +121,45 @@ def render_text(content: object) -> str:
     return "\n".join(p if isinstance(p, str) else json.dumps(p, sort_keys=True) for p in parts)
 
 
-def _build_agent_turn(response: ModelResponse, notes: RunNotes) -> Turn:
+def _build_agent_turn(response: ModelResponse, notes: RunNotes, answer: Mapping[str, Any]) -> Turn:
     calls = [part for part in response.parts if isinstance(part, BaseToolCallPart)]
     outputs = [part for part in calls if part.tool_name in notes.output_tools]
     output_text = "\n".join(part.args_as_json_str() for part in outputs)
-    traffic, usage = response_stamp.get_traffic(response), response.usage
+    fields = {
+        "tokens": read_tokens(response),
+        "source": "live",
+        **answer,
+        "finish_reason": _get_finish_reason(response) or answer.get("finish_reason"),
+    }
     return Turn(
         role="assistant",
         content=clean_text(output_text or _get_response_text(response)),
         tool_calls=tuple(_convert_call(part) for part in calls if part not in outputs),
-        latency_ms=response_stamp.get_latency_ms(response),
-        tokens=_get_tokens(response),
-        cost_usd=None if usage.unmeasured_requests or usage.cost is None else float(usage.cost),
-        source=response_stamp.get_source(response),
-        finish_reason=_get_finish_reason(response) or traffic.finish_reason,
-        requested_model=traffic.requested_model,
-        response_model=traffic.response_model,
-        first_byte_ms=traffic.first_byte_ms,
-        settings=traffic.settings,
-        typed_output=traffic.typed_output,
-        error=traffic.error,
+        **fields,
     )
 
 
-def _get_tokens(response: ModelResponse) -> TokenUsage | None:
+def read_tokens(response: ModelResponse) -> TokenUsage | None:
     """Return the tokens; None if the response was not measured."""
     usage = response.usage
     if usage.unmeasured_requests:
         return None
     return TokenUsage(
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cached=usage.cache_read_tokens,
-        reasoning=response_stamp.get_traffic(response).reasoning_tokens,
+        input=usage.input_tokens, output=usage.output_tokens, cached=usage.cache_read_tokens
     )
+
+
+def compute_cost(response: ModelResponse) -> float | None:
+    """Return the cost of a response in US dollars; None if price or usage is unknown."""
+    usage = response.usage
+    if usage.unmeasured_requests:
+        return None
+    if usage.cost is not None:
+        return float(usage.cost)
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None
 
 
 def _get_response_text(response: ModelResponse) -> str:

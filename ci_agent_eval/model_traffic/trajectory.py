@@ -217,21 +217,21 @@ def _build_answer(step: ConversationStep, compute_cost: ComputeCost) -> _Draft:
     fields = {
         "role": "assistant",
         "content": limit_text(answer.text),
-        "latency_ms": get_latency_ms(call),
-        "tokens": answer.tokens,
-        "cost_usd": compute_cost(call),
-        "source": call.source,
-        **build_traffic_fields(call, answer, request),
+        **build_answer_fields(call, answer, request, compute_cost),
     }
     calls = [clean_call(one) for one in answer.tool_calls]
     return _Draft(call.number, step.agent, fields, calls)
 
 
-def build_traffic_fields(
-    call: ModelCall, answer: ModelAnswer, head: RequestHead | None
+def build_answer_fields(
+    call: ModelCall, answer: ModelAnswer, head: RequestHead | None, compute_cost: ComputeCost
 ) -> dict[str, Any]:
-    """Return the fields of an answer's turn that only the traffic shows."""
+    """Return the fields of an answer's turn, without its text and tool calls."""
     return {
+        "latency_ms": _choose_ms(call, call.recorded_latency_ms, call.ended_s),
+        "tokens": answer.tokens,
+        "cost_usd": compute_cost(call),
+        "source": call.source,
         "first_byte_ms": _choose_ms(call, call.recorded_first_byte_ms, call.first_byte_s),
         "finish_reason": _limit_name(answer.finish_reason),
         "requested_model": _limit_name(None if head is None else head.model),
@@ -240,11 +240,6 @@ def build_traffic_fields(
         "typed_output": _parse_typed_output(answer, head),
         "error": _find_problem(call, answer.error),
     }
-
-
-def get_latency_ms(call: ModelCall) -> float | None:
-    """Return the latency of the live call; None before its end."""
-    return _choose_ms(call, call.recorded_latency_ms, call.ended_s)
 
 
 def _find_problem(call: ModelCall, error: str | None) -> str | None:

@@ -71,9 +71,7 @@ class DeclaredAgent:
                     work,
                     record,
                     model=await self.session.build_run_model(agent, tally),
-                    toolsets=restrict_toolsets(
-                        offers, toolsets, _build_skill_toolsets(agent), record
-                    ),
+                    toolsets=restrict_toolsets(offers, toolsets, _build_skill_toolsets(agent)),
                     capabilities=build_steering(work.guard, record, agent),
                 )
             finally:

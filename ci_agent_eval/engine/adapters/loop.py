@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai import DeferredToolRequests, ModelRequestNode
 from pydantic_ai.agent import AbstractAgent, Agent, AgentRun, AgentRunResult
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.models import Model, infer_model
@@ -24,9 +25,9 @@ from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import find_exceeded_limit
 from ci_agent_eval.engine.message_history import build_history
-from ci_agent_eval.engine.model import build_model, build_stamped_model
+from ci_agent_eval.engine.model import build_model
 from ci_agent_eval.engine.nested_requests import RecordedRun, record_nested_runs
-from ci_agent_eval.engine.pydantic_stops import classify_error, find_filter_stop
+from ci_agent_eval.engine.pydantic_stops import classify_error
 from ci_agent_eval.engine.run_record import RunRecord, is_mcp_toolset
 from ci_agent_eval.engine.steering import build_steering
 from ci_agent_eval.engine.turns import convert_to_turns
@@ -73,23 +74,18 @@ class LoopAgent:
                     record,
                     model=model,
                     deps=self.deps,
-                    capabilities=[
-                        *build_steering(work.guard, record, self.agent),
-                        RecordedRun(record),
-                    ],
+                    capabilities=build_steering(work.guard, record, self.agent),
                 )
 
     def _build_model(self, work: AgentTask) -> Model:
-        """Return the agent's model with timing; in replay a model given by name needs no key."""
+        """Return the agent's model; in replay one given by name needs no key."""
         model = self.agent.model
         if model is None:
             raise InputError(f"agent {self.label!r} has no model; give it one")
         cassette = work.cassette_session
         if isinstance(model, str) and cassette is not None and cassette.mode == "replay":
-            built = build_model(Provider(model), os.environ, offline=True)
-        else:
-            built = infer_model(model)
-        return build_stamped_model(built, work.clock)
+            return build_model(Provider(model), os.environ, offline=True)
+        return infer_model(model)
 
     def _connect_model(self, model: Model, work: AgentTask) -> AbstractAsyncContextManager[object]:
         """Hold the model's connections; a model given by name connects for this run only."""
@@ -121,7 +117,12 @@ async def answer_by_loop(
 
 
 async def run_loop(
-    agent: AbstractAgent[Any, Any], work: AgentTask, record: RunRecord, **options: Any
+    agent: AbstractAgent[Any, Any],
+    work: AgentTask,
+    record: RunRecord,
+    *,
+    capabilities: Sequence[AbstractCapability[Any]],
+    **options: Any,
 ) -> None:
     """Run an agent of PydanticAI with options of its own, and record it."""
     run: AgentRun[Any, Any] | None = None
@@ -132,6 +133,7 @@ async def run_loop(
             message_history=build_history(work.history, has_prompt=prompt is not None),
             usage_limits=UsageLimits(request_limit=work.limits.max_turns),
             infer_name=False,
+            capabilities=[*capabilities, RecordedRun(record)],
             **options,
         ) as run:
             await _iterate_run(run, work, record)
@@ -164,7 +166,8 @@ async def _iterate_run(run: AgentRun[Any, Any], work: AgentTask, record: RunReco
                 record.output_tools.update(_list_tools(request_node, "output_tools"))
                 record.add_response(node.model_response)
                 work.traffic.on_answer()
-                stop = find_filter_stop(node.model_response)
+                is_filtered = node.model_response.finish_reason == "content_filter"
+                stop = record.find_unfinished_stop() if is_filtered else None
                 stop = stop or find_exceeded_limit(work.limits, work.traffic.usage)
                 if stop is not None:
                     work.stop = stop

@@ -108,7 +108,7 @@ async def run_adapter(
         trajectory_reader=trajectory_reader or TrajectoryReader(),
     )
     if cassette_session is not None:
-        traffic.recorder.player = cassette_session.player
+        traffic.set_player(cassette_session.player)
     report_end = report_usage(traffic, on_usage)
     work.traffic = traffic
     observe = observer or (lambda _: None)
