@@ -31,12 +31,9 @@ BENCHES := pytest inspect deepeval junit
 BENCH_NODE := benchmarks/peers/node
 FRAMEWORK_NODE := tests/frameworks/node
 STEERING_NODE := tests/steering_agents/node
-# $(call framework,NAME): the stamp of the environment that requirements/frameworks-NAME.txt describes,
-# with the public example agents of requirements/examples-NAME.txt, if there are any.
-framework = $(VENV)-frameworks-$(1)/.stamp-$(call content,requirements/frameworks-$(1).txt $(call examples,$(1)) pyproject.toml)
-examples = $(wildcard requirements/examples-$(1).txt)
+# $(call framework,NAME): the stamp of the environment that requirements/frameworks-NAME.txt describes.
+framework = $(VENV)-frameworks-$(1)/.stamp-$(call content,requirements/frameworks-$(1).txt pyproject.toml)
 FRAMEWORKS := agno autogen crewai google-adk langgraph llama-index node openai-agents pydantic-ai sdks smolagents strands
-EXAMPLES := langgraph openai-agents pydantic-ai
 # Those of `make frameworks NAME="..."`; a variable of the shell that is called NAME does not count.
 SELECTED := $(if $(filter command,$(firstword $(origin NAME))),$(NAME),$(FRAMEWORKS))
 WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)
@@ -198,7 +195,6 @@ lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that
 	$(call compile,bench-pytest,requirements/bench-pytest.in -c requirements/dev.txt)
 	$(foreach name,$(filter-out pytest,$(BENCHES)),$(call compile,bench-$(name),requirements/bench-$(name).in -c requirements/bench-pytest.txt) && ) true
 	$(foreach name,$(FRAMEWORKS),$(call compile,frameworks-$(name),pyproject.toml --extra pytest --extra traffic requirements/frameworks-common.in requirements/frameworks-$(name).in) && ) true
-	$(foreach name,$(EXAMPLES),$(call compile,examples-$(name),requirements/examples-$(name).in --no-deps -c requirements/frameworks-$(name).txt) && ) true
 
 # $(call compile,NAME,SOURCES): one lock, with hashes and without the name of any index. All but
 # the first are held to the versions of the first, so that they agree wherever they meet; the
@@ -243,16 +239,10 @@ $(call compat,oldest) $(call compat,newest):
 define framework_rule
 $(call framework,$(1)): requirements/frameworks-$(1).txt | $(LOCK_STAMP)
 	$$(call uv_venv,$$(@D),$$<)
-	@$(if $(filter $(1),$(EXAMPLES)),$(call install_examples,$(1),$$(@D)))
 	@rm -f $$(@D)/.stamp-*
 	@touch $$@
 
 endef
-# $(call install_examples,NAME,DIR): packages of examples without their own pins, which are others than
-# the environment's. Those of the OpenAI Agents SDK are in its sources only.
-install_examples = $(if $(filter openai-agents,$(1)),\
-	$(PIP) download --no-deps --no-binary :all: --require-hashes --dest $(2)/examples --requirement $(examples),\
-	$(BIN)/uv pip install --quiet --python $(2) --no-deps --require-hashes --requirement $(examples))
 $(foreach name,$(FRAMEWORKS),$(eval $(call framework_rule,$(name))))
 
 $(call framework,node): $(FRAMEWORK_NODE)/node_modules/.package-lock.json

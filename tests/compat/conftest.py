@@ -168,7 +168,9 @@ def clean_environ() -> dict[str, str]:
 def suite(request: pytest.FixtureRequest, tmp_path: Path) -> Suite:
     # Its own root, wherever the temporary folder lies.
     (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
-    return Suite(tmp_path, request.param)
+    suite = Suite(tmp_path, request.param)
+    needs_evidence = getattr(request.module, "NEEDS_EVIDENCE", True)
+    return suite if needs_evidence else suite.without_evidence()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

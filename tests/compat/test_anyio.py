@@ -66,11 +66,7 @@ OUTCOMES = {
     "test_ours_fails": "failed",
 }
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about loops, and need no evidence."""
-    return suite.without_evidence()
+NEEDS_EVIDENCE = False
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2", "--dist=loadfile")], ids=["alone", "-n2"])

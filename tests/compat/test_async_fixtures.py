@@ -87,11 +87,7 @@ AS_IT_IS = ("pytest.fixture", "lambda test: test", "")
 MARKED = ("pytest.fixture", "pytest.mark.asyncio", "")
 FORCED = ("pytest_asyncio.fixture", "pytest.mark.asyncio", "import pytest_asyncio")
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about fixtures and loops, and need no evidence."""
-    return suite.without_evidence()
+NEEDS_EVIDENCE = False
 
 
 def suite_of(fixture, decorator, imports, head=""):
@@ -150,26 +146,10 @@ def test_with_each_scope_of_its_loops(suite, scope):
     check(suite, text, plugins=(ASYNCIO,))
 
 
-@pytest.mark.skipif(IS_OLD, reason="pytest-asyncio has had these settings since 0.24 and 0.26")
-@pytest.mark.parametrize("scope", ["class", "module", "session"])
-def test_with_each_default_scope(suite, scope):
-    suite.configure(
-        asyncio_mode="auto",
-        asyncio_default_fixture_loop_scope=scope,
-        asyncio_default_test_loop_scope="function" if scope == "class" else scope,
-    )
-    check(suite, suite_of(*AS_IT_IS), plugins=(ASYNCIO,))
-
-
 def test_with_anyio(suite):
     head = '\n\n@pytest.fixture(scope="session")\ndef anyio_backend(): return "asyncio"\n'
     text = suite_of("pytest.fixture", "pytest.mark.anyio", "", head)
     check(suite, text, plugins=("anyio",))
-
-
-def test_with_both(suite):
-    configure(suite, asyncio_mode="auto")
-    check(suite, suite_of(*AS_IT_IS), plugins=("anyio", ASYNCIO))
 
 
 SHARED = """

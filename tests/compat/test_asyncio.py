@@ -83,11 +83,7 @@ def test_what_ran_them():
 SCOPED = {"asyncio_default_fixture_loop_scope": "function"}
 """Newer versions warn where it is not set, and older ones do not know it."""
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about loops, and need no evidence."""
-    return suite.without_evidence()
+NEEDS_EVIDENCE = False
 
 
 def run(suite, *arguments, **settings):

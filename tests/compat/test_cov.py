@@ -106,16 +106,6 @@ def test_recording_episodes_changes_nothing_of_it_here_and_on_workers(suite, cov
     assert covered(without_ours=True) == measured
 
 
-def test_coverage_around_pytest_measures_the_same(suite, covered):
-    by_plugin = covered()
-    (suite.root / "coverage.json").unlink()
-    options = ["--branch", "--include=agent.py,test_suite.py"]
-    options += ["-m", "pytest", "-p", "ci_agent_eval"]
-    assert suite.run_module("coverage", "run", *options).status == 1
-    assert suite.run_module("coverage", "json").status == 0
-    assert lines(suite) == by_plugin
-
-
 def test_its_threshold_fails_the_run_and_no_episode(suite):
     suite.write(agent=AGENT, test_suite=SUITE)
     options = ("--cov=agent", "--cov-fail-under=99", "-k", "greets")

@@ -55,11 +55,7 @@ ATTEMPTS = {
     "test_marked_alone": ["failed", "passed"],
 }
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about attempts, and need no evidence."""
-    return suite.without_evidence()
+NEEDS_EVIDENCE = False
 
 
 def attempts(ran):
@@ -80,22 +76,6 @@ def test_every_attempt_is_recorded(suite, workers):
     assert ran.junit["test_second_time"] == "passed"
     assert [name for name, outcome in ran.junit.items() if outcome != "passed"] == ["test_never"]
     assert "8 episodes: 7 passed, 1 failed; 8 reruns; $1.0000" in ran.output
-
-
-def test_only_the_failures_it_is_told_of_are_rerun(suite):
-    suite.write(
-        test_flaky="""
-        def test_error(episode): raise ConnectionError("refused")
-        def test_failure(episode): assert False
-        def test_check(episode): episode.check("polite", False)
-        """
-    )
-    ran = suite.run("--reruns=1", "--only-rerun=ConnectionError", plugins=("rerunfailures",))
-    assert attempts(ran) == {
-        "test_error": ["error", "error"],
-        "test_failure": ["failed"],
-        "test_check": ["failed"],
-    }
 
 
 def test_a_worker_that_dies_is_an_attempt_too(suite):

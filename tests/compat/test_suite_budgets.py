@@ -17,11 +17,7 @@ async def test_costs(episode, number):
     await asyncio.sleep(0.05)
 """
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about what a run costs, and need no evidence."""
-    return suite.without_evidence()
+NEEDS_EVIDENCE = False
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points, version
 
-import pytest
-
 SUITE = """
 import asyncio
 import signal
@@ -53,6 +51,11 @@ async def test_slow(episode):
 @given(st.booleans())
 def test_property(episode, flag): pass
 
+@settings(database=None, deadline=None, derandomize=True,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(number=st.integers())
+def test_broken_property(episode, number): assert number < 10
+
 @pytest.mark.episode(iterations=2)
 @pytest.mark.parametrize("tier", ["gold", "basic"])
 def test_tiers(tier): pass
@@ -67,6 +70,7 @@ OUTCOMES = {
     "test_flaky": "passed",
     "test_slow": "failed",
     "test_property": "passed",
+    "test_broken_property": "failed",
     "test_tiers[gold-1-of-2]": "passed",
     "test_tiers[gold-2-of-2]": "passed",
     "test_tiers[basic-1-of-2]": "passed",
@@ -76,11 +80,7 @@ OUTCOMES = {
 OTHER_FLAKY = ("-p", "no:pytest-retry")
 """pytest-retry has a marker `flaky` as well, and would run the test again, too."""
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about plugins beside each other, and need no evidence."""
-    return suite.without_evidence()
+NEEDS_EVIDENCE = False
 
 
 def run(suite, *arguments):
@@ -116,6 +116,10 @@ def test_each_episode_ends_as_with_its_own_plugin_alone_and_on_workers_in_any_or
     assert alone.status == 1, alone.output
     assert alone.outcomes == OUTCOMES
     assert len(alone.episodes) == len(OUTCOMES) + 1  # the attempt that was rerun
+    # A property is one episode, which fails with its smallest example.
+    (broken,) = (e for e in alone.episodes if e["nodeid"].endswith("::test_broken_property"))
+    assert [a["name"] for a in broken["assertions"]] == ["assert number < 10"]
+    assert "number=10" in alone.output
     ran = run(suite, *OTHER_FLAKY, "-n4", "--randomly-seed=5")
     assert ran.status == 1, ran.output
     assert ran.results == alone.results

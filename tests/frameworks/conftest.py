@@ -12,7 +12,6 @@ from types import ModuleType
 
 import pytest
 
-from tests.frameworks.examples import EXAMPLES
 from tests.frameworks.frameworks import FRAMEWORKS
 from tests.frameworks.rows import Row
 from tests.frameworks.scripts import Scripts
@@ -21,15 +20,10 @@ from tests.model_server import ModelServer
 ENVIRONMENT = os.environ.get("FRAMEWORK", "")
 collect_ignore = ["test_agents.py"] if ENVIRONMENT == "node" else ["test_codex.py"]
 """Agents that run on Node are programs and no objects; Codex has its own tests."""
-_EXAMPLES = [name for name, one in EXAMPLES.items() if one.environment == ENVIRONMENT]
-if not _EXAMPLES:
-    collect_ignore.append("test_public_examples.py")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test for each framework, or public example, of the environment."""
-    if "example" in metafunc.fixturenames:
-        metafunc.parametrize("example", _EXAMPLES, scope="session")
+    """Run every test for each framework of the environment."""
     if "framework" in metafunc.fixturenames:
         names = [name for name, one in FRAMEWORKS.items() if one.environment == ENVIRONMENT]
         if ENVIRONMENT == "node":

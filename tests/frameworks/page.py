@@ -1,4 +1,4 @@
-"""`python -m tests.frameworks.page`: write the tables of docs/frameworks.md."""
+"""`python -m tests.frameworks.page`: write the table of docs/frameworks.md."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.frameworks.examples import EXAMPLES, PublicExample
 from tests.frameworks.frameworks import FRAMEWORKS
 from tests.frameworks.rows import COLUMNS, FOLDER, YES
 
 PAGE = Path(__file__).parents[2] / "docs/frameworks.md"
-LOCKS = Path(__file__).parents[2] / "requirements"
-_TABLE = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- generated: table -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def load_rows() -> dict[str, Any]:
@@ -37,28 +35,9 @@ def render_table() -> str:
     return "\n".join([*lines, "", *notes])
 
 
-def render_examples() -> str:
-    """Return the table of the public example agents, with the locked versions of their packages."""
-    lines = ["| example | published in | its suite |", "|---|---|---|"]
-    for name, one in EXAMPLES.items():
-        suite = f"[{name}.py](../tests/frameworks/public_examples/{name}.py)"
-        lines.append(f"| {one.label} | {one.package} {find_locked_version(one)} | {suite} |")
-    return "\n".join(lines)
-
-
-def find_locked_version(example: PublicExample) -> str:
-    """Return the version of an example's package in the locks of its environment."""
-    names = (f"{kind}-{example.environment}.txt" for kind in ("examples", "frameworks"))
-    text = "".join((LOCKS / name).read_text("utf-8") for name in names)
-    found = re.search(rf"^{example.package}==(\S+)", text, re.MULTILINE)
-    assert found is not None, example.package
-    return found[1]
-
-
 def render_page(page: str) -> str:
-    """Return the page with its tables written anew."""
-    renderers = {"table": render_table, "examples": render_examples}
-    return _TABLE.sub(lambda found: f"{found[1]}{renderers[found[2]]()}\n{found[3]}", page)
+    """Return the page with its table written anew."""
+    return _TABLE.sub(lambda found: f"{found[1]}{render_table()}\n{found[2]}", page)
 
 
 def _render_cell(text: str, reasons: list[str]) -> str:

@@ -73,7 +73,9 @@ def test_replays_of_a_suite_are_the_recorded_run(row, framework, run, folder):
         addresses = build_environ(server)
         recorded = run(addresses, "--cassette=record", "--episode-concurrency=20")
         assert len(server.requests) == 2 * SCENARIOS
-
+    answers = [[turn["role"] for turn in one["trajectory"]["turns"]] for one in recorded]
+    counts = [roles.count("assistant") for roles in answers]
+    row.record("concurrent", is_reached=counts == [2] * SCENARIOS, details=counts)
     cassettes = read_cassettes(folder)
     assert len(cassettes) == SCENARIOS
     # A client on a busy machine may have connected twice, which the recorded run counts.
@@ -82,6 +84,7 @@ def test_replays_of_a_suite_are_the_recorded_run(row, framework, run, folder):
     for option in REPLAYS:  # of the stopped server
         replayed = run(addresses, "--cassette=replay", option)
         is_equal = normalize(replayed, varying) == expected
+        row.record("replay", is_reached=is_equal, details=(option, replayed))
         row.record("suite_replay", is_reached=is_equal, details=(option, replayed))
     assert read_cassettes(folder) == cassettes
 

@@ -181,8 +181,13 @@ def inner_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, imported_modules: ImportedModules) -> Suite:
-    return Suite(pytester, imported_modules)
+def suite(
+    request: pytest.FixtureRequest, pytester: pytest.Pytester, imported_modules: ImportedModules
+) -> Suite:
+    """A suite; a module with `NEEDS_EVIDENCE = False` is about something else than evidence."""
+    suite = Suite(pytester, imported_modules)
+    needs_evidence = getattr(request.module, "NEEDS_EVIDENCE", True)
+    return suite if needs_evidence else suite.without_evidence()
 
 
 @pytest.fixture(params=[pytest.param("-n0", marks=pytest.mark.full), "-n2"])

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from tests.plugin.conftest import SCRIPTED_CLOCK
 from tests.plugin.test_selection import RERUNS
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about the number of iterations, and need no evidence."""
-    return suite.without_evidence()
-
+NEEDS_EVIDENCE = False
 
 MIXED = """
 import pytest
@@ -211,16 +204,3 @@ def test_another_worker_decides_anew_on_what_a_dead_one_left(suite):
     assert outcomes["error"] == 1
     assert outcomes["passed"] >= 22
     assert causes(ran) == {"test_one": "reaches_required"}
-
-
-def test_a_number_of_passes_needs_a_fixed_number(suite):
-    suite.write("""
-        import pytest
-
-        @pytest.mark.episode(iterations="auto", min_passes=2)
-        def test_one(episode): pass
-    """)
-    (error,) = suite.run().session.collection_errors
-    assert error.message.endswith(
-        "min_passes needs a fixed number of iterations; give min_pass_rate"
-    )

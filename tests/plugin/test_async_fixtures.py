@@ -32,10 +32,7 @@ async def lamp(desk):
     tell(f"lamp down {desk is asyncio.get_running_loop()}")
 """
 
-
-@pytest.fixture
-def suite(suite):
-    return suite.without_evidence()
+NEEDS_EVIDENCE = False
 
 
 @pytest.fixture(params=[1, 4], ids=["one-by-one", "concurrent"])

@@ -275,67 +275,6 @@ def test_every_kind_of_factory_agent_and_end(suite):
     assert episodes["test_adapter"].agent == "desk"
 
 
-def test_faults_are_errors_and_nothing_is_lost(suite):
-    write(
-        suite,
-        """
-class Broken(DiagramAgent):
-    async def respond(self, message):
-        if message == "break":
-            raise ConnectionError("no model")
-        return await super().respond(message)
-
-class Unclosable(DiagramAgent):
-    def close(self):
-        raise OSError("still in use")
-
-@conversation("respond raises", Broken)
-async def test_respond(agent):
-    await agent.send("A")
-    await agent.send("break")
-
-@conversation("close raises", Unclosable)
-async def test_close(agent):
-    assert await agent.send("A")
-
-@conversation("both", Unclosable)
-async def test_both(agent):
-    assert 1 == 2
-
-@conversation("no text", lambda: (lambda message: 42))
-def test_reply(agent):
-    agent.send("A")
-
-@conversation("no such thing", DiagramAgent)
-def test_observe(agent):
-    agent.palette
-""",
-    )
-    ran = suite.run()
-    ran.result.assert_outcomes(passed=1, failed=4, errors=2)
-    reasons = {name: (e.outcome, e.reason) for name, e in ran.episodes.items()}
-    assert {name: outcome for name, (outcome, _) in reasons.items()} == {
-        "test_respond": "error",
-        "test_close": "error",
-        "test_both": "failed",
-        "test_reply": "error",
-        "test_observe": "error",
-    }
-    assert "ConnectionError: no model" in reasons["test_respond"][1]
-    assert "OSError: still in use" in reasons["test_close"][1]
-    assert "has no 'palette' to observe" in reasons["test_observe"][1]
-    assert "without a text" in reasons["test_reply"][1]
-    turns = ran.episodes["test_respond"].trajectory.turns
-    assert [turn.content for turn in turns] == [
-        "A",
-        "drew A",
-        "break",
-        "the agent raised ConnectionError: no model",
-    ]
-    assert (turns[-1].role, turns[-1].latency_ms) == ("system", 100)
-    assert "then in teardown: OSError: still in use" in reasons["test_both"][1]
-
-
 def test_the_files_of_a_conversation_have_a_limit_together(suite):
     suite.write("""
 import pytest

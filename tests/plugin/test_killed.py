@@ -8,12 +8,7 @@ import pytest
 
 from ci_agent_eval.pytest_plugin.opik.experiments import PROCESS_ENDED
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about processes that die, and need no evidence."""
-    return suite.without_evidence()
-
+NEEDS_EVIDENCE = False
 
 LOST = "the process ended before the episode did"
 

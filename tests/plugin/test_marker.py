@@ -127,6 +127,8 @@ NONSENSE = [
         for given in ("0", "True", "'3'", "2.0")
     ),
     ("evidence=False", "evidence: Input should be 'required' or 'none'*"),
+    *((f"alone={given}", "alone: *") for given in ("'no'", "1", "[]")),
+    ("iterations='auto', min_passes=2", "min_passes needs a fixed number of iterations; give *"),
     ("gates='required'", "unknown key 'gates'; did you mean 'gate'?"),
 ]
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about files, and need no evidence."""
-    return suite.without_evidence()
-
+NEEDS_EVIDENCE = False
 
 TESTS = """
 def test_one(episode):

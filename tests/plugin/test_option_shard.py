@@ -8,12 +8,7 @@ import pytest
 
 from tests.samples import run_sample
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about how tests are split, and need no evidence."""
-    return suite.without_evidence()
-
+NEEDS_EVIDENCE = False
 
 TESTS = """
 import pytest

@@ -9,12 +9,7 @@ from tests.plugin.budget_suite import COST_USD, asking, stopped
 from tests.plugin.test_aitest_run import BANK
 from tests.tables import each_row
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about what a run costs, and need no evidence."""
-    return suite.without_evidence()
-
+NEEDS_EVIDENCE = False
 
 EPISODES = """
 @pytest.mark.parametrize("number", range(12))

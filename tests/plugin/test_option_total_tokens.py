@@ -7,12 +7,7 @@ import pytest
 from tests.model_server.script import call
 from tests.plugin.budget_suite import asking, stopped
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about what a run takes, and need no evidence."""
-    return suite.without_evidence()
-
+NEEDS_EVIDENCE = False
 
 EPISODES = """
 @pytest.mark.parametrize("number", range(10))

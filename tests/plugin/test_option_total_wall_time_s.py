@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.model_server.script import Step
 from tests.plugin.budget_suite import LATE, asking, stopped
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about how long a run takes, and need no evidence."""
-    return suite.without_evidence()
-
+NEEDS_EVIDENCE = False
 
 EPISODES = """
 @pytest.fixture(scope="module")

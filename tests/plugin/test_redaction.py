@@ -83,6 +83,7 @@ def test_the_fixed_words_of_the_contract_are_no_secrets():
             "trajectory": {"turns": [{"role": "assistant", "content": "passed"}]},
         }
     )
+    assert redact_model(episode, REDACTOR) is episode
     after = redact_model(episode, words)
     assert (after.gate, after.outcome) == ("required", "passed")
     assert after.trajectory is not None

@@ -12,7 +12,7 @@ from pydantic_ai.models.function import FunctionModel
 from ci_agent_eval.engine import SteeringSettings, aitest_run
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.model import Rules
-from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule
+from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE
 from tests.integration.engine.rig import agent, go, run, session
 from tests.model_server import ModelServer, Step
 from tests.model_server.script import call
@@ -74,17 +74,6 @@ def test_twice_in_one_response_is_no_second_thought():
     twice = Step(tool_calls=[call("bash", command="pytest"), call("bash", command=" pytest ")])
     result = run([twice, *steps("pytest")], shell.bash, steering=ON)
     assert [bool(c.steered_by) for c in calls_of(result)] == [True, True, False]
-    assert shell.ran == ["pytest"]
-
-
-def test_dangerous_commands_and_rules_of_one_s_own_hold_too():
-    shell = Shell()
-    rule = GeneralRule(name="no-push", pattern=r"git push", message="Ask first.")
-    settings = SteeringSettings(dangerous=("force-push",), general=(rule,))
-    commands = ("git push", "git push --force", "pytest")
-    result = run(steps(*commands), shell.bash, steering=settings)
-    assert [c.steered_by for c in calls_of(result)] == ["no-push", "dangerous-commands", None]
-    assert calls_of(result)[0].result == "Ask first."
     assert shell.ran == ["pytest"]
 
 

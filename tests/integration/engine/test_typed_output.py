@@ -10,13 +10,13 @@ from datetime import date
 from enum import Enum
 
 from pydantic import BaseModel
-from pydantic_ai import Agent, ModelRetry, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.toolsets import FunctionToolset
 
 from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
-from tests.integration.engine.rig import Clock, model_of
+from tests.integration.engine.rig import model_of
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 from tests.tables import each_row
@@ -107,22 +107,6 @@ def test_an_exception_in_a_tool_of_its_own_is_the_agents_failure():
     (called,) = result.all_tool_calls
     assert (called.error, called.result) == ("ZeroDivisionError: by zero", None)
     assert called.duration_ms is not None
-
-
-def test_how_long_its_tools_take_is_measured():
-    clock = Clock()
-
-    def slow(account: str) -> str:
-        clock.now += 2
-        if account == "again":
-            raise ModelRetry("which account?")
-        return "1500"
-
-    calls = [call("slow", account="again"), call("slow", account="a")]
-    script = [*({"tool_calls": [one]} for one in calls), "done"]
-    result = go(script, tools=[slow], clock=clock)
-    assert [c.duration_ms for c in result.all_tool_calls] == [2000, 2000]
-    assert [c.error and "which account?" in c.error for c in result.all_tool_calls] == [True, None]
 
 
 class Lost(MCPToolset):

@@ -18,7 +18,6 @@ from ci_agent_eval.model_traffic import hooks
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
 from tests.integration.model_traffic.conftest import run_episode
 from tests.model_server import ModelServer, Step
-from tests.tables import each_row
 
 PROMPT = [{"role": "user", "content": "hello"}]
 
@@ -145,18 +144,6 @@ def test_a_replayed_answer_is_the_same_to_the_sdk(sdk):
     [call] = replayed.calls
     assert (call.state, call.source) == ("complete", "replayed")
     assert call.answer == recorder.calls[0].answer
-
-
-@each_row("ask", [ask_openai_async, stream_anthropic_async, stream_openai])
-def test_each_retry_of_an_sdk_is_a_call(ask):
-    busy = Step(status=429, headers={"retry-after-ms": "1"})
-    with ModelServer([busy, STEP]) as server, hooks.use(), run_episode() as recorder:
-        ask(server.root_url)
-    assert len(server.requests) == 2
-    assert [(call.status, call.state) for call in recorder.calls] == [
-        (429, "complete"),
-        (200, "complete"),
-    ]
 
 
 def test_a_cancelled_request_has_failed():

@@ -122,7 +122,18 @@ def test_a_configuration_is_passed_on(steer, tmp_path):
 
 
 @each_row("command", ["install", "uninstall"])
-@each_row("content", [b"{", b"// mine\n{}", b"\xff{}", b'{"hooks": 7}'])
+@each_row(
+    "content",
+    [
+        b"{",
+        b"// mine\n{}",
+        b"\xff{}",
+        b'{"hooks": 7}',
+        b"[]",
+        b"[" * 100_000,
+        b'{"hooks": {"PreToolUse": {}}}',
+    ],
+)
 def test_settings_that_cannot_be_read_stay_as_they_are(tmp_path, command, content):
     path = tmp_path / "app/.claude/settings.json"
     path.parent.mkdir(parents=True)

@@ -82,50 +82,6 @@ class TestAlone:
     )
 
 
-def test_a_whole_module_that_says_so(suite):
-    suite.write("""
-        import pytest
-        from meeting import Crowd, let_others_work
-
-        pytestmark = pytest.mark.episode(alone=True)
-        crowd = Crowd()
-
-        @pytest.mark.parametrize("number", range(4))
-        async def test_alone(episode, number):
-            with crowd.among():
-                await let_others_work()
-                assert crowd.most == 1
-
-        @pytest.mark.episode(alone=False)
-        @pytest.mark.parametrize("number", range(4))
-        async def test_meet(episode, number):
-            from meeting import meet
-            await meet(4)
-    """)
-    ran = suite.run("--episode-concurrency=4")
-    ran.result.assert_outcomes(passed=8)
-    ran.result.stdout.fnmatch_lines(
-        ["note: 4 of the episodes run alone (4: its marker says alone=True)"]
-    )
-
-
-def test_a_value_that_is_neither_is_refused(suite):
-    suite.pytester.makepyfile(
-        **{
-            f"test_{number}": f"""
-            import pytest
-
-            @pytest.mark.episode(alone={value})
-            async def test_one(episode): pass
-            """
-            for number, value in enumerate(("'no'", "1", "[]"))
-        }
-    )
-    ran = suite.run("--episode-concurrency=4")
-    ran.result.assert_outcomes(errors=3)
-    assert all("alone" in error.message for error in ran.session.collection_errors)
-
-
 def test_tests_of_other_kinds_run_alone_and_the_note_says_what_to_do(suite):
     suite.write("""
         import os

@@ -21,22 +21,6 @@ def test_at_last():
     assert (crowd.now, crowd.most) == (0, {parties})
 """
 
-SLOW = """
-import asyncio
-import pytest
-from meeting import until
-
-last_has_run = asyncio.Event()
-
-async def test_slow(episode):
-    await until(last_has_run)
-
-@pytest.mark.parametrize("number", range({others}))
-async def test_quick(episode, number):
-    if number == {others} - 1:
-        last_has_run.set()
-"""
-
 
 def test_the_ini_setting_says_it_too_and_the_option_overrides_it(suite):
     suite.pytester.makeini("[pytest]\nepisode_concurrency = 3")
@@ -64,11 +48,6 @@ def test_a_number_that_means_nothing_is_refused_before_anything_runs(suite):
         assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
         ran.result.stderr.fnmatch_lines([f"*{said}*"])
         assert not (ran.folder / "results.json").exists()
-
-
-def test_a_slow_one_whose_turn_it_is_does_not_keep_the_others_waiting(suite):
-    suite.write(SLOW.format(others=16))
-    suite.run("--episode-concurrency=4").result.assert_outcomes(passed=17)
 
 
 def test_those_that_wait_for_their_turn_do_not_pile_up(suite):

@@ -102,31 +102,3 @@ async def test_late(episode, request, number):
     ran.result.stdout.fnmatch_lines(
         ["*test_late?1?: monkeypatch.setenv changes the whole process while other episodes run;*"]
     )
-
-
-def test_a_test_that_asks_for_it_runs_alone(suite):
-    suite.write("""
-        import pytest
-        from meeting import Crowd, let_others_work
-
-        crowd = Crowd()
-
-        @pytest.fixture
-        def desk(monkeypatch): monkeypatch.setenv("DESK", "a")
-
-        @pytest.mark.parametrize("number", range(2))
-        async def test_fixture(episode, desk, number):
-            with crowd.among():
-                await let_others_work()
-                assert crowd.most == 1
-
-        async def test_itself(episode, monkeypatch):
-            with crowd.among():
-                await let_others_work()
-                assert crowd.most == 1
-    """)
-    ran = suite.run_apart("--episode-concurrency=4")
-    ran.result.assert_outcomes(passed=3)
-    ran.result.stdout.fnmatch_lines(
-        ["note: 3 of the episodes run alone (3: it uses the fixture monkeypatch)"]
-    )

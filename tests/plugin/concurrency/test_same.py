@@ -39,7 +39,8 @@ def test_the_same_bytes_over_workers(suite):
     write_cases(suite, "asserts", "budgets", "conversation")
     expected = left(suite.run_apart())
     assert len(expected[1]) == 20
-    assert left(suite.run_apart("-n2", "--episode-concurrency=4")) == expected
+    for options in (["--episode-concurrency=4"], ["--dist=loadscope"], ["--dist=worksteal"]):
+        assert left(suite.run_apart("-n2", *options)) == expected
 
 
 def test_reports_come_in_the_order_of_the_run_and_the_journal_says_which_had_begun(suite):

@@ -22,6 +22,8 @@ def test_looks(agent):
         agent.broken
     with pytest.raises(Exception, match="message as a text, not 42"):
         agent.send(42)
+    with pytest.raises(Exception, match="has no 'palette' to observe"):
+        agent.palette
     assert agent.wrapped.conversation == "its own"
     assert "respond" in dir(agent) and "send" in dir(agent)
     assert repr(agent) == "<agent under test: Busy>"

@@ -82,15 +82,6 @@ def test_a_long_difference_is_cut_and_says_so():
     assert len(said.splitlines()) < 20
 
 
-def test_a_cassette_of_an_old_version_is_one_sentence_with_the_command():
-    said = (
-        r"^cassette some\.yaml is of version 2, and this program reads only version 3; "
-        r"record it again with --cassette=record$"
-    )
-    with pytest.raises(InputError, match=said):
-        parse_cassette("cassette: 2\nscenario: s\ntakes: []", "some.yaml")
-
-
 @each_row(
     "text",
     [
@@ -245,17 +236,6 @@ def test_equal_requests_are_answered_in_the_recorded_order():
     assert [replay.find_exchange(asked), replay.find_exchange(asked)] == [1, 2]
     with pytest.raises(CassetteMissError, match="asked more often than it was recorded"):
         replay.find_exchange(asked)
-
-
-def test_answers_that_the_provider_continues_keep_conversations_apart():
-    replay = session(
-        exchange(request(user("a"))),
-        exchange(request(user("a"))),
-        exchange(request(user("go on"), previous=2)),
-        exchange(request(user("go on"), previous=1)),
-    )
-    assert replay.find_exchange(request(user("go on"), previous=1)) == 4
-    assert replay.find_exchange(request(user("go on"), previous=2)) == 3
 
 
 VARYING = [

@@ -124,16 +124,6 @@ def test_an_error_that_may_pass_is_not_recorded_but_its_next_attempt_is(tmp_path
     assert len(texts) == 3
 
 
-def test_an_error_of_the_request_is_replayed(tmp_path):
-    error = {"error": {"message": "too long", "code": "context_length_exceeded"}}
-
-    def hold(episode):
-        call = episode.call(CHAT, ask_body("hi"), status=400, answer=json.dumps(error).encode())
-        return call.answer, call.state, call.status
-
-    assert is_replayed(tmp_path, hold)
-
-
 def test_an_error_event_in_a_stream_is_not_recorded(tmp_path):
     event = b'event: error\ndata: {"type": "error", "error": {"message": "overloaded"}}\n\n'
     with Episode(tmp_path, "record") as episode:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-
 from genai_prices import Usage, calc_price
 
-from ci_agent_eval.model_traffic.messages import ModelAnswer
-from ci_agent_eval.model_traffic.pricing import CallPrice, price_call, price_usage
-from ci_agent_eval.model_traffic.recorder import TrafficRecorder
+from ci_agent_eval.model_traffic.pricing import CallPrice, price_usage
 from tests.tables import each_row
-from tests.traffic_wire import JSON, WIRES
 
 CHAT = {
     "prompt_tokens": 1000,
@@ -120,26 +114,3 @@ def test_the_model_that_answered_is_priced_before_the_one_that_was_asked():
 )
 def test_without_a_known_model_and_usage_there_is_no_price(name, models, usage, url):
     assert price_usage(name, models, usage, url) is None
-
-
-def record(wire, body, **request):
-    recorder = TrafficRecorder(itertools.count().__next__)
-    call = recorder.start_call(wire.format, LOCAL, json.dumps(request).encode())
-    call.set_response(200, JSON)
-    call.feed(json.dumps(body).encode())
-    return call
-
-
-def test_a_recorded_call_is_priced_by_its_answer_and_request():
-    chat = WIRES["openai-chat"]
-    body = {**chat.build_body(text="Hi"), "model": "alias"}
-    call = record(chat, body, model="gpt-4o-mini", messages=[])
-    price = price_call(call)
-    assert price is not None
-    assert (price.model, price.is_vendor_price) == ("gpt-4o-mini", True)
-    assert price_call(record(chat, {**body, "usage": None}, model="gpt-4o-mini")) is None
-    assert price_call(record(chat, body, unreadable=1)) is None
-    before = TrafficRecorder(itertools.count().__next__).start_call(chat.format, LOCAL, b"{}")
-    assert price_call(before) is None
-    assert before.answer is None
-    assert ModelAnswer().usage is None

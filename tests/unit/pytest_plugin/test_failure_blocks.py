@@ -55,15 +55,6 @@ def test_block_shows_the_conversation_the_check_and_the_command():
     ]
 
 
-def test_iterations_of_a_scenario_are_one_block_with_the_shortest_conversation():
-    records = [make_record(iteration=2, length=90), make_record(iteration=3, length=40)]
-
-    lines = render(*records, sizes={("refund", ""): 10})
-
-    assert lines[0].startswith("── refund · 2 of 10 iterations fail · iteration 3, the shortest ─")
-    assert lines[-2].endswith("--scenario refund --iterations 3")
-
-
 def test_most_frequent_cause_is_last_and_the_rest_is_counted():
     records = [make_record(f"s{number}") for number in range(MAX_BLOCKS + 1)]
     records += [make_record("often", iteration=number) for number in (1, 2)]
@@ -74,9 +65,3 @@ def test_most_frequent_cause_is_last_and_the_rest_is_counted():
     titles = [line for line in lines if line.startswith("──")]
     assert len(titles) == MAX_BLOCKS
     assert titles[-1].startswith("── often ")
-
-
-def test_text_of_an_agent_cannot_control_the_terminal():
-    lines = render(make_record("a\x1b[31m", answer="x\x1b[2Jy\r\nz", user="\x07"))
-
-    assert not any(char in line for line in lines for char in "\x1b\r\n\x07")

@@ -187,11 +187,3 @@ def test_a_folder_with_files_of_others_is_not(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     ReportFolder(tmp_path).prepare()
     assert sorted(tree(tmp_path)) == ["notes.txt"]
-
-
-@each_row("place", ["file", "file/below", "file/further/below"])
-def test_a_file_in_the_way_is_a_sentence(tmp_path, place):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(InputError, match="a file is in the way"):
-        ReportFolder(tmp_path / place).prepare()
-    assert tree(tmp_path) == {"file": b"mine"}

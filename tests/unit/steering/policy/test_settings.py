@@ -187,11 +187,6 @@ def test_a_wrong_variable_is_said(tmp_path):
         load_steering_settings(root=tmp_path, environ={ENABLED: "maybe"})
 
 
-def test_a_file_that_was_named_must_be_there(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.yaml: there is no such file; check --config"):
-        load_steering_settings(root=tmp_path, environ={}, config=tmp_path / "gone.yaml")
-
-
 @each_row("content", [b"\xff\xfe\x00", None])
 def test_a_file_that_cannot_be_read_is_said(tmp_path, content):
     path = tmp_path / "x.yaml"
