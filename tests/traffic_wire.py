@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import itertools
 import json
-import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +16,8 @@ from ci_agent_eval.model_traffic.formats.protocol import Format
 from ci_agent_eval.model_traffic.formats.registry import FORMATS
 from ci_agent_eval.model_traffic.messages import FormatName, ModelAnswer
 from tests import llm_wire as wire
+from tests.model_server import bedrock
+from tests.model_server.bedrock import aws_event
 
 EVENTS = {"content-type": "text/event-stream"}
 AWS_EVENTS = {"content-type": "application/vnd.amazon.eventstream"}
@@ -234,41 +234,8 @@ def converse_body(*calls: Call, text: str | None = None) -> dict[str, Any]:
     }
 
 
-def converse_payloads(*calls: Call, text: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """The names and payloads of the events of a stream."""
-    whole = converse_body(*calls, text=text)
-    payloads: list[tuple[str, dict[str, Any]]] = [("messageStart", {"role": "assistant"})]
-    for at, block in enumerate(whole["output"]["message"]["content"]):
-        place = {"contentBlockIndex": at}
-        use = block.get("toolUse")
-        pieces: list[Any] = [{"text": piece} for piece in wire.halves(block.get("text", ""))]
-        if use is not None:
-            start = {"toolUse": {"toolUseId": use["toolUseId"], "name": use["name"]}}
-            payloads.append(("contentBlockStart", {"start": start, **place}))
-            halves = wire.halves(json.dumps(use["input"]))
-            pieces = [{"toolUse": {"input": piece}} for piece in halves]
-        payloads += [("contentBlockDelta", {"delta": piece, **place}) for piece in pieces]
-        payloads.append(("contentBlockStop", place))
-    payloads.append(("messageStop", {"stopReason": whole["stopReason"]}))
-    return [*payloads, ("metadata", {key: whole[key] for key in ("usage", "metrics")})]
-
-
-def aws_event(name: str, payload: object, kind: str = "event") -> bytes:
-    """Encode an event as AWS does: lengths, checksums, headers of text, payload."""
-    names = {":message-type": kind, f":{kind}-type": name, ":content-type": "application/json"}
-    headers = b"".join(
-        bytes([len(key)]) + key.encode() + b"\x07" + struct.pack("!H", len(value)) + value.encode()
-        for key, value in names.items()
-    )
-    body = json.dumps(payload).encode()
-    prelude = struct.pack("!II", len(headers) + len(body) + 16, len(headers))
-    head = prelude + struct.pack("!I", binascii.crc32(prelude))
-    message = head + headers + body
-    return message + struct.pack("!I", binascii.crc32(message))
-
-
 def converse_events(*calls: Call, text: str | None = None) -> list[bytes]:
-    return [aws_event(*payload) for payload in converse_payloads(*calls, text=text)]
+    return list(bedrock.events(converse_body(*calls, text=text)))
 
 
 def invoke_events(events: Iterable[bytes]) -> list[bytes]:

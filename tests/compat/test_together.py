@@ -54,7 +54,8 @@ def test_property(episode, flag): pass
 @settings(database=None, deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(number=st.integers())
-def test_broken_property(episode, number): assert number < 10
+def test_broken_property(episode, number):
+    assert number < 10
 
 @pytest.mark.episode(iterations=2)
 @pytest.mark.parametrize("tier", ["gold", "basic"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.model_server.script import Step, tool_calls
+from tests.model_server.streams import halves
 
 Json = dict[str, Any]
 STREAM_TYPE = "application/vnd.amazon.eventstream"
@@ -49,20 +50,20 @@ def answer(step: Step, model: str, turn: int) -> Json:
 
 def events(response: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield the frames of a response's stream."""
-    yield _frame("messageStart", {"role": "assistant"})
+    yield aws_event("messageStart", {"role": "assistant"})
     for index, block in enumerate(response["output"]["message"]["content"]):
         at = {"contentBlockIndex": index}
         use = block.get("toolUse")
         if use is not None:
             start = {"toolUse": {"toolUseId": use["toolUseId"], "name": use["name"]}}
-            yield _frame("contentBlockStart", {"start": start, **at})
-        for part in _halves(json.dumps(use["input"]) if use else block["text"]):
+            yield aws_event("contentBlockStart", {"start": start, **at})
+        for part in halves(json.dumps(use["input"]) if use else block["text"]):
             delta = {"toolUse": {"input": part}} if use else {"text": part}
-            yield _frame("contentBlockDelta", {"delta": delta, **at})
-        yield _frame("contentBlockStop", at)
-    yield _frame("messageStop", {"stopReason": response["stopReason"]})
+            yield aws_event("contentBlockDelta", {"delta": delta, **at})
+        yield aws_event("contentBlockStop", at)
+    yield aws_event("messageStop", {"stopReason": response["stopReason"]})
     kept = {key: response[key] for key in ("usage", "metrics") if key in response}
-    yield _frame("metadata", kept)
+    yield aws_event("metadata", kept)
 
 
 def _usage(usage: Mapping[str, int]) -> Json:
@@ -75,14 +76,9 @@ def _usage(usage: Mapping[str, int]) -> Json:
     }
 
 
-def _halves(text: str) -> list[str]:
-    middle = len(text) // 2
-    return [part for part in (text[:middle], text[middle:]) if part]
-
-
-def _frame(name: str, data: Mapping[str, Any]) -> bytes:
+def aws_event(name: str, data: Mapping[str, Any], kind: str = "event") -> bytes:
     """Encode an event of AWS's event stream: lengths, headers, payload and their checksums."""
-    named = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
+    named = {":message-type": kind, f":{kind}-type": name, ":content-type": "application/json"}
     headers = b"".join(
         bytes([len(key)]) + key.encode() + b"\x07" + struct.pack("!H", len(value)) + value.encode()
         for key, value in named.items()

@@ -15,35 +15,36 @@ def chat_events(completion: Mapping[str, Any], *, with_usage: bool) -> Iterator[
     head["object"] = "chat.completion.chunk"
     choice = completion["choices"][0]
     for delta in _chat_deltas(choice["message"]):
-        yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        yield data({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
     end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
-    yield _event({**head, "choices": [end]})
+    yield data({**head, "choices": [end]})
     if with_usage and "usage" in completion:
-        yield _event({**head, "choices": [], "usage": completion["usage"]})
+        yield data({**head, "choices": [], "usage": completion["usage"]})
     yield b"data: [DONE]\n\n"
 
 
 def _chat_deltas(message: Mapping[str, Any]) -> Iterator[Json]:
     yield {"role": "assistant", "content": ""}
     for key in ("reasoning_content", "content"):
-        for part in _halves(message.get(key) or ""):
+        for part in halves(message.get(key) or ""):
             yield {key: part}
     for index, call in enumerate(message.get("tool_calls", ())):
         function = call["function"]
         yield {"tool_calls": [{"index": index, **call, "function": {**function, "arguments": ""}}]}
-        for part in _halves(function["arguments"]):
+        for part in halves(function["arguments"]):
             yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
 
 
 def response_events(response: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield the events of a response."""
-    begun = {**response, "status": "in_progress", "output": []}
-    events: list[Json] = [{"type": "response.created", "response": begun}]
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    kinds = ("response.created", "response.in_progress")
+    events: list[Json] = [{"type": kind, "response": begun} for kind in kinds]
     for index, item in enumerate(response["output"]):
         events += _item_events(index, item)
     events.append({"type": "response.completed", "response": response})
     for number, event in enumerate(events):
-        yield _event({**event, "sequence_number": number}, event["type"])
+        yield data({**event, "sequence_number": number}, event["type"])
 
 
 def _item_events(index: int, item: Json) -> Iterator[Json]:
@@ -53,7 +54,7 @@ def _item_events(index: int, item: Json) -> Iterator[Json]:
     yield {"type": "response.output_item.added", **at, "item": kept}
     at["item_id"] = item["id"]
     if item["type"] == "function_call":
-        for part in _halves(item["arguments"]):
+        for part in halves(item["arguments"]):
             yield {"type": "response.function_call_arguments.delta", **at, "delta": part}
         done = {"arguments": item["arguments"], "name": item["name"]}
         yield {"type": "response.function_call_arguments.done", **at, **done}
@@ -64,7 +65,7 @@ def _item_events(index: int, item: Json) -> Iterator[Json]:
 
 def _text_events(at: Json, part: Json) -> Iterator[Json]:
     yield {"type": "response.content_part.added", **at, "part": {**part, "text": ""}}
-    for text in _halves(part["text"]):
+    for text in halves(part["text"]):
         yield {"type": "response.output_text.delta", **at, "delta": text, "logprobs": []}
     yield {"type": "response.output_text.done", **at, "text": part["text"], "logprobs": []}
     yield {"type": "response.content_part.done", **at, "part": part}
@@ -75,6 +76,7 @@ def message_events(message: Mapping[str, Any]) -> Iterator[bytes]:
     usage = {**message["usage"], "output_tokens": 1}
     begun = {**message, "content": [], "stop_reason": None, "usage": usage}
     yield _named({"type": "message_start", "message": begun})
+    yield _named({"type": "ping"})
     for index, block in enumerate(message["content"]):
         for event in _block_events(block):
             yield _named({**event, "index": index})
@@ -93,7 +95,7 @@ def _block_events(block: Json) -> Iterator[Json]:
 
 
 def _deltas(kind: str, key: str, text: str) -> list[Json]:
-    return [{"type": kind, key: part} for part in _halves(text)]
+    return [{"type": kind, key: part} for part in halves(text)]
 
 
 _BLOCKS: Mapping[str, Callable[[Json], tuple[Json, list[Json]]]] = {
@@ -107,20 +109,29 @@ _BLOCKS: Mapping[str, Callable[[Json], tuple[Json, list[Json]]]] = {
     ),
     "tool_use": lambda block: (
         {"input": {}},
-        _deltas("input_json_delta", "partial_json", json.dumps(block["input"])),
+        [
+            {"type": "input_json_delta", "partial_json": part}
+            for part in ("", *halves(_text_of(block["input"])))
+        ],
     ),
 }
 
 
-def _halves(text: str) -> list[str]:
+def _text_of(arguments: object) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def halves(text: str) -> list[str]:
+    """Cut a text in two, as a model's stream would."""
     middle = len(text) // 2
     return [part for part in (text[:middle], text[middle:]) if part]
 
 
-def _named(data: Json) -> bytes:
-    return _event(data, data["type"])
+def _named(payload: Json) -> bytes:
+    return data(payload, payload["type"])
 
 
-def _event(data: Json, name: str | None = None) -> bytes:
+def data(payload: object, name: str | None = None) -> bytes:
+    """Return a server-sent event."""
     head = "" if name is None else f"event: {name}\n"
-    return f"{head}data: {json.dumps(data)}\n\n".encode()
+    return f"{head}data: {json.dumps(payload)}\n\n".encode()

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.model_traffic.messages import ToolDefinition
+from tests.model_server.bedrock import aws_event
 from tests.tables import each_row
-from tests.traffic_wire import AWS_EVENTS, WIRES, aws_event, cut, invoke_events
+from tests.traffic_wire import AWS_EVENTS, WIRES, cut, invoke_events
 
 CONVERSE, MESSAGES = WIRES["bedrock-converse"], WIRES["anthropic-messages"]
 LOOKUP = ("lookup", {"order": 7})
