@@ -15,7 +15,7 @@ from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from ci_agent_eval.recording.active_episode import RunningEpisode, bind_context
 
 
@@ -50,7 +50,7 @@ def judge_stored_episode(
 
     What they ask with any client is on the episode's cassette.
     """
-    recorder = EpisodeRecorder(episode.scenario_id, clock=lambda: 0.0)
+    recorder = EpisodeRecorder(build_initial_episode(episode.scenario_id), clock=lambda: 0.0)
     engine = StoredEpisodeEngine(JudgeModels(session, episode_id, recorder))
     running = RunningEpisode("evaluation", recorder=recorder, fixture=lambda _: engine)
     bind_context(running)

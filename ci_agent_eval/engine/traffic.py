@@ -44,9 +44,8 @@ from ci_agent_eval.model_traffic.trajectory import (
 )
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import get_active_episode, is_owner_thread
-from ci_agent_eval.recording.merge import add_traffic
+from ci_agent_eval.recording.recorded_turns import add_traffic, lack_measurement
 from ci_agent_eval.recording.traffic import EpisodeTraffic, merge_reply
-from ci_agent_eval.recording.usage import lack_measurement
 
 _CONTEXT_OVERFLOWS = (
     b"context_length_exceeded",  # OpenAI

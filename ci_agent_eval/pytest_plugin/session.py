@@ -271,7 +271,7 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         if state.initial_episode is None:
             raise pytest.UsageError(f"{item.nodeid}: the episode was asked for before its setup")
-        state.recorder = EpisodeRecorder.from_initial_episode(
+        state.recorder = EpisodeRecorder(
             state.initial_episode, clock=clock, locate=self._places.locate_caller
         )
         state.recorder.on_activity = self.files.build_activity_writer(state.initial_episode)

@@ -44,15 +44,14 @@ from ci_agent_eval.recording.budgets import (
 from ci_agent_eval.recording.check_value import add_location, build_assertions
 from ci_agent_eval.recording.failure_reasons import build_stop_assertion, decide_ending
 from ci_agent_eval.recording.faults import EpisodeFaults, wrap_tool
-from ci_agent_eval.recording.initial_episode import EpisodeFields, build_initial_episode
-from ci_agent_eval.recording.merge import (
+from ci_agent_eval.recording.recorded_turns import (
+    EpisodeUsage,
+    RecordedTurns,
     build_outcome_assertion,
     find_new_parts,
     merge_condition,
 )
-from ci_agent_eval.recording.recorded_turns import RecordedTurns
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
-from ci_agent_eval.recording.usage import EpisodeUsage
 from ci_agent_eval.recording.validation import Clock, build_value, note_refusals
 from ci_agent_eval.recording.watched_states import WatchedStates
 
@@ -79,17 +78,8 @@ class EpisodeRecorder:
     is_watched: bool = False
     """Whether the model calls of the test's code are watched."""
 
-    def __init__(
-        self,
-        scenario_id: str,
-        *,
-        clock: Clock,
-        locate: Locate = lambda: None,
-        **fields: Unpack[EpisodeFields],
-    ) -> None:
-        self._initialize(build_initial_episode(scenario_id, **fields), clock, locate)
-
-    def _initialize(self, initial: Episode, clock: Clock, locate: Locate) -> None:
+    def __init__(self, initial: Episode, *, clock: Clock, locate: Locate = lambda: None) -> None:
+        """Start an episode from `build_initial_episode`."""
         self._initial = initial
         self.agent = self._initial.agent
         self.model = self._initial.model
@@ -115,15 +105,6 @@ class EpisodeRecorder:
         self._clock = clock
         self._stopped: float | None = None
         self._started = clock()
-
-    @classmethod
-    def from_initial_episode(
-        cls, initial: Episode, *, clock: Clock, locate: Locate = lambda: None
-    ) -> EpisodeRecorder:
-        """Create the recorder of an episode from `build_initial_episode`."""
-        recorder = cls.__new__(cls)
-        recorder._initialize(initial, clock, locate)  # noqa: SLF001 - skips the second validation
-        return recorder
 
     def __repr__(self) -> str:
         """Return a short text: pytest shows it with each failure."""

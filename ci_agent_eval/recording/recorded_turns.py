@@ -1,20 +1,41 @@
-"""The turns of an episode, some of which are model calls, and the summary of its traffic."""
+"""What models and agents did in an episode: its turns, some of which are calls, and its usage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
-from ci_agent_eval.contract.episode import TrafficSummary
+from ci_agent_eval.contract.episode import Assertion, Episode, SideUsage, TrafficSummary
 from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
 from ci_agent_eval.contract.usage import Usage
-from ci_agent_eval.recording.merge import add_agents, add_traffic, find_new_parts
 from ci_agent_eval.recording.turn import TurnRecorder
-from ci_agent_eval.recording.usage import lack_measurement
 
 if TYPE_CHECKING:
     from ci_agent_eval.recording.traffic import EpisodeTraffic, RecordedPart
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class EpisodeUsage:
+    """The fields of an episode that count its usage and delays beside the turns."""
+
+    judge: SideUsage | None = None
+    simulated_user: SideUsage | None = None
+    rate_limited: int = 0
+    cassette_misses: int = 0
+
+    def merge(self, episode: Episode) -> None:
+        """Merge the usage of a finished episode; a value that it got from here counts once."""
+        self.rate_limited = max(self.rate_limited, episode.rate_limited)
+        self.cassette_misses = max(self.cassette_misses, episode.cassette_misses)
+        if episode.judge is not None and episode.judge is not self.judge:
+            self.judge = episode.judge + self.judge
+        user = episode.simulated_user
+        if user is not None and user is not self.simulated_user:
+            self.simulated_user = user + self.simulated_user
 
 
 class RecordedTurns:
@@ -124,3 +145,71 @@ class RecordedTurns:
         """Keep the model calls since the last recorded part as turns."""
         span = None if self.traffic is None else self.traffic.take_span()
         self.parts += [] if span is None else [span]
+
+
+def lack_measurement(turns: Iterable[Turn]) -> bool:
+    """Return whether a model answered, as far as is known, and no answer has tokens or cost."""
+    answers = [turn for turn in turns if turn.role == "assistant"]
+    return bool(answers) and all(
+        turn.tokens is None and turn.cost_usd is None and turn.source in {None, "live"}
+        for turn in answers
+    )
+
+
+def find_new_parts(known: Sequence[Item], returned: Sequence[Item]) -> list[Item]:
+    """Return the items that are not yet known; items are compared by identity."""
+    return [part for part in returned if not any(part is own for own in known)]
+
+
+def merge_condition(old: object, new: object) -> object:
+    """Merge a condition of two runs of one episode."""
+    if old is None or new is None or old == new:
+        return old if new is None else new
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        return tuple(sorted({*old, *new}))
+    return ", ".join(sorted({*str(old).split(", "), str(new)}))
+
+
+def build_outcome_assertion(episode: Episode) -> list[Assertion]:
+    """Return an assertion for a failed episode that has no failed assertion, else nothing."""
+    if episode.outcome != "failed" or episode.failed_assertions:
+        return []
+    reason = episode.reason or "the episode says that it failed, and not why"
+    return [Assertion(name="outcome", passed=False, reason=reason)]
+
+
+def add_agents(
+    known: Sequence[TrajectoryAgent], added: Sequence[TrajectoryAgent], turns: Sequence[Turn]
+) -> tuple[tuple[TrajectoryAgent, ...], Sequence[Turn]]:
+    """Return the agents of all runs, and the turns of the added run with their ids in the episode.
+
+    An agent at the same place of the tree with the same name is the same agent; the others of the
+    added run get new places.
+    """
+    places = {agent.id: (agent.name, agent.relation) for agent in known}
+    found = {agent.id: (agent.name, agent.relation) for agent in added}
+    if all(places.get(place, found[place]) == found[place] for place in found):
+        return (*known, *(agent for agent in added if agent.id not in places)), turns
+    first = max(int(agent.id.partition(".")[0]) for agent in known)
+
+    def move(place: str | None) -> str | None:
+        number, dot, rest = (place or "").partition(".")
+        return None if place is None else f"{int(number) + first}{dot}{rest}"
+
+    moved = (a.model_copy(update={"id": move(a.id), "parent": move(a.parent)}) for a in added)
+    return (*known, *moved), [turn.model_copy(update={"agent": move(turn.agent)}) for turn in turns]
+
+
+def add_traffic(own: TrafficSummary | None, other: TrafficSummary | None) -> TrafficSummary | None:
+    """Add the model traffic of two runs."""
+    if own is None or other is None:
+        return own or other
+    sums = {
+        name: getattr(own, name) + getattr(other, name)
+        for name in ("requests", "refused", "failed", "replayed", "unattributed")
+    }
+    names = {
+        name: tuple(sorted({*getattr(own, name), *getattr(other, name)}))
+        for name in ("unpriced_models", "vendor_priced_models")
+    }
+    return TrafficSummary(**sums, **names, is_shared=own.is_shared or other.is_shared)

@@ -17,7 +17,7 @@ from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from ci_agent_eval.recording.active_episode import get_active_episode
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class TextJudgeSender:
         models: JudgeModels
         if runs is None:
             session = EngineSession(environ=os.environ, clock=read_clock)
-            models = JudgeModels(session, "", EpisodeRecorder("judge", clock=read_clock))
+            models = JudgeModels(
+                session, "", EpisodeRecorder(build_initial_episode("judge"), clock=read_clock)
+            )
         else:
             session = dataclasses.replace(runs.engine, servers=None)
             models = JudgeModels(session, runs.episode_id, runs.recorder)

@@ -16,7 +16,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.engine import Provider
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     activate_episode,
@@ -56,7 +56,7 @@ class Judged:
 
 def judged(script, episode=SAID, rubric="It is kind.", *, clock=None, **options):
     """Let a rubric's judge, who answers from a script, judge an episode."""
-    recorder = EpisodeRecorder("order", clock=lambda: 0.0)
+    recorder = EpisodeRecorder(build_initial_episode("order"), clock=lambda: 0.0)
 
     async def once(server):
         given = {"model": Provider("openai:gpt-5-mini", base_url=server.base_url), **options}
@@ -208,7 +208,7 @@ def test_a_judge_on_another_loop_says_so():
     class Elsewhere:
         is_running = False
 
-    recorder = EpisodeRecorder("order", clock=lambda: 0.0)
+    recorder = EpisodeRecorder(build_initial_episode("order"), clock=lambda: 0.0)
     runs = RecordedRuns(recorder, None, Elsewhere(), "judged")
     activate_episode(RunningEpisode("strict", recorder=recorder, fixture=lambda name: runs))
     try:

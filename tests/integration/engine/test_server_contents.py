@@ -21,7 +21,7 @@ from ci_agent_eval.engine import (
     read_resource,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     activate_episode,
@@ -63,7 +63,7 @@ def test_an_episode_s_server_shows_its_prompts_and_resources():
     async def in_an_episode():
         async with EngineSession(os.environ, time.monotonic) as session:
             runs = SimpleNamespace(engine=session, episode_id="e")
-            recorder = EpisodeRecorder("e", clock=time.monotonic)
+            recorder = EpisodeRecorder(build_initial_episode("e"), clock=time.monotonic)
             activate_episode(RunningEpisode("strict", recorder, fixture=lambda _: runs))
             try:
                 await look()

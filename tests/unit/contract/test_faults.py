@@ -13,7 +13,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.faults import MAX_TOOL_NAME, MAX_VALUE, Fault
 from ci_agent_eval.contract.schema import build_contract_schema
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from tests.tables import each_row
 
 TOOL = {"tool": "find_order"}
@@ -95,7 +95,9 @@ NO_PYTHON_VALUE = [nest(65), nest(5_000), float("nan"), (1, 2), {1: 2}, b"x", "\
 
 
 def declare(fault):
-    return EpisodeRecorder("desk", clock=lambda: 0.0, faults=[fault]).finish("skipped", "no run")
+    return EpisodeRecorder(build_initial_episode("desk", faults=[fault]), clock=lambda: 0.0).finish(
+        "skipped", "no run"
+    )
 
 
 def load(fault):

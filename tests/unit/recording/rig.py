@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 
 
 def stepping_clock(step: float = 0.1) -> Callable[[], float]:
@@ -16,5 +16,5 @@ def stepping_clock(step: float = 0.1) -> Callable[[], float]:
 
 
 def a_recorder(**fields: Any) -> EpisodeRecorder:
-    fields.setdefault("clock", stepping_clock())
-    return EpisodeRecorder("refund", **fields)
+    clock, locate = fields.pop("clock", stepping_clock()), fields.pop("locate", lambda: None)
+    return EpisodeRecorder(build_initial_episode("refund", **fields), clock=clock, locate=locate)

@@ -9,14 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ci_agent_eval.contract.faults import Fault
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from ci_agent_eval.recording.faults import GARBAGE, EpisodeFaults, InjectedFaultError
 from tests.tables import each_row
 
 
 def recorder_of(*faults):
     ticks = itertools.count()
-    return EpisodeRecorder("desk", clock=lambda: next(ticks) / 10, faults=faults)
+    return EpisodeRecorder(
+        build_initial_episode("desk", faults=faults), clock=lambda: next(ticks) / 10
+    )
 
 
 def find_order(order_id):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ci_agent_eval.contract.trajectory import Turn
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder
 
 
 @each_row("mode", ["strict", "evaluation"])
 def test_an_error_after_a_failed_check_is_told_with_it(mode):
-    recorder = EpisodeRecorder("greeting", clock=lambda: 0.0, mode=mode)
+    recorder = EpisodeRecorder(build_initial_episode("greeting", mode=mode), clock=lambda: 0.0)
     recorder.check("polite", False)
     ended = recorder.finish("error", "ConnectionError: refused")
     assert (ended.outcome, ended.reason) == (

@@ -18,7 +18,7 @@ from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode, list_failure_reasons
 from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder
 
@@ -203,7 +203,7 @@ def test_whatever_is_said_the_episode_can_be_written_and_read_again(text, value)
 
 
 def test_conditions_of_several_runs_are_put_together():
-    recorder = EpisodeRecorder("s", clock=lambda: 0.0)
+    recorder = EpisodeRecorder(build_initial_episode("s"), clock=lambda: 0.0)
     recorder.note_conditions(tools=("b", "a"), prices="1", judge=None)
     recorder.note_conditions(tools=("c",), prices="1", judge="openai:judge")
     recorder.note_conditions(prices="2")
@@ -214,7 +214,7 @@ def test_conditions_of_several_runs_are_put_together():
 
 
 def test_what_a_judge_took_adds_up_apart_from_the_agent_s():
-    recorder = EpisodeRecorder("s", clock=lambda: 0.0)
+    recorder = EpisodeRecorder(build_initial_episode("s"), clock=lambda: 0.0)
     recorder.record_judge(SideUsage(calls=1, tokens=TokenUsage(input=10, output=1), cost_usd=0.5))
     recorder.record_judge(SideUsage(calls=1, tokens=TokenUsage(input=5, output=2), cost_usd=0.25))
     priced = recorder.snapshot().judge

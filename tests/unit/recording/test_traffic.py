@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 
 from ci_agent_eval.contract.trajectory import TokenUsage, TrajectoryAgent, Turn
-from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.merge import add_agents
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
+from ci_agent_eval.recording.recorded_turns import add_agents
 from ci_agent_eval.recording.traffic import EpisodeTraffic
 from tests.traffic_calls import Traffic, answer, result, said, tool, user
 
 
 def start():
-    recorder = EpisodeRecorder("s", clock=itertools.count().__next__)
+    recorder = EpisodeRecorder(build_initial_episode("s"), clock=itertools.count().__next__)
     traffic = Traffic()
     recorder.recorded_turns.traffic = EpisodeTraffic(traffic.recorder)
     return recorder, traffic

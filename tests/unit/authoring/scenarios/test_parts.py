@@ -23,7 +23,7 @@ from ci_agent_eval.checks import (
     TrajectoryMatch,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     activate_episode,
@@ -97,7 +97,7 @@ def step(text):
 @pytest.fixture
 def recorder():
     ticks = itertools.count()
-    recorder = EpisodeRecorder("refund", clock=lambda: next(ticks) / 10)
+    recorder = EpisodeRecorder(build_initial_episode("refund"), clock=lambda: next(ticks) / 10)
     activate_episode(RunningEpisode("strict", recorder))
     yield recorder
     deactivate_episode()

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     activate_episode,
@@ -18,7 +18,7 @@ from ci_agent_eval.recording.active_episode import (
 def recorder():
     """A recorder with a clock that advances by 0.1 s each time that it is read."""
     ticks = itertools.count()
-    recorder = EpisodeRecorder("refund", clock=lambda: next(ticks) / 10)
+    recorder = EpisodeRecorder(build_initial_episode("refund"), clock=lambda: next(ticks) / 10)
     activate_episode(RunningEpisode("strict", recorder))
     yield recorder
     deactivate_episode()

@@ -12,14 +12,14 @@ from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.engine import Reply as EngineReply
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode
 from tests.tables import each_row
 
 
 def turn_of(said):
     """The agent's turn as an episode records it."""
     ticks = itertools.count()
-    recorder = EpisodeRecorder("reply", clock=lambda: next(ticks))
+    recorder = EpisodeRecorder(build_initial_episode("reply"), clock=lambda: next(ticks))
     with recorder.turn("hello") as turn:
         parse_reply(said).record(turn)
     return recorder.turns[-1]
