@@ -15,9 +15,8 @@ from typing import Any
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS, TIMEOUT_S, AgentSettings
-from ci_agent_eval.steering.hook.hook_settings import is_own_hook
+from ci_agent_eval.steering.hook.hook_settings import is_own_hook, parse_commented_json
 from ci_agent_eval.steering.hook.install import read_hook_commands
-from ci_agent_eval.steering.hook.json_edit import blank_comments
 from ci_agent_eval.steering.hook.options import parse_hook_options
 from ci_agent_eval.steering.settings_loader import MESSAGE_VARIABLE
 
@@ -108,7 +107,7 @@ def _read_settings(path: Path) -> Any:
         return {}
     try:
         text = path.read_bytes().decode()
-        return tomllib.loads(text) if path.suffix == ".toml" else json.loads(blank_comments(text))
+        return tomllib.loads(text) if path.suffix == ".toml" else parse_commented_json(text)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read ({error}); repair it first") from None
 

@@ -3,70 +3,70 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agent_settings import AgentSettings
-from ci_agent_eval.steering.hook.json_edit import (
-    append_member,
-    blank_comments,
-    find_member,
-    list_members,
-    parse_value,
-    remove_member,
-)
 
 HOOKS = "hooks"
+_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 def add_hook(text: str, command: str, agent: AgentSettings) -> str:
     """Return the settings with exactly one hook of agent-eval per event.
 
-    An empty text represents a missing file. Raises InputError if the settings are invalid.
+    An empty text represents a missing file. Raises InputError if the settings are invalid, or
+    have comments, which would be lost.
     """
-    if not text.strip():
-        events = {event: [agent.build_entry(command)] for event in agent.events}
-        return json.dumps({**agent.initial, HOOKS: events}, indent=2) + "\n"
-    _require_settings(text, agent)
+    document: dict[str, Any] = dict(agent.initial)
+    if text.strip():
+        document = _load_settings(text, agent)
     entry = agent.build_entry(command)
-    if [each.entry for each in _find_hooks(text, agent.events)] == [entry] * len(agent.events):
+    if [found for found, _ in _find_hooks(document, agent.events)] == [entry] * len(agent.events):
         return text
-    text = _remove_hooks(text, agent.events)
-    for event in agent.events:
-        text = _insert_hook(text, event, entry)
-    return text
+    added = {HOOKS: {event: [entry] for event in agent.events}}
+    _refuse_comments(text, f"add this by hand: {json.dumps(added)}")
+    document = _remove_hooks(document, agent.events)
+    hooks = document.get(HOOKS, {})
+    more = {event: [*hooks.get(event, []), entry] for event in agent.events}
+    return _render_settings({**document, HOOKS: {**hooks, **more}})
 
 
 def remove_hook(text: str, agent: AgentSettings) -> str:
     """Return the settings without hooks of agent-eval in any event, or containers left empty.
 
-    Raises InputError if the settings are invalid.
+    Raises InputError if the settings are invalid, or have comments, which would be lost.
     """
     if not text.strip():
         return text
-    _require_settings(text, agent)
-    hooks = find_member(text, _find_start(text), HOOKS)
-    return _remove_hooks(
-        text, [each.key for each in list_members(text, hooks.value)] if hooks else []
-    )
+    document = _load_settings(text, agent)
+    changed = _remove_hooks(document, list(document.get(HOOKS, {})))
+    if changed == document:
+        return text
+    _refuse_comments(text, "remove the hooks with `agent-eval steer hook` by hand")
+    return _render_settings(changed)
 
 
 def is_initial(text: str, agent: AgentSettings) -> bool:
     """Return whether a valid file is empty, or as a new one is without hooks."""
     if not text.strip() or not agent.events:
         return not text.strip()
-    return bool(json.loads(blank_comments(text)) == agent.initial)
+    return bool(parse_commented_json(text) == agent.initial)
 
 
 def find_hook_commands(text: str, agent: AgentSettings) -> list[str]:
     """Return the command lines of agent-eval's hooks. Raises InputError."""
     if not text.strip():
         return []
-    _require_settings(text, agent)
-    return [each.command for each in _find_hooks(text, agent.events)]
+    return [
+        str(_get_command(hook))
+        for _, hook in _find_hooks(_load_settings(text, agent), agent.events)
+    ]
 
 
 def is_own_hook(command: object) -> bool:
@@ -81,15 +81,16 @@ def is_own_hook(command: object) -> bool:
     return program == "agent-eval" and words[1:3] == ["steer", "hook"]
 
 
-def _find_start(text: str) -> int:
-    plain = blank_comments(text)
-    return len(plain) - len(plain.lstrip())
+def parse_commented_json(text: str) -> Any:
+    """Parse JSON with comments and trailing commas. Raises ValueError or RecursionError."""
+    plain = _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else " ", text)
+    return json.loads(_TRAILING_COMMA.sub(lambda match: match[0].lstrip(","), plain))
 
 
-def _require_settings(text: str, agent: AgentSettings) -> None:
-    """Validate the parts of the settings that the edits use. Raises InputError."""
+def _load_settings(text: str, agent: AgentSettings) -> dict[str, Any]:
+    """Parse settings, and check the parts that are used here. Raises InputError."""
     try:
-        document = json.loads(blank_comments(text) if agent.allows_comments else text)
+        document = parse_commented_json(text) if agent.allows_comments else json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not JSON ({error}); repair it first") from None
     if not isinstance(document, dict):
@@ -98,86 +99,65 @@ def _require_settings(text: str, agent: AgentSettings) -> None:
     for event in agent.events:
         if not isinstance(hooks, dict) or not isinstance(hooks.get(event, []), list):
             raise InputError(f"{HOOKS}.{event} is no list of hooks; repair it first")
+    return document
 
 
-def _remove_hooks(text: str, events: Sequence[str]) -> str:
-    while (position := next(_find_hooks(text, events), None)) is not None:
-        text = _remove_position(text, position)
-    return text
+def _refuse_comments(text: str, remedy: str) -> None:
+    """Raise InputError if a file cannot be written again as it is."""
+    try:
+        json.loads(text or "{}")
+    except ValueError:
+        raise InputError(
+            f"has comments or trailing commas, which would be lost; {remedy}"
+        ) from None
 
 
-def _insert_hook(text: str, event: str, entry: object) -> str:
-    root = _find_start(text)
-    hooks = find_member(text, root, HOOKS)
-    if hooks is None:
-        return append_member(text, root, {event: [entry]}, HOOKS)
-    found = find_member(text, hooks.value, event)
-    if found is None:
-        return append_member(text, hooks.value, [entry], event)
-    return append_member(text, found.value, entry)
+def _render_settings(document: Mapping[str, object]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-class _HookPosition(NamedTuple):
-    """A hook of agent-eval: its event, the path of indexes to it, and its content."""
-
-    event: str
-    at: int
-    """The index of its item in the event's list."""
-    inner: int | None
-    """Its index in the item's own list of hooks; None if the item is the hook."""
-    entry: object
-    command: str
+def _find_hooks(
+    document: Mapping[str, Any], events: Sequence[str]
+) -> Iterator[tuple[object, object]]:
+    """Yield the hooks of agent-eval in these events: the item of the event's list, and the hook."""
+    for event in events:
+        for item in document.get(HOOKS, {}).get(event, []):
+            yield from ((item, hook) for hook in _list_hooks(item) or [item] if _is_own(hook))
 
 
-def _find_hooks(text: str, events: Sequence[str]) -> Iterator[_HookPosition]:
-    """Yield the positions of the hooks of agent-eval in the lists of these events."""
-    hooks = find_member(text, _find_start(text), HOOKS)
-    for event in events if hooks else ():
-        found = hooks and find_member(text, hooks.value, event)
-        is_list = found is not None and text[found.value] == "["
-        for index, item in enumerate(list_members(text, found.value) if found and is_list else ()):
-            entry = parse_value(text, item)
-            for inner, hook in _list_hooks(entry):
-                command = hook.get("command", hook.get("bash"))
-                if is_own_hook(command):
-                    yield _HookPosition(event, index, inner, entry, str(command))
+def _list_hooks(item: object) -> list[object] | None:
+    """Return the hooks of a group; None if the item of an event's list is a hook itself."""
+    group = item.get(HOOKS) if isinstance(item, dict) else None
+    return group if isinstance(group, list) else None
 
 
-def _list_hooks(entry: object) -> Iterator[tuple[int | None, dict[str, object]]]:
-    """Yield the hooks of an event's item: itself, or the hooks of a group."""
-    if not isinstance(entry, dict):
-        return
-    group = entry.get("hooks")
-    if not isinstance(group, list):
-        yield None, entry
-        return
-    for inner, hook in enumerate(group):
-        if isinstance(hook, dict):
-            yield inner, hook
+def _get_command(hook: object) -> object:
+    return hook.get("command", hook.get("bash")) if isinstance(hook, dict) else None
 
 
-def _remove_position(text: str, position: _HookPosition) -> str:
-    """Remove one hook, and each container left empty."""
-    root = _find_start(text)
-    hooks = find_member(text, root, HOOKS)
-    event = hooks and find_member(text, hooks.value, position.event)
-    if hooks is None or event is None:
-        return text
-    levels = [
-        (event.value, position.at),
-        (hooks.value, _find_position(text, hooks.value, position.event)),
-        (root, _find_position(text, root, HOOKS)),
-    ]
-    if position.inner is not None:
-        item = list_members(text, event.value)[position.at]
-        group = find_member(text, item.value, "hooks")
-        levels = [(group.value, position.inner), *levels] if group else levels
-    for start, index in levels:
-        if len(list_members(text, start)) > 1 or start == root:
-            return remove_member(text, start, index)
-    return text
+def _is_own(hook: object) -> bool:
+    return is_own_hook(_get_command(hook))
 
 
-def _find_position(text: str, start: int, key: str) -> int:
-    keys = [each.key for each in list_members(text, start)]
-    return len(keys) - 1 - keys[::-1].index(key)
+def _remove_hooks(document: Mapping[str, Any], events: Sequence[str]) -> dict[str, Any]:
+    """Return settings without the hooks of agent-eval, and without the containers left empty."""
+    hooks = document.get(HOOKS, {})
+    left = {
+        event: _remove_items(items) if event in events and isinstance(items, list) else items
+        for event, items in hooks.items()
+    }
+    kept = {event: items for event, items in left.items() if items or items == hooks[event]}
+    others = {key: value for key, value in document.items() if key != HOOKS or kept or not hooks}
+    return {**others, HOOKS: kept} if kept else others
+
+
+def _remove_items(items: Sequence[object]) -> list[object]:
+    kept: list[object] = []
+    for item in items:
+        group = _list_hooks(item)
+        if group is None or not isinstance(item, dict):
+            kept += [] if _is_own(item) else [item]
+            continue
+        hooks = [hook for hook in group if not _is_own(hook)]
+        kept += [{**item, HOOKS: hooks}] if hooks or hooks == group else []
+    return kept

@@ -19,7 +19,7 @@ from ci_agent_eval.steering.settings_loader import parse_steering_settings
 from tests.integration.steering.in_process import run_steer
 from tests.tables import each_row
 
-SETTINGS = '{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n'
+SETTINGS = '{\n  "model": "opus",\n  "hooks": {\n    "Stop": []\n  }\n}\n'
 
 
 def run_text(folder, *words, **environ):
@@ -230,7 +230,10 @@ def test_a_plugin_of_somebody_else_stays(tmp_path, command):
 
 
 OTHERS = {
-    "copilot": '{"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "x"}]}}',
+    "copilot": json.dumps(
+        {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "x"}]}}, indent=2
+    )
+    + "\n",
     "opencode": "export const Mine = async () => ({})\n",
 }
 

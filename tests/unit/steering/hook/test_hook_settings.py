@@ -1,9 +1,12 @@
-"""Our hook in the settings of a coding agent: in once, out again, and nothing else touched."""
+"""Our hook in the settings of a coding agent: in once, out again, and no other setting touched."""
 
 from __future__ import annotations
 
 import json
 
+import pytest
+
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook import hook_settings
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
 from ci_agent_eval.steering.hook.hook_settings import find_hook_commands, is_own_hook
@@ -49,18 +52,6 @@ EXISTING = {
     "one line with hooks": '{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}',
     "odd groups": '{\n  "hooks": {"PreToolUse": [7, "x", {}, {"hooks": {}}, {"hooks": [1]}]}\n}\n',
 }
-
-
-def test_it_looks_as_if_written_by_hand():
-    installed = add_hook(EXISTING["plain"], COMMAND)
-
-    assert installed == (
-        '{\n  "model": "opus",\n  "permissions": {"allow": ["Bash(ls:*)", "Read"]},\n'
-        '  "hooks": {\n    "PreToolUse": [\n      {\n        "matcher": "Bash|PowerShell|mcp__.*",\n'
-        '        "hooks": [\n          {\n            "type": "command",\n'
-        f'            "command": "{COMMAND}",\n            "timeout": 40\n          }}\n'
-        "        ]\n      }\n    ]\n  }\n}\n"
-    )
 
 
 def test_a_hook_that_somebody_put_into_a_group_of_theirs_comes_out_alone():
@@ -109,12 +100,12 @@ def test_ours_is_known_by_what_it_runs(command, expected):
 
 @each_row("agent", IN_JSON, ids=lambda agent: agent.name)
 @each_row("text", EXISTING.values(), ids=EXISTING)
-def test_each_agents_hook_goes_in_once_and_comes_out_to_the_byte(text, agent):
+def test_each_agents_hook_goes_in_once_and_comes_out_again(text, agent):
     installed = add_hook(text, COMMAND, agent)
 
     assert find_hook_commands(installed, agent) == [COMMAND] * len(agent.events)
     assert add_hook(installed, COMMAND, agent) == installed
-    assert remove_hook(installed, agent) == text
+    assert json.loads(remove_hook(installed, agent)) == json.loads(text)
     hooks = json.loads(installed)["hooks"]
     assert all(hooks[event][-1] == agent.build_entry(COMMAND) for event in agent.events)
 
@@ -137,24 +128,22 @@ def test_the_agent_waits_longer_than_the_tests_are_counted(agent):
 
 
 COMMENTED = {
-    "before": '// mine\n{\n  "a": 1\n}\n',
-    "after a member": '{\n  "a": 1, // one\n  "b": 2 // two\n}\n',
-    "trailing comma": '{\n  "a": [1, 2,],\n  "b": 2,\n}\n',
-    "trailing comma and comment": '{\n  "a": 1,\n  "b": 2, // two, too\n  /* end */\n}\n',
-    "in hooks": '{\n  "hooks": {\n    // "BeforeTool": []\n    "AfterTool": [] // none\n  }\n}\n',
-    "in a string": '{\n  "url": "https://x/*y*/", /* , */\n  "b": "\\"//"\n}\n',
-    "only": "{\n  // nothing yet\n}\n",
+    "comment": '// mine\n{\n  "a": "https://x/*y*/" /* , */\n}\n',
+    "trailing comma": '{\n  "a": [1, 2,],\n  "b": ",}",\n}\n',
 }
 
 
 @each_row("text", COMMENTED.values(), ids=COMMENTED)
-def test_comments_and_trailing_commas_stay(text):
+def test_a_file_with_comments_is_read_and_the_edit_left_to_its_owner(text):
     agent = AGENT_SETTINGS["gemini"]
+    entry = json.dumps({"BeforeTool": [agent.build_entry(COMMAND)]})
+    with pytest.raises(InputError, match="would be lost; add this by hand: ") as refused:
+        add_hook(text, COMMAND, agent)
+    assert entry in str(refused.value)
+    assert remove_hook(text, agent) == text
 
-    installed = add_hook(text, COMMAND, agent)
-
+    installed = text.replace("{", f'{{"hooks": {entry}, ', 1)
     assert find_hook_commands(installed, agent) == [COMMAND]
     assert add_hook(installed, COMMAND, agent) == installed
-    assert remove_hook(installed, agent) == text
-    lines = [line.rstrip(",") for line in installed.splitlines()]
-    assert all(line.rstrip(",") in lines or " //" in line for line in text.splitlines())
+    with pytest.raises(InputError, match="remove the hooks with `agent-eval steer hook` by hand"):
+        remove_hook(installed, agent)
