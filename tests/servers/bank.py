@@ -72,6 +72,12 @@ def headers(ctx: Context) -> dict[str, str]:
 
 
 @server.tool()
+def address(ctx: Context) -> str:
+    """Return the address of the request, of a web server's."""
+    return f"http://{(ctx.headers or {})['host']}/mcp"
+
+
+@server.tool()
 def fail(message: str) -> str:
     """Report an error."""
     raise ValueError(message)
@@ -131,16 +137,6 @@ async def ask_model(ctx: Context) -> str:
 async def ask_roots(ctx: Context) -> str:
     """Ask which folders the client has."""
     return str(await ctx.session.list_roots())
-
-
-@server.tool()
-def start_child() -> int:
-    """Start a process that outlives everything, and has left the group; return its id."""
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        os.execvp("sleep", ["sleep", "1000"])
-    return child
 
 
 def main() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import shutil
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import anyio
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
@@ -16,8 +19,11 @@ from ci_agent_eval.engine.adapters.gateway import serve_processes
 from ci_agent_eval.engine.declarations import CLIServer
 from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.arguments import split_arguments
-from ci_agent_eval.engine.servers.commands import CommandResult, StreamOutput, run_command
-from ci_agent_eval.engine.servers.processes import build_child_environment
+from ci_agent_eval.engine.servers.processes import (
+    build_child_environment,
+    start_process,
+    terminate_process,
+)
 from ci_agent_eval.errors import InputError
 
 MAX_HELP_CHARACTERS = 4_000
@@ -28,6 +34,18 @@ _RULES = (
     "in a shell, but there is no shell: no pipes, redirections, variables or wildcards, and one "
     "command a call."
 )
+
+
+_READ_BYTES = 65_536
+
+
+class CommandResult(NamedTuple):
+    """Exit code and output of a command."""
+
+    code: int | None
+    """None: it was killed at its timeout."""
+    stdout: str
+    stderr: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +70,49 @@ class CLIProgram:
         with serve_processes(self.env) as address:
             added = {} if address is None else address.build_environment()
             result = await self.run(words, {**self.env, **added})
-        text = render_command_result(result, self.declared.timeout)
-        if result.timed_out or result.code:
+        text = self._render(result)
+        if result.code != 0:
             raise ToolFailed(text)
         return text
 
     async def run(self, words: Sequence[str], environ: Mapping[str, str]) -> CommandResult:
-        """Run the program with these arguments. Raises ServerError if it does not start."""
+        """Run the program to its end or timeout, then kill all of its processes.
+
+        The output streams are read to their ends and cut at the declared size. Raises ServerError
+        if the program does not start.
+        """
         declared = self.declared
         try:
-            return await run_command(
-                [*self.command, *words],
-                env=environ,
-                cwd=declared.cwd,
-                timeout_s=declared.timeout,
-                cap_bytes=declared.output_cap_bytes,
+            process = await start_process(
+                [*self.command, *words], environ, declared.cwd, stdout=PIPE, stderr=PIPE
             )
         except (OSError, ValueError) as error:
             raise ServerError(
                 f"The program of CLIServer {declared.name} could not be started: {error}. "
                 "Look at its command and cwd."
             ) from error
+        reading = asyncio.gather(
+            _read_stream(process.stdout, declared.output_cap_bytes),
+            _read_stream(process.stderr, declared.output_cap_bytes),
+            process.wait(),
+        )
+        try:
+            in_time, _ = await asyncio.wait({reading}, timeout=declared.timeout)
+        finally:
+            with anyio.CancelScope(shield=True):
+                terminate_process(process)
+                await asyncio.wait({reading})
+        stdout, stderr, code = reading.result()
+        return CommandResult(code if in_time else None, stdout, stderr)
+
+    def _render(self, result: CommandResult) -> str:
+        """Render a result for the model: stdout, stderr and exit code."""
+        parts = [result.stdout, "[stderr]" if result.stderr else "", result.stderr]
+        if result.code is None:
+            parts.append(f"[killed: it had not ended after {self.declared.timeout:g} s]")
+        else:
+            parts.append(f"[exit code {result.code}]")
+        return "\n".join(filter(None, parts))
 
 
 async def build_cli_toolset(server: CLIServer, environ: Mapping[str, str]) -> AbstractToolset[Any]:
@@ -109,16 +149,6 @@ def check_subcommand(words: Sequence[str], allowed: Sequence[str] | None) -> Non
     )
 
 
-def render_command_result(result: CommandResult, timeout_s: float) -> str:
-    """Render the result for the model: stdout, stderr, truncation and exit code."""
-    parts = [*_render_stream("", result.stdout), *_render_stream("stderr", result.stderr)]
-    if result.timed_out:
-        parts.append(f"[killed: it had not ended after {timeout_s:g} s]")
-    else:
-        parts.append(f"[exit code {result.code}]")
-    return "\n".join(parts)
-
-
 def render_tool_description(server: CLIServer, text: str | None) -> str:
     """Render the tool's description; `text` is the program's help."""
     parts = [server.description or f"Runs `{server.command}`.", _RULES]
@@ -134,20 +164,25 @@ def _begins_with(words: Sequence[str], entry: Sequence[str]) -> bool:
     return bool(entry) and list(words[: len(entry)]) == list(entry)
 
 
-def _render_stream(name: str, output: StreamOutput) -> list[str]:
-    text = output.text.rstrip("\n")
-    lines = [f"[{name}]"] if name and text else []
-    lines += [text] if text else []
-    if output.kept < output.size:
-        lines.append(f"[cut: the first {output.kept} of {output.size} bytes]")
-    return lines
+async def _read_stream(stream: asyncio.StreamReader | None, cap_bytes: int) -> str:
+    """Read a stream to its end; return its beginning, and a line that says so if it is cut."""
+    assert stream is not None  # noqa: S101 - both are opened as pipes
+    output = bytearray()
+    size = 0
+    while data := await stream.read(_READ_BYTES):
+        size += len(data)
+        output += data[: cap_bytes - len(output)]
+    text = output.decode("utf-8", "replace").rstrip("\n")
+    if len(output) < size:
+        text += f"\n[cut: the first {len(output)} of {size} bytes]"
+    return text
 
 
 async def _read_help(program: CLIProgram) -> str:
     server = program.declared
     result = await program.run(shlex.split(server.help_flag), program.env)
-    text = (result.stdout.text or result.stderr.text).strip()
-    if result.timed_out or not text:
+    text = (result.stdout or result.stderr).strip()
+    if result.code is None or not text:
         raise ServerError(
             f"CLIServer {server.name}: `{server.command} {server.help_flag}` gave no help. "
             "Set help_flag to what prints it, or discover_help=False."
@@ -164,13 +199,11 @@ def _find_command(server: CLIServer, path: str) -> tuple[str, ...]:
     A path may contain spaces.
     """
     for words in ((server.command,), tuple(shlex.split(server.command))):
-        if shutil.which(_resolve_program(server.cwd, words[0]), path=path):
+        program = words[0]
+        resolved = str(Path(server.cwd or ".", program)) if "/" in program else program
+        if shutil.which(resolved, path=path):
             return words
     raise ServerError(
         f"CLIServer {server.name}: there is no program {server.command!r}. Install it, or give "
         "its path in `command`."
     )
-
-
-def _resolve_program(cwd: str | Path | None, program: str) -> str:
-    return str(Path(cwd or ".", program)) if "/" in program else program

@@ -11,16 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from mcp import MCPError
-from pydantic_ai.exceptions import UserError
 from pydantic_ai.mcp import MCPError as RefusedRequest
 from pydantic_ai.mcp import MCPToolset, Prompt, Resource, ResourceTemplate
 from pydantic_ai.messages import BinaryContent, TextContent
 
 from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.engine.declarations import MCPServer
-from ci_agent_eval.engine.servers.mcp import EpisodeToolset
-from ci_agent_eval.engine.servers.running_server import RunningServer, is_connection_lost
+from ci_agent_eval.engine.servers.connection import EpisodeToolset
 from ci_agent_eval.engine.standalone import open_session
 from ci_agent_eval.errors import InputError
 
@@ -37,8 +34,8 @@ async def get_prompt(
 ) -> list[dict[str, Any]]:
     """Return the messages of a prompt with these arguments: `role` and `content` of each."""
     subject = f"the prompt {name!r}"
-    given = dict(arguments or {})
-    result = await _ask(server, subject, lambda tools: tools.get_prompt(name, given))
+    values = dict(arguments or {})
+    result = await _ask(server, subject, lambda tools: tools.get_prompt(name, values))
     return [
         {"role": message.role, "content": _get_content(message.content)}
         for message in result.messages
@@ -74,22 +71,11 @@ async def _ask(
     server: MCPServer, subject: str, ask: Callable[[MCPToolset[Any]], Awaitable[_Answer]]
 ) -> _Answer:
     """Ask a server once. Raises InputError and ServerError, as the functions of this module."""
-
-    async def send(running: RunningServer) -> _Answer:
-        try:
-            return await ask(running.toolset)
-        except RefusedRequest as error:
-            cause = error.__cause__
-            if isinstance(cause, MCPError) and is_connection_lost(cause):
-                raise cause from None
-            # PydanticAI's error for the caller, which does not mark the server as broken.
-            raise UserError(f"server {server.label!r} refused {subject}: {error}") from None
-
     async with open_session() as (session, episode_id):
         session.register_secrets(server)
         async with session.open_servers([server], episode_id) as (toolset,):
             assert isinstance(toolset, EpisodeToolset)  # noqa: S101 - the toolset of an MCP server
             try:
-                return await toolset.ask(subject, send)
-            except UserError as error:
-                raise InputError(str(error)) from None
+                return await toolset.ask(subject, ask)
+            except RefusedRequest as error:
+                raise InputError(f"server {server.label!r} refused {subject}: {error}") from None

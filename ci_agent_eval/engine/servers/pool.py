@@ -3,25 +3,173 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.declarations import CLIServer, MCPServer
 from ci_agent_eval.engine.infrastructure_errors import ServerError
-from ci_agent_eval.engine.rate_limits import Sleep
+from ci_agent_eval.engine.rate_limits import Sleep, compute_backoff_s
 from ci_agent_eval.engine.servers.cli import build_cli_toolset
-from ci_agent_eval.engine.servers.mcp import EpisodeToolset
-from ci_agent_eval.engine.servers.queue import ServerQueue
-from ci_agent_eval.engine.servers.running_server import RunningServer
-from ci_agent_eval.engine.servers.shared_server import SharedServer, fill_in_port
+from ci_agent_eval.engine.servers.connection import EpisodeToolset, ServerConnection
+from ci_agent_eval.errors import InputError
+
+MAX_FAILED_STARTS = 3
+"""Failed starts in a row after which the server is not started again."""
+
+MAX_RESTART_BACKOFF_S = 5.0
+"""Longest wait before a restart: one bad tool may cause a restart in every episode."""
 
 MAX_CONCURRENT_STARTS = 4
 """With more concurrent starts each server might miss its deadline."""
 
 Server = MCPServer | CLIServer
+
+
+@dataclass(slots=True, eq=False)
+class SharedServer:
+    """A declared server: started at its first use and restarted after each crash."""
+
+    server: MCPServer
+    environ: Mapping[str, str] = field(repr=False)
+    starts: asyncio.Semaphore
+    sleep: Sleep
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the episode that uses a server with isolation `reset`."""
+    restarts: int = 0
+    """Number of restarts: one for each crash."""
+    _connection: ServerConnection | None = None
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _was_used: bool = False
+    """Whether an episode has used it, so that it must be reset for the next one."""
+    _fruitless_crashes: int = 0
+    """Crashes in a row without an answered call before."""
+    _failure: str | None = None
+
+    async def connect(self, *, probe: bool = False) -> ServerConnection:
+        """Return the connection to the running server; starts or restarts it if necessary.
+
+        With `probe` the server is always pinged. Raises ServerError.
+        """
+        if self._connection is not None and self._connection.is_alive() and not probe:
+            return self._connection
+        async with self._starting:
+            return await self._check(probe=probe)
+
+    async def connect_after_reset(self) -> ServerConnection:
+        """Return the connection to the server, reset for the next episode. Raises ServerError.
+
+        If the reset fails, the previous episode is the cause: the server is restarted and
+        reset once more, so that the next episode does not fail.
+        """
+        connection = await self.connect(probe=self.server.command is None)
+        if self._was_used:
+            try:
+                await connection.reset()
+            except ServerError:
+                connection = await self.connect()
+                await connection.reset()
+        self._was_used = True
+        return connection
+
+    async def stop(self) -> None:
+        """Stop the server for good."""
+        self._failure = f"The MCP server {self.server.label} was stopped with its session."
+        if self._connection is not None:
+            await self._connection.stop()
+
+    async def _check(self, *, probe: bool) -> ServerConnection:
+        connection = self._connection
+        if connection is not None:
+            if connection.is_alive() and (not probe or await connection.is_answering()):
+                return connection
+            await connection.stop()
+            self._connection = None
+            self.restarts += 1
+            self._fruitless_crashes = 0 if connection.has_served else self._fruitless_crashes + 1
+            if self._fruitless_crashes > 1:
+                await self._back_off(self._fruitless_crashes - 1)
+        return await self._start_with_retries()
+
+    async def _start_with_retries(self) -> ServerConnection:
+        """Start the server. Raises ServerError after `MAX_FAILED_STARTS` failed starts."""
+        failed_starts = 0
+        while self._failure is None:
+            try:
+                async with self.starts:
+                    connection = ServerConnection(self.server, self.environ)
+                    await connection.start()
+            except ServerError as error:
+                failed_starts += 1
+                if failed_starts < MAX_FAILED_STARTS:
+                    await self._back_off(failed_starts)
+                    continue
+                self._failure = (
+                    f"{error}\n{MAX_FAILED_STARTS} starts in a row failed: "
+                    "the server is not started again in this session."
+                )
+            else:
+                self._connection = connection
+                return connection
+        raise ServerError(self._failure)
+
+    async def _back_off(self, attempt: int) -> None:
+        await self.sleep(min(compute_backoff_s(attempt, None), MAX_RESTART_BACKOFF_S))
+
+
+@dataclass
+class ServerTurns:
+    """The turns of episodes at servers with isolation `reset`, one episode at a time.
+
+    An episode keeps its servers until it ends, and a later run of it may request more. Two
+    episodes could then wait for each other: the second one is refused.
+    """
+
+    _holders: dict[SharedServer, str] = field(default_factory=dict)
+    _awaited: dict[str, SharedServer] = field(default_factory=dict)
+    """The server that each waiting episode waits for."""
+
+    @asynccontextmanager
+    async def hold(self, server: SharedServer, episode_id: str) -> AsyncIterator[None]:
+        """Wait until no other episode holds the server, and hold it.
+
+        Raises InputError if its holder waits, directly or not, for this episode.
+        """
+        self._refuse_deadlock(server, episode_id)
+        self._awaited[episode_id] = server
+        try:
+            await server.turn.acquire()
+        finally:
+            self._awaited.pop(episode_id, None)
+        self._holders[server] = episode_id
+        try:
+            yield
+        finally:
+            del self._holders[server]
+            server.turn.release()
+
+    def _refuse_deadlock(self, server: SharedServer, episode_id: str) -> None:
+        if not self._waits_for(self._holders.get(server), episode_id):
+            return
+        held = sorted(s.server.label for s, holder in self._holders.items() if holder == episode_id)
+        raise InputError(
+            f"episode {episode_id}: it holds {', '.join(held)} and asks for {server.server.label}, "
+            f"which {self._holders[server]} has, who waits for this episode: neither could ever go "
+            'on. Give the first run of each an agent with all servers of isolation "reset" that '
+            "the episode needs, so that it takes them in one order with the others"
+        )
+
+    def _waits_for(self, episode: str | None, wanted: str) -> bool:
+        """Return whether an episode waits for another one, directly or not."""
+        for _ in self._holders:
+            awaited = self._awaited.get(episode or "")
+            episode = None if awaited is None else self._holders.get(awaited)
+            if episode == wanted:
+                return True
+        return False
 
 
 class ServerPool:
@@ -33,41 +181,30 @@ class ServerPool:
     def __init__(self, environ: Mapping[str, str], sleep: Sleep = asyncio.sleep) -> None:
         self._environ = environ
         self._sleep = sleep
-        self._shared: list[SharedServer] = []
-        self._cli: list[tuple[CLIServer, AbstractToolset[Any]]] = []
-        self._queue = ServerQueue()
+        self._shared: dict[MCPServer, SharedServer] = {}
+        self._private: set[ServerConnection] = set()
+        self._cli: dict[CLIServer, AbstractToolset[Any]] = {}
         self._cli_lock = asyncio.Lock()
+        self._turns = ServerTurns()
         self._starts = asyncio.Semaphore(MAX_CONCURRENT_STARTS)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._private: set[RunningServer] = set()
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        """Stop all servers concurrently; later requests are refused."""
+        self._loop = None
+        await asyncio.gather(
+            *(server.stop() for server in self._shared.values()),
+            *(connection.stop() for connection in self._private),
+        )
 
     @property
     def restarts(self) -> int:
         """Number of servers that were restarted."""
-        return sum(shared.restarts for shared in self._shared)
-
-    @property
-    def running_servers(self) -> list[RunningServer]:
-        """The running shared servers, in the order of their first use."""
-        return [shared.running for shared in self._shared if shared.running is not None]
-
-    async def close(self) -> None:
-        """Stop all servers concurrently; later requests are refused."""
-        self._loop = None
-        for shared in self._shared:
-            self._run_detached(shared.stop())
-        for private in self._private:
-            self._run_detached(private.stop())
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        return sum(shared.restarts for shared in self._shared.values())
 
     @asynccontextmanager
     async def toolsets(
@@ -79,15 +216,12 @@ class ServerPool:
         for each other. Raises ServerError, and InputError for an episode that holds servers
         and would cause a deadlock.
         """
-        distinct = [server for index, server in enumerate(servers) if server not in servers[:index]]
-        toolsets: dict[int, AbstractToolset[Any]] = {}
+        toolsets: dict[Server, AbstractToolset[Any]] = {}
         async with AsyncExitStack() as stack:
-            for index in sorted(
-                range(len(distinct)), key=lambda index: self._get_rank(distinct[index])
-            ):
-                toolset = self.toolset(distinct[index], episode_id)
-                toolsets[index] = await stack.enter_async_context(toolset)
-            yield [toolsets[index] for index in range(len(distinct))]
+            for server in sorted(dict.fromkeys(servers), key=self._get_rank):
+                toolset = self.toolset(server, episode_id)
+                toolsets[server] = await stack.enter_async_context(toolset)
+            yield [toolsets[server] for server in dict.fromkeys(servers)]
 
     @asynccontextmanager
     async def toolset(self, server: Server, episode_id: str) -> AsyncIterator[AbstractToolset[Any]]:
@@ -95,109 +229,66 @@ class ServerPool:
 
         Raises ServerError if the server does not start or cannot be reset.
         """
-        self._check_loop()
-        if isinstance(server, CLIServer):
-            yield await self._cli_toolset(server)
-        elif server.isolation == "per_episode":
-            async with self._open_private(server, episode_id) as toolset:
-                yield toolset
-        elif server.isolation == "reset":
-            async with self._open_exclusive(self._get_shared_server(server), episode_id) as toolset:
-                yield toolset
-        else:
-            shared = self._get_shared_server(server)
-            await shared.ensure_running(probe=server.command is None)
-            yield EpisodeToolset(server.label, episode_id, shared.ensure_running)
-
-    @asynccontextmanager
-    async def _open_private(
-        self, server: MCPServer, episode_id: str
-    ) -> AsyncIterator[EpisodeToolset]:
-        running = RunningServer(fill_in_port(server), self._environ)
-        self._private.add(running)
-        start = self._run_detached(self._start_server(running))
-        try:
-            await asyncio.shield(start)
-            yield EpisodeToolset(server.label, episode_id, _build_fixed_source(running, episode_id))
-        finally:
-            start.cancel()
-            self._private.discard(running)
-            await asyncio.shield(self._run_detached(_stop_after(start, running)))
-
-    @asynccontextmanager
-    async def _open_exclusive(
-        self, shared: SharedServer, episode_id: str
-    ) -> AsyncIterator[EpisodeToolset]:
-        async with self._queue.hold(shared, episode_id):
-            running = await shared.ensure_running(probe=shared.server.command is None)
-            if shared.is_used:
-                running = await shared.reset(running)
-            shared.is_used = True
-            hidden = shared.server.reset if isinstance(shared.server.reset, str) else None
-            source = _build_fixed_source(running, episode_id)
-            yield EpisodeToolset(shared.server.label, episode_id, source, hidden)
-
-    async def _start_server(self, running: RunningServer) -> None:
-        async with self._starts:
-            await running.start()
-
-    def _get_shared_server(self, server: MCPServer) -> SharedServer:
-        for shared in self._shared:
-            if shared.server == server:
-                return shared
-        shared = SharedServer(
-            server, self._environ, self._start_server, self._run_detached, self._sleep
-        )
-        self._shared.append(shared)
-        return shared
-
-    async def _cli_toolset(self, server: CLIServer) -> AbstractToolset[Any]:
-        async with self._cli_lock:
-            for known, toolset in self._cli:
-                if known == server:
-                    return toolset
-            toolset = await build_cli_toolset(server, self._environ)
-            self._cli.append((server, toolset))
-            return toolset
-
-    def _get_rank(self, server: Server) -> int:
-        """Return the position in an order that is the same for all episodes."""
-        if isinstance(server, CLIServer) or server.isolation != "reset":
-            return -1
-        return self._shared.index(self._get_shared_server(server))
-
-    def _run_detached(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run work in a task that is not cancelled with its episode."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._discard_task)
-        return task
-
-    def _discard_task(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # marks the exception as retrieved
-
-    def _check_loop(self) -> None:
         if self._loop is not asyncio.get_running_loop():
             raise ServerError(
                 "The session's tool servers live on its own event loop, and it is not this one, "
                 "or the session is over. Run agents through the session."
             )
+        if isinstance(server, CLIServer):
+            yield await self._get_cli_toolset(server)
+        elif server.isolation == "per_episode":
+            async with self._open_private(server) as connection:
+                yield _build_fixed_toolset(connection, server, episode_id)
+        elif server.isolation == "reset":
+            shared = self._get_shared_server(server)
+            async with self._turns.hold(shared, episode_id):
+                connection = await shared.connect_after_reset()
+                yield _build_fixed_toolset(connection, server, episode_id)
+        else:
+            shared = self._get_shared_server(server)
+            await shared.connect(probe=server.command is None)
+            yield EpisodeToolset(server, episode_id, shared.connect)
+
+    @asynccontextmanager
+    async def _open_private(self, server: MCPServer) -> AsyncIterator[ServerConnection]:
+        async with self._starts:
+            connection = ServerConnection(server, self._environ)
+            await connection.start()
+        self._private.add(connection)
+        try:
+            yield connection
+        finally:
+            await connection.stop()
+            self._private.discard(connection)
+
+    def _get_shared_server(self, server: MCPServer) -> SharedServer:
+        if server not in self._shared:
+            self._shared[server] = SharedServer(server, self._environ, self._starts, self._sleep)
+        return self._shared[server]
+
+    async def _get_cli_toolset(self, server: CLIServer) -> AbstractToolset[Any]:
+        async with self._cli_lock:
+            if server not in self._cli:
+                self._cli[server] = await build_cli_toolset(server, self._environ)
+            return self._cli[server]
+
+    def _get_rank(self, server: Server) -> int:
+        """Return the position in an order that is the same for all episodes."""
+        if isinstance(server, CLIServer) or server.isolation != "reset":
+            return -1
+        self._get_shared_server(server)
+        return list(self._shared).index(server)
 
 
-def _build_fixed_source(running: RunningServer, episode_id: str) -> Any:
-    """Return a source that never restarts, for an episode that needs its server's state."""
+def _build_fixed_toolset(
+    connection: ServerConnection, server: MCPServer, episode_id: str
+) -> EpisodeToolset:
+    """Build the toolset of an episode that needs its server's state, so it never restarts it."""
 
-    async def source() -> RunningServer:
-        if not running.is_alive():
-            await running.wait_for_exit()
-            raise running.build_error(f"died between two calls of the episode {episode_id}")
-        return running
+    async def connect() -> ServerConnection:
+        if not connection.is_alive():
+            await connection.stop()
+            raise connection.build_error(f"died between two calls of the episode {episode_id}")
+        return connection
 
-    return source
-
-
-async def _stop_after(start: asyncio.Task[Any], running: RunningServer) -> None:
-    await asyncio.wait({start})
-    await running.stop()
+    return EpisodeToolset(server, episode_id, connect)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import socket
 import sys
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from ci_agent_eval.engine.servers import supervisor
 
@@ -38,12 +41,38 @@ def build_child_environment(environ: Mapping[str, str], named: Mapping[str, str]
     return {**base, "PATH": path, **named}
 
 
-def build_supervised_command(
-    command: Sequence[str], names: Sequence[str], stdin: Literal["inherit", "null"]
-) -> list[str]:
-    """Return the command that runs `command` supervised by this process."""
+def build_supervised_command(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return the command that runs `command` supervised, with only these variables."""
     script = [sys.executable, "-I", "-S", supervisor.__file__]
-    return [*script, str(os.getpid()), stdin, ",".join(names), *command]
+    return [*script, str(os.getpid()), ",".join(environment), *command]
+
+
+async def start_process(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: str | Path | None,
+    *,
+    stdout: int,
+    stderr: Any,
+) -> Process:
+    """Start a supervised process without input. Raises OSError and ValueError."""
+    return await asyncio.create_subprocess_exec(
+        *build_supervised_command(command, environment),
+        env=dict(environment),
+        cwd=cwd,
+        stdin=DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
+
+
+def terminate_process(process: Process) -> None:
+    """Tell a supervisor to end all of its processes, and itself."""
+    if process.returncode is None:
+        # Not `terminate`: it may collect the exit code before asyncio's own watcher does.
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)
 
 
 def find_free_port() -> int:
@@ -56,22 +85,22 @@ def find_free_port() -> int:
 class StderrTail:
     """The last lines of a process's stderr, which also show the end of the process.
 
-    `stream` is for the process; close it here (`release`) after the start. Then `ended` is set
-    at the end of the last process that holds it: the supervisor outlives all others.
+    `stream` is for the process; close it here after the start. Then `ended` is set at the end of
+    the last process that holds it: the supervisor outlives all others.
     """
 
-    def __init__(self, awaited_pattern: str | None = None) -> None:
+    def __init__(self, awaited_pattern: str | None) -> None:
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
         self.stream = os.fdopen(writer, "w")
         self.ended = asyncio.Event()
-        self.seen = asyncio.Event()
-        self._awaited_pattern = None if awaited_pattern is None else re.compile(awaited_pattern)
+        self.has_matched = awaited_pattern is None
+        self._pattern = re.compile(awaited_pattern or "")
         self._text = ""
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._reader, self._read)
 
-    def lines(self) -> list[str]:
+    def list_lines(self) -> list[str]:
         """Return the last lines so far."""
         self._read()
         return [line for line in self._text.splitlines() if line.strip()][-TAIL_LINES:]
@@ -81,21 +110,16 @@ class StderrTail:
         self._read()
         return self.ended.is_set()
 
-    def release(self) -> None:
-        """Close our end of the stream."""
-        self.stream.close()
-
     def close(self) -> None:
         """Stop reading."""
-        self.release()
-        if self._reader >= 0:
+        self.stream.close()
+        if not self.ended.is_set():
+            self.ended.set()
             self._loop.remove_reader(self._reader)
             os.close(self._reader)
-            self._reader = -1
-            self.ended.set()
 
     def _read(self) -> None:
-        while self._reader >= 0:
+        while not self.ended.is_set():
             try:
                 data = os.read(self._reader, _READ_BYTES)
             except BlockingIOError:
@@ -103,11 +127,8 @@ class StderrTail:
             if not data:
                 self.close()
                 return
-            self._add_text(data.decode("utf-8", "replace"))
-
-    def _add_text(self, text: str) -> None:
-        new_lines = self._text[self._text.rfind("\n") + 1 :] + text
-        pattern = self._awaited_pattern
-        if pattern is not None and any(map(pattern.search, new_lines.splitlines())):
-            self.seen.set()
-        self._text = (self._text + text)[-TAIL_CHARACTERS:]
+            line_start = self._text.rfind("\n") + 1
+            self._text += data.decode("utf-8", "replace")
+            lines = self._text[line_start:].splitlines()
+            self.has_matched = self.has_matched or any(map(self._pattern.search, lines))
+            self._text = self._text[-TAIL_CHARACTERS:]

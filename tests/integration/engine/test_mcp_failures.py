@@ -11,7 +11,6 @@ from pydantic_ai.exceptions import ModelRetry
 
 from ci_agent_eval.engine.declarations import MCPServer, Wait
 from ci_agent_eval.engine.infrastructure_errors import ServerError
-from ci_agent_eval.engine.servers import running_server
 from ci_agent_eval.engine.servers.pool import ServerPool
 from tests.integration.engine.rig import Clock
 from tests.servers.rig import CONTEXT, a_bank, a_rogue, a_web_bank, call
@@ -208,9 +207,7 @@ def test_a_servers_request_to_the_client_is_an_error_of_that_call(bank: MCPServe
     asyncio.run(main())
 
 
-def test_a_server_that_forgot_the_session_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_server, "_EXIT_S", 0.2)  # it does not end by itself
-
+def test_a_server_that_forgot_the_session_is_replaced() -> None:
     async def main() -> None:
         server = a_rogue("forgets")
         async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:

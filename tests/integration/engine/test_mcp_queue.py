@@ -78,8 +78,8 @@ def test_of_two_that_would_wait_for_each_other_one_is_refused_and_the_other_goes
     refused = [name for name, end in ends.items() if end != "done"]
     assert len(refused) == 1, ends
     assert re.match(
-        rf"episode {refused[0]}: it holds (one|two) and asks for (one|two), which [ab] has or is "
-        "to have next, who waits for this episode: neither could ever go on. Give the first run",
+        rf"episode {refused[0]}: it holds (one|two) and asks for (one|two), which [ab] has, who "
+        "waits for this episode: neither could ever go on. Give the first run",
         ends[refused[0]],
     )
 
