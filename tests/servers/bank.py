@@ -72,12 +72,6 @@ def headers(ctx: Context) -> dict[str, str]:
 
 
 @server.tool()
-def address(ctx: Context) -> str:
-    """Return the address of the request, of a web server's."""
-    return f"http://{(ctx.headers or {})['host']}/mcp"
-
-
-@server.tool()
 def fail(message: str) -> str:
     """Report an error."""
     raise ValueError(message)

@@ -62,7 +62,7 @@ def test_a_server_gets_what_the_test_names_and_no_more() -> None:
 def test_a_server_we_do_not_start_is_used_left_alone_and_not_taken_for_ours() -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as owner, owner.toolset(a_web_bank(), "owner") as bank:
-            url = await call(bank, "address")
+            url = f"http://{(await call(bank, 'headers'))['host']}/mcp"
             guest = MCPServer(transport="streamable-http", url=url)
             async with ServerPool({}) as pool, pool.toolset(guest, "guest") as toolset:
                 assert await call(toolset, "get_balance", account="savings") == "$3,200.00"

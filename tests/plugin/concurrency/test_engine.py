@@ -14,7 +14,7 @@ from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 from tests.plugin.conftest import Ran
 from tests.processes import started_python, wait_for
-from tests.servers.rig import BANK
+from tests.servers.rig import BANK, wait_until_gone
 
 SUITE = """
 import asyncio
@@ -48,15 +48,15 @@ def write(suite, server, tests, isolation="shared"):
     suite.write(head + tests)
 
 
-def at_home_in(folder: Path) -> list[str]:
+def list_processes_in(folder: Path) -> list[int]:
     """Return the other processes whose working directory is this one."""
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             is_ours = process.name == str(os.getpid())
             if (process / "cwd").readlink() == folder and not is_ours:
-                found.append((process / "cmdline").read_text())
-    return found
+                pids.append(int(process.name))
+    return pids
 
 
 def test_many_on_one_server_of_one_at_a_time_and_the_runs_of_each_in_its_own_episode(suite):
@@ -90,7 +90,8 @@ async def test_ask(episode, request, number):
         assert [turn.content for turn in turns] == [f"of {number}.", f"answer {number}"]
 
 
-def test_ctrl_c_ends_the_servers_and_keeps_the_calls(suite):
+def stop_three_that_are_at_work(suite, number: signal.Signals) -> tuple[int | None, list[int]]:
+    """Send a signal to a run whose episodes have a server each; return its status and servers."""
     with ModelServer(IDENTIFY) as server:
         write(
             suite,
@@ -109,14 +110,28 @@ async def test_held(aitest_run, number):
         arguments = ("-m", "pytest", "-s", "--episode-report-dir=report", "--episode-concurrency=3")
         with started_python(*arguments, cwd=suite.pytester.path) as process:
             wait_for(process, "all are at work")
-            assert len(at_home_in(suite.pytester.path)) > 3
-            process.send_signal(signal.SIGINT)
+            started = list_processes_in(suite.pytester.path)
+            assert len(started) > 3
+            process.send_signal(number)
             process.communicate(timeout=600)
-    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    return process.returncode, started
+
+
+def test_ctrl_c_ends_the_servers_and_keeps_the_calls(suite):
+    status, _ = stop_three_that_are_at_work(suite, signal.SIGINT)
+    assert list_processes_in(suite.pytester.path) == []
+    assert status == pytest.ExitCode.INTERRUPTED
     ran = Ran(pytest.RunResult(0, [], [], 0), suite.pytester.path / "report")
     reasons = {name: e.reason for name, e in ran.episodes.items()}
     assert reasons == {f"test_held[{n}]": "interrupted: KeyboardInterrupt" for n in range(3)}
     for held in ran.results.episodes:
         assert held.trajectory is not None
         assert [made.name for made in held.trajectory.tool_calls()] == ["process_id"]
-    assert at_home_in(suite.pytester.path) == []
+
+
+def test_a_kill_ends_the_servers(suite):
+    status, servers = stop_three_that_are_at_work(suite, signal.SIGKILL)
+    for pid in servers:
+        wait_until_gone(pid)
+    assert list_processes_in(suite.pytester.path) == []
+    assert status == -signal.SIGKILL
