@@ -37,7 +37,7 @@ from ci_agent_eval.engine.judge_prompts import (
     ask_dimensions,
     escape_tags,
 )
-from ci_agent_eval.engine.pausable_deadline import PausableDeadline
+from ci_agent_eval.engine.limits import PausableDeadline
 from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.errors import InputError
 

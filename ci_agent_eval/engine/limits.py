@@ -1,4 +1,4 @@
-"""Limits of a run and its usage so far. Pure.
+"""Limits of a run: turns, tool calls, tokens, cost and time.
 
 PydanticAI's `UsageLimits` limit the turns. The other limits are checked here, because its
 tool-call limit counts only successful calls, and because it warns (which `-W error` turns
@@ -7,6 +7,7 @@ into a failure) if tokens or cost were not measured; a budget then reads "not me
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -93,3 +94,24 @@ def find_exceeded_limit(limits: RunLimits, usage: Usage) -> Stop | None:
             f"it asked for {usage.tool_calls} tool calls, its limit is {limits.tool_calls}",
         )
     return None
+
+
+@dataclass
+class PausableDeadline:
+    """Pauses a deadline while the run waits for a rate limit."""
+
+    deadline: asyncio.Timeout
+    _remaining_s: float | None = None
+
+    def set_waiting(self, is_waiting: bool) -> None:
+        """Pause the deadline, or resume it with the remaining time."""
+        now = asyncio.get_running_loop().time()
+        when = self.deadline.when()
+        if self.deadline.expired():
+            return
+        if is_waiting and when is not None:
+            self._remaining_s = when - now
+            self.deadline.reschedule(None)
+        elif not is_waiting and self._remaining_s is not None:
+            self.deadline.reschedule(now + self._remaining_s)
+            self._remaining_s = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic_ai.agent import AbstractAgent
@@ -64,21 +64,6 @@ async def read_system_prompt(agent: object) -> list[ModelMessage]:
 def build_prompt(text: str, files: Iterable[tuple[bytes, str]]) -> list[UserContent]:
     """Return a prompt with files, each as its bytes and media type."""
     return [text, *(BinaryContent(data, media_type=kind) for data, kind in files)]
-
-
-def build_history(
-    messages: Sequence[ModelMessage], *, has_prompt: bool
-) -> list[ModelMessage] | None:
-    """Return the message history of a run; None without messages.
-
-    PydanticAI takes an answer at the end as the run's own unless a prompt or a request follows.
-    """
-    last = messages[-1] if messages else None
-    is_answered = isinstance(last, ModelResponse) and not last.tool_calls
-    return [
-        *messages,
-        *([ModelRequest(parts=[])] if is_answered and not has_prompt else []),
-    ] or None
 
 
 def _build_call(call: Mapping[str, Any], tools: dict[str, str]) -> ToolCallPart:

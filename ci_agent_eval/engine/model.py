@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from inspect import signature
 from typing import Any, cast
@@ -63,13 +62,6 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
     except (UserError, ValueError, TypeError) as error:
         raise InputError(f"provider {provider.model_id!r}: {error}") from error
     return model
-
-
-def is_scripted(model: Model) -> bool:
-    """Return whether the model is a script, without importing its (slow) modules."""
-    kinds = [("function", "FunctionModel"), ("test", "TestModel")]
-    known = [(sys.modules.get(f"pydantic_ai.models.{module}"), name) for module, name in kinds]
-    return any(isinstance(model, getattr(module, name)) for module, name in known if module)
 
 
 def disable_client_retries(client: object) -> None:

@@ -12,7 +12,7 @@ _FOR_TRAFFIC = (
 )
 _FOR_RUNS = (
     "ci_agent_eval.engine",
-    "ci_agent_eval.engine.nested_requests",  # brings PydanticAI
+    "ci_agent_eval.engine.adapters.loop",  # brings PydanticAI
     "ci_agent_eval.engine.adapters.declared",
     "ci_agent_eval.engine.run",
     "ci_agent_eval.engine.adapters.run",

@@ -56,15 +56,11 @@ class SteeringCapability(AbstractCapability[Any]):
 
 
 def build_steering(
-    guard: Guard | None, record: RunRecord, agent: object
-) -> list[SteeringCapability]:
-    """Build the steering capability of a run, if it has a guard."""
-    if guard is None:
-        return []
-    servers = agent.cli_servers if isinstance(agent, Agent) else ()
-    return [
-        SteeringCapability(guard, record, {server.tool_name: server.command for server in servers})
-    ]
+    guard: Guard, record: RunRecord, declaration: Agent | None
+) -> SteeringCapability:
+    """Build the steering capability of a run."""
+    servers = () if declaration is None else declaration.cli_servers
+    return SteeringCapability(guard, record, {one.tool_name: one.command for one in servers})
 
 
 def build_policy_call(

@@ -423,7 +423,7 @@ def frozen(monkeypatch):
     monkeypatch.setattr(datetime, "datetime", FakeDatetime)
 
 def answer(prompt):
-    assert "ci_agent_eval.engine.nested_requests" in sys.modules
+    assert "ci_agent_eval.engine.adapters.loop" in sys.modules
     time.sleep(0.05)
     return "Hi"
 

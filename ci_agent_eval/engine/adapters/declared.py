@@ -13,7 +13,6 @@ from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.result import SkillInfo
 from ci_agent_eval.engine.run_record import OfferedTools, RunRecord, restrict_toolsets
 from ci_agent_eval.engine.session import EngineSession, Toolset
-from ci_agent_eval.engine.steering import build_steering
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class DeclaredAgent:
                     record,
                     model=await self.session.build_run_model(agent, tally),
                     toolsets=restrict_toolsets(offers, toolsets, _build_skill_toolsets(agent)),
-                    capabilities=build_steering(work.guard, record, agent),
+                    declaration=agent,
                 )
             finally:
                 set_waiting(True)

@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-from collections.abc import Awaitable, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+import sys
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import DeferredToolRequests, ModelRequestNode
-from pydantic_ai.agent import AbstractAgent, Agent, AgentRun, AgentRunResult
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import BinaryContent
-from pydantic_ai.models import Model, infer_model
+from pydantic_ai import Agent, DeferredToolRequests, ModelRequestNode, RunContext
+from pydantic_ai.agent import AbstractAgent, AgentRun, AgentRunResult
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelRetry,
+    ToolRetryError,
+    UnexpectedModelBehavior,
+    UserError,
+)
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ToolReturnPart,
+)
+from pydantic_ai.models import Model, ModelRequestContext, infer_model
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import UsageLimits
 from pydantic_core import to_jsonable_python
 
-from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.jsonable import describe_error, to_jsonable
+from ci_agent_eval.contract.stops import Stop, StopReason
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.cassette.players import ToolPlayer
+from ci_agent_eval.engine.declarations import Agent as Declaration
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import find_exceeded_limit
-from ci_agent_eval.engine.message_history import build_history
+from ci_agent_eval.engine.message_calls import ScriptModel
 from ci_agent_eval.engine.model import build_model
-from ci_agent_eval.engine.nested_requests import RecordedRun, record_nested_runs
-from ci_agent_eval.engine.pydantic_stops import classify_error
-from ci_agent_eval.engine.run_record import RunRecord, is_mcp_toolset
+from ci_agent_eval.engine.own_requests import OwnModel
+from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord, is_mcp_toolset
 from ci_agent_eval.engine.steering import build_steering
+from ci_agent_eval.engine.stops import describe_own_error, look_up_error
 from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.errors import InputError
+
+_is_in_run: ContextVar[bool] = ContextVar("ci_agent_eval_run", default=False)
 
 
 @dataclass(frozen=True)
@@ -74,7 +93,6 @@ class LoopAgent:
                     record,
                     model=model,
                     deps=self.deps,
-                    capabilities=build_steering(work.guard, record, self.agent),
                 )
 
     def _build_model(self, work: AgentTask) -> Model:
@@ -121,19 +139,25 @@ async def run_loop(
     work: AgentTask,
     record: RunRecord,
     *,
-    capabilities: Sequence[AbstractCapability[Any]],
+    declaration: Declaration | None = None,
     **options: Any,
 ) -> None:
-    """Run an agent of PydanticAI with options of its own, and record it."""
+    """Run an agent of PydanticAI with options of its own, and record it.
+
+    `declaration` is that of a declared agent, whose command-line servers steering knows.
+    """
     run: AgentRun[Any, Any] | None = None
     prompt = work.parts or work.prompt or None
+    capabilities: list[AbstractCapability[Any]] = [RecordedRun(record)]
+    if work.guard is not None:
+        capabilities.insert(0, build_steering(work.guard, record, declaration))
     try:
         async with agent.iter(
             prompt,
             message_history=build_history(work.history, has_prompt=prompt is not None),
             usage_limits=UsageLimits(request_limit=work.limits.max_turns),
             infer_name=False,
-            capabilities=[*capabilities, RecordedRun(record)],
+            capabilities=capabilities,
             **options,
         ) as run:
             await _iterate_run(run, work, record)
@@ -208,3 +232,139 @@ def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:
 def _is_new(turn: Any, work: AgentTask) -> bool:
     """Return whether the turn is not the prompt, which the run adds."""
     return not (turn.role == "user" and turn.content == work.prompt)
+
+
+@contextmanager
+def record_nested_runs() -> Iterator[None]:
+    """Treat the runs of agents in the block, except a `RecordedRun`, as nested in a run."""
+    _wrap_agents()
+    token = _is_in_run.set(True)
+    try:
+        yield
+    finally:
+        _is_in_run.reset(token)
+
+
+@dataclass
+class RecordedRun(AbstractCapability[Any]):
+    """Marks the run of a PydanticAI agent, and records its tool calls and each model it asks."""
+
+    record: RunRecord
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Run last before the request, after capabilities that select the model."""
+        return CapabilityOrdering(position="innermost")
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Record the request apart; the agent's instructions, its own code, ran before."""
+        del ctx
+        model = request_context.model
+        self.record.mark_request(is_scripted=is_scripted(model))
+        return replace(request_context, model=OwnModel(model, self.record.traffic.own))
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """Wrap the agent's tools."""
+        return RecordedToolset(toolset, self.record)
+
+
+class NestedRun(AbstractCapability[Any]):
+    """Records the requests of a nested agent's run."""
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Run last before the request, after capabilities that select the model."""
+        return CapabilityOrdering(position="innermost")
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Make the request to a script a model call of the episode; others are calls already."""
+        del ctx
+        model = request_context.model
+        if not is_scripted(model):
+            return request_context
+        return replace(request_context, model=ScriptModel(model))
+
+
+@functools.cache
+def _wrap_agents() -> None:
+    """Wrap `Agent.iter`, so that all agents of this process detect nested runs."""
+    begin = Agent.iter
+
+    @functools.wraps(begin)
+    def iter_in_run(self: Agent[Any, Any], *args: Any, **options: Any) -> Any:
+        capabilities = options.get("capabilities") or ()
+        is_recorded = any(isinstance(one, RecordedRun) for one in capabilities)
+        if _is_in_run.get() and not is_recorded:
+            options["capabilities"] = [*capabilities, NestedRun()]
+        return begin(self, *args, **options)
+
+    Agent.iter = iter_in_run  # type: ignore[method-assign] # the only hook for all agents
+
+
+def is_scripted(model: Model) -> bool:
+    """Return whether the model is a script, without importing its (slow) modules."""
+    kinds = [("function", "FunctionModel"), ("test", "TestModel")]
+    known = [(sys.modules.get(f"pydantic_ai.models.{module}"), name) for module, name in kinds]
+    return any(isinstance(model, getattr(module, name)) for module, name in known if module)
+
+
+def build_history(
+    messages: Sequence[ModelMessage], *, has_prompt: bool
+) -> list[ModelMessage] | None:
+    """Return the message history of a run; None without messages.
+
+    PydanticAI takes an answer at the end as the run's own unless a prompt or a request follows.
+    """
+    last = messages[-1] if messages else None
+    is_answered = isinstance(last, ModelResponse) and not last.tool_calls
+    return [
+        *messages,
+        *([ModelRequest(parts=[])] if is_answered and not has_prompt else []),
+    ] or None
+
+
+def classify_error(error: Exception, record: RunRecord) -> Stop:
+    """Return the stop of an error of the loop, a model or a server."""
+    if isinstance(error, Warning):
+        return Stop("model_error", f"a warning that was made an error (-W error): {error}")
+    if _is_tool_retry_exhausted(error):
+        message = str(error).partition(" Consider ")[0]
+        return Stop("tool_call_limit", f"{message} The last time: {error.__cause__}")
+    known = _find_unusable_answer(error, record) or look_up_error(error)
+    if known is not None:
+        return known
+    reason, text = _classify_unknown_error(record)
+    describe = describe_own_error if reason == "agent_error" else describe_error
+    return Stop(reason, f"{text}: {describe(error)}")
+
+
+def _classify_unknown_error(record: RunRecord) -> tuple[StopReason, str]:
+    """Return the stop of an error outside the table, by the state of the run."""
+    if record.broken_tool is not None:
+        reason: StopReason = "agent_error" if record.is_own_tool else "server_error"
+        return reason, f"tool {record.broken_tool!r} broke"
+    if record.is_requesting:
+        return "model_error", "the model's answer could not be read"
+    if not record.has_servers:
+        return "agent_error", "the agent's own code raised"
+    return "server_error", "a tool server could not be used"
+
+
+def _find_unusable_answer(error: Exception, record: RunRecord) -> Stop | None:
+    """Return the stop of a last response that the loop could not use; else None."""
+    if not isinstance(error, UnexpectedModelBehavior) or record.is_requesting:
+        return None
+    return record.find_unfinished_stop()
+
+
+def _is_tool_retry_exhausted(error: Exception) -> bool:
+    """Return whether the error means that a tool's retries are exhausted."""
+    if not isinstance(error, UnexpectedModelBehavior) or isinstance(error, ContentFilterError):
+        return False
+    cause = error.__cause__
+    if isinstance(cause, ToolRetryError):
+        return isinstance(cause.tool_retry, ToolReturnPart)
+    # Arguments that fail their schema raise pydantic's ValidationError, which is a ValueError.
+    return isinstance(cause, ModelRetry | ValueError) and "Tool" in error.message

@@ -13,8 +13,7 @@ from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, TrajectoryAg
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
-from ci_agent_eval.engine.limits import Clock, RunLimits
-from ci_agent_eval.engine.pausable_deadline import PausableDeadline
+from ci_agent_eval.engine.limits import Clock, PausableDeadline, RunLimits
 from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.recording.faults import EpisodeFaults

@@ -21,8 +21,7 @@ from ci_agent_eval.engine.adapters.protocol import AgentAdapter, AgentTask
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
-from ci_agent_eval.engine.limits import Clock, RunLimits
-from ci_agent_eval.engine.pausable_deadline import PausableDeadline
+from ci_agent_eval.engine.limits import Clock, PausableDeadline, RunLimits
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop, look_up_error
@@ -32,7 +31,6 @@ from ci_agent_eval.engine.traffic import (
     find_traffic_stop,
     list_offered_tools,
 )
-from ci_agent_eval.engine.usage_reports import report_usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.attribution import suspend_recording
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
@@ -109,7 +107,7 @@ async def run_adapter(
     )
     if cassette_session is not None:
         traffic.set_player(cassette_session.player)
-    report_end = report_usage(traffic, on_usage)
+    report_end = _report_usage(traffic, on_usage)
     work.traffic = traffic
     observe = observer or (lambda _: None)
     check_refusals = build_refusal_check(cassette_session)
@@ -129,6 +127,34 @@ async def run_adapter(
     report_end()
     observe(result)
     return result
+
+
+def _report_usage(
+    traffic: RunTraffic, on_usage: Callable[[object, Usage | None], None] | None
+) -> Callable[[], None]:
+    """Report the usage after each model call, on the event loop; return a function for the end.
+
+    The observer is called next, and its records count from there on.
+    """
+    if on_usage is None:
+        return lambda: None
+    loop, has_ended = asyncio.get_running_loop(), False
+
+    def report() -> None:
+        if not has_ended:
+            on_usage(traffic, traffic.usage)
+
+    def report_end() -> None:
+        nonlocal has_ended
+        has_ended = True
+        on_usage(traffic, None)
+
+    def schedule_report() -> None:
+        if not has_ended:
+            loop.call_soon_threadsafe(report)
+
+    traffic.on_answer = schedule_report
+    return report_end
 
 
 def _suspend_own_recording(adapter: AgentAdapter) -> AbstractContextManager[None]:

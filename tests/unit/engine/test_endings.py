@@ -12,8 +12,8 @@ from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
 from ci_agent_eval.contract.usage import Usage
+from ci_agent_eval.engine.adapters.loop import classify_error
 from ci_agent_eval.engine.limits import RunLimits, find_exceeded_limit
-from ci_agent_eval.engine.pydantic_stops import classify_error
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.run_record import RunRecord
 from ci_agent_eval.engine.stops import STOPS_BY_ERROR

@@ -11,8 +11,8 @@ from pydantic_ai.models.function import FunctionModel
 from ci_agent_eval import AgentStep, MessageStep, UserStep, run_simulation
 from ci_agent_eval.authoring.simulation import app_under_test
 from ci_agent_eval.engine import aitest_run
-from ci_agent_eval.engine.adapters.loop import LoopAgent
-from ci_agent_eval.engine.message_history import build_history, build_messages, read_system_prompt
+from ci_agent_eval.engine.adapters.loop import LoopAgent, build_history
+from ci_agent_eval.engine.message_history import build_messages, read_system_prompt
 from tests.tables import each_row
 
 INJECTED = {"role": "assistant", "content": "Let me look."}
