@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from ci_agent_eval.checks.rubric import compute_composite, validate_dimensions
 from ci_agent_eval.contract.fields import NonBlankText, validate_value
 from ci_agent_eval.contract.wording import shorten_text
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.active_episode import get_active_episode
+from ci_agent_eval.recording.active_episode import require_await
 
 Result = TypeVar("Result")
 
@@ -74,7 +73,7 @@ class LLMAssert:
 
     def async_assert(self, content: str, criterion: str) -> Coroutine[Any, Any, CriterionResult]:
         """Judge a text without blocking other episodes. Raises JudgeError."""
-        return _require_await("llm_assert.async_assert", self._judge(content, criterion))
+        return require_await("llm_assert.async_assert", self._judge(content, criterion))
 
     async def _judge(self, content: str, criterion: str) -> CriterionResult:
         verdict = await self.sender.send_async(self._build_question(content, criterion))
@@ -138,7 +137,7 @@ class LLMScore:
     ) -> Coroutine[Any, Any, ScoreResult]:
         """Grade a text without blocking other episodes. Raises JudgeError."""
         question = self._build_question(content, rubric, content_label, context)
-        return _require_await("llm_score.async_score", self._grade(rubric, question))
+        return require_await("llm_score.async_score", self._grade(rubric, question))
 
     async def _grade(
         self, rubric: Sequence[ScoringDimension], question: DimensionsQuestion
@@ -157,20 +156,6 @@ class LLMScore:
         return DimensionsQuestion(
             model=self.model, dimensions=tuple(rubric), text=text, label=label, context=context
         )
-
-
-def _require_await(name: str, judging: Coroutine[Any, Any, Result]) -> Coroutine[Any, Any, Result]:
-    """Return the coroutine; the running episode fails if it is never awaited."""
-
-    def close_unawaited() -> str | None:
-        if inspect.getcoroutinestate(judging) != inspect.CORO_CREATED:
-            return None
-        judging.close()
-        return f"{name}(...) was not awaited; write `await {name}(...)`"
-
-    if (episode := get_active_episode()) is not None:
-        episode.unawaited_checks.append(close_unawaited)
-    return judging
 
 
 def _build_scores(rubric: Sequence[ScoringDimension], found: JudgeGrades) -> ScoreResult:

@@ -330,9 +330,11 @@ class EpisodeSession:
             raise failure.with_traceback(self._places.build_traceback(episode.failed_assertions))
 
     def handle_exception(self, item: pytest.Item, error: BaseException) -> None:
-        """Fail a test that skipped itself after a check or a subtest had failed."""
+        """Fail a test that skipped itself after a check or a subtest had failed; note the cause."""
         state = item.stash[EPISODE]
         state.called = True
+        for problem in measurement.abandon_unawaited_checks(state):
+            error.add_note(problem)  # it may be the cause
         measurement.record_soft_failures(item, state)
         state.subtest_errors += list_problems(state)
         failed = state.recorder is not None and state.recorder.failed_checks

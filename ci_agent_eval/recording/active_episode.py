@@ -7,19 +7,22 @@ sets the episode of the test that pytest runs.
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ci_agent_eval.contract.episode import Assertion, Mode
 from ci_agent_eval.recording import EpisodeRecorder
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.model import Rules
+
+T = TypeVar("T")
 
 
 class EpisodeCassette(Protocol):
@@ -57,7 +60,7 @@ class RunningEpisode:
     late_assertions: list[Assertion] = field(default_factory=list)
     """Assertions made after the episode had ended."""
     unawaited_checks: list[Callable[[], str | None]] = field(default_factory=list)
-    """Checks not yet awaited: each callable closes its check and returns the place of the call.
+    """What is not yet awaited: each callable closes a coroutine and returns what to write.
 
     None: it has been awaited after all.
     """
@@ -182,3 +185,17 @@ def leave_shared_fixture() -> None:
     """Resume the active episode after a fixture of several tests."""
     holder = _in_context.get() or _ProcessState
     holder.shared_fixtures = max(holder.shared_fixtures - 1, 0)
+
+
+def require_await(name: str, coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+    """Return the coroutine; the active episode fails if it is never awaited."""
+
+    def close_unawaited() -> str | None:
+        if inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED:
+            return None
+        coroutine.close()
+        return f"{name}(...) was not awaited; write `await {name}(...)`"
+
+    if (episode := get_active_episode()) is not None:
+        episode.unawaited_checks.append(close_unawaited)
+    return coroutine

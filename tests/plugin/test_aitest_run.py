@@ -84,6 +84,12 @@ async def test_balance(aitest_run):
     assert result.tool_call_arg("get_balance", "account") == "checking"
     assert "$1,500.00" in result.final_response
 
+async def test_forgets(aitest_run):
+    aitest_run(agent, "hi")
+
+async def test_uses(aitest_run):
+    assert aitest_run(agent, "hi").success
+
 @pytest.mark.episode(budgets={"tool_calls": 2})
 async def test_runaway(aitest_run):
     result = await aitest_run(agent, "Run away")
@@ -178,16 +184,23 @@ SCRIPT = {
 def test_each_agent_runs_and_ends_in_its_episode(suite, pytester):
     pytester.makeconftest(WITNESS)
     result, found = suite(SCRIPT, RUNS)
-    result.assert_outcomes(passed=12, failed=4)
+    result.assert_outcomes(passed=12, failed=6)
     episodes = {episode["nodeid"].rpartition("::")[2]: episode for episode in found}
     ends = {name: e["outcome"] for name, e in episodes.items() if e["outcome"] != "passed"}
     assert ends == {
+        "test_forgets": "error",
+        "test_uses": "error",
         "test_runaway": "failed",
         "test_down": "error",
         "test_slow": "error",
         "test_slip": "error",
     }
     expect_the_banking_example_of_the_document_with_its_conditions(episodes["test_balance"])
+    await_it = "aitest_run(...) was not awaited; write `await aitest_run(...)`"
+    assert episodes["test_forgets"]["reason"] == await_it
+    result.stdout.fnmatch_lines(
+        ["E *'coroutine' object has no attribute 'success'", f"E *{await_it}"]
+    )
     runaway = episodes["test_runaway"]
     assert runaway["stop_reason"] == "tool_call_limit"
     assert len(runaway["trajectory"]["turns"]) <= 5

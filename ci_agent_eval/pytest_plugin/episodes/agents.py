@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER, ConversationMember
 from ci_agent_eval.pytest_plugin.concurrency import AT_END
 from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.active_episode import require_await
 from ci_agent_eval.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -199,7 +200,20 @@ class RecordedRuns:
         """Return a short text: pytest shows it with each failure."""
         return f"<aitest_run of {self.recorder.scenario_id!r}>"
 
-    async def __call__(
+    def __call__(
+        self, agent: object, prompt: str | Sequence[Any], **options: Any
+    ) -> Coroutine[Any, Any, AgentResult]:
+        """Run an agent and record its turns in the episode, within the episode's hard budgets.
+
+        `messages` default to those of the test's session, if it has one. The other arguments are
+        those of `AgentRunner`, as `ci_agent_eval.engine.aitest_run` takes them. A run that ends
+        with an infrastructure error raises AgentRunError, unless `raises` is False. A run that
+        ends without an answer fails the episode, unless `allowed_stops` or the marker's argument
+        names its stop reason. An episode that does not await it fails.
+        """
+        return require_await("aitest_run", self._run(agent, prompt, **options))
+
+    async def _run(
         self,
         agent: object,
         prompt: str | Sequence[Any],
@@ -209,14 +223,6 @@ class RecordedRuns:
         allowed_stops: str | Collection[str] = (),
         **run_options: Any,
     ) -> AgentResult:
-        """Run an agent and record its turns in the episode, within the episode's hard budgets.
-
-        `messages` default to those of the test's session, if it has one. The other arguments are
-        those of `AgentRunner`, as `ci_agent_eval.engine.aitest_run` takes them. A run that ends
-        with an infrastructure error raises AgentRunError, unless `raises` is False. A run that
-        ends without an answer fails the episode, unless `allowed_stops` or the marker's argument
-        names its stop reason.
-        """
         from ci_agent_eval.contract.fields import validate_value  # noqa: PLC0415 - as above
         from ci_agent_eval.contract.stops import AllowedStops  # noqa: PLC0415 - as above
         from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
