@@ -14,7 +14,6 @@ from ci_agent_eval.analysis.reliability import (
     pass_at_k,
     pass_hat_k,
 )
-from tests.builders import episode, failing, report
 from tests.tables import each_row
 
 counts = st.integers(1, 9).flatmap(
@@ -53,9 +52,3 @@ def test_counts_that_cannot_be(passed, judged, k):
     for estimate in (pass_at_k, pass_hat_k):
         with pytest.raises(ValueError, match="tell nothing"):
             estimate(passed, judged, k)
-
-
-def test_a_scenario_in_iterations_has_both():
-    runs = [episode(iteration=1), failing(iteration=2), episode("once")]
-    found = {s.scenario_id: s.reliability for s in report(*runs).summary.scenarios}
-    assert found == {"refund": (Reliability(2, 1.0, 0.0),), "once": ()}

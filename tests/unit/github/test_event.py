@@ -157,17 +157,6 @@ def test_any_payload_is_an_event_or_an_input_error(name: str, payload: Any):
     assert len(event.head_sha) == 40
 
 
-def test_an_event_is_read_from_the_file_the_runner_names(tmp_path: Path):
-    file = tmp_path / "event.json"
-    file.write_text(json.dumps(pull_payload()), encoding="utf-8")
-
-    event = load_event(
-        {**ENVIRON, "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(file)}
-    )
-
-    assert event.pulls == (7,)
-
-
 @each_row(
     ("content", "environ", "sentence"),
     [

@@ -13,14 +13,6 @@ def told(built):
     return {figure.label: figure.text for figure in list_figures(built)}
 
 
-def test_what_a_judge_took_is_told_beside_the_totals_and_is_no_agent_s():
-    found = told(report(episode(judge=JUDGE, **USED), episode("b", **USED)))
-    assert found["total cost (of which judge)"] == "$1.25 ($0.25)"
-    assert found["cost per episode"] == "$0.50"
-    assert found["total tokens (of which judge)"] == "1,100 (1,000)"
-    assert found["tokens per episode"] == "50"
-
-
 def test_a_judge_without_a_price_is_said():
     built = report(episode(judge={**JUDGE, "cost_usd": None}, **USED))
     assert told(built)["total cost (of which judge)"] == "at least $0.50 ($0.00)"

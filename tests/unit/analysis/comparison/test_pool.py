@@ -28,11 +28,6 @@ def test_a_recording_counts_once_however_often_it_is_replayed():
     assert (found.tally.passed, found.repeated, calls) == (3, 27, [3])
 
 
-def test_the_same_recording_for_several_iterations_counts_as_often_as_in_one_run():
-    run = facts(*(made(n) for n in (1, 2, 3)))
-    assert pool(run[:2], run).tally.passed == 3
-
-
 @each_row(
     "other",
     [made(1, latency=101.0), made(1, failing), made(1, source="live"), made(1, source="scripted")],
@@ -40,13 +35,6 @@ def test_the_same_recording_for_several_iterations_counts_as_often_as_in_one_run
 def test_what_was_recorded_anew_or_answered_by_a_model_counts(other):
     assert pool(facts(made(1)), facts(other)).tally.judged == 2
     assert pool(facts(other), facts(made(1))).tally.judged == 2
-
-
-def test_an_iteration_counts_by_the_attempt_that_decides():
-    run = facts(made(1, failing, attempt=1), made(1, attempt=2))
-    found = pool(run, run)
-    assert (found.tally.passed, found.tally.judged, found.repeated) == (1, 1, 1)
-    assert [len(one.iterations) for one in found.values["tool_calls"]] == [2]
 
 
 def test_an_iteration_without_a_price_leaves_the_cost_unmeasured():

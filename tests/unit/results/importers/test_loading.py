@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.results.spool import EpisodeSpool
 from tests.tables import each_row
 
 FILES = Path(__file__).parents[3] / "fixtures/interchange"
@@ -68,12 +67,6 @@ def test_a_broken_member_is_a_finding(tmp_path, member, text):
     assert "unreadable_file" in kinds(load_results(["a.eval"], [], root=tmp_path))
 
 
-def test_the_same_file_twice_is_a_duplicate(folder):
-    root = folder("pydantic_evals/once.json")
-    shutil.copy(root / "pydantic_evals-once.json", root / "again.json")
-    assert kinds(load_results(["*.json"], [], root=root)) == {"duplicate"}
-
-
 def test_providers_in_files_of_their_own_are_no_duplicates(folder):
     root = folder("promptfoo/repeated.json")
     text = (root / "promptfoo-repeated.json").read_text()
@@ -81,15 +74,6 @@ def test_providers_in_files_of_their_own_are_no_duplicates(folder):
         text.replace('"desk"', '"night desk"').replace("parrot", "jay")
     )
     assert not load_results(["*.json"], [], root=root).findings
-
-
-def test_secrets_are_taken_out(folder):
-    root = folder("promptfoo/once.json")
-    with EpisodeSpool(lambda text: text.replace("weather", "***")) as spool:
-        load_results(["promptfoo-once.json"], [], root=root, spool=spool)
-        text = "".join(spool.iterate_lines())
-    assert "***" in text
-    assert "weather" not in text
 
 
 def test_a_file_of_a_folder_that_is_no_result_is_a_finding(folder):
