@@ -44,15 +44,6 @@ def test_help_shows_the_whole_summary_of_each_command(agent_eval, group):
     assert "..." not in commands
 
 
-def test_the_mended_example_passes(passed_desk):
-    done = passed_desk.process
-    assert done.returncode == 0, done.stdout
-    *_, headline, counts, path = done.stdout.splitlines()
-    assert headline == "Agent evals passed: 3 of 3 scenarios"
-    assert counts.startswith("3 episodes · ")
-    assert path == "Report: agent-eval-report/report.html"
-
-
 SAME_BYTES = (
     "results.json",
     "verdict.json",

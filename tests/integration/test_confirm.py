@@ -36,7 +36,6 @@ def test_desk(episode, case):
 """
 POLITE = 'def prompt(case, call): return f"please {case}"'
 RUDE = 'def prompt(case, call): return case if case == "refund" else f"please {case}"'
-MOODY = 'def prompt(case, call): return case if call % 2 else f"please {case}"'
 GOOD = {"please": ["done"], "*": ["no idea"]}
 CASES = ("refund", "cancel")
 
@@ -201,17 +200,6 @@ def test_a_report_without_the_file_or_without_the_setting_stays_red(bad_day, tmp
     assert run_agent_eval(*arguments, "--no-confirm", cwd=tmp_path).returncode == 1
     (tmp_path / "results/confirmation.json").unlink()
     assert run_agent_eval(*arguments, cwd=tmp_path).returncode == 1
-
-
-@pytest.mark.full
-def test_a_drop_of_the_suite_is_confirmed_by_a_sample(desk):
-    desk.cases(*(f"case{number}" for number in range(12)))
-    desk.commit_twice(POLITE, MOODY)
-    done = desk.agent_eval("run", "test_desk.py")
-    assert done.returncode == 1, done.stdout
-    ((kind, message),) = desk.reasons()
-    assert kind == "suite_drop"
-    assert "confirmed by running the base again: 100.0 % there today and 50.0 % here" in message
 
 
 @pytest.mark.full

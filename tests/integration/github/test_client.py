@@ -119,11 +119,6 @@ def test_a_request_that_was_never_sent_is_repeated(method: str, error: Exception
     assert retry().increment(method, "/x", error=error).total == 3
 
 
-@each_row("error", [ProtocolError("cut"), SSLError("cut in the middle")])
-def test_a_read_is_repeated(error: Exception):
-    assert retry().increment("GET", "/x", error=error).total == 3
-
-
 @each_row(
     ("error", "is_repeated"),
     [

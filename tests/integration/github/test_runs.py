@@ -68,14 +68,6 @@ def test_the_newest_artifact_of_a_name_may_have_the_lower_id(rig: Rig):
     assert artifact.id == newer.id
 
 
-def test_all_pages_of_artifacts_up_to_the_limit(rig: Rig):
-    run = rig.fake.add_workflow_run(REPO)
-    for number in range(130):
-        rig.fake.add_artifact(REPO, run.id, f"shard-{number}")
-    assert len(call(rig, lambda api: api.artifacts_of_run(run.id, limit=500))) == 130
-    assert len(call(rig, lambda api: api.artifacts_of_run(run.id, limit=20))) == 20
-
-
 def test_pull_requests_of_a_forks_branch(rig: Rig):
     rig.fake.add_pull(REPO, 8, SHA, head_repo="mallory/shop", head_ref="a b/ü&head=x")
     rig.fake.add_pull(REPO, 9, SHA, head_repo="mallory/shop", head_ref="fix", state="closed")

@@ -85,10 +85,3 @@ def test_of_several_the_one_that_holds_longest_counts():
 def test_a_wrong_entry_is_told(fields, said):
     with pytest.raises(ValidationError, match=re.escape(said)):
         entry(**fields)
-
-
-@each_row("field", ["scenario", "owner", "reason", "until"])
-def test_every_field_of_a_quarantine_is_needed(field):
-    whole = entry().model_dump(exclude={"agent", field})
-    with pytest.raises(ValidationError, match=rf"{field}\n  Field required"):
-        QuarantineEntry.model_validate(whole)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import threading
 
-import pytest
-
 from ci_agent_eval.github.concurrent_requests import run_concurrently
-from tests.tables import each_row
 
 
 def test_all_are_under_way_at_once_and_answers_come_in_order():
@@ -18,17 +15,3 @@ def test_all_are_under_way_at_once_and_answers_come_in_order():
         return number * 10
 
     assert run_concurrently(work, range(4)) == [0, 10, 20, 30]
-
-
-@each_row("bad", [{0, 2}, {1, 3}, {3}])
-def test_the_first_failure_is_raised_once_all_have_ended(bad: set[int]):
-    ended: set[int] = set()
-
-    def work(number: int) -> None:
-        ended.add(number)
-        if number in bad:
-            raise ValueError(number)
-
-    with pytest.raises(ValueError, match=f"^{min(bad)}$"):
-        run_concurrently(work, range(4))
-    assert ended == {0, 1, 2, 3}

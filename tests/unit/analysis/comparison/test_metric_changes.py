@@ -99,16 +99,6 @@ def test_nothing_measured_is_no_change_and_nothing_spent_has_no_limits():
         assert (found.before, found.after, *limits(found)) == (0.0, 1.5, None, None)
 
 
-@each_row("compare", [compare_means, compare_typical_values])
-def test_an_unchanged_suite_is_above_its_limit_no_more_often_than_the_level(compare):
-    level, suites = 0.025, 300
-    alarms = sum(
-        compare(MeasuredSuite(suite(20, 5, 5, seed=n))).compute_limit(level, upper=False) > 0
-        for n in range(suites)
-    )
-    assert alarms <= stats.binom.ppf(0.99, suites, level)
-
-
 @each_row(
     ("rise", "word"),
     [
