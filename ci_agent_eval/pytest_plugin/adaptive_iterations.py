@@ -19,12 +19,9 @@ from ci_agent_eval.contract.adaptive import AdaptivePlan, AdaptiveStop, StopCaus
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.wording import pluralize
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, get_scenario_unit
-
-NAME = "ci_agent_eval_adaptive_iterations"
-"""pytest's name of the plugin object."""
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 
 @dataclass(slots=True)
@@ -49,7 +46,7 @@ class _AdaptiveScenario:
 
 
 class AdaptiveIterations:
-    """A plugin object that passes over the iterations that are not needed.
+    """Passes over the iterations that are not needed.
 
     A decision on an iteration depends on the outcomes of the iterations of its scenario with lower
     numbers, and on nothing else. Results are therefore the same for any concurrency.
@@ -65,17 +62,12 @@ class AdaptiveIterations:
     def start(
         cls, config: pytest.Config, items: Sequence[pytest.Item]
     ) -> AdaptiveIterations | None:
-        """Register the object for the selected episodes; None: none is adaptive."""
-        if (known := config.pluginmanager.get_plugin(NAME)) is not None:
-            config.pluginmanager.unregister(known)
-        found = cls(load_plan(config), config.stash.get(options.SCENARIO_COUNT, 1))
+        """Return those of the selected episodes; None: none is adaptive."""
+        found = cls(load_plan(config), get_parts(config).scenario_count or 1)
         for item in items:
             if (limits := get_iteration(item).limits).minimum is not None:
                 found.add(item, limits)
-        if not found._units:
-            return None
-        config.pluginmanager.register(found, NAME)
-        return found
+        return found if found._units else None
 
     def add(self, item: pytest.Item, limits: IterationRange) -> None:
         """Add an adaptive iteration of a scenario."""
@@ -83,13 +75,10 @@ class AdaptiveIterations:
         found = self._scenarios.setdefault(unit, _AdaptiveScenario(limits, limits.guaranteed))
         found.tests += get_iteration(item).number == 1
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(
-        self, item: pytest.Item, nextitem: pytest.Item | None
-    ) -> bool | None:
+    def passes_over(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
         """Pass over an iteration that is not needed, and end fixtures that no other test uses."""
         if not self.is_unneeded(item):
-            return None
+            return False
         end_unused_fixtures(item, nextitem)
         return True
 

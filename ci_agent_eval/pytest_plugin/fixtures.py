@@ -12,6 +12,7 @@ import pytest
 from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.agent_runner import AgentRunner
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
 def find_session(config: pytest.Config) -> EpisodeSession | None:
     """Return the session's episodes; None before the first episode."""
-    found: EpisodeSession | None = config.pluginmanager.get_plugin(options.EPISODES)
-    return found
+    return get_parts(config).episodes
 
 
 def get_session(config: pytest.Config) -> EpisodeSession:

@@ -20,34 +20,8 @@ if TYPE_CHECKING:
 WORKER_DIR = "episode_report_dir"
 """Key of an xdist worker's input that holds the report directory."""
 
-EPISODES = "ci_agent_eval_episodes"
-"""pytest's name of the plugin object of the session's episodes."""
-
-REMOVED_EPISODES = "ci_agent_eval_removed_episodes"
-"""pytest's name of the plugin object that watches the collection."""
-
-PARSER = pytest.StashKey[pytest.Parser]()
-"""pytest's own parser."""
-
-SHARD = pytest.StashKey[Any]()
-"""The shard of this process, a `contract.results.Shard`."""
-
-LEFT_OUT = pytest.StashKey[Any]()
-"""What `--episode-changes` left out, a `collection.affected_scenarios.AffectedSelection`."""
-
-FORCED_ITERATIONS = pytest.StashKey[IterationRange]()
-"""Iterations of every episode, whatever its marker asks for; only when scenarios run again."""
-
-SCHEDULER = pytest.StashKey[Any]()
-"""The object that runs this process's episodes concurrently, a
-`concurrency.scheduler.EpisodeScheduler`."""
-
 ADAPTIVE_STOPS = "agent_eval_adaptive_stops"
 """Key under which an xdist worker sends why its adaptive scenarios stopped."""
-
-SCENARIO_COUNT = pytest.StashKey[int]()
-"""Number of scenarios of the whole suite, of all shards; set if
-iterations are adaptive."""
 
 ASSERT_MODULES = "episode_assert_modules"
 """Ini setting that names modules whose asserts count as assertions of episodes."""
@@ -90,11 +64,6 @@ class EpisodeHooks:
 
     def pytest_agent_eval_episode(self, item: pytest.Item, episode: Episode) -> None:
         """Take an ended episode, as `results.json` has it: without secrets, with its columns."""
-
-
-def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Define the hooks for other plugins."""
-    pluginmanager.add_hookspecs(EpisodeHooks)
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,10 @@ from ci_agent_eval.contract.results import Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.budgets.suite_budgets import get_budget_stop
 from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
 from ci_agent_eval.pytest_plugin.collection.shards import get_requested_shard, get_workflow_attempt
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import build_summary_record
-from ci_agent_eval.pytest_plugin.opik.experiment_options import EXPERIMENT_REPORT
-from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.storage.run_folder import ReportFolder
 
@@ -31,7 +29,7 @@ _NOTED = ("selected", "deselected", "shard", "removed", "left_out")
 
 
 class RunReport:
-    """A plugin object that watches the session and writes its report files."""
+    """Watches the session and writes its report files."""
 
     def __init__(
         self,
@@ -52,7 +50,7 @@ class RunReport:
 
     @classmethod
     def start(cls, config: pytest.Config, directory: Path) -> RunReport:
-        """Clear the directory, write that the run has begun, and register the object."""
+        """Clear the directory, and write that the run has begun."""
         folder = ReportFolder(directory)
         redactor = Redactor.from_environ(os.environ)
         collection = CollectionOutcome(config, redactor)
@@ -77,8 +75,7 @@ class RunReport:
         except (InputError, OSError) as error:
             raise pytest.UsageError(f"--episode-report-dir: {error}") from None
         run = cls(folder, session, redactor, collection)
-        config.pluginmanager.register(run, "ci_agent_eval_run")
-        if (reports := config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
+        if (reports := get_parts(config).reports) is not None:
             reports.load_records = run.load_summary_records
         return run
 
@@ -88,21 +85,19 @@ class RunReport:
             build_summary_record(episode) for episode in self._folder.merge_journals().episodes()
         ]
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
+    def add_adaptive_stops(self, output: Mapping[str, Any]) -> None:
         """Keep why the adaptive scenarios of an xdist worker stopped."""
-        output = getattr(node, "workeroutput", None) or {}
         self._adaptive_stops += output.get(options.ADAPTIVE_STOPS, ())
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+    def note_collected(self, report: pytest.CollectReport) -> None:
         """Keep files that could not be collected or were skipped."""
         self._collection.add(report)
 
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    def note_interruption(self, error: BaseException) -> None:
         """Remember that the run was interrupted."""
-        self._interruptions.append(excinfo.value)
+        self._interruptions.append(error)
 
-    def pytest_internalerror(self) -> None:
+    def note_internal_error(self) -> None:
         """Remember that pytest had an internal error."""
         self._had_internal_error = True
 
@@ -118,10 +113,8 @@ class RunReport:
             for error in self._interruptions
         )
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+    def write(self, session: pytest.Session) -> None:
         """Write the results after every worker has finished, then the session."""
-        yield
         limit = session.shouldfail or session.shouldstop
         stopped = self._redactor.text(str(limit)) if limit else None
         interrupted = self._was_interrupted(stopped)
@@ -150,7 +143,7 @@ class RunReport:
 
     def _list_unafforded(self, session: pytest.Session) -> tuple[str, ...]:
         """Return the required scenarios of which a suite budget left iterations out."""
-        found = get_budget_stop(session.config)
+        found = get_parts(session.config).budgets
         if found is None or _get_suite_stop(session) is None:
             return ()
         started = {key[1:3] for key in self._folder.merge_journals().places}
@@ -160,7 +153,7 @@ class RunReport:
 
     def _list_adaptive_stops(self, session: pytest.Session) -> tuple[AdaptiveStop, ...]:
         """Return why each adaptive scenario stopped, in all processes, sorted by scenario."""
-        episodes = session.config.pluginmanager.get_plugin(options.EPISODES)
+        episodes = get_parts(session.config).episodes
         own = [] if episodes is None else episodes.dump_adaptive_stops()
         given = [AdaptiveStop.model_validate(stop) for stop in (*own, *self._adaptive_stops)]
         found: dict[tuple[str, str], AdaptiveStop] = {}
@@ -173,9 +166,8 @@ class RunReport:
 
 
 def _find_experiment(config: pytest.Config) -> Experiment | None:
-    reports = config.pluginmanager.get_plugin(EXPERIMENT_REPORT)
-    experiment: Experiment | None = None if reports is None else reports.build_experiment(config)
-    return experiment
+    experiment = get_parts(config).experiment
+    return None if experiment is None else experiment.build_experiment(config)
 
 
 def _blame_budget(stop: AdaptiveStop) -> AdaptiveStop:
@@ -184,8 +176,8 @@ def _blame_budget(stop: AdaptiveStop) -> AdaptiveStop:
 
 def _get_suite_stop(session: pytest.Session) -> SuiteStop | None:
     """Return the suite budget that stopped the session, or None."""
-    found = get_budget_stop(session.config)
+    found = get_parts(session.config).budgets
     if found is None or session.shouldfail or not session.shouldstop:
         return None
-    cause = found.state.budgets.get_stop()
+    cause = found.budgets.get_stop()
     return cause if isinstance(cause, SuiteStop) else None

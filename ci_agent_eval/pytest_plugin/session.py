@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,8 @@ from ci_agent_eval.pytest_plugin.episodes.subtests import (
 from ci_agent_eval.pytest_plugin.evaluation import explanations, measurement, rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
-from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, PLUGIN_NAME
+from ci_agent_eval.pytest_plugin.parts import get_parts
+from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE
 from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode, list_failure_reasons
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
@@ -106,7 +107,7 @@ class EpisodeSession:
         episodes._load_steering_rules = build_rules_loader(config.rootpath)
         is_debugging = config.getoption("usepdb", default=False)
         episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
-        config.pluginmanager.register(episodes, options.EPISODES)
+        get_parts(config).episodes = episodes
         return episodes
 
     def select(
@@ -362,7 +363,7 @@ class EpisodeSession:
         # It has not ended: this line has more data than the one written at its start.
         self.files.write("started", ended, state.initial_episode)
         record = build_summary_record(self.files.redact_episode(ended))
-        if (reports := item.config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
+        if (reports := get_parts(item.config).reports) is not None:
             reports.keep(record)
 
     def measure_failure(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
@@ -427,20 +428,16 @@ class EpisodeSession:
             state.subtest_failures.append(call.excinfo.value)
             self._subtest = state
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def end_test(self, item: pytest.Item) -> None:
         """Deactivate the episode after its test, and free its state."""
-        try:
-            return (yield)
-        finally:
-            deactivate_episode()
-            if EPISODE in item.stash:
-                if self.adaptive is not None:
-                    self.adaptive.end(item, item.stash[EPISODE].final_episode)
-                item.stash[EPISODE].forget()
-                item.stash[REPORTED_EPISODE] = None
+        deactivate_episode()
+        if EPISODE in item.stash:
+            if self.adaptive is not None:
+                self.adaptive.end(item, item.stash[EPISODE].final_episode)
+            item.stash[EPISODE].forget()
+            item.stash[REPORTED_EPISODE] = None
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def note_report(self, report: pytest.TestReport) -> None:
         """Record the failed subtest, whose name is known now, in its episode."""
         state, self._subtest = self._subtest, None
         if state is not None:

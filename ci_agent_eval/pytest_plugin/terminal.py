@@ -23,9 +23,6 @@ ATTRIBUTE = "agent_eval"
 LOST_REASON = "the process ended before the episode did"
 """Reason of an episode of which only the start was written."""
 
-PLUGIN_NAME = "ci_agent_eval_reports"
-"""pytest's name of the plugin object that collects the summary."""
-
 NOTES = "agent_eval_notes"
 """Key under which an xdist worker sends its notes."""
 
@@ -48,7 +45,7 @@ class EpisodeReports:
         self.load_records: Callable[[], Iterable[SummaryRecord]] | None = None
         """Loads the records of all episodes from the report directory, if there is one."""
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def note_report(self, report: pytest.TestReport) -> None:
         """Keep the report's record; a later phase or attempt replaces it."""
         record: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
         if record is not None:
@@ -72,14 +69,11 @@ class EpisodeReports:
         """Number of episodes with a report, however many attempts each had."""
         return len(self._records) + len({key[:2] for key in self.evaluated})
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
+    def add_notes(self, output: Mapping[str, Any]) -> None:
         """Add the notes of an xdist worker; all workers collect the same items."""
-        output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
         self._notes.update(dict.fromkeys(output.get(NOTES, ())))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def shorten_repeated(self, session: pytest.Session) -> None:
         """Shorten repeated failures in the terminal; JUnit and other plugins keep theirs."""
         reporter = session.config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
@@ -89,22 +83,7 @@ class EpisodeReports:
             reports: list[Any] = reporter.stats.get(kind, [])
             reports[:] = [_shorten_repeated(report, seen) for report in reports]
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
-    def pytest_hide_shown_failures(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> Generator[None, None, None]:
-        """Keep out of pytest's lists what a block says whole, in a run by `agent-eval run`."""
-        stats = terminalreporter.stats
-        failed = stats.get("failed", [])
-        if terminalreporter.config.option.episode_asked is None or not failed:
-            return (yield)
-        stats["failed"] = [report for report in failed if not _is_one_line(report)]
-        try:
-            return (yield)
-        finally:
-            stats["failed"] = failed  # pytest counts them in its last line
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def write_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the summary if there were episodes."""
         if self.load_records is not None and any(
             f["reason"] == LOST_REASON for f in self._records.values()
@@ -133,6 +112,21 @@ class EpisodeReports:
                 terminalreporter.write_line(line, **markup)
             for line in (*notes, *lines):
                 terminalreporter.write_line(make_printable(line))
+
+
+def hide_shown_failures(
+    terminalreporter: pytest.TerminalReporter,
+) -> Generator[None, None, None]:
+    """Keep out of pytest's lists what a block says whole, in a run by `agent-eval run`."""
+    stats = terminalreporter.stats
+    failed = stats.get("failed", [])
+    if terminalreporter.config.option.episode_asked is None or not failed:
+        return (yield)
+    stats["failed"] = [report for report in failed if not _is_one_line(report)]
+    try:
+        return (yield)
+    finally:
+        stats["failed"] = failed  # pytest counts them in its last line
 
 
 def _shorten_repeated(report: Any, seen: dict[tuple[Any, ...], str]) -> Any:

@@ -1,13 +1,13 @@
 """Stop a run that exceeds a suite budget: start no further episode and end running ones.
 
-The plugin object is registered only if the suite has a budget.
+Made only if the suite has a budget.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -19,7 +19,6 @@ from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import (
-    Listener,
     ReadOthers,
     RunStop,
     SuiteBudgetMonitor,
@@ -27,18 +26,17 @@ from ci_agent_eval.pytest_plugin.budgets.budget_monitor import (
 )
 from ci_agent_eval.pytest_plugin.budgets.journal_sums import JournalReader, UnreadableJournal
 from ci_agent_eval.pytest_plugin.budgets.spending import SpendingTracker
-from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER
+from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.iterations import is_optional
 from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
 from ci_agent_eval.pytest_plugin.options import (
-    SCHEDULER,
     get_report_dir,
     get_worker_id,
     is_worker,
 )
-from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 CHECK_INTERVAL_S = 0.2
@@ -57,17 +55,21 @@ RequiredTests = Sequence[tuple[str, int, str]]
 """Node id, iteration and scenario."""
 
 
-class BudgetState:
-    """The suite budgets of one process, created on first use.
+class BudgetStop:
+    """Watches the spending of the run and stops it; one object per process."""
 
-    Kept apart from the plugin object, because pytest reads every attribute of a plugin when it
-    registers it.
-    """
-
-    def __init__(self, config: pytest.Config, limits: SuiteLimits, stop: Listener) -> None:
+    def __init__(self, config: pytest.Config, limits: SuiteLimits) -> None:
         self._config = config
         self.limits = limits
-        self._stop = stop
+        self._session: pytest.Session | None = None
+        self._active_loop: SessionLoop | None = None
+        self._stop_reasons: list[str] = []
+        self._selected: int | None = None
+        self._required: RequiredTests = ()
+        self._started_count = 0
+        self._has_workers = False
+        """Whether this is the main process of several."""
+        self._items: list[pytest.Item] = []
 
     @functools.cached_property
     def budgets(self) -> SuiteBudgetMonitor:
@@ -94,66 +96,32 @@ class BudgetState:
         """The spending of the episodes of this process."""
         return SpendingTracker(self.budgets)
 
-
-class BudgetStop:
-    """Watches the spending of the run and stops it; one object per process."""
-
-    def __init__(self, config: pytest.Config, limits: SuiteLimits) -> None:
-        self._config = config
-        self.state = BudgetState(config, limits, self._stop)
-        self._session: pytest.Session | None = None
-        self._active_loop: SessionLoop | None = None
-        self._stop_reasons: list[str] = []
-        self._selected: int | None = None
-        self._required: RequiredTests = ()
-        self._started_count = 0
-        self._has_workers = False
-        """Whether this is the main process of several."""
-        self._items: list[pytest.Item] = []
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
+    def begin(self, session: pytest.Session) -> None:
         """Read the start time before other hooks run and before a worker needs it."""
         self._session = session
         session_start.get_start_time(self._config)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
+    def count_selected(self, session: pytest.Session) -> None:
         """Count the episodes that are to run."""
         found = [one for one in session.items if EPISODE in one.stash and not is_optional(one)]
         self._selected, self._items = len(found), found
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+    def passes_over(self, item: pytest.Item) -> bool:
         """Skip items once a budget is exceeded, except episodes that were started ahead."""
-        return (
-            None if self._is_started(item) or self.state.budgets.find_exceeded() is None else True
-        )
+        return not self._is_started(item) and self.budgets.find_exceeded() is not None
 
     def _is_started(self, item: pytest.Item) -> bool:
-        scheduler = self._config.stash.get(SCHEDULER, None)
+        scheduler = get_parts(self._config).scheduler
         return scheduler is not None and scheduler.is_started(item)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(
-        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-    ) -> Generator[None, Any, Any]:
-        """Track an episode's spending as soon as its recorder exists."""
-        value = yield
-        if fixturedef.argname == RECORDER:
-            self.state.tracker.open(request.node, value)
-        return value
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+    def refuse(self, item: pytest.Item) -> None:
         """Refuse another attempt at an episode that was stopped."""
         if EPISODE not in item.stash or self._is_started(item):
             return
-        if (cause := self.state.budgets.find_exceeded()) is not None:
+        if (cause := self.budgets.find_exceeded()) is not None:
             raise build_stop_error(cause.sentence)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+    def watch_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Convert the cancellation of an episode's task into a stop error."""
         if EPISODE not in item.stash:
             return (yield)
@@ -165,22 +133,18 @@ class BudgetStop:
                     raise
                 raise build_stop_error(self._stop_reasons[0]) from None
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+    def note_report(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Subtract the spending of an episode that was skipped late, as reports do not count it."""
-        report = yield
         state = item.stash.get(EPISODE, None)
         if state is not None and state.final_episode is not None and report.when == "teardown":
-            self.state.tracker.close(item, state.final_episode)
-        return report
+            self.tracker.close(item, state.final_episode)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+    def watch_loop(self, session: pytest.Session) -> Generator[None, object, object]:
         """End the main process's session after its workers have stopped."""
         try:
             result = yield
         finally:
-            cause = self.state.budgets.get_stop() if self._has_workers else None
+            cause = self.budgets.get_stop() if self._has_workers else None
             if cause is not None:
                 session.shouldstop = cause.sentence
         if cause is not None:
@@ -188,22 +152,18 @@ class BudgetStop:
             raise session.Interrupted(cause.sentence)
         return result
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def dump(self, output: dict[str, Any]) -> None:
         """Send a worker's episode counts to the main process."""
-        if is_worker(session.config):
-            output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-            output[EPISODE_COUNTS] = (self._selected or 0, self.state.tracker.count)
-            output[REQUIRED_TESTS] = self.list_required()
-            cause = self.state.budgets.get_stop()
-            output[STOP] = None if cause is None else asdict(cause)
+        output[EPISODE_COUNTS] = (self._selected or 0, self.tracker.count)
+        output[REQUIRED_TESTS] = self.list_required()
+        cause = self.budgets.get_stop()
+        output[STOP] = None if cause is None else asdict(cause)
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
+    def add_worker(self, output: Mapping[str, Any]) -> None:
         """Add a worker's counts, and why it stopped; all workers collect the same episodes."""
         self._has_workers = True
-        output = getattr(node, "workeroutput", None) or {}
         if fields := output.get(STOP):
-            self.state.budgets.stop(
+            self.budgets.stop(
                 SuiteStop(**fields) if "budget" in fields else UnreadableJournal(**fields)
             )
         selected, begun = output.get(EPISODE_COUNTS, (0, 0))
@@ -213,7 +173,7 @@ class BudgetStop:
 
     def list_required(self) -> RequiredTests:
         """Return the tests of required scenarios, at the end of a stopped run; else nothing."""
-        if self.state.budgets.get_stop() is None or not self._items:
+        if self.budgets.get_stop() is None or not self._items:
             return self._required
         found = []
         for item in self._items:
@@ -222,16 +182,15 @@ class BudgetStop:
                 found.append((state.nodeid, state.iteration, episode.scenario_id))
         return found
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def write_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write that the run was stopped, the cause, and how many episodes did not run."""
-        if (cause := self.state.budgets.get_stop()) is not None:
+        if (cause := self.budgets.get_stop()) is not None:
             text = f"STOPPED {cause.sentence}{self._describe_missing()}"
             terminalreporter.write_line(make_printable(text))
 
     def _describe_missing(self) -> str:
-        reports = self._config.pluginmanager.get_plugin(PLUGIN_NAME)
-        if self._selected is None or not isinstance(reports, EpisodeReports):
+        reports = get_parts(self._config).reports
+        if self._selected is None or reports is None:
             return ""
         # Episodes that a worker cut off have no report.
         missing = max(self._selected - max(reports.count, self._started_count), 0)
@@ -240,7 +199,7 @@ class BudgetStop:
     def _stop(self, cause: RunStop) -> None:
         """Make pytest stop after the current item, and cancel the running tasks."""
         sentence = cause.sentence
-        scheduler = self._config.stash.get(SCHEDULER, None)
+        scheduler = get_parts(self._config).scheduler
         if scheduler is not None and scheduler.end_all(sentence):
             return
         if self._session is not None:
@@ -269,7 +228,7 @@ class BudgetStop:
         """Check the budgets while a test runs, and make its task cancellable."""
         self._stop_reasons.clear()
         self._active_loop = SessionLoop.find(self._config)
-        watch = BudgetWatcher(self.state.budgets, self._active_loop.loop)
+        watch = BudgetWatcher(self.budgets, self._active_loop.loop)
         try:
             yield
         finally:

@@ -16,14 +16,11 @@ from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetK
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.options import add_number_setting
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.usage import Usage
     from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor
-    from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop
-
-NAME = "ci_agent_eval_suite_budgets"
-"""pytest's name of the plugin object that enforces the suite budgets."""
 
 
 def parse_amount(text: str) -> float:
@@ -63,8 +60,8 @@ def _choose_parser(kind: SuiteBudgetKind) -> Callable[[str], float]:
     return parse_whole_amount if kind.is_whole else parse_amount
 
 
-def register_budget_stop(config: pytest.Config) -> None:
-    """Register the plugin object if the suite has budgets. Raises pytest.UsageError."""
+def prepare_budgets(config: pytest.Config) -> None:
+    """Stop the run at the budgets of the suite, if it has any. Raises pytest.UsageError."""
     configured = {kind.name: _read_limit(config, kind) for kind in KINDS}
     limits = {name: limit for name, limit in configured.items() if limit is not None}
     if config.option.collectonly or not limits:
@@ -72,7 +69,7 @@ def register_budget_stop(config: pytest.Config) -> None:
     from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteLimits  # noqa: PLC0415 - as above
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop  # noqa: PLC0415 - if needed
 
-    config.pluginmanager.register(BudgetStop(config, SuiteLimits(limits)), NAME)
+    get_parts(config).budgets = BudgetStop(config, SuiteLimits(limits))
 
 
 def prepare_worker(node: Any) -> None:
@@ -80,10 +77,10 @@ def prepare_worker(node: Any) -> None:
 
     Raises pytest.UsageError if the workers write no journals, over which their spending is summed.
     """
-    found = get_budget_stop(node.config)
+    found = get_parts(node.config).budgets
     if found is None:
         return
-    if found.state.limits.limits_spending and options.get_report_dir(node.config) is None:
+    if found.limits.limits_spending and options.get_report_dir(node.config) is None:
         raise pytest.UsageError(
             "--total-cost-usd and --total-tokens: several workers add up what they spend from "
             "their journals; give --episode-report-dir too, or run without workers (-n 0)"
@@ -102,21 +99,15 @@ def _read_limit(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:
         raise pytest.UsageError(f"ini setting {kind.name}: {error}") from None
 
 
-def get_budget_stop(config: pytest.Config) -> BudgetStop | None:
-    """Return the plugin object that stops the run at its budgets, or None without budgets."""
-    found: BudgetStop | None = config.pluginmanager.get_plugin(NAME)
-    return found
-
-
 def get_spending_listener(
     config: pytest.Config,
 ) -> Callable[[str, object, Usage | None], None] | None:
     """Return the function that the engine calls after each answer, or None without budgets."""
-    found = get_budget_stop(config)
-    return None if found is None else found.state.tracker.record_run
+    found = get_parts(config).budgets
+    return None if found is None else found.tracker.record_run
 
 
 def get_suite_budgets(config: pytest.Config) -> SuiteBudgetMonitor | None:
     """Return the budgets of the running suite, or None without budgets."""
-    found = get_budget_stop(config)
-    return None if found is None else found.state.budgets
+    found = get_parts(config).budgets
+    return None if found is None else found.budgets

@@ -33,6 +33,7 @@ from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collec
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
 from ci_agent_eval.pytest_plugin.episodes.marker import parse_declared_files
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.redaction import Redactor
 
 KEY = "depends_on"
@@ -41,7 +42,7 @@ KEY = "depends_on"
 def leave_out_unaffected(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """Keep the items that the change can have affected; return the others.
 
-    The stash has the selection under `options.LEFT_OUT`.
+    The selection is kept as a part of the session.
     """
     plan = ChangePlan.model_validate_json(Path(str(config.option.episode_changes)).read_bytes())
     repo = RepositoryPaths.find(config.rootpath, os.environ)
@@ -54,7 +55,7 @@ def leave_out_unaffected(config: pytest.Config, items: list[pytest.Item]) -> lis
         found = select_affected(declared, plan.changed, plan.ignore)
     else:
         found = AffectedSelection(full_run=f"the tests are not in the repository {plan.top}")
-    config.stash[options.LEFT_OUT] = found
+    get_parts(config).left_out = found
     others = [item for name in found.left_out for item in groups[name]]
     left_out = set(map(id, others))
     items[:] = [item for item in items if id(item) not in left_out]

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.results import CollectionError, CollectionSkip, Session
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.episodes.endings import MAX_CHARACTERS, MAX_LINES, shorten_message
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.redaction import Redactor
 
 
@@ -41,7 +41,7 @@ class CollectionOutcome:
 
     def add_restrictions(self, session: Session) -> Session:
         """Return the session with the exclusions of the command line."""
-        if options.PARSER not in self._config.stash:
+        if get_parts(self._config).parser is None:
             return session
         arguments = _parse_run_arguments(self._config)
         paths = _list_named_paths(arguments, self._config, self._repo)
@@ -104,7 +104,9 @@ def _list_run_arguments(config: pytest.Config) -> list[str]:
 
 def _parse_run_arguments(config: pytest.Config) -> Any:
     """Parse the arguments of this run with pytest's own parser, without defaults."""
-    return config.stash[options.PARSER].parse_known_args(_list_run_arguments(config))
+    parser = get_parts(config).parser
+    assert parser is not None  # noqa: S101 - the caller has seen it
+    return parser.parse_known_args(_list_run_arguments(config))
 
 
 def _list_restrictions(arguments: Any) -> Iterator[str]:

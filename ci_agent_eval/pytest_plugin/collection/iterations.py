@@ -21,8 +21,10 @@ from ci_agent_eval.contract.iteration_range import (
     parse_iterations,
     remove_iteration,
 )
+from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 PARAMETER = "_agent_eval_iteration"
 """Name of the parameter that holds an iteration; no test requests it."""
@@ -45,16 +47,14 @@ class Iteration(NamedTuple):
         return format_iteration(self.number, self.limits)
 
 
-def repeat_episodes(
-    metafunc: pytest.Metafunc, default: IterationRange, forced: IterationRange | None = None
-) -> None:
+def repeat_episodes(metafunc: pytest.Metafunc) -> None:
     """Parametrize the function's episodes with iterations, after all other parameters.
-
-    `forced` is a number that replaces what markers ask for.
 
     `parametrize` fills `metafunc._calls`; each call may need its own number of iterations, which
     has no public argument.
     """
+    default = options.get_iterations(metafunc.config)
+    forced = get_parts(metafunc.config).forced_iterations
     internals: Any = metafunc
     calls = list(internals._calls) or [None]  # noqa: SLF001 - see above
     ranges = [_find_iterations(metafunc, call, default, forced) for call in calls]

@@ -1,6 +1,6 @@
 """Detection of collected episodes that were deselected by something other than the command line.
 
-Registered only for runs that write a report or list their scenarios.
+Made only for runs that write a report or list their scenarios.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import pytest
 from ci_agent_eval.contract.episode import Episode, Mode
 from ci_agent_eval.contract.results import RemovedScenario
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.detection import is_episode
 from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
 from ci_agent_eval.pytest_plugin.episodes.marker import build_episode_from_marker
@@ -31,17 +30,17 @@ _HOOK_PACKAGES = ("pluggy", "ci_agent_eval")
 class RemovedEpisodes:
     """Watches the collection for items and for the code that deselects them."""
 
-    def __init__(self, repo: RepositoryPaths) -> None:
-        self._repo = repo
+    def __init__(self, config: pytest.Config) -> None:
+        self._repo = RepositoryPaths.find(config.rootpath, os.environ)
         self._items: list[pytest.Item] = []
         self._excluded: Counter[str] = Counter()
         self._removers: dict[str, str] = {}
 
-    def pytest_itemcollected(self, item: pytest.Item) -> None:
+    def note_collected(self, item: pytest.Item) -> None:
         """Keep every item, before a plugin can deselect it."""
         self._items.append(item)
 
-    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+    def note_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Distinguish deselection by pytest's own options from other deselection."""
         caller = _find_hook_caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
         name = str(caller.f_globals.get("__name__", ""))
@@ -62,13 +61,6 @@ class RemovedEpisodes:
                 episode = build_collected_episode(item)
                 found[episode.scenario_id, episode.gate, self._removers.get(item.nodeid, "")] += 1
         return tuple(_build_removed_scenarios(found))
-
-
-def watch_collection(config: pytest.Config) -> None:
-    """Register the plugin object that watches this process's collection."""
-    config.pluginmanager.register(
-        RemovedEpisodes(RepositoryPaths.find(config.rootpath, os.environ)), options.REMOVED_EPISODES
-    )
 
 
 def _build_removed_scenarios(found: Counter[tuple[str, str, str]]) -> Iterator[RemovedScenario]:

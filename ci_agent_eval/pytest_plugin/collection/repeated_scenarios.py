@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.iteration_range import IterationRange
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration
 from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 
 class RepeatedScenarios:
-    """A plugin object that selects the scenarios, and keeps the other checkout's code out."""
+    """Selects the scenarios, and keeps the other checkout's code out."""
 
     def __init__(self, iterations: Mapping[str, int], other: str | None, own: str) -> None:
         self._iterations = iterations
@@ -31,26 +31,21 @@ class RepeatedScenarios:
         self._seen: set[str] = set()
 
     @classmethod
-    def register(cls, config: pytest.Config) -> None:
-        """Read the file of the option, and register the plugin object."""
+    def load(cls, config: pytest.Config) -> RepeatedScenarios:
+        """Read the file of the option."""
         document: Any = json.loads(Path(str(config.option.episode_again)).read_text())
         iterations: Mapping[str, int] = document["iterations"]
         own = os.path.realpath(config.invocation_params.dir)
-        repeated = cls(iterations, document["other_checkout"], own)
-        config.stash[options.FORCED_ITERATIONS] = IterationRange(max(iterations.values()))
-        config.pluginmanager.register(repeated, "ci_agent_eval_repeated_scenarios")
+        get_parts(config).forced_iterations = IterationRange(max(iterations.values()))
+        return cls(iterations, document["other_checkout"], own)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
-        """Keep the wanted iterations of the scenarios, and nothing else."""
+    def select(self, items: list[pytest.Item]) -> list[pytest.Item]:
+        """Keep the wanted iterations of the scenarios, and nothing else; return the others."""
         kept = [item for item in items if self._is_wanted(item)]
         wanted = set(map(id, kept))
         others = [item for item in items if id(item) not in wanted]
         items[:] = kept
-        if others:
-            config.hook.pytest_deselected(items=others)
+        return others
 
     def _is_wanted(self, item: pytest.Item) -> bool:
         if not detection.is_episode(item):
@@ -58,8 +53,7 @@ class RepeatedScenarios:
         scenario = build_collected_episode(item).scenario_id
         return get_iteration(item).number <= self._iterations.get(scenario, 0)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+    def refuse(self, item: pytest.Item) -> None:
         """Refuse an episode in a process that has imported code of the other checkout."""
         if (found := self._find_foreign_module()) is not None:
             raise pytest.UsageError(

@@ -10,18 +10,18 @@ import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.results import ListedScenario, ScenarioListing, Session
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
 from ci_agent_eval.pytest_plugin.collection.iterations import describe_case
 from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.redaction import Redactor
 
 
 class ScenarioListWriter:
-    """A plugin object that writes the scenarios of a collection to a file."""
+    """Writes the scenarios of a collection to a file."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._path = Path(str(config.option.episode_list))
@@ -30,24 +30,18 @@ class ScenarioListWriter:
         self._collection = CollectionOutcome(config, self._redactor)
         self._items: Sequence[pytest.Item] = ()
 
-    @classmethod
-    def start(cls, config: pytest.Config) -> None:
-        """Register the plugin object."""
-        config.pluginmanager.register(cls(config), "ci_agent_eval_scenario_list")
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+    def note_collected(self, report: pytest.CollectReport) -> None:
         """Keep files that could not be collected or were skipped."""
         self._collection.add(report)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
+    def select(self, session: pytest.Session) -> None:
         """Keep the selected episodes."""
         self._items = [item for item in session.items if detection.is_episode(item)]
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def write(self, session: pytest.Session) -> None:
         """Write the file."""
         config = session.config
-        removed = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
+        removed = get_parts(config).removed
         found = Session(
             state="finished",
             exit_status=int(session.exitstatus),

@@ -13,9 +13,9 @@ import pytest
 
 from ci_agent_eval.contract.results import Shard
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.iterations import get_scenario_unit, is_optional
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 
 _MAX_BYTES = 256 * 1024 * 1024
@@ -33,7 +33,7 @@ def select_shard_items(config: pytest.Config, items: list[pytest.Item]) -> list[
     assigned = assign_shards(sure, count, _load_given_durations(config))
     kept = [item for item, unit in zip(items, units, strict=True) if assigned[unit] == index]
     others = [item for item, unit in zip(items, units, strict=True) if assigned[unit] != index]
-    config.stash[options.SHARD] = get_requested_shard(config, os.environ).model_copy(
+    get_parts(config).shard = get_requested_shard(config, os.environ).model_copy(
         update={"plan": hash_shard_plan(assigned), "empty": not kept}
     )
     items[:] = kept

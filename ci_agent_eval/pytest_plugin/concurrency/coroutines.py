@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from contextvars import copy_context
 from typing import Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.concurrency import AT_END
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     BACKEND,
@@ -19,6 +17,7 @@ from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     runs_coroutine,
     unwrap_asyncio_test,
 )
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -46,9 +45,8 @@ def run_coroutine_test(item: pytest.Function) -> None:
     SessionLoop.find(item.config).run(call_test(item), copy_context())
 
 
-def register_coroutine_tests(session: pytest.Session) -> None:
+def prepare_coroutine_tests(session: pytest.Session) -> None:
     """Run the async tests of a session on our loop, if they are ours."""
-    session.config.pluginmanager.register(CoroutineTests(), "ci_agent_eval_coroutine_tests")
     add_loop_members(session.items)
     if "pytest_asyncio" not in sys.modules:
         return
@@ -61,25 +59,10 @@ def register_coroutine_tests(session: pytest.Session) -> None:
             use_session_loop(item)
 
 
-class CoroutineTests:
-    """A plugin object that runs async tests on the episodes' loop.
-
-    It is registered just before the tests run, so that it is called before anyio's plugin, which
-    also wants to be first.
-    """
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Ignore pytest-asyncio's warning about plain async fixtures, which run here."""
-        if item.get_closest_marker("asyncio") is not None and runs_coroutine(item):
-            message = "asyncio test .* requested async @pytest.fixture"
-            warnings.filterwarnings("ignore", message, pytest.PytestDeprecationWarning)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
-        """Run an `async def` test, unless another plugin's loop runs it."""
-        if not runs_coroutine(pyfuncitem) or is_left_to_anyio(pyfuncitem.funcargs.get(BACKEND)):
-            return None
-        scheduler = pyfuncitem.config.stash.get(options.SCHEDULER, None)
-        (run_coroutine_test if scheduler is None else scheduler.run)(pyfuncitem)
-        return True
+def run_test(item: pytest.Function) -> bool | None:
+    """Run an `async def` test, unless another plugin's loop runs it."""
+    if not runs_coroutine(item) or is_left_to_anyio(item.funcargs.get(BACKEND)):
+        return None
+    scheduler = get_parts(item.config).scheduler
+    (run_coroutine_test if scheduler is None else scheduler.run)(item)
+    return True

@@ -18,6 +18,7 @@ import pytest
 from _pytest.scope import Scope
 
 from ci_agent_eval.pytest_plugin.concurrency import held_changes
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 _COPIES = pytest.StashKey[dict[Any, Any]]()
 """In the stash of a class or module: its copies of definitions that others were using."""
@@ -82,7 +83,9 @@ def _choose_definition(item: pytest.Function, definition: Any) -> Any:
         return _choose_node_definition(item, definition, scope)
     own = _copy_definition(definition)
     if definition.argname == held_changes.FIXTURE and held_changes.is_held(item):
-        return item.config.stash[held_changes.CHANGES].build_definition(item, own)
+        scheduler = get_parts(item.config).scheduler
+        assert scheduler is not None  # noqa: S101 - it has made the episode's task
+        return scheduler.changes.build_definition(item, own)
     return own
 
 

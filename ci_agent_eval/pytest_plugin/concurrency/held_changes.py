@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 FIXTURE = "monkeypatch"
 """pytest's fixture."""
 
-CHANGES = pytest.StashKey["HeldChanges"]()
 """In the config: the changes of its run."""
 
 _METHODS = {name for name in vars(pytest.MonkeyPatch) if not name.startswith("_")} - {
@@ -142,7 +141,7 @@ class EpisodePatch:
 
 def is_held(item: pytest.Item) -> bool:
     """Return whether only autouse fixtures of an item use `monkeypatch`."""
-    if options.SCENARIO_COUNT in item.config.stash:
+    if get_parts(item.config).scenario_count is not None:
         return False  # adaptive iterations start beyond episodes that wait for them
     info: Any = item._fixtureinfo  # type: ignore[attr-defined]  # noqa: SLF001 - see OwnDefinitions
     marks = item.iter_markers("usefixtures")

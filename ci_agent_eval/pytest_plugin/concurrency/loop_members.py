@@ -8,6 +8,7 @@ called for every fixture of every project, so only fast modules are imported her
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -180,3 +181,10 @@ def _iter_shared_async_fixtures(item: pytest.Item) -> Iterator[Any]:
         for definition in definitions:
             if definition.scope != "function" and is_async(unwrap_asyncio_test(definition.func)):
                 yield definition
+
+
+def ignore_asyncio_warning(item: pytest.Item) -> None:
+    """Ignore pytest-asyncio's warning about plain async fixtures, which run on our loop."""
+    if item.get_closest_marker("asyncio") is not None and runs_coroutine(item):
+        message = "asyncio test .* requested async @pytest.fixture"
+        warnings.filterwarnings("ignore", message, pytest.PytestDeprecationWarning)

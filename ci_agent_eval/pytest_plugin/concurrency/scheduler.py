@@ -11,7 +11,6 @@ from typing import Protocol
 
 import pytest
 
-from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.concurrency import (
@@ -28,7 +27,7 @@ from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
     GuardedItem,
 )
 from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
-from ci_agent_eval.pytest_plugin.concurrency.held_changes import CHANGES, HeldChanges
+from ci_agent_eval.pytest_plugin.concurrency.held_changes import HeldChanges
 from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
@@ -36,6 +35,7 @@ from ci_agent_eval.pytest_plugin.concurrency.output import (
     route_unraisable_errors,
 )
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.recording.active_episode import set_concurrent, set_owner_thread
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -65,7 +65,7 @@ class EpisodeLog(Protocol):
 
 
 class EpisodeScheduler:
-    """A plugin object that runs up to `concurrency` episodes at once."""
+    """Runs up to `concurrency` episodes at once."""
 
     def __init__(self, session: pytest.Session, concurrency: int, episodes: EpisodeLog) -> None:
         self._session = session
@@ -75,7 +75,7 @@ class EpisodeScheduler:
         self._owner = get_ident()
         self._order = ItemOrder(session)
         self._guard = FixtureScopeGuard()
-        self._changes = HeldChanges()
+        self.changes = HeldChanges()
         self._postponed: set[pytest.Item] = set()
         """Episodes whose setup changes the process, and which therefore wait for their turn."""
         self._routing = OutputRouting()
@@ -99,11 +99,10 @@ class EpisodeScheduler:
     def start(
         cls, session: pytest.Session, concurrency: int, episodes: EpisodeLog
     ) -> EpisodeScheduler:
-        """Replace the session's setup state, and register the object."""
+        """Replace the session's setup state."""
         scheduler = cls(session, concurrency, episodes)
         session._setupstate = scheduler._stacks  # noqa: SLF001 - as in `__init__`
-        session.config.stash[options.SCHEDULER] = scheduler
-        session.config.stash[CHANGES] = scheduler._changes
+        get_parts(session.config).scheduler = scheduler
         scheduler._loop.around = scheduler._routing.enable
         scheduler._loop.owner = scheduler._owner
         session.config.add_cleanup(set_owner_thread())
@@ -111,11 +110,9 @@ class EpisodeScheduler:
         session.config.add_cleanup(route_unraisable_errors())
         route_logs(session.config)
         session.config.add_cleanup(garbage_collector.collect_less_often())
-        session.config.pluginmanager.register(scheduler, "ci_agent_eval_scheduler")
         return scheduler
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(
+    def take_turn(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         """Set the current item, and free its resources at the end."""
@@ -132,8 +129,7 @@ class EpisodeScheduler:
             if self._stop is not None and not self._ahead:
                 self._session.shouldstop = self._stop
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_fixture_setup(
+    def note_fixture(
         self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
     ) -> None:
         """Store the node that a shared fixture is created for."""
@@ -232,10 +228,9 @@ class EpisodeScheduler:
             if isinstance(error, INTERRUPTIONS):
                 self._end_run()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    def interrupt(self, interruption: BaseException) -> None:
         """End all episodes before pytest closes its captured streams, to which they write."""
-        self._interruption = excinfo.value
+        self._interruption = interruption
         self._end_run()
 
     def _end_run(self) -> None:
@@ -337,10 +332,10 @@ class EpisodeScheduler:
         others = [task.stack for task in reversed(self._ahead.values()) if task.stack is not None]
         set_concurrent(True)  # threads without a context belong to no episode, also in its setup
         self._episodes.begin(item, ahead=True)
-        self._changes.enter(item)
+        self.changes.enter(item)
         task = self._ahead[item] = EpisodeTask(item)
         task.set_up(self._stacks.build_stack(item, others))
-        if not self._changes.agrees(item):
+        if not self.changes.agrees(item):
             self._postpone(task)
             return False
         if task.is_set_up:
@@ -360,7 +355,7 @@ class EpisodeScheduler:
     def _remove(self, item: pytest.Item) -> None:
         """Let others start that an item has kept waiting."""
         self._guard.remove(item)
-        self._changes.leave(item)
+        self.changes.leave(item)
 
     def _begin_turn(self, item: pytest.Item) -> setup_stacks.Stack | None:
         """Activate the current item's task; the same item may be run again."""
@@ -380,7 +375,7 @@ class EpisodeScheduler:
             return None
         if item not in self._guard:
             self._guard.add(item, GuardedItem.from_item(item))
-        self._changes.enter(item)
+        self.changes.enter(item)
         task = EpisodeTask(item)
         task.set_up_in_turn()
         return task

@@ -18,6 +18,7 @@ from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER, ConversationMember
 from ci_agent_eval.pytest_plugin.concurrency import AT_END
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import require_await
 from ci_agent_eval.redaction import Redactor
@@ -154,7 +155,7 @@ def _open_engine(config: pytest.Config) -> SharedEngine:
     from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - as above
     from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
 
-    episodes: Any = config.pluginmanager.get_plugin(options.EPISODES)
+    episodes: Any = get_parts(config).episodes
     mode: Any = options.get_cassette_mode(config)
     store = CassetteStore(
         mode,

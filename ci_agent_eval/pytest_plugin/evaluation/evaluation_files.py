@@ -54,11 +54,18 @@ def list_named_evaluations(config: pytest.Config) -> Iterator[Path]:
             yield path
 
 
-def is_left_out_by_pytest(path: Path, session: pytest.Session) -> bool:
-    """Return whether a file is an evaluation that `--eval` requests and pytest leaves out."""
+def collect_evaluation(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Return the module of an evaluation that `--eval` requests and pytest leaves out."""
+    session = parent.session
     if not session.config.option.eval or not has_evaluation_name(path, session.config):
-        return False
-    return not _is_collected_by_pytest(path, session)
+        return None
+    if _is_collected_by_pytest(path, session):
+        return None
+    hooks = session.gethookproxy(path)
+    found: pytest.Collector | None = hooks.pytest_pycollect_makemodule(
+        module_path=path, parent=parent
+    )
+    return found
 
 
 def _is_collected_by_pytest(path: Path, session: pytest.Session) -> bool:
@@ -91,9 +98,11 @@ def is_evaluation(node: pytest.Item | pytest.Collector) -> bool:
     return module is not None and EVALUATION in module.stash
 
 
-def mark_evaluation_module(module: pytest.Module | None) -> pytest.Module | None:
-    """Mark a module as an evaluation, unless another plugin returned no module."""
-    if module is not None:
+def mark_evaluation_module(
+    module: pytest.Module | None, path: Path, config: pytest.Config
+) -> pytest.Module | None:
+    """Mark a module as an evaluation if its file is one; another plugin may return no module."""
+    if module is not None and is_evaluation_file(path, config):
         module.stash[EVALUATION] = module.config.stash[EVALUATION] = True
     return module
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _ADVICE = "name another file with --eval-results"
 
 
-@dataclass(eq=False)  # pytest 8.0 keeps its plugins in a set
+@dataclass
 class EvaluationReports:
-    """A plugin object that writes the report; without evaluations it does and imports nothing."""
+    """Writes the report; without evaluations it does and imports nothing."""
 
     config: pytest.Config
     reports: EpisodeReports
@@ -39,12 +39,11 @@ class EvaluationReports:
     _problems: list[str] = field(default_factory=list)
 
     @classmethod
-    def start(cls, config: pytest.Config, reports: EpisodeReports) -> None:
-        """Register the object. Raises pytest.UsageError if the requested file is not ours."""
+    def start(cls, config: pytest.Config, reports: EpisodeReports) -> EvaluationReports:
+        """Remove an old report. Raises pytest.UsageError if the requested file is not ours."""
         found = cls(config, reports, evaluation_files.may_run_evaluations(config))
         if not config.option.collectonly:
             found._clear(config)
-        config.pluginmanager.register(found, "ci_agent_eval_evaluations")
         if found._is_expected:
             from ci_agent_eval.authoring.eval_results import EvalResults  # noqa: PLC0415 - inert until used
 
@@ -52,6 +51,7 @@ class EvaluationReports:
         # Without an import, which every start of pytest would wait for.
         elif (module := sys.modules.get("ci_agent_eval.authoring.eval_results")) is not None:
             module.EvalResults.use_session(None)  # of an earlier session of this process
+        return found
 
     def _build_report(self) -> EvaluationReport:
         """Return the report of the evaluations that have ended."""
@@ -86,10 +86,8 @@ class EvaluationReports:
         except OSError as error:
             raise pytest.UsageError(f"eval results: {_describe_write_error(path, error)}") from None
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Any:
+    def write(self, session: pytest.Session) -> None:
         """Write the report when every worker has finished."""
-        yield
         if not self._is_expected and not self.reports.evaluated:
             return
         from ci_agent_eval.contract.evaluation import build_evaluation_report  # noqa: PLC0415 - inert
@@ -129,7 +127,7 @@ class EvaluationReports:
             shown = path.relative_to(base) if path.is_relative_to(base) else path
             self._lines = [*self._lines, f"wrote {shown}"]
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def write_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the table if there were evaluations."""
         if not self._lines:
             return

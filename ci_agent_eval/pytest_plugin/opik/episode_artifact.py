@@ -7,7 +7,6 @@ setup, so an episode whose process died is included as an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.collection.detection import REPORTED_EPISODE
 from ci_agent_eval.pytest_plugin.options import is_worker
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.storage.regular_file import replace_file
 
-NAME = "ci_agent_eval_artifact"
 ATTRIBUTE = "agent_eval_artifact"
 """Attribute of a report that carries its episode as JSON to the main process."""
 
@@ -29,7 +28,7 @@ def register_artifact(config: pytest.Config, path: Path) -> None:
     found = EpisodeArtifact(path)
     if not is_worker(config):
         found.claim()
-    config.pluginmanager.register(found, NAME)
+    get_parts(config).artifact = found
 
 
 class EpisodeArtifact:
@@ -64,19 +63,15 @@ class EpisodeArtifact:
                 "it, or give another --episode-artifact-path"
             )
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    @staticmethod
+    def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         """Attach the current episode to the report of each phase."""
-        report = yield
         if (episode := item.stash.get(REPORTED_EPISODE, None)) is not None:
             value = json.loads(canonical_json(episode)) | {"outcome": episode.outcome}
             passing = episode.is_passing()
             setattr(report, ATTRIBUTE, {"episode": value, "episode_passed": passing})
-        return report
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def note_report(self, report: pytest.TestReport) -> None:
         """Keep the latest episode of each test; a later attempt starts again."""
         if report.when == "setup":
             self._broken.discard(report.nodeid)
@@ -85,11 +80,8 @@ class EpisodeArtifact:
         if (found := getattr(report, ATTRIBUTE, None)) is not None:
             self._episodes[report.nodeid] = found
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def write(self) -> None:
         """Write the file; its content depends only on the episodes."""
-        if is_worker(session.config):
-            return
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with replace_file(self._path) as file:
@@ -97,7 +89,7 @@ class EpisodeArtifact:
         except OSError as error:
             self._problem = f"{self._path}: cannot be written ({error.strerror})"
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def write_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Report that the file could not be written."""
         if self._problem is not None:
             terminalreporter.write_line(make_printable(f"note: {self._problem}"))

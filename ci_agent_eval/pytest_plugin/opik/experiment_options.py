@@ -14,9 +14,6 @@ from typing import NamedTuple
 
 import pytest
 
-EXPERIMENT_REPORT = "ci_agent_eval_experiment_report"
-"""Name of the plugin object that has the session's experiment."""
-
 OPIK_SECTION = "pytest_"
 """Prefix of these settings in Opik's own file, and after `OPIK_` in the environment."""
 

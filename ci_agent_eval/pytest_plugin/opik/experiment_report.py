@@ -20,12 +20,12 @@ from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.opik.experiment_options import (
     DATASET,
-    EXPERIMENT_REPORT,
     PREFIX,
     SCORE,
     SERVER,
     ExperimentSettings,
 )
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.experiment import Experiment
@@ -48,11 +48,12 @@ class ExperimentReport:
 
     @classmethod
     def start(cls, config: pytest.Config) -> None:
-        """Register the object on the main process, once."""
-        if not options.is_worker(config) and not config.pluginmanager.hasplugin(EXPERIMENT_REPORT):
-            config.pluginmanager.register(cls(), EXPERIMENT_REPORT)
+        """Collect results on the main process."""
+        parts = get_parts(config)
+        if not options.is_worker(config) and parts.experiment is None:
+            parts.experiment = cls()
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def note_report(self, report: pytest.TestReport) -> None:
         """Keep the latest result of each test; a later phase or attempt replaces it."""
         if (text := getattr(report, ATTRIBUTE, None)) is not None:
             self._results[report.nodeid] = text
@@ -83,8 +84,7 @@ class ExperimentReport:
             results=tuple(sorted(results, key=lambda result: result.nodeid)),
         )
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    def send(self, session: pytest.Session) -> None:
         """Send the experiment, unless the session was interrupted."""
         config = session.config
         experiment = self.build_experiment(config)
@@ -104,7 +104,7 @@ class ExperimentReport:
         if settings.get_flag(SERVER) is not False:
             server = find_usable_server(os.environ, settings.opik_file)
         if server is not None:
-            self._send(experiment, server, is_complete=exitstatus in _COMPLETE)
+            self._send(experiment, server, is_complete=session.exitstatus in _COMPLETE)
         elif directory is None:
             self._lines.append(
                 f"note: it is not kept; --episode-report-dir=DIR keeps it in DIR/{RESULTS_NAME}"
@@ -120,7 +120,7 @@ class ExperimentReport:
         sent = f"sent to Opik at {server.host}"
         self._lines.append(sent if problem is None else f"note: not sent: {problem}")
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def write_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write where the experiment is, or why it was not sent."""
         if self._lines:
             terminalreporter.write_sep("=", "experiment")

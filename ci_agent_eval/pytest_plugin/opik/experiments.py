@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -27,6 +27,7 @@ from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPath
 from ci_agent_eval.pytest_plugin.episodes.subtests import add_subtest_endings
 from ci_agent_eval.pytest_plugin.opik.experiment_options import SCORE, ExperimentSettings
 from ci_agent_eval.pytest_plugin.opik.experiment_report import ATTRIBUTE, ExperimentReport
+from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.recording import list_failure_reasons
 from ci_agent_eval.redaction import Redactor, make_distinct_names
 
@@ -49,7 +50,7 @@ class _Trial:
 
 
 class ExperimentTests:
-    """A plugin object whose hooks add each test's result to its reports."""
+    """Adds each test's result to its reports."""
 
     def __init__(
         self, score: str, names: Mapping[str, str], redactor: Redactor, repo: RepositoryPaths
@@ -61,43 +62,32 @@ class ExperimentTests:
         self._trials: dict[str, _Trial] = {}
 
     @classmethod
-    def start(cls, config: pytest.Config, items: Sequence[pytest.Item]) -> Self:
-        """Register the object for these tests, and on the main process the experiment."""
+    def start(cls, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+        """Observe these tests, and on the main process start the experiment."""
         settings = ExperimentSettings.from_config(config, load_opik_file(os.environ, Path.home()))
         redactor = Redactor.from_environ(os.environ)
         names = make_distinct_names((item.nodeid for item in items), redactor.text)
         repo = RepositoryPaths.find(config.rootpath, os.environ)
-        tests = cls(settings.get_text(SCORE), names, redactor, repo)
-        config.pluginmanager.register(tests)
+        get_parts(config).trials = cls(settings.get_text(SCORE), names, redactor, repo)
         ExperimentReport.start(config)
-        return tests
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+    def begin(self, item: pytest.Item) -> None:
         """Begin the test; an earlier attempt is forgotten."""
         if (name := self._names.get(item.nodeid)) is not None:
             self._trials[item.nodeid] = _Trial(_format_now(), build_item(name))
-        return (yield)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Link the test to its item, before the test can change its arguments."""
-        self._link_item(item)
-        try:
-            return (yield)
-        finally:
-            if item.nodeid in self._trials:
-                self._trials[item.nodeid].is_called = True
+    def note_called(self, item: pytest.Item) -> None:
+        """Note that the test has returned or raised."""
+        if item.nodeid in self._trials:
+            self._trials[item.nodeid].is_called = True
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def note_report(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+    ) -> None:
         """Add the result so far to the report of a phase that changes it."""
-        report = yield
         trial = self._trials.get(item.nodeid)
         if trial is None:
-            return report
+            return
         if report.when == "call" and not trial.is_called:
             self._keep_subtest(item, call, report)
         elif report.when == "setup" and report.passed:
@@ -105,17 +95,17 @@ class ExperimentTests:
             self._add_result(report, started)
         elif report.when == "call" or (not report.passed and trial.outcome != "failed"):
             if report.when == "setup":
-                self._link_item(item)
+                self.link(item)
             ending = self._determine_ending(item, call, report)
             ending = add_subtest_endings(ending, trial.failed_subtests)
             self._add_result(report, self._build_ended_result(item, trial, ending))
-        return report
 
     @staticmethod
     def _add_result(report: pytest.TestReport, result: ExperimentResult) -> None:
         setattr(report, ATTRIBUTE, canonical_json(result))
 
-    def _link_item(self, item: pytest.Item) -> None:
+    def link(self, item: pytest.Item) -> None:
+        """Link the test to its item, before the test can change its arguments."""
         if (trial := self._trials.get(item.nodeid)) is None:
             return
         linked: LinkedArguments = getattr(getattr(item, "obj", None), LINKED_ATTRIBUTE, _DEFAULT)
