@@ -15,7 +15,7 @@ from uuid import UUID
 from ci_agent_eval.contract.experiment import Experiment, ExperimentResult, encode_item
 
 BATCH = 50
-"""Traces per flush; each flush shows that the server is alive."""
+"""Traces per flush."""
 
 FLUSH_S = 4
 """Timeout of one batch, in seconds."""
@@ -68,21 +68,18 @@ class OpikSink:
         self._client = client
         self._reference = reference
 
-    def send(self, experiment: Experiment, on_step: Callable[[], None]) -> None:
+    def send(self, experiment: Experiment) -> None:
         """Send a complete experiment. Raises SinkError if not all of it arrived."""
         results = experiment.results
         items = self._ensure_items(experiment.dataset, results)
-        on_step()
         remote = self._client.create_experiment(
             experiment.dataset, experiment.name, _build_configuration(experiment)
         )
-        on_step()
         for start in range(0, len(results), BATCH):
             batch = {make_uuid7(): result for result in results[start : start + BATCH]}
             for trace_id, result in batch.items():
                 self._client.trace(**build_trace_fields(result, trace_id))
             self._flush()
-            on_step()
             remote.insert(
                 experiment_items_references=[
                     self._reference(
@@ -92,7 +89,6 @@ class OpikSink:
                 ]
             )
             self._flush()
-            on_step()
 
     def _ensure_items(self, name: str, results: Sequence[ExperimentResult]) -> Mapping[str, str]:
         """Return the ids of the results' items by content; missing items are inserted."""
