@@ -21,14 +21,9 @@ if TYPE_CHECKING:
     from ci_agent_eval.recording import EpisodeRecorder
 
 
-def find_session(config: pytest.Config) -> EpisodeSession | None:
-    """Return the session's episodes; None before the first episode."""
-    return get_parts(config).episodes
-
-
 def get_session(config: pytest.Config) -> EpisodeSession:
     """Return the session's episodes; the first call imports the contract."""
-    if (found := find_session(config)) is not None:
+    if (found := get_parts(config).episodes) is not None:
         return found
     options.require_pydantic()
     from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used

@@ -45,6 +45,8 @@ class Parts:
     trials: ExperimentTests | None = None
     artifact: EpisodeArtifact | None = None
 
+    started: float | None = None
+    """When the session began, by the clock of the suite budgets."""
     parser: pytest.Parser | None = None
     """pytest's own."""
     forced_iterations: IterationRange | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.collection import detection, foreign_repeats
+from ci_agent_eval.pytest_plugin.collection import detection, iterations
 from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, loop_members
 from ci_agent_eval.pytest_plugin.episodes import simulations
 from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import (
@@ -60,7 +60,7 @@ def begin(item: pytest.Item) -> Generator[None, None, None]:
         raise
     episodes.raise_marker_problem(item)
     loop_members.refuse_foreign_loops(item)
-    foreign_repeats.refuse_foreign_repeats(item)
+    iterations.refuse_foreign_repeats(item)
     return result
 
 

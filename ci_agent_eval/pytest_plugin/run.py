@@ -15,7 +15,7 @@ from ci_agent_eval.pytest_plugin.concurrency import loop_members
 from ci_agent_eval.pytest_plugin.evaluation import library_assertions, rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
 from ci_agent_eval.pytest_plugin.fixtures import get_session
-from ci_agent_eval.pytest_plugin.opik import experiment_hooks
+from ci_agent_eval.pytest_plugin.opik import experiment_options
 from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.pytest_plugin.terminal import NOTES, EpisodeReports
 
@@ -42,7 +42,7 @@ def configure(config: pytest.Config) -> None:
         )
 
         set_placeholder_keys(config)
-    experiment_hooks.configure_experiments(config)
+    experiment_options.configure_experiments(config)
     suite_budgets.prepare_budgets(config)
     if options.get_report_dir(config) is not None or config.option.episode_list:
         options.require_pydantic()
@@ -84,7 +84,7 @@ def prepare_worker(node: Any) -> None:
     """Send an xdist worker the report directory, as its working directory may differ, and more."""
     directory = options.get_report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
-    experiment_hooks.receive_worker_results(node)
+    experiment_options.receive_worker_results(node)
     suite_budgets.prepare_worker(node)
 
 
@@ -157,7 +157,7 @@ def select_episodes(session: pytest.Session) -> None:
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.get_report_dir(config) is not None:
         _select(config, items)
-    experiment_hooks.start_session_experiment(session)
+    experiment_options.start_session_experiment(session)
     if parts.budgets is not None:
         parts.budgets.count_selected(session)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,7 +37,9 @@ from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scena
 from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
     build_lost_episode,
+    fail_late_records,
     finish_episode,
+    list_problems,
     update_after_phase,
 )
 from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, determine_ending
@@ -47,16 +51,11 @@ from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     is_result_property,
     list_junit_properties,
 )
-from ci_agent_eval.pytest_plugin.episodes.incomplete_records import (
-    fail_late_records,
-    list_problems,
-)
 from ci_agent_eval.pytest_plugin.episodes.marker import (
     build_episode_from_marker,
 )
 from ci_agent_eval.pytest_plugin.episodes.report_texts import redact_report
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
-from ci_agent_eval.pytest_plugin.episodes.steering_rules import build_rules_loader
 from ci_agent_eval.pytest_plugin.episodes.subtests import (
     format_subtest_name,
     get_ending_after_subtests,
@@ -104,7 +103,7 @@ class EpisodeSession:
         episodes = cls(repo, EpisodeFiles.for_process(config))
         episodes._evidence = AssertEvidence(config, episodes._repo)
         rewritten_asserts.listen(episodes._evidence)
-        episodes._load_steering_rules = build_rules_loader(config.rootpath)
+        episodes._load_steering_rules = _build_rules_loader(config.rootpath)
         is_debugging = config.getoption("usepdb", default=False)
         episodes._places = CheckPlaces(episodes._repo, keep=is_debugging)
         get_parts(config).episodes = episodes
@@ -466,3 +465,21 @@ def _format_failure(episode: Episode, lines: Sequence[str]) -> str:
     if len(lines) == 1:
         return f"{title}: {lines[0]}"
     return "\n  ".join([f"{title}: {len(lines)} problems", *lines])
+
+
+def _build_rules_loader(root: Path) -> Callable[[], Rules]:
+    """Return a function that reads the rules of the settings file in `root`, at its first call.
+
+    The function raises InputError if the file is invalid.
+    """
+
+    @cache
+    def load_rules() -> Rules:
+        from ci_agent_eval.steering.pytest_project import build_project_finder  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
+
+        # Variables of the environment set no rules.
+        rules = load_steering_settings(root=root, environ={}).rules
+        return replace(rules, find_project=build_project_finder(root))
+
+    return load_rules

@@ -13,14 +13,14 @@ from tests.plugin.conftest import Ran, Suite
 LATE = """
 import time
 from pathlib import Path
-from ci_agent_eval.pytest_plugin.budgets import session_start
+from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 
 late = Path(__file__).with_name("late")
-real_clock = session_start.clock
-session_start.clock = lambda: time.monotonic() + (9000 if late.exists() else 0)
+real_clock = suite_budgets.clock
+suite_budgets.clock = lambda: time.monotonic() + (9000 if late.exists() else 0)
 
 def pytest_unconfigure():
-    session_start.clock = real_clock
+    suite_budgets.clock = real_clock
 """
 """A conftest under which time is over when a file is there."""
 

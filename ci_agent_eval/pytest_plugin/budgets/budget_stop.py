@@ -17,7 +17,7 @@ import pytest
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.contract.wording import make_printable
-from ci_agent_eval.pytest_plugin.budgets import session_start
+from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import (
     ReadOthers,
     RunStop,
@@ -77,8 +77,8 @@ class BudgetStop:
         budgets = SuiteBudgetMonitor(
             self.limits,
             self._choose_reader(),
-            clock=session_start.clock,
-            started=session_start.get_start_time(self._config),
+            clock=suite_budgets.clock,
+            started=suite_budgets.get_start_time(self._config),
         )
         budgets.on_exceeded(self._stop)
         return budgets
@@ -99,7 +99,7 @@ class BudgetStop:
     def begin(self, session: pytest.Session) -> None:
         """Read the start time before other hooks run and before a worker needs it."""
         self._session = session
-        session_start.get_start_time(self._config)
+        suite_budgets.get_start_time(self._config)
 
     def count_selected(self, session: pytest.Session) -> None:
         """Count the episodes that are to run."""

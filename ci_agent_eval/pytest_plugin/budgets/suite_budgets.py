@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import argparse
 import math
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.budgets import session_start
 from ci_agent_eval.pytest_plugin.options import add_number_setting
 from ci_agent_eval.pytest_plugin.parts import get_parts
 
-if TYPE_CHECKING:
-    from ci_agent_eval.contract.usage import Usage
-    from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteBudgetMonitor
+WORKER_STARTED = "agent_eval_started"
+"""Key of an xdist worker's input: when the main process's session began."""
 
 
 def parse_amount(text: str) -> float:
@@ -85,7 +84,7 @@ def prepare_worker(node: Any) -> None:
             "--total-cost-usd and --total-tokens: several workers add up what they spend from "
             "their journals; give --episode-report-dir too, or run without workers (-n 0)"
         )
-    node.workerinput[session_start.WORKER_STARTED] = session_start.get_start_time(node.config)
+    node.workerinput[WORKER_STARTED] = get_start_time(node.config)
 
 
 def _read_limit(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:
@@ -99,15 +98,15 @@ def _read_limit(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:
         raise pytest.UsageError(f"ini setting {kind.name}: {error}") from None
 
 
-def get_spending_listener(
-    config: pytest.Config,
-) -> Callable[[str, object, Usage | None], None] | None:
-    """Return the function that the engine calls after each answer, or None without budgets."""
-    found = get_parts(config).budgets
-    return None if found is None else found.tracker.record_run
+def get_start_time(config: pytest.Config) -> float:
+    """Return when the main process's session began, which a budget of time counts from."""
+    if options.is_worker(config):
+        started: float = config.workerinput[WORKER_STARTED]  # type: ignore[attr-defined]
+        return started
+    parts = get_parts(config)
+    parts.started = clock() if parts.started is None else parts.started
+    return parts.started
 
 
-def get_suite_budgets(config: pytest.Config) -> SuiteBudgetMonitor | None:
-    """Return the budgets of the running suite, or None without budgets."""
-    found = get_parts(config).budgets
-    return None if found is None else found.budgets
+clock = time.monotonic
+"""Shared by all processes of a machine."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable
+import gc
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from itertools import islice
 from threading import get_ident
@@ -12,11 +13,9 @@ from typing import Protocol
 import pytest
 
 from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
-from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.concurrency import (
     INTERRUPTIONS,
     alarm,
-    garbage_collector,
     setup_stacks,
 )
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
@@ -47,6 +46,10 @@ episode does not delay the others, and they do not pile up behind it."""
 
 MAX_LOOK_AHEAD = 2000
 """Items among which the next adaptive iteration is looked for."""
+
+GARBAGE_THRESHOLD = 20_000
+"""Number of created and not freed objects that triggers a collection of garbage; a conversation of
+a few turns creates about as many."""
 
 
 class EpisodeLog(Protocol):
@@ -109,7 +112,7 @@ class EpisodeScheduler:
         session.config.add_cleanup(partial(set_concurrent, False))  # pytest may run again here
         session.config.add_cleanup(route_unraisable_errors())
         route_logs(session.config)
-        session.config.add_cleanup(garbage_collector.collect_less_often())
+        session.config.add_cleanup(_collect_garbage_less_often())
         return scheduler
 
     def take_turn(
@@ -303,10 +306,9 @@ class EpisodeScheduler:
 
     def _must_stop(self) -> bool:
         """Return whether a suite budget is exceeded, which is also checked now."""
-        budgets = suite_budgets.get_suite_budgets(self._session.config)
-        return self._stop is not None or (
-            budgets is not None and budgets.find_exceeded() is not None
-        )
+        found = get_parts(self._session.config).budgets
+        is_over = found is not None and found.budgets.find_exceeded() is not None
+        return is_over or self._stop is not None
 
     def _start_if_admitted(self, item: pytest.Item) -> bool:
         if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
@@ -441,3 +443,22 @@ def _raise_errors(errors: list[BaseException]) -> None:
 
 def _format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def _collect_garbage_less_often() -> Callable[[], None]:
+    """Run Python's garbage collector less often; return a function that restores the settings.
+
+    It scans all objects more often the more are created, which in a process full of tests and
+    clients takes a fourth of the time. Existing objects are not frozen: Hypothesis, for example,
+    finds the referrers of an object with `gc.get_referrers`, which skips frozen objects.
+    """
+    before = gc.get_threshold()
+    if not gc.isenabled() or before[0] == 0 or before[0] >= GARBAGE_THRESHOLD:
+        return lambda: None  # set on purpose
+    gc.collect()
+    gc.set_threshold(GARBAGE_THRESHOLD, *before[1:])
+
+    def restore() -> None:
+        gc.set_threshold(*before)
+
+    return restore

@@ -13,7 +13,6 @@ import pytest
 from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.iterations import get_shared_case
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import MEMBER, ConversationMember
@@ -155,7 +154,9 @@ def _open_engine(config: pytest.Config) -> SharedEngine:
     from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - as above
     from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
 
-    episodes: Any = get_parts(config).episodes
+    parts = get_parts(config)
+    episodes: Any = parts.episodes
+    budgets = parts.budgets
     mode: Any = options.get_cassette_mode(config)
     store = CassetteStore(
         mode,
@@ -175,7 +176,7 @@ def _open_engine(config: pytest.Config) -> SharedEngine:
             environ=os.environ,
             enabled=config.option.pytest_full_suite_steering,
         ),
-        on_usage=suite_budgets.get_spending_listener(config),
+        on_usage=None if budgets is None else budgets.tracker.record_run,
     )
     # The first user of the engine may be a test that already runs on the loop.
     session.open()

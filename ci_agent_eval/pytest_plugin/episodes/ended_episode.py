@@ -9,7 +9,6 @@ import pytest
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed
-from ci_agent_eval.pytest_plugin.episodes.incomplete_records import note_cassette_misses
 from ci_agent_eval.pytest_plugin.episodes.subtests import get_ending_after_subtests, is_from_subtest
 from ci_agent_eval.pytest_plugin.evaluation import measurement
 from ci_agent_eval.pytest_plugin.terminal import LOST_REASON
@@ -95,3 +94,29 @@ def end_in_error(episode: Episode, reason: str | None) -> Episode:
         reason = f"{episode.reason or 'a check failed'}; then in teardown: {reason}"
         return episode.model_copy(update={"reason": reason})
     return _replace_ending(episode, Ending("error", f"in teardown: {reason}"))
+
+
+def list_problems(state: EpisodeItem) -> list[str]:
+    """Return the first model request that the cassette refused, and the recorder's problems."""
+    cassette = None if state.running is None else state.running.cassette
+    missed = [] if cassette is None else cassette.refusals
+    problems = [f"the cassette did not answer a request: {missed[0]}"] if missed else []
+    if state.recorder is not None and not problems:
+        problems += state.recorder.list_problems()
+    return problems
+
+
+def fail_late_records(state: EpisodeItem, report: pytest.TestReport, ending: Ending) -> Ending:
+    """Fail the report of the teardown if a record was refused since the episode had ended."""
+    late = [] if state.recorder is None else state.recorder.late_refusals
+    episode = state.final_episode
+    if not late or not report.passed or episode is None or episode.outcome != "passed":
+        return ending
+    report.outcome, report.longrepr = "failed", late[0]
+    return Ending("error", late[0])
+
+
+def note_cassette_misses(state: EpisodeItem) -> None:
+    """Record the cassette misses of requests outside of runs, too."""
+    if state.recorder is not None and state.running is not None and state.running.cassette:
+        state.recorder.note_cassette_misses(state.running.cassette.misses)

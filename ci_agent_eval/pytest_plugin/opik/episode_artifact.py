@@ -15,20 +15,10 @@ import pytest
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.collection.detection import REPORTED_EPISODE
-from ci_agent_eval.pytest_plugin.options import is_worker
-from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.storage.regular_file import replace_file
 
 ATTRIBUTE = "agent_eval_artifact"
 """Attribute of a report that carries its episode as JSON to the main process."""
-
-
-def register_artifact(config: pytest.Config, path: Path) -> None:
-    """Collect the episodes of this process; the main process removes the old file and writes."""
-    found = EpisodeArtifact(path)
-    if not is_worker(config):
-        found.claim()
-    get_parts(config).artifact = found
 
 
 class EpisodeArtifact:

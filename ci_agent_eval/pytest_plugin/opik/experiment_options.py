@@ -1,4 +1,4 @@
-"""Options of experiments; read at every start of pytest, so this module imports little.
+"""Options of experiments, and what starts one; read at every start, so it imports little.
 
 Names that Opik already uses are kept. Precedence: option, environment variable, pytest's ini file,
 Opik's own file, default.
@@ -10,9 +10,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+
+from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.options import is_worker
+from ci_agent_eval.pytest_plugin.parts import get_parts
 
 OPIK_SECTION = "pytest_"
 """Prefix of these settings in Opik's own file, and after `OPIK_` in the environment."""
@@ -154,3 +158,44 @@ class ExperimentSettings:
         if not (base / path).resolve().is_relative_to(base.resolve()):
             raise pytest.UsageError(f"{source}: {text!r} leads out of {base}; name another path")
         return base / path
+
+
+def configure_experiments(config: pytest.Config) -> None:
+    """Validate the settings before any test runs, and collect the artifact if requested."""
+    settings = ExperimentSettings.from_config(config)
+    settings.get_flag(ENABLED), settings.get_flag(SERVER)
+    if not is_worker(config):
+        path = settings.artifact
+    else:
+        path = Path() if settings.get_flag(ARTIFACT) else None
+    if path is not None:
+        from ci_agent_eval.pytest_plugin.opik.episode_artifact import EpisodeArtifact  # noqa: PLC0415 - inert until used
+
+        artifact = get_parts(config).artifact = EpisodeArtifact(path)
+        if not is_worker(config):
+            artifact.claim()
+
+
+def receive_worker_results(node: Any) -> None:
+    """Collect the results that an xdist worker sends with its reports."""
+    from ci_agent_eval.pytest_plugin.opik.experiment_report import ExperimentReport  # noqa: PLC0415 - inert until used
+
+    ExperimentReport.start(node.config)
+
+
+def start_session_experiment(session: pytest.Session) -> None:
+    """Start an experiment of the selected tests if enabled, or if a test uses `@llm_unit`."""
+    items = [item for item in session.items if _belongs_to_experiment(item)]
+    if not items or session.config.option.collectonly:
+        return
+    enabled = ExperimentSettings.from_config(session.config).get_flag(ENABLED)
+    if enabled is None:
+        enabled = any(detection.is_linked(i) and not detection.returns_episode(i) for i in items)
+    if enabled:
+        from ci_agent_eval.pytest_plugin.opik.experiments import ExperimentTests  # noqa: PLC0415 - inert until used
+
+        ExperimentTests.start(session.config, items)
+
+
+def _belongs_to_experiment(item: pytest.Item) -> bool:
+    return detection.is_linked(item) or detection.EPISODE in item.stash
