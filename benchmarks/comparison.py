@@ -17,7 +17,8 @@ from behaviour import behaviour_section
 from data import write_results
 from measure import ROOT, Figure, action, format_share, load_average, machine, median
 from metric_ratios import render_metric_sections
-from red_suites import SuiteDrops, find_drops, is_red
+from red_suites import SuiteDrops, find_drops
+from red_tables import render_red_sections
 
 from ci_agent_eval.analysis.comparison.confirmation import BLOCKS, SAMPLE_ITERATIONS
 from ci_agent_eval.analysis.comparison.confirmation import ITERATIONS as ITERATIONS_AGAIN
@@ -27,14 +28,9 @@ from ci_agent_eval.analysis.comparison.run_variation import PassCounts, Scenario
 SUITES = 400
 SCENARIOS = 50
 POLICY = ComparePolicy()
-RUNS = (1, 3, 10)
-ITERATIONS = (1, 3, 5, 10, 20)
 VARIATIONS = (
     ("none", 0.0, 0.0),
-    ("scenario ±5", 0.5, 0.0),
     ("scenario ±11", 1.0, 0.0),
-    ("day ±2", 0.0, 0.31),
-    ("day ±5", 0.0, 0.73),
     ("day ±11", 0.0, 1.46),
 )
 """Name, and standard deviations of a run's shift in logits: of each scenario, and of the suite."""
@@ -50,14 +46,6 @@ class Suite:
     iterations: int
     scenario: float = 0.0
     day: float = 0.0
-    scenarios: int = SCENARIOS
-    first: float | None = None
-    """True rate of the first scenario; None: drawn as of the others."""
-
-    def count_red(self, change: Change = lambda rates: rates) -> int:
-        """Count the suites that are red by the comparison."""
-        draw = random.Random(f"{self}")
-        return sum(is_red(self._compare(draw, change)[1], POLICY.level) for _ in range(SUITES))
 
     def count_confirmed(self, change: Change = lambda rates: rates) -> tuple[int, int]:
         """Count the suites that are red by the comparison, and those confirmed on the base."""
@@ -92,11 +80,9 @@ class Suite:
         self, draw: random.Random, change: Change
     ) -> tuple[list[float], list[ScenarioCounts]]:
         """Draw the true rates of the base, and the counts of its runs and of the head."""
-        half = self.scenarios // 2
+        half = SCENARIOS // 2
         rates = [1 - draw.betavariate(1, 60) for _ in range(half)]
-        rates += [draw.betavariate(6, 1.2) for _ in range(self.scenarios - half)]
-        if self.first is not None:
-            rates[0] = self.first
+        rates += [draw.betavariate(6, 1.2) for _ in range(SCENARIOS - half)]
         before = [self._run(draw, rates) for _ in range(self.runs)]
         after = self._run(draw, change(rates))
         return rates, [
@@ -117,38 +103,6 @@ def _drop(points: float, count: int) -> Change:
     return lambda rates: [max(r - points, 0.0) for r in rates[:count]] + rates[count:]
 
 
-def alarm_rows() -> Iterator[str]:
-    """Render a row for each number of runs and iterations of an unchanged suite."""
-    for runs in RUNS:
-        for iterations in ITERATIONS:
-            shares = [
-                format_share(Suite(runs, iterations, scenario, day).count_red(), SUITES)
-                for _, scenario, day in VARIATIONS
-            ]
-            yield f"| {runs} | {iterations} | {' | '.join(shares)} |"
-
-
-POWER: tuple[tuple[str, float, Suite, Change], ...] = (
-    (
-        "one scenario of 20 that always passed never passes",
-        0.95,
-        Suite(1, 5, scenarios=20, first=1.0),
-        _drop(1.0, 1),
-    ),
-    ("−10 points everywhere", 0.9, Suite(10, 5), _drop(0.1, SCENARIOS)),
-    ("−20 points everywhere", 0.98, Suite(10, 5), _drop(0.2, SCENARIOS)),
-    ("−20 points everywhere", 0.95, Suite(1, 5), _drop(0.2, SCENARIOS)),
-    ("−40 points in five scenarios", 0.95, Suite(10, 20), _drop(0.4, 5)),
-)
-
-
-def power_rows() -> Iterator[str]:
-    """Render a row for each change that has to be found."""
-    for name, least, suite, change in POWER:
-        found = format_share(suite.count_red(change), SUITES)
-        yield f"| {name} | {suite.runs} | {suite.iterations} | {found} | {least:.0%} |"
-
-
 CONFIRMED: tuple[tuple[str, Change], ...] = (
     ("nothing", lambda rates: rates),
     ("−10 points everywhere", _drop(0.1, SCENARIOS)),
@@ -161,7 +115,7 @@ def confirmation_rows() -> Iterator[str]:
     """Render a row for each change, variation and size, without and with a confirmation."""
     for change, apply in CONFIRMED:
         for runs, iterations in ((1, 5), (1, 20), (10, 20)):
-            for name, scenario, day in (VARIATIONS[0], VARIATIONS[2], VARIATIONS[5]):
+            for name, scenario, day in VARIATIONS:
                 found = Suite(runs, iterations, scenario, day).count_confirmed(apply)
                 shares = " | ".join(format_share(count, SUITES) for count in found)
                 yield f"| {change} | {name} | {runs} | {iterations} | {shares} |"
@@ -195,30 +149,11 @@ def page(folder: Path) -> str:
             "",
             f"Measured by `make bench` on: {machine()}.",
             "",
-            "## When nothing changed",
-            "",
-            f"{SUITES:,} suites of {SCENARIOS} scenarios: half with pass rates of 1 - Beta(1, 60),",
-            "half of Beta(6, 1.2). The share that is red by the comparison, with its standard",
-            "error, by the functions that decide in the product. A run's true rates are shifted",
-            "anew: those of each scenario (±5 and ±11 points at a rate of 0.9) or of all together",
-            "(days that differ by ±2, ±5 and ±11 points in the suite's rate). The level is",
-            f"{POLICY.level:.0%}. With one run of the base a day's shift cannot be told from a",
-            "change: ±2 points are assumed.",
-            "",
-            "| runs of the base | iterations | "
-            + " | ".join(name for name, *_ in VARIATIONS)
-            + " |",
-            "|---:|---:|" + "---:|" * len(VARIATIONS),
-            *alarm_rows(),
-            "",
-            "## When something changed",
-            "",
-            "| change | runs of the base | iterations | red | aim |",
-            "|---|---:|---:|---:|---:|",
-            *power_rows(),
-            "",
+            *render_red_sections(),
             "## Confirmed on the base",
             "",
+            f"{SUITES:,} suites of {SCENARIOS} scenarios: half with pass rates of 1 - Beta(1, 60),",
+            "half of Beta(6, 1.2). ±11 points are at a rate of 0.9, or of the suite's rate.",
             f"With `confirm` a red suite runs again, base and head in turn, in {BLOCKS} blocks:",
             f"{ITERATIONS_AGAIN} iterations of a scenario in doubt in each, for a drop of the",
             f"suite {SAMPLE_ITERATIONS} of every scenario. Both sides share the shift of that day.",

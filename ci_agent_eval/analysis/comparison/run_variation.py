@@ -16,16 +16,13 @@ from typing import NamedTuple
 from ci_agent_eval.analysis.comparison.statistics import compute_variance
 from ci_agent_eval.analysis.distributions import VariancePart
 
-ASSUMED_CORRELATION = 0.05
-"""Correlation of a run's iterations, as far as several runs of the base show none.
+ASSUMED_CORRELATION = 0.03
+"""Correlation of a run's iterations, as far as the runs show none.
 
-7 points at a pass rate of 0.9.
+5 points at a pass rate of 0.9.
 """
 
-ASSUMED_LONE_CORRELATION = 0.01
-"""The same with one run of the base."""
-
-ASSUMED_WEIGHT = 8
+ASSUMED_WEIGHT = 24
 """Degrees of freedom of the assumed correlation."""
 
 _MAX_CORRELATION = 0.9
@@ -76,39 +73,24 @@ def estimate_run_correlation(scenarios: Sequence[ScenarioCounts]) -> float:
 
     The analysis of variance estimator (R. A. Fisher, "Statistical Methods for Research Workers"
     (1934), section 40), shrunk to the assumed one, and raised by its uncertainty: few runs may by
-    chance have been alike.
+    chance have been alike. The constants were chosen by simulation, see benchmarks/COMPARISON.md.
     """
     repeated = [s for s in scenarios if len(s.before) > 1]
     if not any(run.judged > 1 for s in scenarios for run in s.before):
         return ASSUMED_CORRELATION
-    if not repeated:
-        return _estimate_from_better_heads(scenarios)
-    found = _compare_base_runs(repeated)
-    if found is None:
+    found = _compare_base_runs(repeated) if repeated else _compare_better_heads(scenarios)
+    if found is None or not found.freedom:
         return ASSUMED_CORRELATION
-    # A day shifts all scenarios, so the runs count and not the scenarios.
-    runs = max(len(s.before) for s in repeated)
-    return found.raise_by(found.shrink(ASSUMED_CORRELATION), 1 / math.sqrt(runs - 1))
+    # A day shifts all scenarios, so the runs of the base count and not the scenarios.
+    seen = max(len(s.before) for s in repeated) - 1 if repeated else found.freedom
+    return found.raise_by(found.shrink(ASSUMED_CORRELATION, ASSUMED_WEIGHT), 0.5 / math.sqrt(seen))
 
 
 def estimate_base_correlation(bases: Sequence[Sequence[PassCounts]]) -> float:
     """Estimate the same before there is a head: with one run of the base it is assumed."""
     if all(len(runs) == 1 for runs in bases):
-        return ASSUMED_LONE_CORRELATION
+        return ASSUMED_CORRELATION
     return estimate_run_correlation([ScenarioCounts(tuple(runs), runs[0]) for runs in bases])
-
-
-def _estimate_from_better_heads(scenarios: Sequence[ScenarioCounts]) -> float:
-    """Estimate the correlation with a single base run, from the scenarios that improved.
-
-    A regression must not widen its own yardstick. One pair of runs shows little, the less the
-    fewer iterations it has, and the estimate weighs accordingly. The constants were calibrated by
-    simulation, see benchmarks/COMPARISON.md.
-    """
-    found = _compare_better_heads(scenarios)
-    if found is None or not found.freedom:
-        return ASSUMED_LONE_CORRELATION
-    return found.raise_by(found.shrink(ASSUMED_LONE_CORRELATION), 4 / math.sqrt(found.freedom))
 
 
 class MeanSquares(NamedTuple):
@@ -120,12 +102,12 @@ class MeanSquares(NamedTuple):
     """Iterations of a run."""
     freedom: float
 
-    def shrink(self, assumed: float) -> float:
-        """Return the correlation, shrunk to the assumed one."""
+    def shrink(self, assumed: float, weight: float) -> float:
+        """Return the correlation, shrunk to the assumed one of so many degrees of freedom."""
         total = self.between + (self.size - 1) * self.within
         seen = (self.between - self.within) / total if total > 0 else 0.0
-        weighed = self.freedom * seen + ASSUMED_WEIGHT * assumed
-        return max(0.0, weighed / (self.freedom + ASSUMED_WEIGHT))
+        weighed = self.freedom * seen + weight * assumed
+        return max(0.0, weighed / (self.freedom + weight))
 
     def raise_by(self, correlation: float, share: float) -> float:
         """Return the correlation raised by up to a share of it, the more the larger the runs.
@@ -154,6 +136,11 @@ def _find_usual_size(scenario: ScenarioCounts) -> float:
 
 
 def _compare_better_heads(scenarios: Sequence[ScenarioCounts]) -> MeanSquares | None:
+    """Compare a single run of the base with the head, by the scenarios that improved.
+
+    A regression must not widen its own yardstick. One pair of runs shows little, the less the
+    fewer iterations it has, and counts accordingly.
+    """
     sizes = [harmonic_mean([s.before[0].judged, s.after.judged]) for s in scenarios]
     rises = [max(s.after.rate - s.before[0].rate, 0.0) for s in scenarios]
     between = sum(size * rise**2 for size, rise in zip(sizes, rises, strict=True)) / len(scenarios)

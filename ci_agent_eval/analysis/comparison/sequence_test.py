@@ -15,12 +15,18 @@ from typing import Any
 
 from ci_agent_eval.analysis.comparison.arrays import import_numpy
 from ci_agent_eval.analysis.comparison.pool import ToolSequence
-from ci_agent_eval.analysis.comparison.run_variation import ASSUMED_CORRELATION, MeanSquares
+from ci_agent_eval.analysis.comparison.run_variation import MeanSquares
 from ci_agent_eval.analysis.comparison.statistics import round_significant
 
 PERMUTATIONS = 1999
 MORE_PERMUTATIONS = 19_999
 """For a scenario that differs more than all permutations, if that is not enough."""
+
+ASSUMED_CORRELATION = 0.05
+"""Correlation of a run's iterations, as far as several runs of the base show none."""
+
+ASSUMED_WEIGHT = 8
+"""Degrees of freedom of the assumed correlation."""
 
 _SEED = 20_240_102
 
@@ -62,7 +68,9 @@ def estimate_sequence_correlation(scenarios: Sequence[SequenceCounts]) -> float:
     freedom = extra / len(varied) * effective
     found = MeanSquares((total - squares) / extra, squares / within, size, freedom)
     most = max(len(s.before) for s in varied)
-    return found.raise_by(found.shrink(ASSUMED_CORRELATION), 1 / math.sqrt(most - 1))
+    return found.raise_by(
+        found.shrink(ASSUMED_CORRELATION, ASSUMED_WEIGHT), 1 / math.sqrt(most - 1)
+    )
 
 
 def _assume_correlation(scenarios: Sequence[SequenceCounts]) -> float:
