@@ -39,13 +39,12 @@ if TYPE_CHECKING:
     from ci_agent_eval.authoring.text_judges import LLMAssert, LLMScore, ScoreResult, assert_score
     from ci_agent_eval.contract.episode import Episode
     from ci_agent_eval.contract.evaluation import EvaluationReport
-    from ci_agent_eval.engine.adapters.protocol import Reply
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
     from ci_agent_eval.engine.result import AgentResult
     from ci_agent_eval.engine.run import aitest_run
     from ci_agent_eval.engine.skills import Skill
     from ci_agent_eval.opik.decorators import llm_episode, llm_unit
-    from ci_agent_eval.recording import EpisodeRecorder
+    from ci_agent_eval.recording import EpisodeRecorder, Reply
 
 __version__ = "0.1.0"
 
@@ -112,7 +111,7 @@ _HOMES = {
     "MessageStep": "authoring.simulation",
     "ProceedStep": "authoring.simulation",
     "Provider": "engine.declarations",
-    "Reply": "engine.adapters.protocol",
+    "Reply": "recording.turn",
     "Scenario": "authoring.scenarios.scenario",
     "ScoreResult": "authoring.text_judges",
     "SimulatedUser": "authoring.simulation",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.adapters.function import FunctionAgent
     from ci_agent_eval.engine.adapters.http import HTTPAgent
     from ci_agent_eval.engine.adapters.loop import LoopAgent
-    from ci_agent_eval.engine.adapters.protocol import AgentAdapter, Reply
+    from ci_agent_eval.engine.adapters.protocol import AgentAdapter
     from ci_agent_eval.engine.cassette.store import CassetteStore
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
     from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from ci_agent_eval.engine.session import EngineSession
     from ci_agent_eval.engine.skills import Skill
+    from ci_agent_eval.recording import Reply
     from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 __all__ = [
@@ -81,7 +82,7 @@ _HOMES = {
     "MCPServer": "engine.declarations",
     "ModelError": "engine.infrastructure_errors",
     "Provider": "engine.declarations",
-    "Reply": "engine.adapters.protocol",
+    "Reply": "recording.turn",
     "RunLimits": "engine.limits",
     "ServerError": "engine.infrastructure_errors",
     "Skill": "engine.skills",

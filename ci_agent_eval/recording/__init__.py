@@ -3,7 +3,7 @@
 from ci_agent_eval.recording.episode import EpisodeRecorder, Locate
 from ci_agent_eval.recording.failure_reasons import list_failure_reasons
 from ci_agent_eval.recording.initial_episode import EpisodeFields, build_initial_episode
-from ci_agent_eval.recording.turn import Tokens, TurnRecorder
+from ci_agent_eval.recording.turn import Reply, Tokens, TurnRecorder
 from ci_agent_eval.recording.validation import Clock
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "EpisodeFields",
     "EpisodeRecorder",
     "Locate",
+    "Reply",
     "Tokens",
     "TurnRecorder",
     "build_initial_episode",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypedDict
+from typing import Any, Self, TypedDict
 
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.stops import Stop, find_stop_cause
+from ci_agent_eval.contract.stops import Stop, StopReason, find_stop_cause
 from ci_agent_eval.contract.trajectory import (
     Attachment,
     CallSource,
@@ -21,6 +22,33 @@ from ci_agent_eval.recording.validation import Clock, build_value, note_refusals
 
 Tokens = int | TokenUsage | Mapping[str, int] | None
 """A total, or its parts: `{"input": 120, "output": 30, "cached": 0}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An agent's answer to one message."""
+
+    text: str = ""
+    tool_calls: Sequence[ToolCall | Mapping[str, Any]] = ()
+    """The calls it made: `name` and optional `id`, `arguments`, `result` or `error`."""
+    usage: Tokens = None
+    """Tokens `input`, `output` and `cached` (part of `input`); None: not measured."""
+    cost_usd: float | None = None
+    stop_reason: StopReason = "completed"
+    error: str | None = None
+    """Description of a stop other than `completed`."""
+    finish_reason: str | None = None
+    """The provider's reason why the model stopped: `stop`, `length`, `content_filter`, ..."""
+    output: Any = None
+    """The answer as a value, for an agent with a typed output."""
+    source: CallSource = "live"
+
+    @property
+    def stop(self) -> Stop | None:
+        """Why the run ended without an answer; None if it did not."""
+        is_completed = self.stop_reason == "completed"
+        return None if is_completed else Stop(self.stop_reason, self.error or "")
+
 
 MAX_ERROR_CHARACTERS = 2000
 """Characters kept of an exception that the agent raised."""

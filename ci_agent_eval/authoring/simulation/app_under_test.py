@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.conversation import History
 from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.message_files import MessageFile
-from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
+from ci_agent_eval.authoring.simulation.replies import parse_reply, record_reply
 from ci_agent_eval.contract.jsonable import clean_text
-from ci_agent_eval.contract.stops import Stop
+from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, Reply
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
-
-
-class AppAnswer(NamedTuple):
-    """The app's reply, or why its run stopped without an answer."""
-
-    text: str
-    stop: Stop | None = None
 
 
 class AppRequest(NamedTuple):
@@ -41,7 +35,7 @@ class AppRequest(NamedTuple):
     """The files of the message."""
 
 
-AskApp: TypeAlias = Callable[[AppRequest], Coroutine[Any, Any, AppAnswer]]
+AskApp: TypeAlias = Callable[[AppRequest], Coroutine[Any, Any, Reply]]
 
 
 class AppAsker(NamedTuple):
@@ -93,7 +87,7 @@ def build_asker(
         has_parameter(call, name) and name not in kwargs for name in ("messages", "files")
     )
 
-    async def ask(request: AppRequest) -> AppAnswer:
+    async def ask(request: AppRequest) -> Reply:
         options = dict(given)
         if takes_messages:
             options["messages"] = request.history
@@ -140,10 +134,10 @@ def has_parameter(call: Callable[..., Any], name: str) -> bool:
 
 async def _ask_and_record(
     call: Callable[[], Any], request: AppRequest, recorder: EpisodeRecorder | None
-) -> AppAnswer:
+) -> Reply:
     """Ask once. Exceptions of the app are raised here; the turn so far is kept."""
     if recorder is None:
-        return _build_answer(parse_reply(await await_if_needed(call())), frozenset())
+        return _allow_stops(parse_reply(await await_if_needed(call())), frozenset())
     attachments = [file.attachment for file in request.files]
     with recorder.turn(request.message, attachments) as turn:
         try:
@@ -152,16 +146,15 @@ async def _ask_and_record(
             turn.record_error(error)
             raise
         reply = parse_reply(returned)
-        reply.record(turn)
-    return _build_answer(reply, recorder.allowed_stops)
+        record_reply(reply, turn)
+    return _allow_stops(reply, recorder.allowed_stops)
 
 
-def _build_answer(reply: AgentReply, allowed_stops: Collection[str]) -> AppAnswer:
-    """Build the answer; refusals and allowed stops do not end the conversation."""
-    stop = reply.stop
-    if stop is None or stop.reason == "refusal" or stop.reason in allowed_stops:
-        return AppAnswer(reply.text)
-    return AppAnswer(reply.text, stop)
+def _allow_stops(reply: Reply, allowed_stops: Collection[str]) -> Reply:
+    """Return the reply; refusals and allowed stops do not end the conversation."""
+    if reply.stop_reason == "refusal" or reply.stop_reason in allowed_stops:
+        return replace(reply, stop_reason="completed")
+    return reply
 
 
 def _build_engine_asker(
@@ -175,7 +168,7 @@ def _build_engine_asker(
     run = get_engine_fixture(f"run_simulation: an agent of the engine ({type(agent).__name__})")
     messages: Any = None
 
-    async def ask(request: AppRequest) -> AppAnswer:
+    async def ask(request: AppRequest) -> Reply:
         nonlocal messages
         prompt, injected = split_injected(request)
         if injected or prompt is None:
@@ -202,8 +195,8 @@ def _build_engine_asker(
         result = await await_if_needed(run(agent, sent, messages=messages, **kwargs))
         messages = result.messages
         is_stopped = result.outcome != "passed" and result.stop_reason != "refusal"
-        stop = Stop(result.stop_reason, result.error or "") if is_stopped else None
-        return AppAnswer(result.final_response, stop)
+        stop_reason: StopReason = result.stop_reason if is_stopped else "completed"
+        return Reply(result.final_response, stop_reason=stop_reason, error=result.error)
 
     return ask
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, get_args
+from dataclasses import replace
+from typing import Any, get_args
 
 from ci_agent_eval.contract.finish_reasons import is_finish_reason
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.stops import Stop, StopReason, find_stop_cause
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import TurnRecorder
+from ci_agent_eval.recording import Reply, TurnRecorder
 
 _TEXT = ("text", "content", "output")
 _CALLS = ("tool_calls", "calls")
@@ -28,37 +29,24 @@ _COUNTS = {
 _TOTAL = ("total", "total_tokens")
 
 
-class AgentReply(NamedTuple):
-    """An agent's reply with its tool calls, tokens and cost."""
-
-    text: str
-    calls: tuple[Mapping[str, Any], ...] = ()
-    """Arguments of `TurnRecorder.tool_call`."""
-    tokens: int | TokenUsage | Mapping[str, int] | None = None
-    cost_usd: float | None = None
-    source: Any = "live"
-    finish_reason: str | None = None
-    stop: Stop | None = None
-    """Why the run ended without an answer."""
-
-    def record(self, turn: TurnRecorder) -> None:
-        """Record the reply in the open turn. Raises InputError for invalid figures."""
-        for call in self.calls:
-            turn.tool_call(**call)
-        turn.reply(
-            self.text,
-            tokens=self.tokens,
-            cost_usd=self.cost_usd,
-            source=self.source,
-            finish_reason=self.finish_reason,
-            stop=self.stop,
-        )
+def record_reply(reply: Reply, turn: TurnRecorder) -> None:
+    """Record a parsed reply in the open turn. Raises InputError for invalid figures."""
+    for call in reply.tool_calls:
+        turn.tool_call(**dict(call))
+    turn.reply(
+        reply.text,
+        tokens=reply.usage,
+        cost_usd=reply.cost_usd,
+        source=reply.source,
+        finish_reason=reply.finish_reason,
+        stop=reply.stop,
+    )
 
 
-def parse_reply(returned: object) -> AgentReply:
+def parse_reply(returned: object) -> Reply:
     """Parse an agent's return value. Raises InputError if it contains no text."""
     if isinstance(returned, str):
-        return AgentReply(returned, stop=_find_reply_stop(returned, (), None))
+        return _add_stop(Reply(returned), _find_reply_stop(returned, (), None))
     text, calls = _get_first(returned, *_TEXT), _parse_tool_calls(returned)
     if text is None and calls:
         text = ""  # an agent may call tools without a text
@@ -68,15 +56,20 @@ def parse_reply(returned: object) -> AgentReply:
             "something with `text` (and tool_calls, usage, cost_usd where it has them)"
         )
     finish_reason = _get_finish_reason(returned)
-    return AgentReply(
+    reply = Reply(
         text,
         calls,
         _parse_tokens(_get_first(returned, *_TOKENS)),
         _get_first(returned, "cost_usd"),
-        _get_first(returned, "source") or "live",
-        finish_reason,
-        _get_stop_cause(returned) or _find_reply_stop(text, calls, finish_reason),
+        finish_reason=finish_reason,
+        source=_get_first(returned, "source") or "live",
     )
+    stop = _get_stop_cause(returned) or _find_reply_stop(text, calls, finish_reason)
+    return _add_stop(reply, stop)
+
+
+def _add_stop(reply: Reply, stop: Stop | None) -> Reply:
+    return reply if stop is None else replace(reply, stop_reason=stop.reason, error=stop.error)
 
 
 def _get_stop_cause(returned: object) -> Stop | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_agent_eval.authoring.simulation.app_under_test import AppAnswer, AppRequest, AskApp
+from ci_agent_eval.authoring.simulation.app_under_test import AppRequest, AskApp
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.conversation import (
     History,
@@ -39,7 +39,7 @@ from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder, Reply
 from ci_agent_eval.recording.check_value import prefix_names
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -161,9 +161,7 @@ class RunningSimulation:
         self.turn += end is None
         return end
 
-    async def _find_end(
-        self, answer: AppAnswer, message: UserMessage | None
-    ) -> SimulationEnd | None:
+    async def _find_end(self, answer: Reply, message: UserMessage | None) -> SimulationEnd | None:
         """Return why the conversation ends after this exchange, or None.
 
         The goal is evaluated first, the limit of exchanges last.

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.engine.adapters.protocol import AgentTask, Reply
+from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.infrastructure_errors import ModelError
+from ci_agent_eval.recording import Reply
 
 
 @dataclass(frozen=True)

@@ -16,26 +16,8 @@ from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.limits import Clock, PausableDeadline, RunLimits
 from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.traffic import RunTraffic
+from ci_agent_eval.recording import Reply
 from ci_agent_eval.recording.faults import EpisodeFaults
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An agent's answer to one message."""
-
-    text: str = ""
-    tool_calls: Sequence[ToolCall | Mapping[str, Any]] = ()
-    """The calls it made: `name` and optional `id`, `arguments`, `result` or `error`."""
-    usage: TokenUsage | Mapping[str, int] | None = None
-    """Tokens `input`, `output` and `cached` (part of `input`); None: not measured."""
-    cost_usd: float | None = None
-    stop_reason: StopReason = "completed"
-    error: str | None = None
-    """Description of a stop other than `completed`."""
-    finish_reason: str | None = None
-    """The provider's reason why the model stopped: `stop`, `length`, `content_filter`, ..."""
-    output: Any = None
-    """The answer as a value, for an agent with a typed output."""
 
 
 @dataclass
@@ -122,7 +104,7 @@ def build_reply_turn(reply: Reply, latency_ms: float | None) -> Turn:
         latency_ms=latency_ms,
         tokens=TokenUsage.model_validate(reply.usage) if reply.usage is not None else None,
         cost_usd=reply.cost_usd,
-        source="live",
+        source=reply.source,
         finish_reason=None if reply.finish_reason is None else clean_text(reply.finish_reason),
         typed_output=to_jsonable(reply.output),
     )

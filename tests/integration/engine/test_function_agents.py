@@ -14,9 +14,9 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 
-from ci_agent_eval.engine.adapters.protocol import Reply
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording import Reply
 from tests.integration.engine import rig
 from tests.integration.engine.rig import run_agent
 from tests.tables import each_row

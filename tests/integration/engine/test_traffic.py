@@ -11,12 +11,12 @@ import time
 import openai
 import pytest
 
-from ci_agent_eval.engine.adapters.protocol import Reply
 from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.rate_windows import RateWindows
 from ci_agent_eval.model_traffic import hooks
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
+from ci_agent_eval.recording import Reply
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 

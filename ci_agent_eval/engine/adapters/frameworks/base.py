@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.stops import StopReason
-from ci_agent_eval.engine.adapters.protocol import AgentTask, Reply
+from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording import Reply
 
 
 @dataclass(frozen=True, eq=False)

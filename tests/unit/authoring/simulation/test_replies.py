@@ -7,7 +7,7 @@ from types import SimpleNamespace as Bag
 
 import pytest
 
-from ci_agent_eval.authoring.simulation.replies import parse_reply
+from ci_agent_eval.authoring.simulation.replies import parse_reply, record_reply
 from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.engine import Reply as EngineReply
@@ -21,7 +21,7 @@ def turn_of(said):
     ticks = itertools.count()
     recorder = EpisodeRecorder(build_initial_episode("reply"), clock=lambda: next(ticks))
     with recorder.turn("hello") as turn:
-        parse_reply(said).record(turn)
+        record_reply(parse_reply(said), turn)
     return recorder.turns[-1]
 
 
