@@ -20,6 +20,11 @@ def find_root(environ: Mapping[str, str]) -> str:
     return environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()  # noqa: PTH109 - pathlib is slow to import
 
 
+def find_settings(environ: Mapping[str, str], config: str | None) -> str:
+    """Return the path of the settings file, which may not exist."""
+    return os.path.join(find_root(environ), config or CONFIG_NAME)  # noqa: PTH118 - as above
+
+
 def get_default_store_path(environ: Mapping[str, str], home: str) -> str:
     """Return the default file of sessions in the user's state folder.
 

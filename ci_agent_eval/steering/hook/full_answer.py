@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -15,11 +14,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
 from ci_agent_eval.steering.hook.event_answer import answer_event
 from ci_agent_eval.steering.hook.options import ENABLE, HookOptions
-from ci_agent_eval.steering.hook.settings_summary import (
-    HookFiles,
-    read_origin,
-    store_summary,
-)
+from ci_agent_eval.steering.locations import find_root, find_settings, get_default_store_path
 from ci_agent_eval.steering.policy.message import Adviser
 from ci_agent_eval.steering.policy.model import Decision, DetectionResult
 
@@ -45,21 +40,16 @@ def _review_request(
     from ci_agent_eval.steering.hook.request_review import build_reviewer
     from ci_agent_eval.steering.settings_loader import load_steering_settings
 
-    files = HookFiles(options, environ)
-    origin = read_origin(files)
     settings = load_steering_settings(
-        root=Path(files.root),
+        root=Path(find_root(environ)),
         environ=environ,
         enabled=options.enabled,
-        config=Path(files.settings) if options.config else None,
+        config=Path(find_settings(environ, options.config)) if options.config else None,
     )
-    if origin is not None:
-        # It only saves time, so a failure to store it does not decide about the call.
-        with suppress(OSError):
-            store_summary(files, origin, settings)
     if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
-    reviewer = build_reviewer(settings, Path(files.store), time.time, _build_adviser)
+    store = options.store or get_default_store_path(environ, str(Path.home()))
+    reviewer = build_reviewer(settings, Path(store), time.time, _build_adviser)
     return reviewer(request, agent, event)
 
 

@@ -7,6 +7,7 @@ or a tool called `pytest`.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,6 @@ from ci_agent_eval.steering.policy.model import (
     ShellTools,
     ToolCallRequest,
 )
-from ci_agent_eval.steering.policy.prefilter import MAX_DEPTH, parse_json_text
 from ci_agent_eval.steering.policy.shell_inference import infer_shell
 
 SHELL_TOOLS = frozenset(
@@ -44,6 +44,9 @@ PYTEST_TOOLS = frozenset({"pytest", "run_pytest"})
 
 MAX_COMMANDS = 256
 """Maximum number of commands read from one call."""
+
+MAX_DEPTH = 12
+"""Maximum nesting depth of objects, lists and JSON strings in a call's arguments."""
 
 MAX_CHARACTERS = 65_536
 """Maximum total length of a call's commands; the first one is always returned."""
@@ -116,7 +119,7 @@ def _as_bash_call(call: ToolCallRequest, shell_tools: ShellTools) -> ToolCallReq
         return call
     arguments: object = call.arguments
     if isinstance(arguments, str):
-        arguments = parse_json_text(arguments) or arguments
+        arguments = _parse_json_text(arguments) or arguments
     if not argument_names or not isinstance(arguments, Mapping):
         return ToolCallRequest("bash", arguments)
     fields = _lower_keys(arguments)
@@ -214,7 +217,7 @@ def _explain_no_command(call: ToolCallRequest) -> str:
 
 def _find_folder(arguments: object) -> str:
     """Return the working folder that a call's arguments name; `.` if they name none."""
-    value = parse_json_text(arguments) if isinstance(arguments, str) else arguments
+    value = _parse_json_text(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(value, Mapping):
         return "."
     fields = _lower_keys(value)
@@ -245,7 +248,7 @@ class _ArgumentReader:
             yield from self._read_list(value, depth)
 
     def _read_text(self, text: str, depth: int) -> Iterator[ExtractedCommand]:
-        inner = parse_json_text(text)
+        inner = _parse_json_text(text)
         if inner is not None:
             yield from self.read(inner, depth + 1)
         elif text.strip():
@@ -316,7 +319,7 @@ def _append_args(command: ExtractedCommand, args: object) -> ExtractedCommand:
 def _get_python_code(arguments: object) -> str | None:
     """Return the source code of a call of the tool `python`; None if it has none."""
     if isinstance(arguments, str):
-        arguments = parse_json_text(arguments)
+        arguments = _parse_json_text(arguments)
     fields = _lower_keys(arguments) if isinstance(arguments, Mapping) else {}
     code = fields.get("code")
     return code if isinstance(code, str) else None
@@ -332,7 +335,7 @@ def _prepend_python(command: ExtractedCommand) -> ExtractedCommand:
 
 def _read_pytest_call(arguments: object) -> Iterable[ExtractedCommand]:
     """Return the commands of a call of the tool `pytest`."""
-    while isinstance(arguments, str) and (inner := parse_json_text(arguments)) is not None:
+    while isinstance(arguments, str) and (inner := _parse_json_text(arguments)) is not None:
         arguments = inner
     if not arguments or (isinstance(arguments, Mapping) and not any(arguments.values())):
         return (Argv(("pytest",)),)
@@ -372,3 +375,14 @@ def _split_words(args: object) -> tuple[str, ...]:
         return tuple(shlex.split(args)) if isinstance(args, str) else ()
     except ValueError:
         return tuple(str(args).split())
+
+
+def _parse_json_text(text: str) -> object | None:
+    """Parse a JSON object, list or string; None for other texts."""
+    if text.lstrip()[:1] not in ("{", "[", '"'):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list | str) else None

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.steering.policy.command_extraction import ExtractedCommand, render_command
-from ci_agent_eval.steering.policy.prefilter import may_be_dangerous
+from ci_agent_eval.steering.policy.command_extraction import ExtractedCommand
 
 _DISK = re.compile(r"(?:^|/)(?:dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*)$")
 _WHOLE_TREE = frozenset({".", "./", "*", ":/", ":/.", ":/*"})
@@ -32,8 +31,6 @@ class DangerousCommand:
 
 def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCommand | None:
     """Return the first dangerous command of the enabled sets; None if there is none."""
-    if not may_be_dangerous(render_command(extracted)):
-        return None
     from ci_agent_eval.steering.policy.command_walk import walk_commands  # noqa: PLC0415 - the grammar
 
     enabled_sets = [(name, DANGEROUS_SETS[name]) for name in sets if name in DANGEROUS_SETS]

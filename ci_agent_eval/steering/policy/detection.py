@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ci_agent_eval.steering.policy.mentions import may_run_tests, remove_quoting
 from ci_agent_eval.steering.policy.model import DetectionResult, Rules, Shell
 from ci_agent_eval.steering.policy.option_parser import Layer
-from ci_agent_eval.steering.policy.prefilter import may_run_tests, remove_quoting
 from ci_agent_eval.steering.policy.pytest_arguments import normalize_path
 from ci_agent_eval.steering.policy.pytest_runs import PytestRun, find_pytest_runs
 from ci_agent_eval.steering.policy.words import (

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.steering.hook.options import HookOptions
-from ci_agent_eval.steering.hook.settings_summary import HookFiles
 from tests.integration.steering.hook_events import (
     CLAUDE,
     ENABLE,
     decided,
     is_denied,
     renamed,
-    run_hook,
 )
-from tests.tables import each_row
 
 
 def test_a_directory_that_covers_testpaths_of_the_event_s_folder_is_denied(hook, tmp_path):
@@ -54,26 +50,3 @@ def test_the_settings_of_the_project_are_found_from_within_it(hook, tmp_path):
     assert is_denied(hook(CLAUDE, **named))
     assert b"steering is off" in hook(CLAUDE, "--config", "other.yaml", **named).stderr
     assert b"other.yaml: there is no such file" in hook(CLAUDE, "--config", "other.yaml").stderr
-
-
-def test_the_texts_of_the_settings_file_are_stored_nowhere_else(hook, tmp_path):
-    (tmp_path / "agent-eval-steering.yaml").write_text(
-        "session: {pytest_full_suite_steering_enabled: true}\ndeploy: {token: hunter2}\n"
-    )
-
-    assert is_denied(hook(CLAUDE))
-
-    stored = list((tmp_path / "state/agent-eval").iterdir())
-    assert {path.suffix for path in stored} == {".sqlite3", ".json"}
-    assert not [path for path in stored if b"hunter2" in path.read_bytes()]
-
-
-@each_row("broken", [False, True])
-def test_a_summary_is_stored_in_the_current_folder_or_not_at_all(tmp_path, broken):
-    (tmp_path / "agent-eval-steering.yaml").write_text("session: {}")
-    files = HookFiles(HookOptions(store="s.sqlite3"), {"CLAUDE_PROJECT_DIR": str(tmp_path)})
-    if broken:
-        (tmp_path / files.summary).mkdir()
-
-    assert is_denied(run_hook(tmp_path, CLAUDE, ENABLE, "--store", "s.sqlite3"))
-    assert (tmp_path / files.summary).is_file() is not broken

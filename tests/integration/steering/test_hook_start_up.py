@@ -10,8 +10,6 @@ import sys
 from tests.integration.steering.hook_events import (
     CLAUDE,
     ENABLE,
-    is_denied,
-    renamed,
 )
 
 
@@ -50,7 +48,7 @@ def test_a_command_without_a_runner_loads_next_to_nothing(tmp_path):
     """The standard library's `typing` alone takes half as long as starting Python."""
     event = {
         **CLAUDE,
-        "tool_input": {"command": "cd $X && git log --format=%h | awk '{print $1}'; echo $?"},
+        "tool_input": {"command": "cd src && git log --oneline | head -5; echo $?"},
     }
     answer, loaded = answer_and_imports(event, tmp_path)
 
@@ -59,15 +57,3 @@ def test_a_command_without_a_runner_loads_next_to_nothing(tmp_path):
     assert "ci_agent_eval.steering.hook.quick_answer" in ours
     assert len(ours) <= 13
     assert not loaded.intersection({"typing", "dataclasses", "pathlib", "hashlib"})
-
-
-def test_a_command_without_a_runner_is_answered_without_reading_yaml_again(hook_process, tmp_path):
-    (tmp_path / "agent-eval-steering.yaml").write_text(
-        "session: {pytest_full_suite_aliases: [make test], pytest_full_suite_steering_enabled: true}"
-    )
-    environ = {"PYTHONPROFILEIMPORTTIME": "1"}
-    lint = renamed(CLAUDE, "make lint")
-
-    assert b" yaml" in hook_process(lint, **environ).stderr
-    assert b" yaml" not in hook_process(lint, **environ).stderr
-    assert is_denied(hook_process(renamed(CLAUDE, "make test")))
