@@ -54,11 +54,6 @@ class Splitter:
         """The bytes after the last event."""
         return bytes(self._buffer)
 
-    @property
-    def pending_bytes(self) -> int:
-        """The number of bytes of the incomplete event."""
-        return len(self._buffer)
-
 
 def get_data(raw: bytes) -> bytes:
     """Return an event's data; empty if it has none."""
