@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,9 +24,11 @@ if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.terminal import EpisodeReports
 
 
-@dataclass
 class Parts:
-    """The parts of one process's session; None: it does without."""
+    """The parts of one process's session; None: it does without.
+
+    A plain class, for every start of pytest waits for it.
+    """
 
     reports: EpisodeReports | None = None
     """Only the main process has it, and the next two."""
