@@ -30,13 +30,6 @@ def open_titles(opened):
     return opened.page.locator('.opener[aria-expanded="true"] .title').all_text_contents()
 
 
-@pytest.mark.parametrize("fragment", ["#scenario=gone", "#scenario=%E0%A4%A", "#scenario="])
-def test_an_unknown_scenario_opens_the_report(show, fragment):
-    opened = show(page_of(suite()), fragment=fragment)
-    assert opened.page.locator("h1").first.is_visible()
-    assert opened.seen.nothing(), opened.seen
-
-
 @pytest.mark.parametrize("name", ["refund", ODD])
 def test_the_link_of_a_comment_opens_the_scenario_and_its_failed_conversation(show, name):
     address = Links(report_url="https://github.com/o/r/1").conversation(name)
