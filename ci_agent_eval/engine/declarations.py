@@ -101,9 +101,9 @@ class Provider:
 
     @property
     def _model_match(self) -> re.Match[str]:
-        found = _MODEL.fullmatch(self.model)
-        assert found is not None  # noqa: S101 - `__post_init__` refused anything else
-        return found
+        match = _MODEL.fullmatch(self.model)
+        assert match is not None  # noqa: S101 - `__post_init__` refused anything else
+        return match
 
 
 def _check_pattern(text: str) -> str:

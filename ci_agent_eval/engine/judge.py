@@ -103,21 +103,21 @@ def _parse_grading(grading: GradingOutput, question: GradeQuestion, model: Model
 
 
 def _parse_grades(
-    found: DimensionGrades, question: DimensionsQuestion, model: Model
+    graded: DimensionGrades, question: DimensionsQuestion, model: Model
 ) -> JudgeGrades:
     """Parse the grades of a judge. Raises JudgeError unless each dimension has one in its scale."""
-    names = [grade.name for grade in found.grades]
+    names = [grade.name for grade in graded.grades]
     if sorted(names) != sorted(dimension.name for dimension in question.dimensions):
         raise _build_judge_error(f"it graded {names}, and not each dimension once")
-    scores = {grade.name: grade.score for grade in found.grades}
+    scores = {grade.name: grade.score for grade in graded.grades}
     for dimension in question.dimensions:
         score, most = scores[dimension.name], dimension.max_score
         if not 1 <= score <= most:
             raise _build_judge_error(
                 f"its grade for {dimension.name} is {score}, and not from 1 to {most}"
             )
-    reasons = {grade.name: _clean_reason(grade.reason) for grade in found.grades}
-    return JudgeGrades(model.model_id, scores, reasons, _clean_reason(found.reason))
+    reasons = {grade.name: _clean_reason(grade.reason) for grade in graded.grades}
+    return JudgeGrades(model.model_id, scores, reasons, _clean_reason(graded.reason))
 
 
 def _clean_reason(reason: str) -> str:

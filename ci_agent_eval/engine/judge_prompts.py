@@ -53,7 +53,8 @@ async def ask_dimensions(
 ) -> DimensionGrades:
     """Ask for the grade of each dimension."""
     lines = [
-        f"- {one.name} (1 to {one.max_score}): {one.description}" for one in question.dimensions
+        f"- {dimension.name} (1 to {dimension.max_score}): {dimension.description}"
+        for dimension in question.dimensions
     ]
     rubric = "\n".join([f"The output is: {question.label}. Its dimensions:", *lines])
     prompt = _join_sections(
@@ -64,10 +65,10 @@ async def ask_dimensions(
 
 def _join_sections(**texts: str | None) -> str:
     """Put each text between tags; the rubric, which is last and trusted, ends with the notice."""
-    given = {tag: text for tag, text in texts.items() if text is not None}
     sections = (
         f"<{tag}>\n{text + DATA_NOTICE if tag == 'Rubric' else escape_tags(text)}\n</{tag}>"
-        for tag, text in given.items()
+        for tag, text in texts.items()
+        if text is not None
     )
     return "\n".join(sections)
 

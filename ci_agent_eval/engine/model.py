@@ -175,9 +175,9 @@ def _set_base_url(connection: ModelProvider[Any], address: str, provider: Provid
 def _find_api_key(provider: Provider, environ: Mapping[str, str], *, offline: bool) -> str | None:
     named = provider.api_key_env
     names = KEY_VARIABLES.get(provider.system, ()) if named is None else (named,)
-    found = _get_first_set(names, environ)
-    if found or not names:
-        return found
+    key = _get_first_set(names, environ)
+    if key or not names:
+        return key
     if offline or (named is None and provider.base_url is not None):
         return NO_KEY
     raise InputError(
@@ -197,8 +197,8 @@ def _build_azure_options(
             "the resource's address, or give base_url"
         )
     version = _get_first_set(_AZURE_VERSIONS, environ)
-    found = {"azure_endpoint": endpoint or "https://offline.invalid/openai/v1/"}
-    return found | ({"api_version": version} if version else {})
+    options = {"azure_endpoint": endpoint or "https://offline.invalid/openai/v1/"}
+    return options | ({"api_version": version} if version else {})
 
 
 def _get_first_set(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:

@@ -169,15 +169,15 @@ class AgentResult:
 
         Raises InputError for a server that the agent does not have.
         """
-        known = self.tools_by_server
-        if known is None:
+        tools = self.tools_by_server
+        if tools is None:
             raise InputError(f"the tool servers of agent {self.agent!r} are not known")
-        if server not in known:
+        if server not in tools:
             raise InputError(
                 f"agent {self.agent!r} has no tool server {server!r}; it has: "
-                f"{', '.join(known) or 'none'}"
+                f"{', '.join(tools) or 'none'}"
             )
-        return name in known[server] and self.tool_was_called(name)
+        return name in tools[server] and self.tool_was_called(name)
 
     def tool_images_for(self, name: str) -> tuple[ImageContent, ...]:
         """Return the images that a tool returned, in order."""

@@ -121,8 +121,8 @@ async def aitest_run(
 def convert_timeout(timeout_s: float | None, timeout_ms: float | None) -> float | None:
     """Return the timeout in seconds; None: no limit. Raises InputError."""
     milliseconds = validate_value("aitest_run", "timeout_ms", _Milliseconds | None, timeout_ms)
-    given = timeout_s if milliseconds is None else milliseconds / 1000
-    seconds: float | None = validate_value("aitest_run", "timeout_s", RunSeconds | None, given)
+    value = timeout_s if milliseconds is None else milliseconds / 1000
+    seconds: float | None = validate_value("aitest_run", "timeout_s", RunSeconds | None, value)
     return seconds
 
 
@@ -186,5 +186,5 @@ def _clean_prompt(prompt: object) -> str:
 
 def _tighten_turns(max_turns: int | None, limits: RunLimits) -> RunLimits:
     validate_value("aitest_run", "max_turns", PositiveInt | None, max_turns)
-    known = [turns for turns in (max_turns, limits.max_turns) if turns is not None]
-    return replace(limits, max_turns=min(known, default=None))
+    maxima = [turns for turns in (max_turns, limits.max_turns) if turns is not None]
+    return replace(limits, max_turns=min(maxima, default=None))

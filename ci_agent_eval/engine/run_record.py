@@ -21,7 +21,7 @@ from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TestRunExtent
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.cassette.players import ToolPlayer
-from ci_agent_eval.engine.declarations import Agent
+from ci_agent_eval.engine.declarations import Agent, MCPServer
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.engine.own_requests import read_answer
 from ci_agent_eval.engine.result import ImageContent
@@ -298,7 +298,8 @@ class AllowedToolset(WrapperToolset[Any]):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the allowed tools. Raises InputError, as `OfferedTools`."""
         tools = await self.wrapped.get_tools(ctx)
-        self.offers.add_tools(self.place, tools, getattr(self.wrapped, "server", None))
+        server: MCPServer | None = getattr(self.wrapped, "server", None)
+        self.offers.add_tools(self.place, tools, server.label if server else None)
         if self.allowed is None:
             return tools
         return {name: tool for name, tool in tools.items() if name in self.allowed}

@@ -60,13 +60,13 @@ def _find_command_secrets(words: Sequence[str]) -> Iterator[str]:
 
 
 def _get_mapping(declared: Any, name: str) -> Mapping[str, str]:
-    found = getattr(declared, name, None)
-    return found if isinstance(found, Mapping) else {}
+    mapping = getattr(declared, name, None)
+    return mapping if isinstance(mapping, Mapping) else {}
 
 
 def _get_words(declared: Any, name: str) -> Sequence[str]:
-    found = getattr(declared, name, None)
-    if isinstance(found, str):
-        return found.split()
-    is_list = isinstance(found, list | tuple)
-    return [word for word in found if isinstance(word, str)] if is_list and found else []
+    words = getattr(declared, name, None)
+    if isinstance(words, str):
+        return words.split()
+    is_list = isinstance(words, list | tuple)
+    return [word for word in words if isinstance(word, str)] if is_list and words else []

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.toolsets import AbstractToolset
 
+    from ci_agent_eval.engine.servers.pool import ServerPool
+
 _MODEL_VARIABLE = re.compile(
     r"_(?:URL|BASE|ENDPOINT|HOST|KEY|KEY_ID|TOKEN|VERSION|REGION|PROJECT|LOCATION)$"
 )
@@ -42,57 +44,29 @@ Toolset: TypeAlias = "AbstractToolset[Any]"
 Server = MCPServer | CLIServer
 
 
-class Servers(Protocol):
-    """Shared tool servers, opened and closed with the session."""
-
-    async def __aenter__(self) -> Self:
-        """Open the pool; servers start at their first use."""
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        """Stop all servers and their children."""
-
-    def toolsets(
-        self, servers: Sequence[Server], episode_id: str
-    ) -> AbstractAsyncContextManager[Sequence[Toolset]]:
-        """Open the toolsets of servers for one run, in order. Raises ServerError."""
-
-
 @dataclass
 class _EpisodeResources:
     """The servers and guards of an episode, shared by its runs."""
 
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    opened: list[tuple[Server, Toolset]] = field(default_factory=list)
+    opened: dict[Server, Toolset] = field(default_factory=dict)
     guards: dict[SteeringSettings, Guard | None] = field(default_factory=dict)
     trajectory_reader: TrajectoryReader = field(default_factory=TrajectoryReader)
     """Reads the model traffic of the runs of other agents than declared ones."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def toolsets(
-        self, servers: Servers, wanted: Sequence[Server], episode_id: str
+    async def open_servers(
+        self, pool: ServerPool, servers: Sequence[Server], episode_id: str
     ) -> Sequence[Toolset]:
         """Return the toolsets of the servers, in order; opens the missing ones."""
-        if any(self._find_toolset(server) is None for server in wanted):
-            # Of two concurrent runs that need the same server, the second finds it open.
-            async with self.lock:
-                await self._open_missing(servers, wanted, episode_id)
-        return [toolset for server in wanted if (toolset := self._find_toolset(server)) is not None]
-
-    async def _open_missing(
-        self, servers: Servers, wanted: Sequence[Server], episode_id: str
-    ) -> None:
-        missing = [server for server in wanted if self._find_toolset(server) is None]
-        if missing:
-            entered = await self.stack.enter_async_context(servers.toolsets(missing, episode_id))
-            self.opened += zip(missing, entered, strict=True)
-
-    def _find_toolset(self, server: Server) -> Toolset | None:
-        return next((toolset for known, toolset in self.opened if known == server), None)
+        distinct = dict.fromkeys(servers)
+        # Of two concurrent runs that need the same server, the second finds it open.
+        async with self.lock:
+            missing = [server for server in distinct if server not in self.opened]
+            if missing:
+                entered = await self.stack.enter_async_context(pool.toolsets(missing, episode_id))
+                self.opened.update(zip(missing, entered, strict=True))
+        return [self.opened[server] for server in distinct]
 
 
 @dataclass
@@ -108,7 +82,7 @@ class EngineSession:
     sleep: Sleep = asyncio.sleep
     cassette_mode: CassetteMode = "off"
     cassettes: CassetteStore | None = None
-    servers: Servers | None = None
+    servers: ServerPool | None = None
     """Unset: a new pool, created for the first agent with servers."""
     on_secrets: Callable[[frozenset[str]], None] | None = None
     """Called with the secrets of agents before they run, for the redaction of reports."""
@@ -212,7 +186,7 @@ class EngineSession:
             async with pool.toolsets(servers, episode_id) as toolsets:
                 yield toolsets
         else:
-            yield await resources.toolsets(pool, servers, episode_id)
+            yield await resources.open_servers(pool, servers, episode_id)
 
     def register_secrets(self, agent: object) -> None:
         """Pass an agent's secrets to the cassettes and `on_secrets`."""
@@ -270,7 +244,7 @@ class EngineSession:
         """Return the cassette counts of an episode; zeros without a cassette."""
         return self.cassettes.get_counts(episode_id) if self.cassettes else CassetteCounts()
 
-    async def _get_pool(self) -> Servers:
+    async def _get_pool(self) -> ServerPool:
         """Return the pool, opened at the first use."""
         async with self._opening:
             if self.servers is not None:
@@ -279,11 +253,9 @@ class EngineSession:
                 ServerPool,
             )
 
-            pool: Servers = await self._exit_stack.enter_async_context(
-                ServerPool(self.environ, self.sleep)
-            )
-            self.servers = pool
-            return pool
+            pool = ServerPool(self.environ, self.sleep)
+            self.servers = await self._exit_stack.enter_async_context(pool)
+            return self.servers
 
     @property
     def _exit_stack(self) -> AsyncExitStack:
@@ -296,13 +268,13 @@ class EngineSession:
         from ci_agent_eval.engine.model import build_model  # noqa: PLC0415 - an extra
 
         names = filter(_MODEL_VARIABLE.search, sorted(self.environ))
-        found = [f"{name}={self.environ[name]}" for name in names]
-        opened, key = self._exit_stack, (*_build_provider_key(provider), *found)
+        variables = [f"{name}={self.environ[name]}" for name in names]
+        stack, key = self._exit_stack, (*_build_provider_key(provider), *variables)
         async with self._opening:
             if key not in self._models:
                 offline = self.cassette_mode == "replay"
                 model = build_model(provider, self.environ, offline=offline)
-                self._models[key] = await opened.enter_async_context(model)
+                self._models[key] = await stack.enter_async_context(model)
         return self._models[key]
 
 

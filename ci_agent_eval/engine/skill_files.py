@@ -43,19 +43,19 @@ def read_skill_file(skill: Skill, name: str) -> str:
     Raises ModelRetry for any other name, and for a file outside of the folder.
     """
     wanted = str(PurePosixPath(name))
-    found = next((file for file in (wanted, f"references/{wanted}") if file in skill.files), None)
-    if found is None:
+    listed = next((file for file in (wanted, f"references/{wanted}") if file in skill.files), None)
+    if listed is None:
         raise ModelRetry(
             f"The skill {skill.name} has no file {name!r}. It has: {', '.join(skill.files)}."
         )
-    path = skill.path / found
+    path = skill.path / listed
     if not path.resolve().is_relative_to(skill.path.resolve()):
-        raise ModelRetry(f"{found} leads out of the skill's folder, and is not read.")
+        raise ModelRetry(f"{listed} leads out of the skill's folder, and is not read.")
     try:
         with path.open("rb") as file:
             data = file.read(CAP_BYTES + 1)
             size = file.seek(0, 2)
     except OSError as error:
-        raise ModelRetry(f"{found} cannot be read now: {error.strerror}.") from error
+        raise ModelRetry(f"{listed} cannot be read now: {error.strerror}.") from error
     text = data[:CAP_BYTES].decode("utf-8", "replace")
     return text if size <= CAP_BYTES else f"{text}\n[cut: the first {CAP_BYTES} of {size} bytes]"

@@ -39,10 +39,10 @@ async def run_without_session(
         import_before_episodes(has_runs=True)
         async with EngineSession(environ=os.environ, clock=read_clock) as session:
             return await run(session=session, **own, **arguments)
-    given = [name for name, value in own.items() if value is not None]
-    if given:
+    names = [name for name, value in own.items() if value is not None]
+    if names:
         raise InputError(
-            f"aitest_run: the running episode sets {', '.join(given)}; leave it out, or give a "
+            f"aitest_run: the running episode sets {', '.join(names)}; leave it out, or give a "
             "session of your own, whose runs the episode does not contain"
         )
     recorded: AgentResult = await active.fixture("aitest_run")(raises=False, **arguments)

@@ -51,7 +51,7 @@ CONTEXT_WINDOW = "context_length_exceeded"
 def look_up_error(error: BaseException) -> Stop | None:
     """Return the stop of an error in the table; of a group, the stop common to all."""
     if isinstance(error, BaseExceptionGroup):
-        ends = [look_up_error(one) for one in error.exceptions]
+        ends = [look_up_error(member) for member in error.exceptions]
         return ends[-1] if len({end and end.reason for end in ends}) == 1 else None
     if getattr(error, "code", None) == CONTEXT_WINDOW:
         return Stop(
@@ -67,7 +67,9 @@ def look_up_error(error: BaseException) -> Stop | None:
 
 def describe_own_error(error: BaseException) -> str:
     """Describe an error of the agent's code, with the last place outside of installed packages."""
-    frames = [(Path(one.f_code.co_filename), line) for one, line in walk_tb(error.__traceback__)]
+    frames = [
+        (Path(frame.f_code.co_filename), line) for frame, line in walk_tb(error.__traceback__)
+    ]
     own = [(path, line) for path, line in frames if not str(path).startswith(("<", *_INSTALLED))]
     return describe_error(error) + "".join(f" ({path.name}:{line})" for path, line in own[-1:])
 
@@ -87,7 +89,9 @@ def build_refusal_check(cassette_session: CassetteSession | None) -> Callable[[S
 
     def check_refusals(stop: Stop) -> Stop:
         refused = [] if cassette_session is None else cassette_session.refusals[before:]
-        is_known = stop.reason == "model_error" and any(one in stop.error for one in refused)
+        is_known = stop.reason == "model_error" and any(
+            refusal in stop.error for refusal in refused
+        )
         if not refused or is_known:
             return stop
         return Stop("model_error", f"the cassette did not answer a request: {refused[0]}")
