@@ -105,16 +105,7 @@ class Faults:
     def __init__(self) -> None:
         self._script: list[Fault] = []
 
-    def add(
-        self,
-        kind: FaultKind,
-        *,
-        on: str = "*",
-        nth: int = 1,
-        times: int | None = 1,
-        retry_after: int = 1,
-        reset_at: int = 1767229200,
-    ) -> Fault:
+    def add(self, kind: FaultKind, **fields: Any) -> Fault:
         """Let the ``nth`` request (from 1) that matches ``on`` go wrong, and ``times`` in all.
 
         ``on`` is a shell pattern over ``METHOD /path`` without the enterprise prefix, as in
@@ -124,7 +115,7 @@ class Faults:
         """
         if kind not in get_args(FaultKind):
             raise ValueError(f"unknown fault {kind!r}: use one of {', '.join(get_args(FaultKind))}")
-        fault = Fault(kind, on, nth, times, retry_after, reset_at)
+        fault = Fault(kind, **fields)
         self._script.append(fault)
         return fault
 

@@ -208,31 +208,13 @@ class FakeGitHub:
         """The state itself."""
         return self._api.world
 
-    def token(
-        self,
-        token: str,
-        login: str = "github-actions[bot]",
-        *,
-        can_write: bool = True,
-        user_endpoint: bool | None = None,
-        can_read_actions: bool = True,
-        is_admin: bool = False,
-    ) -> str:
-        """Accept ``token``; a ``[bot]`` login is an app's installation token, refused GET /user.
+    def token(self, token: str, login: str = "github-actions[bot]", **may: bool) -> None:
+        """Accept ``token``, which may do what :class:`Token` says.
 
-        Only an app's token may write check runs. Returns the token.
+        A ``[bot]`` login is an app's installation token: refused GET /user, and the only kind that
+        may write check runs.
         """
-        if user_endpoint is None:
-            user_endpoint = not login.endswith("[bot]")
-        self.world.add_token(
-            token,
-            login,
-            can_write=can_write,
-            user_endpoint=user_endpoint,
-            can_read_actions=can_read_actions,
-            is_admin=is_admin,
-        )
-        return token
+        self.world.add_token(token, login, **may)
 
     def add_repo(self, full_name: str, **fields: Any) -> Repository:
         """Create ``owner/name``; ``fields`` are those of :class:`Repository`."""

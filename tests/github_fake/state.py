@@ -164,7 +164,8 @@ class World:
     def add_token(self, token: str, login: str, **may: bool) -> Token:
         """Accept ``token``. A login that ends in ``[bot]`` belongs to the app of that name."""
         app = login.removesuffix("[bot]") if login.endswith("[bot]") else None
-        self.tokens[token] = Token(login, app=app, **may)
+        rights = {"can_write": True, "user_endpoint": app is None, **may}
+        self.tokens[token] = Token(login, app=app, **rights)
         return self.tokens[token]
 
     def add_repository(self, full_name: str, **fields: Any) -> Repository:
