@@ -4,7 +4,7 @@ The evidence is an e-value: if the hypothesis holds, its mean is at most 1, when
 are stopped. It can therefore be looked at after each iteration, and 20 is what a p-value of 0.05
 is to a fixed number (A. Ramdas et al., "Game-theoretic statistics and safe anytime-valid
 inference", Statistical Science 38 (2023), 576-601). Each is a mixture over all rates that
-contradict the hypothesis. `docs/decisions/0047-adaptive-iterations.md` explains the choices.
+contradict the hypothesis.
 """
 
 from __future__ import annotations

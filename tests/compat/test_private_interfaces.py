@@ -33,8 +33,8 @@ PLUGIN = PACKAGE / "pytest_plugin"
 NO_INTERFACE = {"_getframe", "_pytest", "_hypothesis_pytestplugin"}
 """Of Python's documented `sys`, and the names of packages that own a frame or a hook."""
 
-ASSERTS = "docs/decisions/0010-evaluation-asserts.md says what to weigh"
-CLAIMED = "leave the tests that pytest-asyncio claims to it; see docs/decisions/0036"
+ASSERTS = "docs/decisions/0032-evidence.md says what to weigh"
+CLAIMED = "leave the tests that pytest-asyncio claims to it; see docs/decisions/0028"
 CONCURRENCY = (
     "docs/decisions/0028-concurrent-episodes.md says what it is for; without it episodes run one "
     "by one"

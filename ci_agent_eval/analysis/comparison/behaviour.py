@@ -1,7 +1,6 @@
 """Changes of the tool calls of a suite: renamed tools, other tools, and single scenarios.
 
 A scenario whose change a tool of the whole suite explains is not reported again.
-`docs/decisions/0045-behaviour.md` explains the choices.
 """
 
 from __future__ import annotations

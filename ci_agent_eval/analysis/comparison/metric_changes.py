@@ -1,7 +1,4 @@
-"""Changes of the suite's cost, latency and other metrics.
-
-`docs/decisions/0044-latency-and-cost.md` explains the choices.
-"""
+"""Changes of the suite's cost, latency and other metrics."""
 
 from __future__ import annotations
 

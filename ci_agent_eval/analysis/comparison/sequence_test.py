@@ -1,7 +1,4 @@
-"""The test of one scenario's tool calls: whether their distribution differs between two sides.
-
-`docs/decisions/0045-behaviour.md` explains the choices.
-"""
+"""The test of one scenario's tool calls: whether their distribution differs between two sides."""
 
 from __future__ import annotations
 

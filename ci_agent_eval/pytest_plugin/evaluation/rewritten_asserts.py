@@ -4,7 +4,7 @@ pytest writes code for its hook `pytest_assertion_pass` behind an assert, but on
 enable the hook, and caches bytecode without a note of it. So `ReportingRewriter` always adds the
 code, under a tag of our own; it calls the functions below in place of the hook. In the file of an
 evaluation it first puts a `try` around each assert of a function, so that the test goes on behind
-one that fails. `docs/decisions/0032-evidence.md` and `0010-evaluation-asserts.md` explain why.
+one that fails. `docs/decisions/0032-evidence.md` explains why.
 
 The added names contain a character that is invalid in identifiers, as pytest's own do: they clash
 with no other name, and pytest hides them from `--showlocals`.
