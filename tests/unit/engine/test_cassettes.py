@@ -238,6 +238,17 @@ def test_equal_requests_are_answered_in_the_recorded_order():
         replay.find_exchange(asked)
 
 
+def test_answers_that_the_provider_continues_keep_conversations_apart():
+    replay = session(
+        exchange(request(user("a"))),
+        exchange(request(user("a"))),
+        exchange(request(user("go on"), previous=2)),
+        exchange(request(user("go on"), previous=1)),
+    )
+    assert replay.find_exchange(request(user("go on"), previous=1)) == 4
+    assert replay.find_exchange(request(user("go on"), previous=2)) == 3
+
+
 VARYING = [
     ("it is 2026-11-23", "it is 2027-01-02", r"\d{4}-\d\d-\d\d => <date>"),
     ("at 10:20:30.5", "at 11:00:00.25", "=> <time>"),
