@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -25,6 +26,8 @@ OURS = "ci_agent_eval"
 DEADLINE_S = 120
 """No suite here takes more than a few seconds, on an idle machine; one that waits for input would wait for ever."""
 
+
+IS_OLD_ASYNCIO = version("pytest-asyncio").startswith("0.23.")
 
 OPTING_OUT = """
 import pytest
@@ -81,6 +84,11 @@ class Ran:
         """How each episode's last attempt ended, by the name of its test."""
         return {test_name(e): e["outcome"] for e in self.episodes}
 
+    def assertions(self, name: str) -> list[dict[str, Any]]:
+        """Return the assertions of the only episode of a test."""
+        (episode,) = (e for e in self.episodes if test_name(e) == name)
+        return episode["assertions"]
+
     def _file(self, name: str) -> bytes:
         assert name in self.files, f"the run left no {name}; it said:\n{self.output}"
         return self.files[name]
@@ -119,6 +127,11 @@ class Suite:
     def configure(self, **settings: str) -> None:
         lines = [f"{key} = {value}" for key, value in settings.items()]
         (self.root / "pytest.ini").write_text("\n".join(["[pytest]", *lines, ""]), "utf-8")
+
+    def configure_asyncio(self, scope: str = "function", **settings: str) -> None:
+        """Set the scope of its fixtures' loops: newer ones warn without it, the oldest has none."""
+        scoped = {} if IS_OLD_ASYNCIO else {"asyncio_default_fixture_loop_scope": scope}
+        self.configure(**scoped, **settings)
 
     def run(
         self,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import pytest
 
-IS_OLD = version("pytest-asyncio").startswith("0.23.")
+from tests.compat.conftest import IS_OLD_ASYNCIO as IS_OLD
+
 ASYNCIO = "pytest_asyncio.plugin"
 
 SUITE = """
@@ -112,12 +111,6 @@ def check(suite, text, *arguments, plugins=()):
     assert set(ran.junit.values()) == {"passed"}
 
 
-def configure(suite, **settings):
-    """Newer versions warn where the scope of the fixtures' loops is not set."""
-    default = {} if IS_OLD else {"asyncio_default_fixture_loop_scope": "function"}
-    suite.configure(**default, **settings)
-
-
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "-n2"])
 def test_no_other_plugin_is_needed(suite, workers):
     text = suite_of(*AS_IT_IS).replace('["function"] * 4', "told")
@@ -127,7 +120,7 @@ def test_no_other_plugin_is_needed(suite, workers):
 @pytest.mark.parametrize("mode", ["strict", "auto"])
 @pytest.mark.parametrize("form", [AS_IT_IS, MARKED, FORCED], ids=["plain", "marked", "forced"])
 def test_with_pytest_asyncio(suite, mode, form):
-    configure(suite, asyncio_mode=mode)
+    suite.configure_asyncio(asyncio_mode=mode)
     check(suite, suite_of(*form), plugins=(ASYNCIO,))
 
 
@@ -136,12 +129,12 @@ def test_with_each_scope_of_its_loops(suite, scope):
     name = "scope" if IS_OLD else "loop_scope"
     fixture, decorator, imports = FORCED
     if scope in {"class", "package"}:  # neither is there for every test of the suite
-        configure(suite, asyncio_mode="auto")
+        suite.configure_asyncio(asyncio_mode="auto")
         text = suite_of(*AS_IT_IS).replace(
             "class TestDesk", f"@pytest.mark.asyncio({name}={scope!r})\nclass TestDesk"
         )
     else:
-        configure(suite)
+        suite.configure_asyncio()
         text = suite_of(fixture, f"{decorator}({name}={scope!r})", imports)
     check(suite, text, plugins=(ASYNCIO,))
 
@@ -197,7 +190,7 @@ async def test_has_its_own():
 
 
 def test_a_test_that_shares_its_loop_with_such_a_fixture_joins(suite):
-    configure(suite, asyncio_mode="auto")
+    suite.configure_asyncio(asyncio_mode="auto")
     suite.write(test_shared=SHARED.replace("LOOP_SCOPE", "scope" if IS_OLD else "loop_scope"))
     ran = suite.run(plugins=(ASYNCIO,))
     assert ran.status == 0, ran.output
@@ -225,10 +218,7 @@ async def test_by_a_fixture(episode, late): pass
 
 
 def test_a_fixture_that_was_made_on_another_loop_is_refused(suite):
-    if IS_OLD:
-        configure(suite, asyncio_mode="auto")
-    else:
-        suite.configure(asyncio_mode="auto", asyncio_default_fixture_loop_scope="session")
+    suite.configure_asyncio("session", asyncio_mode="auto")
     suite.write(test_foreign=FOREIGN)
     ran = suite.run(plugins=(ASYNCIO,))
     assert ran.reasons["test_by_a_fixture"] == (

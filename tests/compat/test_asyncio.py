@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import pytest
 
 ASYNCIO = "pytest_asyncio.plugin"
@@ -80,15 +78,11 @@ def test_what_ran_them():
     assert len(set(loops)) == 1
 """
 
-SCOPED = {"asyncio_default_fixture_loop_scope": "function"}
-"""Newer versions warn where it is not set, and older ones do not know it."""
-
 NEEDS_EVIDENCE = False
 
 
 def run(suite, *arguments, **settings):
-    scoped = {} if version("pytest-asyncio").startswith("0.23.") else SCOPED
-    suite.configure(**scoped, **settings)
+    suite.configure_asyncio(**settings)
     return suite.run(*arguments, plugins=(ASYNCIO,))
 
 

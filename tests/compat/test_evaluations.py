@@ -88,8 +88,6 @@ MEASURED = [
     ("warm", False),
 ]
 
-SCOPED = {"asyncio_default_fixture_loop_scope": "function"}
-
 
 @pytest.fixture
 def evaluate(suite):
@@ -97,16 +95,15 @@ def evaluate(suite):
     suite.write(desk_eval=EVALUATION)
 
     def run(*arguments, plugins=()):
-        if "pytest_asyncio.plugin" in plugins and not version("pytest-asyncio").startswith("0.23."):
-            suite.configure(**SCOPED)
+        if "pytest_asyncio.plugin" in plugins:
+            suite.configure_asyncio()
         return suite.run(*arguments, "desk_eval.py", plugins=plugins)
 
     return run
 
 
 def assertions(ran, name):
-    (episode,) = (e for e in ran.episodes if e["nodeid"].endswith(f"::{name}"))
-    return [(a["name"], a["passed"]) for a in episode["assertions"]]
+    return [(a["name"], a["passed"]) for a in ran.assertions(name)]
 
 
 BESIDE = {
@@ -271,8 +268,8 @@ def anyio_backend(): return "asyncio"
     ids=["asyncio", "anyio"],
 )
 def test_one_that_another_plugin_claims_runs_on_its_loop(suite, marker, plugin, fixture, arguments):
-    if marker == "asyncio" and not version("pytest-asyncio").startswith("0.23."):
-        suite.configure(**SCOPED)
+    if marker == "asyncio":
+        suite.configure_asyncio()
     text = CLAIMED.replace("{marker}", marker).replace("{fixture}", fixture)
     suite.write(desk_eval=text.replace("{arguments}", arguments))
     ran = suite.run("desk_eval.py", plugins=(plugin,))

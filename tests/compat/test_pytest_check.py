@@ -85,17 +85,12 @@ def test_without_an_episode():
 """
 
 
-def assertions(ran, name):
-    (episode,) = (e for e in ran.episodes if e["nodeid"].endswith(f"::{name}"))
-    return episode["assertions"]
-
-
 def names(ran, name):
-    return [a["name"] for a in assertions(ran, name)]
+    return [a["name"] for a in ran.assertions(name)]
 
 
 def failed(ran, name):
-    return [a["name"] for a in assertions(ran, name) if not a["passed"]]
+    return [a["name"] for a in ran.assertions(name) if not a["passed"]]
 
 
 def scores(ran):
@@ -153,7 +148,7 @@ def test_in_an_evaluation_those_that_pass_count_for_the_score(suite):
         "between(2, 2, 3, ge=True)",
         "with check.raises(ValueError)",
     ]
-    (passed,) = assertions(ran, "test_passes")
+    (passed,) = ran.assertions("test_passes")
     assert (passed["file"], passed["line"]) == ("soft_eval.py", 12)
     assert ran.reasons["test_asserts_nothing"].startswith("it asserted nothing")
     assert scores(ran) == {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import pytest
 
 SUITE = """
@@ -58,9 +56,7 @@ def test_an_attempt_after_the_stop_spends_nothing(suite):
 
 def test_it_stops_with_another_async_plugin_in_its_mode_auto(suite):
     suite.write(test_suite=SUITE)
-    is_old = version("pytest-asyncio").startswith("0.23.")
-    scope = {} if is_old else {"asyncio_default_fixture_loop_scope": "function"}
-    suite.configure(asyncio_mode="auto", **scope)
+    suite.configure_asyncio(asyncio_mode="auto")
     ran = suite.run("--total-cost-usd=0.3", plugins=("pytest_asyncio.plugin",))
     assert ran.status == 2, ran.output
     assert "error" in ran.outcomes.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 
 SUITE = """
 import asyncio
@@ -85,12 +85,7 @@ NEEDS_EVIDENCE = False
 
 
 def run(suite, *arguments):
-    scoped = {"asyncio_default_fixture_loop_scope": "function"}
-    suite.configure(
-        timeout_method="signal",
-        asyncio_mode="strict",
-        **({} if version("pytest-asyncio").startswith("0.23.") else scoped),
-    )
+    suite.configure_asyncio(timeout_method="signal", asyncio_mode="strict")
     suite.write(test_suite=SUITE)
     # pytest-asyncio 0.23 and anyio leave each other's loops unclosed, with us and without.
     warnings = ("-W", "error", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")

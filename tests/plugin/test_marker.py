@@ -148,12 +148,6 @@ def test_nonsense_is_a_collection_error_that_names_test_and_key(suite):
         ran.result.stdout.fnmatch_lines([f"*{start}*{sentence.replace('[', '[[]')}*"])
 
 
-def test_nonsense_is_the_same_under_xdist(suite):
-    suite.write("import pytest\n@pytest.mark.episode(gates='required')\ndef test_one(): pass")
-    (error,) = suite.run("-n2").session.collection_errors
-    assert "unknown key 'gates'; did you mean 'gate'?" in error.message
-
-
 def test_nonsense_that_comes_after_collection_is_an_error_of_the_test(suite):
     suite.write(
         "def test_one(episode): pass",

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import anthropic
 import botocore.config
 import botocore.exceptions
 import botocore.session
@@ -22,30 +21,10 @@ from tests.model_server import ModelServer, Step
 PROMPT = [{"role": "user", "content": "hello"}]
 
 
-def ask_openai_async(url):
-    async def ask():
-        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k") as client:
-            answer = await client.chat.completions.create(model="m", messages=PROMPT)
-            return [answer.model_dump()]
-
-    return asyncio.run(ask())
-
-
 def stream_openai(url):
     with openai.OpenAI(base_url=f"{url}/v1", api_key="k") as client:
         chunks = client.chat.completions.create(model="m", messages=PROMPT, stream=True)
         return [chunk.model_dump() for chunk in chunks]
-
-
-def stream_anthropic_async(url):
-    async def ask():
-        async with (
-            anthropic.AsyncAnthropic(base_url=url, api_key="k") as client,
-            client.messages.stream(model="m", messages=PROMPT, max_tokens=9) as events,
-        ):
-            return [event.model_dump() async for event in events]
-
-    return asyncio.run(ask())
 
 
 def create_bedrock(url):
@@ -83,9 +62,7 @@ class SDK:
 
 
 SDKS = [
-    SDK(ask_openai_async, openai.BadRequestError),
     SDK(stream_openai, openai.BadRequestError),
-    SDK(stream_anthropic_async, anthropic.BadRequestError),
     SDK(ask_bedrock, botocore.exceptions.ClientError),
     SDK(stream_bedrock, botocore.exceptions.ClientError),
 ]
