@@ -109,3 +109,11 @@ def test_the_help_says_what_there_is_and_not_what_is_for_programs(pytester):
         assert f"--{name}" in shown
     markers = pytester.runpytest_inprocess("--markers").stdout.str()
     assert "@pytest.mark.episode(scenario_id=None, budgets=None" in markers
+
+
+def test_a_run_inside_another_may_load_a_plugin_before_ours(pytester):
+    """The rewriter of the outer run sees a configuration without our settings."""
+    pytester.makepyfile(early_plugin="def pytest_configure(config): assert config is not None")
+    pytester.makepyfile(test_fine="def test_fine(): pass")
+    pytester.syspathinsert()
+    pytester.runpytest_inprocess("-p", "early_plugin").assert_outcomes(passed=1)

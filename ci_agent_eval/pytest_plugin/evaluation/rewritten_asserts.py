@@ -115,7 +115,8 @@ def _rewrite_asserts(
     """Take the place of pytest's function, which its import hook calls for each module."""
     assert config is not None  # noqa: S101 - pytest's import hook always has one
     texts: dict[ast.Assert, str] = {}
-    is_evaluation = module_path is not None and has_evaluation_name(Path(module_path), config)
+    is_ours = "eval_strict" in config.option  # an inner run may load a plugin before ours
+    is_evaluation = bool(is_ours and module_path and has_evaluation_name(Path(module_path), config))
     if is_evaluation and b"PYTEST_DONT_REWRITE" not in source:
         measuring = _Measuring(importlib.util.decode_source(source))
         measuring.visit(mod)
