@@ -15,6 +15,9 @@ import pytest
 EVALUATION = pytest.StashKey[bool]()
 """In the stash of an evaluation's module, and of the config once there is one."""
 
+REWRITTEN = "@pytest_ar"
+"""pytest's name for its assertion module, in a module whose asserts it has rewritten."""
+
 _STRICT_PATTERNS = ("test_*.py", "*_test.py", "conftest.py", "__init__.py")
 """File names that pytest treats as tests or its own: they must never silently become lenient."""
 
@@ -114,8 +117,6 @@ def refuse_unrecorded_module(
     # Reading `obj` might import the module: `--lf` skips files without importing them.
     if EVALUATION not in collector.stash or not report.passed or not report.result:
         return report
-    from ci_agent_eval.pytest_plugin.evaluation.rewritten_asserts import REWRITTEN  # noqa: PLC0415 - imports this module
-
     if REWRITTEN in vars(collector.obj):  # type: ignore[attr-defined]  # only modules are marked
         return report
     problem = (

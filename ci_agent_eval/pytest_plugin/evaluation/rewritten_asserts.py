@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.assertion import rewrite, util
 
-from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import has_evaluation_name
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import REWRITTEN, has_evaluation_name
 from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 HOOK_SETTING = "enable_assertion_pass_hook"
 """pytest's setting that enables its hook."""
-
-REWRITTEN = "@pytest_ar"
-"""pytest's name for its assertion module, in a module whose asserts it has rewritten."""
 
 _OWN_MODULE = "agent_eval"
 """Name of this module in pytest's assertion module."""
