@@ -245,15 +245,17 @@ def record_nested_runs() -> Iterator[None]:
         _is_in_run.reset(token)
 
 
-@dataclass
-class RecordedRun(AbstractCapability[Any]):
-    """Marks the run of a PydanticAI agent, and records its tool calls and each model it asks."""
-
-    record: RunRecord
-
+class _Innermost(AbstractCapability[Any]):
     def get_ordering(self) -> CapabilityOrdering:
         """Run last before the request, after capabilities that select the model."""
         return CapabilityOrdering(position="innermost")
+
+
+@dataclass
+class RecordedRun(_Innermost):
+    """Marks the run of a PydanticAI agent, and records its tool calls and each model it asks."""
+
+    record: RunRecord
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -269,12 +271,8 @@ class RecordedRun(AbstractCapability[Any]):
         return RecordedToolset(toolset, self.record)
 
 
-class NestedRun(AbstractCapability[Any]):
+class NestedRun(_Innermost):
     """Records the requests of a nested agent's run."""
-
-    def get_ordering(self) -> CapabilityOrdering:
-        """Run last before the request, after capabilities that select the model."""
-        return CapabilityOrdering(position="innermost")
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
