@@ -40,7 +40,7 @@ def blocks(language, text=README):
 
 
 EPISODES = (ROOT / "docs/episodes.md").read_text()
-SCENARIOS = {"episodes": 2, "iterations": 2, "conversations": 2, "simulation": 12, "steering": 1}
+SCENARIOS = {"episodes": 2, "iterations": 2, "conversations": 2, "simulation": 7, "steering": 1}
 """How many scenarios the Python of a page has, each block as a file of tests of its own."""
 
 
