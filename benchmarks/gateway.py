@@ -147,7 +147,7 @@ def page() -> str:
             "",
             f"Measured by `make bench` on: {machine()}; load average {load:.1f} at the start.",
             "",
-            "The [gateway](../docs/gateway.md) runs while an episode has subprocesses. Starting",
+            "The [gateway](../docs/agents.md) runs while an episode has subprocesses. Starting",
             f"and stopping it takes {later:.1f} ms (median of {STARTS}), the first time",
             f"{first:.0f} ms; its imports take {import_ms():.0f} ms once, after the engine's.",
             "",

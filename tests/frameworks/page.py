@@ -1,4 +1,4 @@
-"""`python -m tests.frameworks.page`: write the table of docs/frameworks.md."""
+"""`python -m tests.frameworks.page`: write the table of docs/agents.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tests.frameworks.frameworks import FRAMEWORKS
 from tests.frameworks.rows import COLUMNS, FOLDER, YES
 
-PAGE = Path(__file__).parents[2] / "docs/frameworks.md"
+PAGE = Path(__file__).parents[2] / "docs/agents.md"
 _TABLE = re.compile(r"(<!-- generated: table -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -21,31 +21,21 @@ def load_rows() -> dict[str, Any]:
 
 
 def render_table() -> str:
-    """Return the table, and below it the reasons of the cells that are not reached."""
-    reasons: list[str] = []
-    lines = [
-        f"| framework | version | {' | '.join(COLUMNS.values())} |",
-        f"|---|---|{':-:|' * len(COLUMNS)}",
-    ]
+    """Return the versions of the frameworks, and the cells that are not reached, with reasons."""
+    lines = ["| framework | tested version | differences |", "|---|---|---|"]
     for name, row in load_rows().items():
-        cells = [_render_cell(text, reasons) for text in row["cells"].values()]
-        version = row["version"].replace(" ", " ")
-        lines.append(f"| {FRAMEWORKS[name].label} | {version} | {' | '.join(cells)} |")
-    notes = [f"{number}. {reason}" for number, reason in enumerate(reasons, 1)]
-    return "\n".join([*lines, "", *notes])
+        missing: dict[str, list[str]] = {}
+        for column, text in row["cells"].items():
+            if text != YES and not text.isdecimal():
+                missing.setdefault(text, []).append(COLUMNS[column])
+        reasons = "; ".join(f"{', '.join(names)} ({text})" for text, names in missing.items())
+        lines.append(f"| {FRAMEWORKS[name].label} | {row['version']} | {reasons} |")
+    return "\n".join(lines)
 
 
 def render_page(page: str) -> str:
     """Return the page with its table written anew."""
     return _TABLE.sub(lambda found: f"{found[1]}{render_table()}\n{found[2]}", page)
-
-
-def _render_cell(text: str, reasons: list[str]) -> str:
-    if text == YES or text.isdecimal():
-        return "✓" if text == YES else text
-    if text not in reasons:
-        reasons.append(text)
-    return f"– ({reasons.index(text) + 1})"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The rows of the table in docs/frameworks.md: one file for each framework, written by its tests."""
+"""The rows of the table in docs/agents.md: one file for each framework, written by its tests."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ci_agent_eval.pytest_plugin.episodes.traffic import CLIENTS
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
 
-PAGE = Path(__file__).parents[2] / "docs/traffic.md"
+PAGE = Path(__file__).parents[2] / "docs/agents.md"
 
 HEAD = """
 import json
@@ -66,7 +66,8 @@ def turns_of(episode):
 
 
 def test_the_code_of_the_page_runs(suite, monkeypatch):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (code,) = (block for block in blocks if "from openai import" in block)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with ModelServer([Step(text="Hello!")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

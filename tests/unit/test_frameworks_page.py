@@ -1,4 +1,4 @@
-"""docs/frameworks.md shows what the runs of the real frameworks recorded."""
+"""docs/agents.md shows what the runs of the real frameworks recorded."""
 
 from __future__ import annotations
 

@@ -114,6 +114,6 @@ def test_each_variable_belongs_to_one_provider():
 
 
 def test_the_page_names_each_variable():
-    page = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "agents.md").read_text("utf-8")
     names = {name for provider in MODEL_PROVIDERS for name in provider.url_variables}
     assert {name for name in names if f"`{name}`" not in page} == set()
