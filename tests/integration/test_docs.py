@@ -18,7 +18,9 @@ from ruamel.yaml import YAML
 from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
 from ci_agent_eval.config.settings import Settings, load_settings
 from ci_agent_eval.contract.stops import StopReason
-from tests.processes import clean_environ, run_agent_eval
+from tests.model_server import ModelServer, Step
+from tests.model_server.script import call
+from tests.processes import clean_environ, run_agent_eval, run_python
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -40,6 +42,18 @@ def blocks(language, text=README):
 
 
 EPISODES = (ROOT / "docs/episodes.md").read_text()
+ENGINE = (ROOT / "docs/engine.md").read_text()
+BANK_EXTRAS = """
+
+@server.prompt()
+def balance_summary(account: str) -> str:
+    return f"Summarize {account}."
+
+
+@server.resource("bank://rates")
+def read_rates() -> str:
+    return "2 %"
+"""
 SCENARIOS = {"episodes": 2, "iterations": 2, "conversations": 2, "simulation": 7, "steering": 1}
 """How many scenarios the Python of a page has, each block as a file of tests of its own."""
 
@@ -75,15 +89,36 @@ def test_the_readme_is_a_front_page():
     assert missing == []
 
 
-def test_python_of_the_engine_s_page_declares_what_there_is(pytester):
-    text = "\n".join(blocks("python", (ROOT / "docs/engine.md").read_text()))
-    items, _ = pytester.inline_genitems(pytester.makepyfile(test_page=text))
-    assert len(items) == 10
+def test_the_engine_s_page_runs(tmp_path):
+    """The model is scripted; the tool server is the bank of examples/banking with a prompt."""
+    bank = (ROOT / "examples/banking/bank_server.py").read_text()
+    (tmp_path / "bank_server.py").write_text(
+        bank.replace("\n\nif __name__", f"{BANK_EXTRAS}\n\nif __name__")
+    )
+    (tmp_path / "test_page.py").write_text("\n".join(blocks("python", ENGINE)))
+    checking, savings = (
+        Step(tool_calls=[call("get_balance", account=name)]) for name in ("checking", "savings")
+    )
+    answer = Step(text="It is {tool}.")
+    script = {
+        "checking balance": [checking, answer, savings, answer],
+        "Check every account": [checking, answer],
+        "Summarize checking": [checking, answer],
+        "rob your bank": [Step(text="No.", finish_reason="content_filter")],
+    }
+    with ModelServer(script) as server:
+        done = run_python(
+            *("-m", "pytest", "-q", "-W", "error", "test_page.py"),
+            cwd=tmp_path,
+            OPENAI_BASE_URL=server.base_url,
+            OPENAI_API_KEY="sk-test-of-nobody-0123456789",
+        )
+    assert done.returncode == 0, done.stdout
+    assert "8 passed" in done.stdout
 
 
 def test_every_way_to_end_is_on_the_engine_s_page():
-    page = (ROOT / "docs/engine.md").read_text()
-    assert all(f"`{reason}`" in page for reason in get_args(StopReason))
+    assert all(f"`{reason}`" in ENGINE for reason in get_args(StopReason))
 
 
 def test_the_configuration_of_its_page_is_read_and_names_every_key(tmp_path):
