@@ -95,7 +95,8 @@ def test_the_engine_s_page_runs(tmp_path):
     (tmp_path / "bank_server.py").write_text(
         bank.replace("\n\nif __name__", f"{BANK_EXTRAS}\n\nif __name__")
     )
-    (tmp_path / "test_page.py").write_text("\n".join(blocks("python", ENGINE)))
+    code = "\n".join(blocks("python", ENGINE)).replace("openai:", "openai-chat:")
+    (tmp_path / "test_page.py").write_text(code)
     checking, savings = (
         Step(tool_calls=[call("get_balance", account=name)]) for name in ("checking", "savings")
     )
@@ -104,7 +105,7 @@ def test_the_engine_s_page_runs(tmp_path):
         "checking balance": [checking, answer, savings, answer],
         "Check every account": [checking, answer],
         "Summarize checking": [checking, answer],
-        "rob your bank": [Step(text="No.", finish_reason="content_filter")],
+        "rob your bank": [Step(refusal="No.")],
     }
     with ModelServer(script) as server:
         done = run_python(
