@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 from ruamel.yaml import YAML
 
@@ -13,7 +16,13 @@ ROOT = Path(__file__).parents[2]
 WORKFLOWS = {
     path.stem: path.read_text() for path in sorted((ROOT / "docs/workflows").glob("*.yml"))
 }
-PAGES = "\n".join(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))
+PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
+BLOCKS = [
+    (name, block)
+    for text in PAGES.values()
+    for name, block in re.findall(r"^```yaml *(\S*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+]
+"""The name after `yaml`, if it has one, and the text of each block of a page."""
 
 
 def parsed(text):
@@ -33,16 +42,31 @@ def test_the_files_are_those_that_init_writes():
 
 
 @each_row("name", WORKFLOWS)
-def test_a_page_shows_it_word_for_word(name):
-    assert f"```yaml\n{WORKFLOWS[name]}```" in PAGES
+def test_a_page_shows_or_links_it_and_quotes_it_word_for_word(name):
+    quoted = [block for title, block in BLOCKS if title == f"workflows/{name}.yml"]
+    assert quoted
+    depths = ["", *(" " * depth for depth in (2, 4, 6))]
+    assert all(any(indent(block, depth) in WORKFLOWS[name] for depth in depths) for block in quoted)
+    linked = any(f"](workflows/{name}.yml)" in text for text in PAGES.values())
+    assert linked or WORKFLOWS[name] in quoted
 
 
-@each_row("name", WORKFLOWS)
-def test_it_gives_inputs_that_the_action_has(name):
-    known = parsed((ROOT / "action.yml").read_text())["inputs"]
-    given = [step["with"] for step in steps(name) if "agent-eval-action" in step.get("uses", "")]
-    assert given or name == "no-docker"
-    assert all(set(inputs) <= set(known) for inputs in given)
+def test_the_action_has_the_inputs_that_workflows_and_pages_give_it():
+    known = set(parsed((ROOT / "action.yml").read_text())["inputs"])
+    texts = [*WORKFLOWS.values(), *(block for _, block in BLOCKS if "agent-eval-action" in block)]
+    given = [set(step["with"]) for text in texts for step in list_action_steps(parsed(text))]
+    assert len(given) > len(WORKFLOWS)
+    assert [inputs - known for inputs in given if inputs - known] == []
+
+
+def list_action_steps(node) -> Iterator[dict]:
+    if isinstance(node, list):
+        for entry in node:
+            yield from list_action_steps(entry)
+    elif isinstance(node, dict):
+        if "org/agent-eval-action" in str(node.get("uses", "")):
+            yield node
+        yield from list_action_steps(list(node.values()))
 
 
 def test_the_run_of_a_fork_can_write_nothing():
