@@ -147,12 +147,28 @@ class TrafficSummary(FrozenModel):
     )
 
 
+class Instructions(FrozenModel):
+    """The instructions of an agent, or the description of a tool, as a model gets them."""
+
+    kind: Literal["agent", "tool"]
+    name: str | None = Field(
+        default=None, description="unset: the episode's agent, or one with an unknown name"
+    )
+    text: str = Field(description="of a tool: its description, then its parameters")
+    recorded: str | None = Field(
+        default=None, description="the text in the cassette, if a request has no recording"
+    )
+
+
 class Conditions(FrozenModel):
-    """Conditions of an episode besides its model; only runs under equal ones are comparable."""
+    """Conditions of an episode besides its model; the first three decide what is comparable."""
 
     tools: tuple[str, ...] | None = Field(default=None, description="names of the available tools")
     prices: str | None = Field(default=None, description="version of the price table")
     judge: str | None = Field(default=None, description="model of the rubric judge")
+    instructions: tuple[Instructions, ...] = Field(
+        default=(), description="of its agents and tools; empty: the traffic was not seen"
+    )
 
 
 class Episode(FrozenModel):

@@ -155,7 +155,12 @@ def _read_request(
         format=_FORMAT.name,
         model=model,
         messages=tuple(_read_messages(messages)),
-        tools=tuple(ToolDefinition(tool.name) for tool in tools),
+        tools=tuple(
+            ToolDefinition(
+                tool.name, tool.parameters_json_schema, description=tool.description or ""
+            )
+            for tool in tools
+        ),
         output_schema=None if output is None else output.json_schema,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from ci_agent_eval.checks.arguments import arguments_match
 from ci_agent_eval.checks.formatting import format_list
 from ci_agent_eval.checks.tool_names import describe_misspelling
-from ci_agent_eval.contract.episode import Outcome, TrafficSummary
+from ci_agent_eval.contract.episode import Instructions, Outcome, TrafficSummary
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.stops import AgentStop, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn, sum_tokens
@@ -76,7 +76,10 @@ class AgentResult:
     images: tuple[tuple[str, ImageContent], ...] = field(default=(), repr=False)
     """The images that tools of a declared or PydanticAI agent returned, each with its tool."""
     effective_system_prompt: str = ""
-    """The system prompt of a declared agent: its skill's instructions, then its own."""
+    """The instructions of the agent, as the model gets them; of a declared agent its skill's
+    instructions, then its own. Empty: it has none, or its traffic was not seen."""
+    instructions: tuple[Instructions, ...] = field(default=(), repr=False)
+    """The instructions of all agents of the run, and the descriptions of their tools."""
     skill_info: SkillInfo | None = None
     """The skill of a declared agent."""
     tools_by_server: Mapping[str, tuple[str, ...]] | None = None

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from ci_agent_eval.contract.episode import TrafficSummary
+from ci_agent_eval.contract.episode import Instructions, TrafficSummary
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
@@ -28,6 +28,7 @@ from ci_agent_eval.model_traffic.conversations import (
     find_usable_answer,
     is_failed,
 )
+from ci_agent_eval.model_traffic.instructions import list_instructions
 from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call
 from ci_agent_eval.model_traffic.recorder import (
     ENDED_EARLY,
@@ -274,6 +275,12 @@ class RunTraffic:
         """The model calls so far, those of each tool call together."""
         return self.nested.calls
 
+    def list_instructions(self) -> tuple[Instructions, ...]:
+        """Return the instructions of the run's agents, and the descriptions of their tools."""
+        return list_instructions(
+            sorted((*self.own.calls, *self.calls), key=lambda call: call.started_s)
+        )
+
     @property
     def usage(self) -> Usage:
         """The usage of the run so far."""
@@ -480,6 +487,7 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
         return {
             "tools": list_offered_tools(calls.calls) or None,
             "prices": get_price_table() if is_priced else None,
+            "instructions": list_instructions(calls.calls),
         }
 
     def note_answer(call: ModelCall) -> None:

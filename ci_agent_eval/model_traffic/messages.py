@@ -47,6 +47,7 @@ class ToolDefinition:
     schema: JsonValue = None
     is_hosted: bool = False
     """Whether the provider runs it (web search, code interpreter)."""
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

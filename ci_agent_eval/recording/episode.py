@@ -361,7 +361,7 @@ class EpisodeRecorder:
         self._usage.cassette_misses = max(self._usage.cassette_misses, misses)
 
     def note_conditions(self, **known: object) -> None:
-        """Add conditions of the episode, the fields of `Conditions`: `tools`, `prices`, `judge`.
+        """Add conditions of the episode, the fields of `Conditions`.
 
         A field that is set again gets both values.
         """

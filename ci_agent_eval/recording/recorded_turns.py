@@ -166,7 +166,7 @@ def merge_condition(old: object, new: object) -> object:
     if old is None or new is None or old == new:
         return old if new is None else new
     if isinstance(old, tuple) and isinstance(new, tuple):
-        return tuple(sorted({*old, *new}))
+        return tuple(sorted({*old, *new}, key=str))
     return ", ".join(sorted({*str(old).split(", "), str(new)}))
 
 

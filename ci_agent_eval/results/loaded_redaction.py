@@ -141,6 +141,16 @@ def _redact_conditions(conditions: Conditions, redact: Redact) -> Conditions:
         "tools": None if tools is None else tuple(redact(tool) for tool in tools),
         "prices": _redact_text(conditions.prices, redact),
         "judge": _redact_text(conditions.judge, redact),
+        "instructions": tuple(
+            one.model_copy(
+                update={
+                    "name": _redact_text(one.name, redact),
+                    "text": redact(one.text),
+                    "recorded": _redact_text(one.recorded, redact),
+                }
+            )
+            for one in conditions.instructions
+        ),
     }
     # Checking is faster than copying thousands of unchanged conditions.
     is_clean = all(getattr(conditions, name) == value for name, value in update.items())

@@ -212,6 +212,8 @@ def _find_exceeded_limit(work: AgentTask) -> Stop | None:
 def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -> AgentResult:
     prompts = [Turn(role="user", content=work.prompt)] if work.prompt else []
     turns = (*prompts, *work.turns)
+    instructions = traffic.list_instructions()
+    own = (one.text for one in instructions if one.kind == "agent" and one.name is None)
     return AgentResult(
         trajectory=Trajectory(turns=turns, agents=tuple(work.agents)),
         stop_reason=work.stop.reason,
@@ -229,7 +231,8 @@ def _build_result(adapter: AgentAdapter, work: AgentTask, traffic: RunTraffic) -
         allowed_stops=work.allowed_stops,
         traffic=traffic.summarize(work.turns),
         images=work.images,
-        **work.declared,
+        instructions=instructions,
+        **{"effective_system_prompt": next(own, ""), **work.declared},
     )
 
 

@@ -241,6 +241,7 @@ def _read_tool(tool: Json) -> ToolDefinition:
         name or kind,
         to_jsonable(tool.get("input_schema")),
         is_hosted=_HOSTED_TOOL.match(kind) is not None,
+        description=get_text(tool, "description") or "",
     )
 
 

@@ -196,7 +196,8 @@ def _read_tools(config: Json) -> Iterator[ToolDefinition]:
         hosted = get_text(get_object(tool, "systemTool"), "name")
         if name is not None:
             schema = get_object(specification, "inputSchema").get("json")
-            yield ToolDefinition(name, to_jsonable(schema))
+            description = get_text(specification, "description") or ""
+            yield ToolDefinition(name, to_jsonable(schema), description=description)
         elif hosted is not None:
             yield ToolDefinition(hosted, is_hosted=True)
 

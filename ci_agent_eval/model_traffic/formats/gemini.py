@@ -243,7 +243,9 @@ def _read_declarations(declarations: Sequence[Json]) -> Iterator[ToolDefinition]
     for declaration in declarations:
         found = _convert_keys(declaration)
         schema = found.get("parametersJsonSchema") or found.get("parameters")
-        yield ToolDefinition(get_text(found, "name") or "", to_jsonable(schema))
+        description = get_text(found, "description") or ""
+        name = get_text(found, "name") or ""
+        yield ToolDefinition(name, to_jsonable(schema), description=description)
 
 
 def _read_answer(body: Json) -> ModelAnswer:

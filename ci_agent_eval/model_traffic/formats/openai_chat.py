@@ -206,14 +206,19 @@ def _read_tools(request: Json) -> Iterable[ToolDefinition]:
     for tool in get_objects(request, "tools"):
         kind = get_text(tool, "type") or "function"
         definition = get_object(tool, kind)
-        name = get_text(definition, "name")
-        if name is None:
+        if get_text(definition, "name") is None:
             yield ToolDefinition(kind, is_hosted=True)
         else:
-            yield ToolDefinition(name, to_jsonable(definition.get("parameters")))
-    for function in get_objects(request, "functions"):
-        name = get_text(function, "name") or ""
-        yield ToolDefinition(name, to_jsonable(function.get("parameters")))
+            yield _read_function(definition)
+    yield from map(_read_function, get_objects(request, "functions"))
+
+
+def _read_function(function: Json) -> ToolDefinition:
+    return ToolDefinition(
+        get_text(function, "name") or "",
+        to_jsonable(function.get("parameters")),
+        description=get_text(function, "description") or "",
+    )
 
 
 def _read_completion(body: Json) -> ModelAnswer:

@@ -154,7 +154,12 @@ def _read_tools(request: Json) -> Iterator[ToolDefinition]:
         kind = get_text(tool, "type") or "function"
         is_hosted = kind not in _CLIENT_TOOLS and not _is_client_shell(tool)
         name = get_text(tool, "name") or kind
-        yield ToolDefinition(name, to_jsonable(tool.get("parameters")), is_hosted=is_hosted)
+        yield ToolDefinition(
+            name,
+            to_jsonable(tool.get("parameters")),
+            is_hosted=is_hosted,
+            description=get_text(tool, "description") or "",
+        )
 
 
 def _is_client_shell(tool: Json) -> bool:

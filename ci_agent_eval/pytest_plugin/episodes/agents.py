@@ -304,6 +304,7 @@ class RecordedRuns:
         self.recorder.note_conditions(
             tools=tuple(sorted(set(result.available_tools))) or None,
             prices=None if result.cost_usd is None else get_price_table(),
+            instructions=result.instructions,
         )
         self.recorder.agent = self.recorder.agent or result.agent
         self.recorder.model = self.recorder.model or result.model

@@ -23,7 +23,7 @@ from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.episode import Assertion, Conditions, SideUsage
+from ci_agent_eval.contract.episode import Assertion, Conditions, Instructions, SideUsage
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import CollectionError, Results, Session
@@ -60,7 +60,12 @@ FACTS = replace(
     warnings=(assertion("warning"),),
     violations=(BudgetViolation(SECRET, 1.0, 2.0, statistic="p95", unit=SECRET),),
     was=(SECRET,),
-    conditions=Conditions(tools=(SECRET,), prices=SECRET, judge=SECRET),
+    conditions=Conditions(
+        tools=(SECRET,),
+        prices=SECRET,
+        judge=SECRET,
+        instructions=(Instructions(kind="tool", name=SECRET, text=SECRET, recorded=SECRET),),
+    ),
     steps=(TrajectoryStep(1, SECRET, SECRET),),
     evaluation=EvaluationScore(0.5, 2, 1),
     judge=SideUsage(calls=1, cost_usd=0.5),
