@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ci_agent_eval.analysis.agent_names import assign_agents
-from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline
+from ci_agent_eval.analysis.comparison.model import Baseline, ConversationSample, NoBaseline
 from ci_agent_eval.analysis.declared_iterations import collect_left_out
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.waivers import ReportWaivers
@@ -269,7 +269,7 @@ def report_loaded(
     report = _build_report(job, loaded, read_lines(), base)
     view = build_report_view(report, job.links)
     write_report_folder(report, view, job.folder, job.settings.formats)
-    write_page(job.folder, _render_page(job, view, loaded, read_lines(), _get_runs(base)))
+    write_page(job.folder, _render_page(job, view, loaded, read_lines(), _get_samples(base)))
     return report
 
 
@@ -277,8 +277,7 @@ def _build_report(
     job: Job, loaded: LoadedResults, lines: Iterable[str], base: FoundBaseline | None
 ) -> Report:
     report = _judge_results(job, loaded, base)
-    runs = _get_runs(base)
-    pairs = find_pairs(report, loaded.episodes, lines, runs[0].samples if runs else ())
+    pairs = find_pairs(report, loaded.episodes, lines, _get_samples(base))
     return replace(report, commit=job.links.sha, title=job.settings.title, pairs=pairs)
 
 
@@ -303,10 +302,10 @@ def _with_foreign_suites(loaded: LoadedResults, suite: str) -> LoadedResults:
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
-def _get_runs(base: FoundBaseline | None) -> Sequence[BaselineRun]:
-    """Return the baseline's runs, latest first; only the latest has conversations."""
+def _get_samples(base: FoundBaseline | None) -> Sequence[ConversationSample]:
+    """Return the conversations of the baseline's latest run, which alone has any."""
     found = None if base is None else base.baseline
-    return found.runs if isinstance(found, Baseline) else ()
+    return found.runs[0].samples if isinstance(found, Baseline) and found.runs else ()
 
 
 def _render_page(
@@ -314,14 +313,14 @@ def _render_page(
     view: ReportView,
     loaded: LoadedResults,
     lines: Iterable[str],
-    runs: Sequence[BaselineRun],
+    samples: Sequence[ConversationSample],
 ) -> Iterator[str]:
     # Jinja2 is not worth its start-up time to a command that writes no page.
     from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - see above
 
     episodes = tuple(assign_agents(loaded.episodes))
     budgets = _settings_for(job, loaded).budgets
-    return render_html(view, episodes, lines, budgets=budgets, runs=runs)
+    return render_html(view, episodes, lines, budgets=budgets, samples=samples)
 
 
 def _has_own_results(folder: Path) -> bool:

@@ -95,17 +95,6 @@ def _stop_workflow_commands(environ: Mapping[str, str], echo: Echo) -> Iterator[
         echo(f"::{word}::")
 
 
-def _note_false_alarms(job: Job, base: FoundBaseline | None, echo: Echo) -> None:
-    """Print a note before the run if an unchanged suite would often fail."""
-    if base is None or isinstance(base.baseline, NoBaseline):
-        return
-    from ci_agent_eval.app.suite_planning import describe_false_alarms  # noqa: PLC0415 - needs NumPy
-
-    note = describe_false_alarms(base.baseline, job.settings.policy)
-    if note is not None:
-        echo(note)
-
-
 @dataclass(frozen=True, slots=True)
 class _SuiteJob:
     """A run of the suite, with its baseline before and its report after it."""
@@ -121,7 +110,6 @@ class _SuiteJob:
         # Before the suite runs, as it may change the baseline's files in the workspace.
         base = find_baseline(self.job)
         changes = self._find_changes()
-        _note_false_alarms(self.job, base, self.echo)
         clear_report_folder(self.job.folder, self.job.settings.formats)
         with self._check_out_base(base) as checkout:
             return self._run(base, checkout, changes)

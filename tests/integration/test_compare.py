@@ -8,7 +8,6 @@ import shutil
 import pytest
 
 from ci_agent_eval.errors import build_install_command
-from tests.builders import episode, failing, write_run
 from tests.processes import run_agent_eval
 
 SUITE = """
@@ -147,31 +146,3 @@ def test_without_numpy_the_suite_is_not_even_started(agent_eval, base, tmp_path)
     assert "passed" not in done.stdout
     plain = agent_eval("report", "--results", "base", PYTHONPATH=str(hidden))
     assert plain.returncode == 0, plain.stderr
-
-
-def write_unsteady_base(folder):
-    """Write three runs; in each, another third of ten scenarios fails once in five iterations."""
-    for run in range(3):
-        episodes = [
-            (failing if iteration == 1 and (n + run) % 3 == 0 else episode)(
-                f"s{n}", iteration=iteration, duration_ms=run + 1
-            )
-            for n in range(10)
-            for iteration in range(1, 6)
-        ]
-        write_run(folder / f"unsteady/run-{run}", *episodes)
-
-
-def test_a_run_whose_baseline_is_often_red_says_so_before_it_starts(agent_eval, tmp_path):
-    write_unsteady_base(tmp_path)
-    (tmp_path / "test_s.py").write_text(
-        "def test_s(episode):\n    with episode.turn('hi') as turn:\n        turn.reply('ho')\n"
-    )
-    done = agent_eval("run", "test_s.py", "--baseline", "unsteady")
-    note = (
-        "note: at the baseline's pass rates an unchanged suite fails in 97% of runs; "
-        "require less of each scenario, or set suite_min_pass_rate"
-    )
-    assert done.stdout.splitlines()[0] == note
-    quiet = agent_eval("run", "test_s.py", "--baseline", "unsteady", "--min-pass-rate", "0.4")
-    assert "note: at the baseline" not in quiet.stdout

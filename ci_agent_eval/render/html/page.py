@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ci_agent_eval.analysis.comparison.model import BaselineRun, ConversationSample
+from ci_agent_eval.analysis.comparison.model import ConversationSample
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.render.html import assets
@@ -19,7 +19,7 @@ from ci_agent_eval.render.html.budget_bars import build_suite_bars
 from ci_agent_eval.render.html.embed import embed_json
 from ci_agent_eval.render.html.episode_rows import EpisodeRows, count_attempts
 from ci_agent_eval.render.html.page_files import PageFiles
-from ci_agent_eval.render.html.page_limits import FEWEST_RUNS, OmittedCounts, PageLimits, PageText
+from ci_agent_eval.render.html.page_limits import OmittedCounts, PageLimits, PageText
 from ci_agent_eval.render.html.scenario_rows import (
     build_scenario_data,
     index_comparison_rows,
@@ -30,18 +30,14 @@ from ci_agent_eval.render.markdown.report import SHORT_SHA
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_name import ScenarioKey
-from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 if TYPE_CHECKING:
     from ci_agent_eval.render.html.charts import Chart
     from ci_agent_eval.render.html.comparison import PageComparison
-    from ci_agent_eval.render.html.history import ScenarioHistories
 
 CHUNK = 65_536
 """Characters of a piece of the page."""
 
-SEVERAL = 2
-"""Agents or models of a matrix."""
 
 _CAPS = PageLimits()
 
@@ -52,14 +48,14 @@ def render_html(
     lines: Iterable[str],
     *,
     budgets: SuiteBudgets,
-    runs: Sequence[BaselineRun] = (),
+    samples: Sequence[ConversationSample] = (),
     caps: PageLimits = _CAPS,
 ) -> Iterator[str]:
     """Yield the page in pieces.
 
     `lines` are the canonical JSON of the episodes, without secrets, one for each of
-    `episodes` and in their order; they are read once, while the page is written. `runs` are
-    those of the baseline, latest first.
+    `episodes` and in their order; they are read once, while the page is written. `samples`
+    are conversations of the baseline.
     """
     cut = OmittedCounts()
     texts = PageText(caps, cut)
@@ -67,9 +63,7 @@ def render_html(
     scenarios = select_scenario_rows(view, texts)
     numbers = {row.key: number for number, row in enumerate(scenarios)}
     compared = index_comparison_rows(view)
-    comparison = _build_comparison(view, texts, runs[0].samples if runs else (), episodes)
-    histories = _build_histories(runs, texts)
-    matrices = _build_matrices(episodes, scenarios, texts)
+    comparison = _build_comparison(view, texts, samples, episodes)
     rows = EpisodeRows(texts, places, numbers, count_attempts(episodes))
     context = {
         "view": view,
@@ -81,12 +75,8 @@ def render_html(
         **_build_causes(view, texts, numbers),
         "links": _list_links(view.links),
         "scenarios": _join_rows(
-            build_scenario_data(row, compared.get(row.key), histories, texts, places)
-            for row in scenarios
+            build_scenario_data(row, compared.get(row.key), texts, places) for row in scenarios
         ),
-        "matrices": matrices,
-        "matrix_data": _mark_safe(embed_json(matrices)),
-        "runs": _mark_safe(embed_json(histories.labels if histories else [])),
         "scenario_count": len(scenarios),
         "episodes": _join_rows(rows.lines(zip(episodes, lines, strict=True)), written=True),
         "episode_count": len(episodes),
@@ -132,28 +122,6 @@ def _build_comparison(
 
     conversations = BaselineConversations(samples, episodes, texts)
     return build_page_comparison(view, view.comparison, texts, conversations)
-
-
-def _build_histories(runs: Sequence[BaselineRun], texts: PageText) -> ScenarioHistories | None:
-    """Return the histories of scenarios; None: there are too few runs."""
-    if len(runs) < FEWEST_RUNS:
-        return None
-    from ci_agent_eval.render.html.history import ScenarioHistories  # noqa: PLC0415 - see above
-
-    return ScenarioHistories(runs, texts)
-
-
-def _build_matrices(
-    episodes: Sequence[EpisodeRecord], scenarios: Sequence[ScenarioRow], texts: PageText
-) -> Sequence[Mapping[str, Any]]:
-    if len({(record.agent, record.model) for record in episodes}) < SEVERAL:
-        return ()
-    from ci_agent_eval.render.html.matrix import build_matrices  # noqa: PLC0415 - see above
-
-    names: dict[str, int] = {}
-    for number, row in enumerate(scenarios):
-        names.setdefault(row.scenario.scenario_id, number)
-    return build_matrices(episodes, names, texts)
 
 
 def _build_charts(episodes: Sequence[EpisodeRecord]) -> tuple[Chart, ...]:
@@ -206,7 +174,6 @@ def _describe_omitted(cut: OmittedCounts) -> list[str]:
         (cut.conversations, "episode is", "episodes are", "listed without the conversation"),
         (cut.episodes, "episode is", "episodes are", "not listed"),
         (cut.scenarios, "scenario is", "scenarios are", "not listed"),
-        (cut.histories, "scenario is", "scenarios are", "listed without the history"),
     )
     return [
         f"{count_noun(number, one, many)} {effect}"

@@ -15,10 +15,6 @@ T = TypeVar("T")
 _name = lru_cache(4096)(visible_line)
 
 
-FEWEST_RUNS = 2
-"""Fewest runs of a history; a single one is among the figures."""
-
-
 @dataclass(frozen=True, slots=True)
 class PageLimits:
     """The size limits; a browser opens a page within them without a pause."""
@@ -38,8 +34,6 @@ class PageLimits:
     """Bytes of the conversations of episodes that failed or ended in an error."""
     baseline: int = 8_000_000
     """Bytes of conversations of the base, one for each scenario that changed."""
-    histories: int = 4_000_000
-    """Bytes of the histories of scenarios over the baseline's runs."""
     others: int = 24_000_000
     """Bytes of the conversations of all other episodes."""
 
@@ -57,8 +51,6 @@ class OmittedCounts:
     episodes: int = 0
     """Episodes that are not listed."""
     scenarios: int = 0
-    histories: int = 0
-    """Scenarios that are listed without their history."""
 
 
 @dataclass(frozen=True, slots=True)

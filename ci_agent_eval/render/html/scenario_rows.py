@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import (
     ScenarioComparison,
@@ -34,9 +34,6 @@ from ci_agent_eval.render.scenario_name import ScenarioKey
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
 Row = dict[str, Any]
-
-if TYPE_CHECKING:
-    from ci_agent_eval.render.html.history import ScenarioHistories
 
 _WEIGHT = {"failing": 0, "errored": 2, "skipped": 3, "incomplete": 3, "passing": 4}
 _GATED = 1
@@ -83,7 +80,6 @@ def _is_gated(row: ScenarioRow) -> bool:
 def build_scenario_data(
     row: ScenarioRow,
     compared: ComparisonRow | None,
-    histories: ScenarioHistories | None,
     texts: PageText,
     places: PageFiles,
 ) -> Row:
@@ -114,7 +110,6 @@ def build_scenario_data(
             "cost": _text_or_none(row.cost_per_episode),
             "latency": _text_or_none(row.latency),
             "was": None if compared is None else _build_former_figures(compared),
-            "history": histories.build(row, compared) if histories else None,
             "totals": _list_totals(row),
             "tries": [_format_tries(found) for found in scenario.reliability],
             "causes": [

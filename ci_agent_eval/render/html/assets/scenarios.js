@@ -54,7 +54,6 @@ function scenarioDetail(scenario, budgets) {
     causes.length
       ? el("ul", { class: "causes", role: "list" }, causes.map((cause) => causeItem(cause, passed + failed + errors)))
       : "",
-    ...(scenario.history ? historyOf(scenario.history) : []),
     budgets.length ? el("h3", { class: "label" }, "Budgets, the nearest to each limit") : "",
     budgets.length ? budgetBars(budgets) : "",
     el(

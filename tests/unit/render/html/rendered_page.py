@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
@@ -16,14 +15,14 @@ from tests.builders import report
 from tests.render_reports import LINKS
 
 
-def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=(), runs=()):
+def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=()):
     ordered = sorted(episodes, key=lambda item: item.key)
     return render_html(
         build_report_view(built or report(*ordered), links),
         [build_episode_record(item) for item in ordered],
         map(canonical_json, ordered),
         budgets=budgets or SuiteBudgets(),
-        runs=runs or (BaselineRun((), samples=tuple(samples)),),
+        samples=samples,
         caps=caps or PageLimits(),
     )
 

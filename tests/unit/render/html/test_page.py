@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
@@ -85,13 +84,6 @@ def test_the_same_results_give_the_same_bytes_and_no_time():
 def test_what_is_cut_is_said_with_a_count(caps, sentence):
     told = left_out(page(*suite(), caps=caps))
     assert any(line.endswith(sentence) or sentence in line for line in told), told
-
-
-def test_histories_that_have_no_room_are_counted():
-    runs = [BaselineRun(tuple(map(build_episode_record, suite()))) for _ in range(2)]
-    assert left_out(page(*suite(), runs=runs)) == []
-    found = left_out(page(*suite(), runs=runs, caps=PageLimits(histories=1)))
-    assert found == ["2 scenarios are listed without the history"]
 
 
 def test_links_lead_to_the_web_alone():
