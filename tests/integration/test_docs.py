@@ -54,7 +54,14 @@ def balance_summary(account: str) -> str:
 def read_rates() -> str:
     return "2 %"
 """
-SCENARIOS = {"episodes": 2, "iterations": 2, "conversations": 2, "simulation": 7, "steering": 1}
+SCENARIOS = {
+    "episodes": 2,
+    "iterations": 2,
+    "conversations": 2,
+    "simulation": 7,
+    "steering": 1,
+    "baselines": 1,
+}
 """How many scenarios the Python of a page has, each block as a file of tests of its own."""
 
 
