@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from ci_agent_eval.analysis.loaded_results import (
-    EpisodeRecord,
-    JUnitCase,
-    LoadedResults,
-    PlainTests,
-    TrajectoryStep,
-)
-from ci_agent_eval.contract.episode import Assertion, Conditions
-from ci_agent_eval.contract.findings import FindingData, StoppedRun
-from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.contract.results import Session
+from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.contract.base import FrozenModel
+from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.redaction import make_distinct_names, redact_value, remove_secret_pairs
 
 Redact = Callable[[str], str]
@@ -27,6 +19,16 @@ EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
 
 _CACHE_SIZE = 4096
+_FIXED_WORDS = frozenset(
+    {
+        *("allowed_stops", "cause", "gate", "kind", "missing_evidence", "outcome"),
+        *("schema_version", "severity", "state", "statistic", "stop_reason", "type"),
+    }
+)
+"""Fields whose texts are words of the contract."""
+_INTERNED = frozenset({"checks", "conditions", "steps"})
+"""Fields of records whose values thousands of episodes share."""
+_NUMBERS = frozenset({bool, float, int})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,49 +55,78 @@ class RedactedNames:
 def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     """Redact secrets in loaded results, which other producers may have written.
 
-    Episodes that differ only in a secret are numbered.
+    Episodes that differ only in a secret are numbered. A confirmation's records are counted, and
+    their texts are shown nowhere.
     """
     names = RedactedNames.build((record.key for record in loaded.episodes), redact)
-    # Files, agents and models are the same in thousands of episodes.
-    redact = functools.lru_cache(_CACHE_SIZE)(_redact_secret_pairs(redact))
-
-    def redact_location(text: str) -> str:
-        return names.nodeids.get(text) or redact(text)
-
-    def redact_scenario(name: str) -> str:
-        return names.scenarios.get(name) or redact(name)
-
-    episodes = (_redact_episode(record, names, redact) for record in loaded.episodes)
+    parts = replace(loaded, confirmation=None)
+    clean: LoadedResults = _ValueRedactor(names, redact).redact(parts)
     return replace(
-        loaded,
-        episodes=tuple(sorted(episodes, key=attrgetter("key"))),
-        tests=_redact_tests(loaded.tests, redact_location, redact),
-        sessions=tuple(_redact_session(session, names, redact) for session in loaded.sessions),
-        sources=tuple(replace(source, path=redact(source.path)) for source in loaded.sources),
-        findings=tuple(
-            replace(
-                f,
-                where=redact_location(f.where),
-                message=_redact_message(f.message, redact_scenario, redact),
-            )
-            for f in loaded.findings
-        ),
-        suites=tuple(sorted(map(redact, loaded.suites))),
+        clean,
+        episodes=tuple(sorted(clean.episodes, key=attrgetter("key"))),
+        suites=tuple(sorted(clean.suites)),
+        confirmation=loaded.confirmation,
     )
 
 
-def _redact_message(
-    message: str | FindingData, redact_scenario: Redact, redact: Redact
-) -> str | FindingData:
-    if isinstance(message, str):
-        return redact(message)
-    if isinstance(message, StoppedRun):
-        return replace(message, scenarios=tuple(map(redact_scenario, message.scenarios)))
-    return message
+class _ValueRedactor:
+    """Redacts every text of a value but for fixed words, in whatever field it is."""
+
+    def __init__(self, names: RedactedNames, redact: Redact) -> None:
+        self._names: Mapping[str, Mapping[str, str]] = {
+            **dict.fromkeys(
+                ("scenario_id", "scenarios", "unafforded", "left_out"), names.scenarios
+            ),
+            **dict.fromkeys(("nodeid", "where"), names.nodeids),
+        }
+        self._done: dict[int, Any] = {}
+        """Redacted values of interned fields, by the identity of the loaded ones."""
+        # Files, agents and models are the same in thousands of episodes.
+        self._redact_text = functools.lru_cache(_CACHE_SIZE)(
+            lambda text: remove_secret_pairs(redact(text))
+        )
+
+    def redact(self, value: Any, name: str = "") -> Any:
+        """Return the value of a field; the same one where nothing is a secret."""
+        if isinstance(value, str):
+            if name in _FIXED_WORDS:
+                return value
+            return self._names.get(name, {}).get(value) or self._redact_text(value)
+        if name not in _INTERNED:
+            return self._redact_parts(value, name)
+        if id(value) not in self._done:
+            self._done[id(value)] = self._redact_parts(value, name)
+        return self._done[id(value)]
+
+    def _redact_parts(self, value: Any, name: str) -> Any:
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            items = tuple([self.redact(item, name) for item in value])
+            return items if items != value else value
+        if isinstance(value, tuple):
+            changed = self._list_changes(dict(zip(value._fields, value, strict=True)))
+            return value._replace(**changed) if changed else value
+        if isinstance(value, FrozenModel):
+            changed = self._list_changes(value.__dict__)
+            return value.model_copy(update=changed) if changed else value
+        if is_dataclass(value) and not isinstance(value, type | SuiteStop):
+            changed = self._list_changes({f: getattr(value, f) for f in _list_fields(type(value))})
+            return replace(value, **changed) if changed else value
+        return value
+
+    def _list_changes(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that hold a secret, without it."""
+        changed = {}
+        for name, value in values.items():
+            if value and type(value) not in _NUMBERS:
+                new = self.redact(value, name)
+                if new is not value and new != value:
+                    changed[name] = new
+        return changed
 
 
-def _redact_secret_pairs(redact: Redact) -> Redact:
-    return lambda text: remove_secret_pairs(redact(text))
+@functools.cache
+def _list_fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def redact_json(value: Any, redact: Redact) -> Any:
@@ -110,121 +141,3 @@ def redact_json(value: Any, redact: Redact) -> Any:
             names[key]: redact_json(redact_value(key, item), redact) for key, item in value.items()
         }
     return value
-
-
-def _redact_episode(record: EpisodeRecord, names: RedactedNames, redact: Redact) -> EpisodeRecord:
-    return replace(
-        record,
-        scenario_id=names.scenarios[record.scenario_id],
-        nodeid=None if record.nodeid is None else names.nodeids[record.nodeid],
-        file=_redact_text(record.file, redact),
-        case=_redact_text(record.case, redact),
-        reason=_redact_text(record.reason, redact),
-        failed_assertions=_redact_assertions(record.failed_assertions, redact),
-        warnings=_redact_assertions(record.warnings, redact),
-        violations=tuple(_redact_violation(violation, redact) for violation in record.violations),
-        agent=_redact_text(record.agent, redact),
-        model=_redact_text(record.model, redact),
-        was=tuple(redact(name) for name in record.was),
-        conditions=_redact_conditions(record.conditions, redact),
-        steps=tuple(
-            TrajectoryStep(s.turn, redact(s.tool), redact(s.arguments)) for s in record.steps
-        ),
-        checks=tuple(check._replace(name=redact(check.name)) for check in record.checks),
-        hard_limits=tuple((redact(name), limit) for name, limit in record.hard_limits),
-    )
-
-
-def _redact_conditions(conditions: Conditions, redact: Redact) -> Conditions:
-    tools = conditions.tools
-    update = {
-        "tools": None if tools is None else tuple(redact(tool) for tool in tools),
-        "prices": _redact_text(conditions.prices, redact),
-        "judge": _redact_text(conditions.judge, redact),
-        "instructions": tuple(
-            one.model_copy(
-                update={
-                    "name": _redact_text(one.name, redact),
-                    "text": redact(one.text),
-                    "recorded": _redact_text(one.recorded, redact),
-                }
-            )
-            for one in conditions.instructions
-        ),
-    }
-    # Checking is faster than copying thousands of unchanged conditions.
-    is_clean = all(getattr(conditions, name) == value for name, value in update.items())
-    return conditions if is_clean else conditions.model_copy(update=update)
-
-
-def _redact_assertions(assertions: tuple[Assertion, ...], redact: Redact) -> tuple[Assertion, ...]:
-    return tuple(
-        a.model_copy(
-            update={
-                "name": redact(a.name),
-                "reason": _redact_text(a.reason, redact),
-                "file": _redact_text(a.file, redact),
-            }
-        )
-        for a in assertions
-    )
-
-
-def _redact_violation(violation: BudgetViolation, redact: Redact) -> BudgetViolation:
-    return replace(
-        violation, budget=redact(violation.budget), unit=_redact_text(violation.unit, redact)
-    )
-
-
-def _redact_tests(tests: PlainTests, redact_location: Redact, redact: Redact) -> PlainTests:
-    return replace(
-        tests,
-        failing=tuple(_redact_case(case, redact_location, redact) for case in tests.failing),
-        flaky=tuple(redact(title) for title in tests.flaky),
-    )
-
-
-def _redact_case(case: JUnitCase, redact_location: Redact, redact: Redact) -> JUnitCase:
-    return case._replace(
-        classname=redact(case.classname),
-        name=redact(case.name),
-        message=_redact_text(case.message, redact),
-        detail=_redact_text(case.detail, redact),
-        file=_redact_text(case.file, redact),
-        nodeid=_redact_text(case.nodeid, redact_location),
-    )
-
-
-def _redact_session(session: Session, names: RedactedNames, redact: Redact) -> Session:
-    def redact_scenario(name: str) -> str:
-        return names.scenarios.get(name) or redact(name)
-
-    return session.model_copy(
-        update={
-            "suite": redact(session.suite),
-            "stopped": _redact_text(session.stopped, redact),
-            "commit": _redact_text(session.commit, redact),
-            "run": _redact_text(session.run, redact),
-            "unafforded": tuple(map(redact_scenario, session.unafforded)),
-            "left_out": tuple(map(redact_scenario, session.left_out)),
-            "adaptive_stops": tuple(
-                stop.model_copy(
-                    update={
-                        "scenario_id": redact_scenario(stop.scenario_id),
-                        "agent": _redact_text(stop.agent, redact),
-                    }
-                )
-                for stop in session.adaptive_stops
-            ),
-            "collection_errors": tuple(
-                error.model_copy(
-                    update={"nodeid": redact(error.nodeid), "message": redact(error.message)}
-                )
-                for error in session.collection_errors
-            ),
-        }
-    )
-
-
-def _redact_text(text: str | None, redact: Redact) -> str | None:
-    return None if text is None else redact(text)
