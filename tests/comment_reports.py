@@ -18,7 +18,7 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import MissingShards, SourceFile
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.results.samples import SampleCollector
+from ci_agent_eval.results.baselines.runs import SampleCollector
 from tests.builders import episode, failed_assertion, finding, loaded, report, tool_call, turn
 
 Call = tuple[str, dict[str, Any]]

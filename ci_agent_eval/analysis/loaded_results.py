@@ -7,8 +7,9 @@ memory grows with the number of episodes, not with the length of their conversat
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -375,3 +376,30 @@ class LoadedResults:
     suites: tuple[str, ...] = ()
     """Sorted suite names in the results, except of unnamed runs."""
     confirmation: ConfirmationRuns | None = None
+
+
+def assign_agents(episodes: Iterable[EpisodeRecord]) -> Iterable[EpisodeRecord]:
+    """Assign an agent to each episode without one, if there is only one candidate.
+
+    The candidate is the agent of other attempts at the same test, or else of the scenario.
+    An episode that passed without an agent stays unassigned: its pass must not count for one.
+    """
+    listed = list(episodes)
+    named: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for record in listed:
+        if record.agent:
+            named[record.scenario_id, record.nodeid].add(record.agent)
+            named[record.scenario_id, None].add(record.agent)
+    return [_assign_agent(record, named) for record in listed] if named else listed
+
+
+def _assign_agent(
+    record: EpisodeRecord, named: Mapping[tuple[str, str | None], set[str]]
+) -> EpisodeRecord:
+    if record.agent or record.outcome == "passed":
+        return record
+    for nodeid in (record.nodeid, None):
+        candidates = named.get((record.scenario_id, nodeid), ())
+        if len(candidates) == 1:
+            return replace(record, agent=next(iter(candidates)))
+    return record

@@ -15,7 +15,6 @@ from ci_agent_eval.analysis.adaptive_summary import (
     collect_stops,
     summarize_adaptive,
 )
-from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.declared_iterations import (
     NotRunCounter,
     build_not_run_counter,
@@ -37,13 +36,13 @@ from ci_agent_eval.analysis.loaded_results import (
     ModelCallCounts,
     OutcomeTally,
     PlainTests,
+    assign_agents,
     tally_outcomes,
 )
 from ci_agent_eval.analysis.reliability import Reliability, estimate_reliability
 from ci_agent_eval.analysis.waivers import WaiverStatus
-from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.episode import Assertion, Gating, Mode
+from ci_agent_eval.contract.episode import Assertion, Gating, Mode, get_decisive_attempt
 from ci_agent_eval.contract.evidence import EVIDENCE_PARTS, EvidencePart
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation, compute_latency_statistic

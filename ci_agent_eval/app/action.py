@@ -40,13 +40,13 @@ from ci_agent_eval.config.settings import (
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import AgentEvalError, InputError, PublishError
 from ci_agent_eval.gate.report import Report
+from ci_agent_eval.github.api import RunsApi
 from ci_agent_eval.github.api_errors import NotAllowedError
 from ci_agent_eval.github.event import Event
 from ci_agent_eval.github.publication import PublishResult
 from ci_agent_eval.github.retries import Log
 from ci_agent_eval.github.runner_files import load_event
 from ci_agent_eval.github.signals import raise_on_termination
-from ci_agent_eval.github.workflow_runs import RunsApi
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal

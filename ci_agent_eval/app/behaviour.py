@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.behaviour_pairs import (
     BehaviourPair,
     EpisodeExchanges,
@@ -17,7 +16,7 @@ from ci_agent_eval.analysis.behaviour_pairs import (
 )
 from ci_agent_eval.analysis.comparison.model import Comparison, ConversationSample
 from ci_agent_eval.analysis.failure_causes import AffectedScenario, find_failure_cause
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, assign_agents
 from ci_agent_eval.gate.failure_groups import ScenarioKey, group_failures, index_comparison
 from ci_agent_eval.gate.report import JudgedScenario, Report
 

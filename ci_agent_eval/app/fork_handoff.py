@@ -12,12 +12,12 @@ from pathlib import Path
 
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import SESSION_NAME, Session
-from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.github.api import Api
+from ci_agent_eval.github.api import Api, RunsApi
 from ci_agent_eval.github.api_errors import (
     CommentsRefusedError,
     NotAllowedError,
@@ -29,7 +29,6 @@ from ci_agent_eval.github.comment import upsert_comment
 from ci_agent_eval.github.event import Event, SourceRun
 from ci_agent_eval.github.publish import find_pulls_at_head
 from ci_agent_eval.github.retries import Log
-from ci_agent_eval.github.workflow_runs import RunsApi
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import quote_url
 from ci_agent_eval.render.markdown.blocks import render_link

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.comparison.model import Baseline, ConversationSample, NoBaseline
 from ci_agent_eval.analysis.declared_iterations import collect_left_out
-from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.analysis.loaded_results import LoadedResults, assign_agents
 from ci_agent_eval.analysis.waivers import ReportWaivers
 from ci_agent_eval.app.behaviour import find_pairs
 from ci_agent_eval.app.report_folder import (

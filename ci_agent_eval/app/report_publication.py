@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.gate.report import Report
+from ci_agent_eval.github.api import RunsApi
 from ci_agent_eval.github.dry_run import DryRun
 from ci_agent_eval.github.event import Event
 from ci_agent_eval.github.publication import Publication, PublishOptions, PublishResult
@@ -18,10 +19,8 @@ from ci_agent_eval.github.publish import Connect, PublishEnvironment, publish_to
 from ci_agent_eval.github.retries import Level, Log
 from ci_agent_eval.github.runner_files import RunnerFiles, append_outputs
 from ci_agent_eval.github.signals import raise_on_termination
-from ci_agent_eval.github.workflow_runs import RunsApi
 from ci_agent_eval.render.comment_state import compute_state, differs_from_baseline
-from ci_agent_eval.render.formats.annotations import list_by_importance
-from ci_agent_eval.render.formats.workflow_commands import format_workflow_command
+from ci_agent_eval.render.formats.annotations import format_workflow_command, list_by_importance
 from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import DetailsPage, Links
 from ci_agent_eval.render.markdown.report import (

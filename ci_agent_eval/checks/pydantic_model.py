@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from ci_agent_eval.contract.validation_errors import get_plain_message
+from ci_agent_eval.contract.base import get_plain_message
 from ci_agent_eval.errors import InputError
 
 

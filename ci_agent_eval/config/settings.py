@@ -15,16 +15,22 @@ from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ComparePol
 from ci_agent_eval.analysis.waivers import ReportWaivers, evaluate_waivers
 from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind, check_format
 from ci_agent_eval.config.toml_lines import find_line
-from ci_agent_eval.contract.attempts import PassedOnRetry
-from ci_agent_eval.contract.base import KnownKeysModel, Rate, ReportTitle, describe_unknown_key
+from ci_agent_eval.contract.base import (
+    KnownKeysModel,
+    Rate,
+    ReportTitle,
+    describe_unknown_key,
+    find_unknown_key,
+    get_plain_message,
+)
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.episode import PassedOnRetry
 from ci_agent_eval.contract.scenario_manifest import (
     MANIFEST_NAME,
     UPDATE_COMMAND,
     ScenarioManifest,
     parse_manifest,
 )
-from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
 from ci_agent_eval.contract.waivers import (
     AcknowledgedEntry,
     AcknowledgedFile,

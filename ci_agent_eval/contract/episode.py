@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
@@ -427,3 +427,24 @@ def describe_violation(violation: BudgetViolation) -> str:
     observed = "not measured" if violation.observed is None else f"{violation.observed:g}"
     kind = "hard" if violation.hard else "soft"
     return f"{name}: {observed}, limit {violation.limit:g} ({kind})"
+
+
+PassedOnRetry = Literal["passed", "flaky", "failed"]
+"""Result of a test that failed and then passed on a retry; "flaky" passes and is listed."""
+
+
+class _HasOutcome(Protocol):
+    @property
+    def outcome(self) -> Outcome: ...
+
+
+_Attempt = TypeVar("_Attempt", bound=_HasOutcome)
+
+
+def get_decisive_attempt(attempts: Sequence[_Attempt]) -> _Attempt:
+    """Return the last attempt that passed or failed, else the last one.
+
+    A retry that is skipped or ends in an error does not erase a failure.
+    """
+    judged = [attempt for attempt in attempts if attempt.outcome in {"passed", "failed"}]
+    return (judged or attempts)[-1]

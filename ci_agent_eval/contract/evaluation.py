@@ -22,9 +22,8 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.base import Amount, Count, FrozenModel, drop_zero_fraction
-from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.episode import Assertion, Episode, get_decisive_attempt
 
 SCORE_DECIMALS = 6
 """Decimals of scores, averages and percentages."""

@@ -25,7 +25,7 @@ from pydantic import (
     ValidationError,
 )
 
-from ci_agent_eval.contract.validation_errors import get_plain_message
+from ci_agent_eval.contract.base import get_plain_message
 from ci_agent_eval.errors import InputError
 
 _CONFIG = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)

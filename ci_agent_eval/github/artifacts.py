@@ -20,8 +20,8 @@ from ci_agent_eval.contract.results import (
     SESSION_NAME,
 )
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.github.api import Artifact, RunsApi
 from ci_agent_eval.github.api_errors import make_printable_line
-from ci_agent_eval.github.workflow_runs import Artifact, RunsApi
 from ci_agent_eval.storage.archives import ArchiveError, ArchiveLimits, extract_archive
 
 MAX_ARTIFACTS = 300

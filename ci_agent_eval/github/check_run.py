@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import Api, CheckRun
-from ci_agent_eval.github.api_errors import AmbiguousWriteError
-from ci_agent_eval.github.publication import Conclusion, PublishedPart
-from ci_agent_eval.github.retries import Log, retry_ambiguous
-from ci_agent_eval.github.writes import (
+from ci_agent_eval.github.api import (
+    Api,
+    CheckRun,
     Json,
     add_annotations,
     complete_check_run,
     create_check_run,
 )
+from ci_agent_eval.github.api_errors import AmbiguousWriteError
+from ci_agent_eval.github.publication import Conclusion, PublishedPart
+from ci_agent_eval.github.retries import Log, retry_ambiguous
 from ci_agent_eval.render.escape import code_span
 
 BATCH_SIZE = 50

@@ -32,7 +32,15 @@ from urllib3.exceptions import (
 )
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import CheckRun, Comment, Pull
+from ci_agent_eval.github.api import (
+    Artifact,
+    CheckRun,
+    Comment,
+    Pull,
+    WorkflowRun,
+    Write,
+    list_required_checks,
+)
 from ci_agent_eval.github.api_errors import (
     AmbiguousWriteError,
     GoneError,
@@ -45,7 +53,6 @@ from ci_agent_eval.github.api_errors import (
     build_unreadable_error,
     make_printable_line,
 )
-from ci_agent_eval.github.branch_rules import list_required_checks
 from ci_agent_eval.github.concurrent_requests import PerThread
 from ci_agent_eval.github.download import DownloadTerms, download_to_file, is_allowed_address
 from ci_agent_eval.github.retries import (
@@ -58,8 +65,6 @@ from ci_agent_eval.github.retries import (
     compute_retry_pause,
     may_retry,
 )
-from ci_agent_eval.github.workflow_runs import Artifact, WorkflowRun
-from ci_agent_eval.github.writes import Write
 
 T = TypeVar("T")
 P = ParamSpec("P")

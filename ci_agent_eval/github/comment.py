@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import Api, Comment
+from ci_agent_eval.github.api import Api, Comment, create_comment, delete_comment, update_comment
 from ci_agent_eval.github.api_errors import NotFoundError
 from ci_agent_eval.github.publication import PublishedPart, Status
 from ci_agent_eval.github.retries import Log, retry_ambiguous
-from ci_agent_eval.github.writes import create_comment, delete_comment, update_comment
 
 APP_LOGIN = "github-actions[bot]"
 """Login of a workflow's own token, which may not read its login."""

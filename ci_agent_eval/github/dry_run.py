@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import Api, CheckRun, Comment, Pull
+from ci_agent_eval.github.api import Api, CheckRun, Comment, Pull, Write
 from ci_agent_eval.github.retries import Log
-from ci_agent_eval.github.writes import Write
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from ci_agent_eval.contract.validation_errors import describe_validation_error
+from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.errors import InputError
 
 Value = TypeVar("Value")

@@ -27,7 +27,7 @@ from ci_agent_eval.gate.failure_groups import (
 )
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.finding_clauses import describe_findings
+from ci_agent_eval.render.findings import describe_findings
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 from ci_agent_eval.render.sentences import LIMITED_FIGURES, SUITE_MEASURES

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 from pydantic import ValidationError
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
+from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, Results
-from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.json_text import MalformedError, ReadProblem, limit_length, parse_json
 
 if TYPE_CHECKING:

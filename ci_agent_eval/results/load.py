@@ -14,7 +14,7 @@ from ci_agent_eval.analysis.loaded_results import (
     LoadedResults,
     PlainTests,
 )
-from ci_agent_eval.contract.attempts import PassedOnRetry
+from ci_agent_eval.contract.episode import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError

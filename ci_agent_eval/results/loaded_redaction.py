@@ -99,12 +99,12 @@ class _ValueRedactor:
         return self._done[id(value)]
 
     def _redact_parts(self, value: Any, name: str) -> Any:
-        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        if hasattr(value, "_asdict"):
+            changed = self._list_changes(value._asdict())
+            return value._replace(**changed) if changed else value
+        if isinstance(value, tuple):
             items = tuple([self.redact(item, name) for item in value])
             return items if items != value else value
-        if isinstance(value, tuple):
-            changed = self._list_changes(dict(zip(value._fields, value, strict=True)))
-            return value._replace(**changed) if changed else value
         if isinstance(value, FrozenModel):
             changed = self._list_changes(value.__dict__)
             return value.model_copy(update=changed) if changed else value

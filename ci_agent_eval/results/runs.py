@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase, build_episode_record
+from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
-from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
     ImportRules,
@@ -239,7 +239,7 @@ def _read_records(
     is_archive = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     opened.seek(0)
     if is_archive:
-        from ci_agent_eval.results.importers.eval_archive import read_eval_archive  # noqa: PLC0415 - rarely needed
+        from ci_agent_eval.results.importers.inspect_ai import read_eval_archive  # noqa: PLC0415 - rarely needed
 
         return read_eval_archive(path, rules)
     return read_episodes(opened, path.name, rules)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.evaluation import (
     EvaluationReport,
     is_rendered_evaluation,
     render_evaluation,
 )
-from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 

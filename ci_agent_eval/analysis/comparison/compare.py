@@ -9,7 +9,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ci_agent_eval.analysis.comparison.behaviour import describe_behaviour
-from ci_agent_eval.analysis.comparison.cases import find_moved_test, find_vanished_cases
+from ci_agent_eval.analysis.comparison.cases import (
+    find_lower_scores,
+    find_moved_test,
+    find_vanished_cases,
+    find_weaker_demands,
+)
 from ci_agent_eval.analysis.comparison.conditions import (
     ConditionSets,
     collect_conditions,
@@ -58,7 +63,6 @@ from ci_agent_eval.analysis.comparison.suite_change import (
     list_suite_changes,
     mark_drops,
 )
-from ci_agent_eval.analysis.comparison.weakening import find_lower_scores, find_weaker_demands
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 

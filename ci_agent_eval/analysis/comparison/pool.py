@@ -22,7 +22,7 @@ from ci_agent_eval.analysis.loaded_results import (
     TrajectoryStep,
     tally_outcomes,
 )
-from ci_agent_eval.contract.attempts import get_decisive_attempt
+from ci_agent_eval.contract.episode import get_decisive_attempt
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 
 ScenarioKey = tuple[str, str]

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.comparison.conditions import (
     ConditionSets,
     collect_conditions,
@@ -19,11 +18,12 @@ from ci_agent_eval.analysis.loaded_results import (
     EpisodeRecord,
     LoadedResults,
     OutcomeTally,
+    assign_agents,
     tally_outcomes,
 )
 from ci_agent_eval.analysis.summary import ScenarioSummary, summarize_results
-from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.episode import get_decisive_attempt
 
 IsPassing = Callable[[ScenarioSummary], bool | None]
 """Whether a scenario reaches its required pass rate; None: it was not judged."""

@@ -9,7 +9,6 @@ from ci_agent_eval.analysis.adaptive_iterations import (
     PredictedRate,
     compute_regression_evidence,
 )
-from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
 from ci_agent_eval.analysis.comparison.pool import find_distinct_runs, pool_iterations
 from ci_agent_eval.analysis.comparison.run_variation import (
@@ -19,7 +18,7 @@ from ci_agent_eval.analysis.comparison.run_variation import (
 )
 from ci_agent_eval.analysis.comparison.statistics import adjust_p_values, round_significant
 from ci_agent_eval.analysis.distributions import compute_beta_binomial_cdf
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, assign_agents
 from ci_agent_eval.contract.adaptive import PredictedScenario
 
 

@@ -446,7 +446,7 @@ def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 def _print_error(sentence: str) -> None:
     """Print an error to stderr; inside a workflow also as a command, for the run's page."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        from ci_agent_eval.render.formats.workflow_commands import format_workflow_command
+        from ci_agent_eval.render.formats.annotations import format_workflow_command
 
         click.echo(format_workflow_command("error", sentence))
     click.echo(f"agent-eval: {sentence}", err=True)

@@ -103,8 +103,12 @@ def doctor() -> int:
     Checks the settings, and the permissions of each job that uses agent-eval. With a token in
     GITHUB_TOKEN it asks GitHub which checks the default branch requires.
     """
-    from ci_agent_eval.app.setup.doctor import count_problems, diagnose, format_diagnoses
-    from ci_agent_eval.app.setup.github_settings import read_github_settings
+    from ci_agent_eval.app.setup.doctor import (
+        count_problems,
+        diagnose,
+        format_diagnoses,
+        read_github_settings,
+    )
     from ci_agent_eval.app.setup.repository import ProjectRepository
 
     repository = ProjectRepository.find(Path.cwd())

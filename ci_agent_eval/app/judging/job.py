@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from ci_agent_eval.analysis.judge_agreement import (
     TranscriptKey,
     summarize_checks,
 )
-from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.analysis.loaded_results import LoadedResults, build_episode_record
 from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.app.judging.labels import (
     LabelMatcher,
@@ -33,16 +33,18 @@ from ci_agent_eval.app.judging.rejudge import (
     get_transcript_key,
     is_judgeable,
 )
-from ci_agent_eval.app.judging.report_reasons import list_report_reasons
 from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import RESULTS_NAME, UNNAMED_SUITE
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate.model import Reason, ReasonKind
+from ci_agent_eval.gate.report import build_report
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.numbers import count_noun
-from ci_agent_eval.render.sentences import describe_finding
+from ci_agent_eval.render.sentences import describe_finding, describe_reason
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.regular_file import replace_file
@@ -50,6 +52,7 @@ from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette.session import CassetteMode
+
 
 TEMPLATE_NAME = "label-template.csv"
 
@@ -231,3 +234,45 @@ def _write_output(
         write_results(job.output / RESULTS_NAME, stored.suite, spool, complete=is_complete)
     with replace_file(job.output / TEMPLATE_NAME) as file:
         file.write(redactor.text(render_label_template(found.judged, found.digests)))
+
+
+# Errors and doubtful results are reasons of `agent-eval judge` already.
+_KINDS: frozenset[ReasonKind] = frozenset(
+    {"scenario", "suite_pass_rate", "skipped", "incomplete", "evaluation", "budget"}
+)
+
+
+def list_report_reasons(
+    loaded: LoadedResults,
+    episodes: Sequence[Episode],
+    settings: Settings,
+    quarantine: tuple[WaiverStatus, ...],
+) -> Iterator[str]:
+    """Yield why `agent-eval report` would fail `episodes` in place of the loaded ones.
+
+    Budgets of the whole suite are left out: they limit a run, and judging again is none.
+    """
+    changed = replace(loaded, episodes=tuple(map(build_episode_record, episodes)))
+    report = build_report(
+        changed,
+        suite=settings.suite,
+        budgets=SuiteBudgets(),
+        policy=settings.policy,
+        quarantine=quarantine,
+    )
+    scenarios = {
+        (one.scenario.scenario_id, one.scenario.agent): one for one in report.judged_scenarios()
+    }
+    for reason in report.verdict.reasons:
+        found = scenarios.get((reason.scenario_id or "", reason.agent))
+        if reason.kind not in _KINDS or (found and found.judgement.status == "errored"):
+            continue
+        failures = found.scenario.failures if found and reason.kind == "scenario" else ()
+        yield _describe(reason, tuple(dict.fromkeys(one.assertion.name for one in failures)))
+
+
+def _describe(reason: Reason, failed: Sequence[str]) -> str:
+    name = "" if reason.scenario_id is None else f"{reason.scenario_id}: "
+    agent = "" if reason.agent is None else f" (agent {reason.agent})"
+    names = f"; failed: {', '.join(failed)}" if failed else ""
+    return f"{name}{describe_reason(reason)}{agent}{names}"

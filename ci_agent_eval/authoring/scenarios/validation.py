@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ci_agent_eval.contract.base import describe_unknown_key
+from ci_agent_eval.contract.base import describe_unknown_key, find_unknown_key, get_plain_message
 from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
 from ci_agent_eval.contract.scenario import ScenarioEntry
-from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
 
 _DOCUMENT = ("scenarios", "defaults")
 _MESSAGES = {

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from unittest import SkipTest
 
-from ci_agent_eval.contract.base import describe_unknown_key
+from ci_agent_eval.contract.base import describe_unknown_key, describe_validation_error
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
 

@@ -1,15 +1,22 @@
-"""Annotations: each failure at its line."""
+"""Annotations: each failure at its line, in a check run or as workflow commands.
+
+The runner undoes the escaping of commands (ActionCommand.cs), and keeps 10 annotations of a type
+for a step and 4,096 characters of a message (ExecutionContext.cs).
+"""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun
 from ci_agent_eval.render.escape import cut_bytes, visible_line, visible_lines
 from ci_agent_eval.render.links import Place
-from ci_agent_eval.render.numbers import NOT_MEASURED, format_part
+from ci_agent_eval.render.numbers import NOT_MEASURED, count_noun, format_part
 from ci_agent_eval.render.report_view import FailingTest, ReportView
 from ci_agent_eval.render.scenario_name import ScenarioKey
 from ci_agent_eval.render.scenario_rows import NO_REASON, Cause, ScenarioRow
@@ -228,3 +235,52 @@ def _find_level(row: ScenarioRow, view: ReportView) -> Level:
         return "failure" if row.is_required and view.misses_suite_rate else "warning"
     # A scenario that reaches its pass rate with failed iterations does not gate.
     return "failure" if row.is_required and not row.is_passing else "warning"
+
+
+PER_TYPE = 10
+COMMAND_BYTES = 4_096
+
+_COMMANDS: dict[Level, str] = {"failure": "error", "warning": "warning", "notice": "notice"}
+
+
+def render_commands(annotations: Sequence[Annotation]) -> str:
+    """Return one command a line: the first of each type, then a notice that counts the rest."""
+    shown = [annotation for level in _COMMANDS for annotation in _take_first(annotations, level)]
+    lines = [_format_command(annotation) for annotation in shown]
+    if rest := len(annotations) - len(shown):
+        left_out = f"{count_noun(rest, 'annotation')} more than the runner shows; see the report"
+        lines.append(format_workflow_command("notice", left_out))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def format_workflow_command(kind: Literal["error", "warning", "notice"], sentence: str) -> str:
+    """Return the command that shows one sentence of our own on the run's page."""
+    return f"::{kind} title=agent-eval::{escape_data(cut_bytes(sentence, COMMAND_BYTES))}"
+
+
+def escape_data(text: str) -> str:
+    """Escape the message of a command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """Escape the value of a command's property."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _take_first(annotations: Sequence[Annotation], level: Level) -> Iterator[Annotation]:
+    # The notice that counts the rest is one of the ten notices.
+    most = PER_TYPE - 1 if level == "notice" else PER_TYPE
+    return islice((a for a in annotations if a.level == level), most)
+
+
+def _format_command(annotation: Annotation) -> str:
+    properties = {
+        "file": annotation.path,
+        "line": str(annotation.start_line),
+        "endLine": str(annotation.end_line),
+        "title": annotation.title,
+    }
+    written = ",".join(f"{name}={escape_property(value)}" for name, value in properties.items())
+    message = escape_data(cut_bytes(annotation.message, COMMAND_BYTES))
+    return f"::{_COMMANDS[annotation.level]} {written}::{message}"

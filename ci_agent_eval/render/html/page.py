@@ -15,9 +15,8 @@ from ci_agent_eval.analysis.comparison.model import ConversationSample
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.render.html import assets
-from ci_agent_eval.render.html.budget_bars import build_suite_bars
 from ci_agent_eval.render.html.embed import embed_json
-from ci_agent_eval.render.html.episode_rows import EpisodeRows, count_attempts
+from ci_agent_eval.render.html.episode_rows import EpisodeRows, build_suite_bars, count_attempts
 from ci_agent_eval.render.html.page_files import PageFiles
 from ci_agent_eval.render.html.page_limits import OmittedCounts, PageLimits, PageText
 from ci_agent_eval.render.html.scenario_rows import (
@@ -113,10 +112,8 @@ def _build_comparison(
     """Return the comparison with the baseline; None: nothing was compared."""
     if view.comparison is None:
         return None
-    from ci_agent_eval.render.html.baseline_conversation import (  # noqa: PLC0415 - see above
-        BaselineConversations,
-    )
     from ci_agent_eval.render.html.comparison import (  # noqa: PLC0415 - see above
+        BaselineConversations,
         build_page_comparison,
     )
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import InputError, PublishError
+from ci_agent_eval.github.api import RunsApi, WorkflowRun
 from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
 from ci_agent_eval.github.artifacts import fetch_artifacts, is_results_file, list_artifacts
 from ci_agent_eval.github.concurrent_requests import MAX_CONCURRENT, run_concurrently
 from ci_agent_eval.github.event import Event
 from ci_agent_eval.github.publish import find_pulls
-from ci_agent_eval.github.workflow_runs import RunsApi, WorkflowRun
 from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.baselines.request import (
     BaselineRequest,

@@ -16,8 +16,8 @@ from ci_agent_eval.config.entry_points import (
     list_extensions,
     load_extension,
 )
+from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.importers.protocol import (
     EpisodeData,

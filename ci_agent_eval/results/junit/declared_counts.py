@@ -1,12 +1,11 @@
-"""Compare the totals that a suite declares with its cases. Pure."""
+"""Compare the totals that a suite declares with its cases, as its producer counts. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ci_agent_eval.contract.wording import pluralize
-from ci_agent_eval.results.junit.producers import Producer
 
 
 class CaseCounts(NamedTuple):
@@ -182,3 +181,24 @@ def parse_total(attributes: Mapping[str, str], *names: str) -> int | None:
         if text.isascii() and text.isdigit() and len(text) < 10:
             return int(text)
     return None
+
+
+Producer = Literal["pytest", "gotestsum", "other"]
+
+_PYTEST_SUITES = ("pytest", "pytest tests")
+
+
+def detect_producer(attributes: Mapping[str, str], outer: Producer) -> Producer:
+    """Return the producer of a suite by its attributes; by default the outer suite's."""
+    if attributes.get("name") in _PYTEST_SUITES:
+        return "pytest"
+    return outer
+
+
+def is_gotestsum(root: Mapping[str, str], suite: Mapping[str, str]) -> bool:
+    """Return whether gotestsum wrote a suite with the property `go.version`.
+
+    go-junit-report may write the property too. Its version 1 declares nothing in the root,
+    and its version 2 declares errors in each suite (`internal/junitxml` of gotestsum).
+    """
+    return "errors" in root and "errors" not in suite

@@ -12,8 +12,7 @@ from ci_agent_eval.analysis.loaded_results import (
     PlainTests,
     tally_outcomes,
 )
-from ci_agent_eval.contract.attempts import PassedOnRetry
-from ci_agent_eval.contract.episode import Outcome
+from ci_agent_eval.contract.episode import Outcome, PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.results.file_search import ResultFile
 from ci_agent_eval.results.junit.declared_counts import CaseCounts, CountDifference

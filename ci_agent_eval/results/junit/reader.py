@@ -21,12 +21,14 @@ from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.results.junit.declared_counts import (
     CaseCounts,
     CountDifference,
+    Producer,
     build_node_difference,
     compare_counts,
+    detect_producer,
+    is_gotestsum,
     parse_total,
 )
 from ci_agent_eval.results.junit.failure_messages import find_message, remove_ansi
-from ci_agent_eval.results.junit.producers import Producer, detect_producer, is_gotestsum
 from ci_agent_eval.results.junit.retries import GoReruns, MergedRetries, PytestReruns
 from ci_agent_eval.results.junit.sanitize import Readable
 from ci_agent_eval.results.junit.status_attributes import PASSED, SEVERITY, parse_status_attributes

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.errors import PublishError
+from ci_agent_eval.github.api import RunsApi
 from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
 from ci_agent_eval.github.artifacts import list_artifacts
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.download import DownloadTerms, is_allowed_address
 from ci_agent_eval.github.download import download_to_file as download_file
 from ci_agent_eval.github.retries import WaitBudget
-from ci_agent_eval.github.workflow_runs import RunsApi
 from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig
 from tests.tables import each_row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.results.samples import SampleCollector
+from ci_agent_eval.results.baselines.runs import SampleCollector
 from tests.builders import (
     baseline,
     episode,

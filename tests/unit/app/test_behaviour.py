@@ -6,7 +6,7 @@ from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
 from ci_agent_eval.app.behaviour import MOST_CAUSES, MOST_ITERATIONS, find_pairs
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
-from ci_agent_eval.results.samples import SampleCollector
+from ci_agent_eval.results.baselines.runs import SampleCollector
 from tests.builders import failed_assertion, loaded, report, talk, turn
 from tests.comment_reports import add_pairs, build_comment_report
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.validation_errors import describe_validation_error
 from tests.builders import episode, failing, tool_call, turn
 from tests.tables import each_row
 

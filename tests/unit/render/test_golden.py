@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_agent_eval.render.formats.annotations import list_annotations
+from ci_agent_eval.render.formats.annotations import list_annotations, render_commands
 from ci_agent_eval.render.formats.brief import render_brief_json, render_brief_markdown
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.formats.document import render_verdict
-from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import DetailsPage, Links
 from ci_agent_eval.render.markdown.report import (

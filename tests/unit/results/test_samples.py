@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import random
 
-from ci_agent_eval.results import samples as module
-from ci_agent_eval.results.samples import MAX_TOOL_PATHS, SampleCollector
+from ci_agent_eval.results.baselines import runs as module
+from ci_agent_eval.results.baselines.runs import MAX_TOOL_PATHS, SampleCollector
 from tests.builders import calling, episode, failing
 
 

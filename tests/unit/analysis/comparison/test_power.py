@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.analysis.comparison.power import find_needed_iterations
+from ci_agent_eval.analysis.comparison.regressions import find_needed_iterations
 
 
 @pytest.mark.parametrize("counts", [(20, 20, 19, 20), (3, 3, 2, 5)])

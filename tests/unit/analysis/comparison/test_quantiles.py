@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_agent_eval.analysis.comparison.quantiles import SuiteValues
+from ci_agent_eval.analysis.comparison.metric_changes import SuiteValues
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 from tests.tables import each_row
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ci_agent_eval.app.setup.first_files import build_first_test
-from ci_agent_eval.app.setup.frameworks import find_agent, find_required_framework
-from ci_agent_eval.app.setup.repository import FoundAgent
+from ci_agent_eval.app.setup.repository import FoundAgent, find_agent, find_required_framework
 from tests.tables import each_row
 
 

@@ -14,8 +14,8 @@ from ci_agent_eval.render.formats.annotations import (
     count_unplaced,
     list_annotations,
     list_by_importance,
+    render_commands,
 )
-from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, report
 from tests.comment_reports import COMMENTS

@@ -6,7 +6,7 @@ import json
 import re
 
 from ci_agent_eval.render.html.page_limits import PageLimits
-from ci_agent_eval.results.samples import SampleCollector
+from ci_agent_eval.results.baselines.runs import SampleCollector
 from tests.builders import baseline, episode, failing, report, tool_call, turn
 from tests.render_reports import compared, regressed
 from tests.tables import each_row

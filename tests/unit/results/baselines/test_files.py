@@ -8,8 +8,7 @@ from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.baselines.files import load_from_files
-from ci_agent_eval.results.baselines.load import load_baseline
+from ci_agent_eval.results.baselines.load import load_baseline, load_from_files
 from ci_agent_eval.results.baselines.request import BaselineRequest
 from tests.builders import episode, failing, write_run
 from tests.tables import each_row
