@@ -23,9 +23,9 @@ from ci_agent_eval.analysis.comparison.run_variation import (
     estimate_base_correlation,
 )
 from ci_agent_eval.analysis.comparison.scenario_test import predict_rate
-from ci_agent_eval.contract.adaptive import AdaptivePlan, PredictedScenario
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import parse_iterations
+from ci_agent_eval.contract.results import AdaptivePlan, PredictedScenario
 from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
 from ci_agent_eval.pytest_plugin.collection.iterations import PARAMETER, Iteration
 

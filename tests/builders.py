@@ -13,10 +13,9 @@ from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.findings import Finding, SourceFile
+from ci_agent_eval.contract.findings import Finding, SourceFile, SuiteStop
 from ci_agent_eval.contract.results import JournalLine, Session
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest, parse_manifest
-from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.results.join import build_pytest_address

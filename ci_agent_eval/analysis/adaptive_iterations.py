@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ci_agent_eval.analysis.distributions import compute_log_beta, compute_regularized_beta
 from ci_agent_eval.analysis.intervals import compute_wilson_interval
-from ci_agent_eval.contract.adaptive import StopCause
 from ci_agent_eval.contract.iteration_range import IterationRange
+from ci_agent_eval.contract.results import StopCause
 
 BELOW_EVIDENCE = 20.0
 """Evidence that a scenario is below its required rate: a false-alarm rate of 5 %."""

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcomes
-from ci_agent_eval.contract.adaptive import AdaptiveStop, StopCause
-from ci_agent_eval.contract.results import Session
+from ci_agent_eval.contract.results import AdaptiveStop, Session, StopCause
 
 AdaptiveStops = Mapping[tuple[str, str], AdaptiveStop]
 """Why the iterations of each scenario ended, by scenario id and agent."""

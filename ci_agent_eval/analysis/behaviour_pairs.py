@@ -22,6 +22,8 @@ _LEADING_CALLS = 3
 """Number of these before the first one that differs."""
 MAX_ARGUMENTS = 80
 """Characters kept of the arguments of the first tool call that differs."""
+MAX_STATE_VALUE = 200
+"""Characters kept of a value of a state, and of a line of a text."""
 _MAX_NAME = 80
 _MAX_COMPARED = 20_000
 """Characters of an answer that are compared."""

@@ -6,12 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.analysis.behaviour_pairs import ChangedPart, StateSummary
+from ci_agent_eval.analysis.behaviour_pairs import MAX_STATE_VALUE, ChangedPart, StateSummary
 from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.contract.base import is_equal_json
 
-MAX_VALUE = 200
-"""Characters kept of a value, and of a line of a text."""
 MAX_CHANGES = 12
 """Changed entries kept of a state in the example of a cause."""
 MAX_PARTS = 8
@@ -77,7 +75,7 @@ def _list_line_parts(name: str, before: str, after: str) -> Iterator[ChangedPart
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
+    return text if len(text) <= MAX_STATE_VALUE else f"{text[:MAX_STATE_VALUE]}…"
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode

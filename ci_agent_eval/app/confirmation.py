@@ -23,18 +23,16 @@ from ci_agent_eval.analysis.summary import Totals, summarize_results
 from ci_agent_eval.app.base_checkout import BaseCheckout
 from ci_agent_eval.app.install import run_install_commands
 from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
-from ci_agent_eval.contract.confirmation import (
-    Confirmation,
-    ConfirmationRun,
-    RepeatedScenario,
-    Side,
-)
 from ci_agent_eval.contract.results import (
     RESULTS_NAME,
     SESSION_NAME,
     UNNAMED_SUITE,
+    Confirmation,
+    ConfirmationRun,
+    RepeatedScenario,
     Results,
     Session,
+    Side,
 )
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.gate.report import Report

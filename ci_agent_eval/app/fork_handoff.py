@@ -31,7 +31,7 @@ from ci_agent_eval.github.publish import find_pulls_at_head
 from ci_agent_eval.github.retries import Log
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import quote_url
-from ci_agent_eval.render.markdown.blocks import render_link
+from ci_agent_eval.render.markdown.phrases import render_link
 from ci_agent_eval.render.markdown.report import render_marker
 from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.json_text import parse_json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from ci_agent_eval.contract.wording import pluralize, shorten_text
 from ci_agent_eval.render.escape import cut_middle, escape_terminal
 from ci_agent_eval.render.numbers import format_count, format_money
-from ci_agent_eval.render.terminal.layout import DIM, RED, TerminalStyle
+from ci_agent_eval.render.terminal import DIM, RED, TerminalStyle
 
 if TYPE_CHECKING:
     from ci_agent_eval.runner.progress import EpisodeInProgress, FirstFailure, RunProgress

@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME, Confirmation
 from ci_agent_eval.contract.evaluation import EvaluationReport
 from ci_agent_eval.contract.results import (
+    CONFIRMATION_NAME,
     EVAL_RESULTS_NAME,
     JUNIT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
+    Confirmation,
 )
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.formats.annotations import list_annotations as annotations_of
 from ci_agent_eval.render.formats.annotations import render_annotations
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
-from ci_agent_eval.render.html.page_beginning import PAGE_BEGINNING
+from ci_agent_eval.render.html import PAGE_BEGINNING
 from ci_agent_eval.render.markdown.report import render_comment, render_step_summary
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.storage.evaluation_file import claim_evaluation_file, write_evaluation_file

@@ -77,7 +77,7 @@ class GateSettings(KnownKeysModel):
     @classmethod
     def _parse_thresholds(cls, value: Any) -> Any:
         # Few reports have scores, and each has its start-up time.
-        from ci_agent_eval.contract.score_thresholds import parse_score_thresholds  # noqa: PLC0415 - see above
+        from ci_agent_eval.contract.result_mapping import parse_score_thresholds  # noqa: PLC0415 - see above
 
         return parse_score_thresholds(value)
 

@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION
-from ci_agent_eval.contract.confirmation import Confirmation
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.experiment import Experiment
-from ci_agent_eval.contract.results import JournalLine
+from ci_agent_eval.contract.results import Confirmation, JournalLine
 
 HEADER_START = '{"schema_version":'
 HEADER_END = '"episodes":['

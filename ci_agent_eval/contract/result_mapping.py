@@ -1,16 +1,87 @@
-"""Mappings: descriptions of files of records whose format has no reader."""
+"""Results of other tools: thresholds of their scores, and mappings of files without a reader."""
 
 from __future__ import annotations
 
+import math
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from ci_agent_eval.contract.base import KnownKeysModel
 from ci_agent_eval.contract.episode import Outcome
-from ci_agent_eval.contract.score_thresholds import ScoreThreshold
+
+ANY_SCORE = "*"
+"""Name of the threshold for every score that has no other one."""
+
+_RULE = re.compile(r"(?P<name>.*\S)?\s*(?P<relation>[<>]=)\s*(?P<limit>[^<>=\s]+)\s*", re.DOTALL)
+_FORM = "is no threshold; write NAME>=NUMBER, or NAME<=NUMBER if lower is better"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreThreshold:
+    """The limit of a score."""
+
+    limit: float
+    is_maximum: bool = False
+    """Whether lower scores are better."""
+
+    def accepts(self, value: float) -> bool:
+        """Say whether a score is on the right side of the limit, or equal to it."""
+        return value <= self.limit if self.is_maximum else value >= self.limit
+
+    def __str__(self) -> str:
+        return f"{'at most' if self.is_maximum else 'at least'} {self.limit:.10g}"
+
+
+def parse_score_thresholds(value: Any) -> Any:
+    """Parse a text of rules, quoted as in a shell, or a table of limits by name.
+
+    Raises ValueError for a wrong rule; a value of another type is returned as it is.
+    """
+    if isinstance(value, str):
+        return dict(_parse_rules(value))
+    if isinstance(value, Mapping):
+        return {name: _parse_limit(name, limit) for name, limit in value.items()}
+    return value
+
+
+def _parse_rules(text: str) -> Mapping[str, ScoreThreshold]:
+    found: dict[str, ScoreThreshold] = {}
+    for word in shlex.split(text):
+        rule = _RULE.fullmatch(word)
+        if rule is None or rule["name"] is None:
+            raise ValueError(f"{word!r} {_FORM}")
+        if rule["name"] in found:
+            raise ValueError(f"{rule['name']!r} has two thresholds; keep one of them")
+        found[rule["name"]] = _parse_limit(rule["name"], f"{rule['relation']}{rule['limit']}")
+    return found
+
+
+def _parse_limit(name: object, given: object) -> ScoreThreshold:
+    if isinstance(given, ScoreThreshold):
+        return given
+    rule = _RULE.fullmatch(given) if isinstance(given, str) else None
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        limit, is_maximum = float(given), False
+    elif rule is None or rule["name"] is not None:
+        raise ValueError(f"{name}: {given!r} is no limit; write a number, '>= 0.8' or '<= 0.2'")
+    else:
+        limit, is_maximum = _parse_number(rule["limit"]), rule["relation"] == "<="
+    if not math.isfinite(limit):
+        raise ValueError(f"{name}: {given!r} is no finite number")
+    return ScoreThreshold(limit, is_maximum)
+
+
+def _parse_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
 
 _Path = Annotated[str, Field(min_length=1, max_length=500)]
 """Keys of a record, joined by dots; a number is a position in a list."""

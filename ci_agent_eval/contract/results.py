@@ -1,16 +1,70 @@
-"""The files between the suite and the report: journal lines, session, results."""
+"""The files between the suite and the report: journal lines, session, results, confirmation."""
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ci_agent_eval.contract.adaptive import AdaptiveStop
-from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, FrozenModel, SchemaVersion
+from ci_agent_eval.contract.base import (
+    SCHEMA_VERSION,
+    Amount,
+    Count,
+    FrozenModel,
+    Rate,
+    SchemaVersion,
+)
 from ci_agent_eval.contract.episode import Episode, Gating
 from ci_agent_eval.contract.experiment import Experiment
-from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.contract.findings import SuiteStop
+
+StopCause = Literal[
+    "below_required",
+    "reaches_required",
+    "regression",
+    "no_regression",
+    "inconclusive",
+    "maximum",
+    "not_judged",
+    "undemanding",
+    "budget",
+    "unfinished",
+]
+"""Why a scenario's adaptive iterations ended.
+
+`inconclusive`: runs of the base differ too much for further iterations to tell; `not_judged`: too
+many were errors or skipped; `undemanding`: neither a required pass rate nor a baseline applies;
+`budget` and `unfinished`: a budget of the suite, or something else, ended the run first.
+"""
+
+
+class AdaptiveStop(FrozenModel):
+    """Why the adaptive iterations of a scenario ended."""
+
+    scenario_id: str = Field(min_length=1)
+    agent: str | None = None
+    cause: StopCause
+    required: Rate | None = Field(default=None, description="required pass rate, if one applies")
+
+
+class PredictedScenario(FrozenModel):
+    """The pass rate that the baseline predicts of a further run, as a beta distribution."""
+
+    scenario_id: str = Field(min_length=1)
+    agent: str | None = None
+    alpha: Annotated[float, Field(gt=0)]
+    beta: Annotated[float, Field(gt=0)]
+
+
+class AdaptivePlan(FrozenModel):
+    """The rates by which a run decides on adaptive iterations; written by `agent-eval run`."""
+
+    min_pass_rate: Rate | None = Field(
+        default=1.0, description="of required scenarios without their own; unset: none"
+    )
+    level: Rate = Field(default=0.025, description="significance level of all scenarios together")
+    predicted: tuple[PredictedScenario, ...] = ()
+
 
 RESULTS_NAME = "results.json"
 SESSION_NAME = "session.json"
@@ -169,3 +223,39 @@ class Results(FrozenModel):
         default=None, description="unset: the run was not to be an experiment"
     )
     episodes: tuple[Episode, ...] = ()
+
+
+CONFIRMATION_NAME = "confirmation.json"
+
+Side = Literal["base", "head"]
+
+
+class RepeatedScenario(FrozenModel):
+    """A scenario that is run again."""
+
+    scenario_id: str = Field(min_length=1)
+    was: str | None = Field(default=None, description="its id in the baseline, if another")
+    iterations: int = Field(ge=1, description="iterations of each block on each side")
+
+
+class ConfirmationRun(FrozenModel):
+    """One run of a block: the repeated scenarios on one side."""
+
+    side: Side
+    block: int = Field(ge=1)
+    session: Session
+    episodes: tuple[Episode, ...] = ()
+
+
+class Confirmation(FrozenModel):
+    """The runs that were made after a run, because it was worse than its baseline."""
+
+    schema_version: SchemaVersion = SCHEMA_VERSION
+    suite: str = UNNAMED_SUITE
+    commit: str | None = Field(default=None, description="the tested commit, as in session.json")
+    base_commit: str = Field(description="the commit that was run as the base")
+    results: str = Field(description="SHA-256 of the results.json that the runs belong to")
+    blocks: int = Field(ge=1, description="planned blocks; each is one run of either side")
+    scenarios: tuple[RepeatedScenario, ...] = ()
+    ended: str | None = Field(default=None, description="why it ended before its last block")
+    runs: tuple[ConfirmationRun, ...] = ()

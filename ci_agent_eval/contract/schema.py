@@ -9,10 +9,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION
-from ci_agent_eval.contract.confirmation import Confirmation
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.evaluation import EvaluationReport
-from ci_agent_eval.contract.results import JournalLine, Results, Session
+from ci_agent_eval.contract.results import Confirmation, JournalLine, Results, Session
 
 # The root model of each kind of file or journal line.
 DOCUMENTS: tuple[type[BaseModel], ...] = (

@@ -12,8 +12,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.results import (
+    CONFIRMATION_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,
     RESULTS_NAME,

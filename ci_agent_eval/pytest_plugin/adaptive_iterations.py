@@ -15,9 +15,9 @@ from ci_agent_eval.analysis.adaptive_iterations import (
     PredictedRate,
     find_stop,
 )
-from ci_agent_eval.contract.adaptive import AdaptivePlan, AdaptiveStop, StopCause
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.iteration_range import IterationRange
+from ci_agent_eval.contract.results import AdaptivePlan, AdaptiveStop, StopCause
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration, get_scenario_unit

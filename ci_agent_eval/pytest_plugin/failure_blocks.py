@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from ci_agent_eval.contract.columns import count_columns, wrap_columns
 from ci_agent_eval.contract.trajectory import Turn
-from ci_agent_eval.contract.wording import make_printable, one_line, pluralize
+from ci_agent_eval.contract.wording import (
+    count_columns,
+    make_printable,
+    one_line,
+    pluralize,
+    wrap_columns,
+)
 from ci_agent_eval.pytest_plugin.episodes.failure_details import format_call
 
 MAX_BLOCKS = 10

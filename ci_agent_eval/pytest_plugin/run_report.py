@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.contract.experiment import Experiment
-from ci_agent_eval.contract.results import Session
-from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.contract.findings import SuiteStop
+from ci_agent_eval.contract.results import AdaptiveStop, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome

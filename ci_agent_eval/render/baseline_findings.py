@@ -35,7 +35,7 @@ from ci_agent_eval.render import numbers
 from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
-from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
+from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.sentences import (
     LIMITED_FIGURES,
     SUITE_MEASURES,

@@ -21,10 +21,10 @@ from ci_agent_eval.render.phrases import (
     NAME_LIMIT,
     Phrase,
     Quoted,
+    get_key,
     join_first,
     measure_phrase,
 )
-from ci_agent_eval.render.scenario_name import get_key
 
 ChangeKind = Literal["unknown", "not_compared", "now", "worse", "better", "different", "unchanged"]
 

@@ -14,7 +14,7 @@ from ci_agent_eval.gate.report import Report
 from ci_agent_eval.gate.waivers import ACKNOWLEDGEABLE
 from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.links import repository_path
-from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
+from ci_agent_eval.render.phrases import ScenarioKey, get_key
 
 MAX_WORD = 200
 """Characters of a name in a command; a longer one would not be copied as a whole."""

@@ -34,10 +34,11 @@ from ci_agent_eval.render.phrases import (
     NAME_LIMIT,
     Phrase,
     Quoted,
+    ScenarioKey,
+    get_key,
     join_first,
     join_phrases,
 )
-from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 from ci_agent_eval.render.sentences import SUITE_MEASURES, format_suite_mean
 
 MOST_IN = 2

@@ -15,10 +15,10 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
+from ci_agent_eval.render.behaviour_diff import TrajectoryDiff, build_diff
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
-from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
+from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.sentences import SUITE_MEASURES, describe_difference
-from ci_agent_eval.render.trajectory_diff import TrajectoryDiff, build_diff
 
 CHANGES: dict[ScenarioChange, str] = {
     "newly_failing": "newly failing",

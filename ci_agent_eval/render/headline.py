@@ -29,7 +29,7 @@ from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.findings import describe_findings
 from ci_agent_eval.render.numbers import count_noun, format_count
-from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
+from ci_agent_eval.render.phrases import ScenarioKey, get_key
 from ci_agent_eval.render.sentences import LIMITED_FIGURES, SUITE_MEASURES
 
 AGENT_TITLE = "Agent evals"

@@ -1,4 +1,4 @@
-"""Phrases of the report: our own words with quoted foreign text, links and emphasis in them."""
+"""Names and phrases of the report: our own words with quoted foreign text, links, emphasis."""
 
 from __future__ import annotations
 
@@ -6,10 +6,43 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ci_agent_eval.analysis.comparison.model import ScenarioComparison
+from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.render.escape import cut_middle, visible_line
 from ci_agent_eval.render.links import Place
 from ci_agent_eval.render.numbers import count_noun
-from ci_agent_eval.render.scenario_name import NO_AGENT, ScenarioName
+
+NO_AGENT = "no agent named"
+
+ScenarioKey = tuple[str, str | None]
+"""Scenario id and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioName:
+    """A scenario's name; id and agent are foreign text."""
+
+    scenario_id: str
+    agent: str | None = None
+    """None: the id is enough; empty: its episodes name no agent."""
+
+    @property
+    def key(self) -> ScenarioKey:
+        """Id and agent."""
+        return self.scenario_id, self.agent
+
+    @property
+    def title(self) -> str:
+        """The name as plain text."""
+        if self.agent is None:
+            return self.scenario_id
+        return f"{self.scenario_id} ({f'agent {self.agent}' if self.agent else NO_AGENT})"
+
+
+def get_key(scenario: ScenarioComparison | ScenarioSummary) -> ScenarioKey:
+    """Return the scenario id and the agent."""
+    return scenario.scenario_id, scenario.agent
+
 
 NAME_LIMIT = 60
 """Characters of a name, which is cut in its middle."""

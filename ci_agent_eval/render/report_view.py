@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.analysis.failure_causes import (
+    CauseRole,
+)
 from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
 from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.findings import SourceFile
@@ -18,8 +21,20 @@ from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import BaselineFinding, build_baseline_findings
 from ci_agent_eval.render.behaviour_diff import list_changed_answer
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
-from ci_agent_eval.render.cards.build import build_cause_cards
+from ci_agent_eval.render.cards.baseline import build_baseline_cards
+from ci_agent_eval.render.cards.budgets import build_budget_cards
+from ci_agent_eval.render.cards.failures import (
+    build_error_cards,
+    build_failure_cards,
+    build_test_cards,
+)
 from ci_agent_eval.render.cards.model import CardFacts, CauseCard
+from ci_agent_eval.render.cards.others import (
+    build_finding_cards,
+    build_manifest_cards,
+    build_other_cards,
+    build_skipped_cards,
+)
 from ci_agent_eval.render.change_lists import ChangeList, build_change_lists
 from ci_agent_eval.render.commands import list_commands
 from ci_agent_eval.render.comparison_view import (
@@ -36,7 +51,7 @@ from ci_agent_eval.render.manifest_differences import (
     describe_update,
 )
 from ci_agent_eval.render.numbers import count_noun, format_count
-from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName
+from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow, build_scenario_rows
 from ci_agent_eval.render.sentences import describe_reason
 from ci_agent_eval.render.suite_figures import (
@@ -325,3 +340,20 @@ def _title_acknowledged(found: Sequence[ReasonRow]) -> str:
     parts = [f"Acknowledged, not gating: {format_count(held)}"] if held else []
     parts += [f"{entries} of the acknowledged {accepts} nothing"] if needless else []
     return "; ".join(parts)
+
+
+def build_cause_cards(facts: CardFacts) -> tuple[CauseCard, ...]:
+    """Return the cards: those that gate first, then parts of a drop, then warnings."""
+    cards = [
+        *build_finding_cards(facts.findings),
+        *build_error_cards(facts),
+        *build_failure_cards(facts),
+        *build_test_cards(facts),
+        *build_budget_cards(facts),
+        *build_baseline_cards(facts),
+        *build_manifest_cards(facts),
+        *build_skipped_cards(facts),
+        *build_other_cards(facts.report),
+    ]
+    order: dict[CauseRole, int] = {"gates": 0, "contributes": 1, "warns": 2}
+    return tuple(sorted(cards, key=lambda card: order[card.role]))

@@ -10,13 +10,13 @@ from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary
 from ci_agent_eval.gate import Judgement, ScenarioStatus
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.adaptive_stops import describe_rated, describe_stop
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
 from ci_agent_eval.render.comparison_view import ComparisonRow
 from ci_agent_eval.render.links import Links, Place
 from ci_agent_eval.render.numbers import Cell, format_count
-from ci_agent_eval.render.scenario_name import ScenarioKey, ScenarioName, get_key
+from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName, get_key
+from ci_agent_eval.render.sentences import describe_rated, describe_stop
 
 NO_REASON = "no reason given"
 

@@ -12,9 +12,8 @@ from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
 from ci_agent_eval.analysis.summary import Summary, Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.adaptive_stops import describe_saving
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
-from ci_agent_eval.render.sentences import LIMITED_FIGURES
+from ci_agent_eval.render.sentences import LIMITED_FIGURES, describe_saving
 
 FigureKind = Literal[
     "scenarios",

@@ -16,8 +16,7 @@ from ci_agent_eval.analysis.loaded_results import (
     build_episode_record,
 )
 from ci_agent_eval.contract.base import describe_validation_error
-from ci_agent_eval.contract.confirmation import Confirmation, ConfirmationRun, Side
-from ci_agent_eval.contract.results import Session
+from ci_agent_eval.contract.results import Confirmation, ConfirmationRun, Session, Side
 from ci_agent_eval.storage.regular_file import open_regular
 
 MAX_BYTES = 512 * 1024 * 1024

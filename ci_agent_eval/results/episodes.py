@@ -22,8 +22,7 @@ from ci_agent_eval.contract.results import JournalLine, Results
 from ci_agent_eval.results.json_text import MalformedError, ReadProblem, limit_length, parse_json
 
 if TYPE_CHECKING:
-    from ci_agent_eval.contract.result_mapping import ResultMapping
-    from ci_agent_eval.contract.score_thresholds import ScoreThreshold
+    from ci_agent_eval.contract.result_mapping import ResultMapping, ScoreThreshold
     from ci_agent_eval.results.importers.protocol import Importer
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -249,7 +248,7 @@ def parse_document(data: bytes, name: str, problems: list[ReadProblem]) -> Any:
     suffix = name.lower()
     if not suffix.endswith((*_LINES_SUFFIXES, _TABLE_SUFFIX)):
         return parse_json(data)
-    from ci_agent_eval.results.importers.records import parse_csv, parse_json_lines  # noqa: PLC0415 - as above
+    from ci_agent_eval.results.importers.values import parse_csv, parse_json_lines  # noqa: PLC0415 - as above
 
     is_table = suffix.endswith(_TABLE_SUFFIX)
     items = list(parse_csv(data) if is_table else parse_json_lines(data))

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_agent_eval.contract.canonical import HEADER_START
-from ci_agent_eval.contract.confirmation import CONFIRMATION_NAME
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import (
+    CONFIRMATION_NAME,
     EVAL_RESULTS_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,

@@ -273,7 +273,7 @@ def _get_key(item: tuple[EpisodeKey, tuple[int, LoadedEpisode]]) -> EpisodeKey:
 def _find_unused_thresholds(rules: ImportRules) -> Iterator[Finding]:
     """Yield a finding for each threshold that judged no score of other tools' results."""
     if rules.files and rules.thresholds:
-        from ci_agent_eval.contract.score_thresholds import ANY_SCORE  # noqa: PLC0415 - rarely needed
+        from ci_agent_eval.contract.result_mapping import ANY_SCORE  # noqa: PLC0415 - rarely needed
 
         known = ", ".join(map(repr, sorted(rules.score_names)[:_MAX_NAMES])) or "none"
         for name in sorted(rules.thresholds.keys() - rules.score_names - {ANY_SCORE}):

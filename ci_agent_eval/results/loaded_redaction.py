@@ -10,7 +10,7 @@ from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.base import FrozenModel
-from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.contract.findings import SuiteStop
 from ci_agent_eval.redaction import make_distinct_names, redact_value, remove_secret_pairs
 
 Redact = Callable[[str], str]

@@ -10,9 +10,8 @@ from typing import BinaryIO, NamedTuple
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase, build_episode_record
 from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.episode import Outcome
-from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun
+from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun, SuiteStop
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
-from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
     ImportRules,

@@ -20,12 +20,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import (
     EVAL_RESULTS_NAME,
     JUNIT_NAME,
     SESSION_NAME,
+    AdaptivePlan,
     ScenarioListing,
 )
 from ci_agent_eval.errors import InputError

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ci_agent_eval.contract.adaptive import AdaptivePlan
 from ci_agent_eval.contract.affected import ChangePlan
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.contract.results import AdaptivePlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from ci_agent_eval.app.changes import ChangeRequest, plan_changes
+from ci_agent_eval.app.suite_job import ChangeRequest, plan_changes
 from ci_agent_eval.contract.affected import ChangePlan
 from tests.processes import run_agent_eval
 from tests.repositories import TestRepository

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.contract.columns import count_columns
+from ci_agent_eval.contract.wording import count_columns
 
 SUITE = """
 import pytest

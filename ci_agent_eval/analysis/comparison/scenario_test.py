@@ -19,7 +19,7 @@ from ci_agent_eval.analysis.comparison.run_variation import (
 from ci_agent_eval.analysis.comparison.statistics import adjust_p_values, round_significant
 from ci_agent_eval.analysis.distributions import compute_beta_binomial_cdf
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, assign_agents
-from ci_agent_eval.contract.adaptive import PredictedScenario
+from ci_agent_eval.contract.results import PredictedScenario
 
 
 def predict_rate(before: Sequence[PassCounts], correlation: float) -> PredictedRate | None:

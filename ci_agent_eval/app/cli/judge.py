@@ -91,7 +91,7 @@ def judge(
 
     The judged results are in the output folder, for `agent-eval report` and `agent-eval compare`.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    from ci_agent_eval.app.cli.steer_options import require_packages
+    from ci_agent_eval.app.cli.settings_options import require_packages
 
     require_packages("agent-eval judge", "evals", "pydantic_ai", "pydantic_evals")
     from ci_agent_eval.app.cli import get_today, load_cli_settings

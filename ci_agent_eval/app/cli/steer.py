@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ci_agent_eval.app.cli import SummaryGroup
-from ci_agent_eval.app.cli.settings_options import add_format_option
-from ci_agent_eval.app.cli.steer_options import config_option, require_packages
+from ci_agent_eval.app.cli.settings_options import (
+    add_format_option,
+    config_option,
+    require_packages,
+)
 from ci_agent_eval.app.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS, AgentSettings

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_agent_eval.app.cli.steer_options import Decorator, add_steering_options, require_packages
+from ci_agent_eval.app.cli.settings_options import Decorator, add_steering_options, require_packages
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.settings import SteeringSettings

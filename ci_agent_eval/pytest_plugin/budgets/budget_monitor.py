@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
-from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.contract.findings import SuiteStop
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.pytest_plugin.budgets.journal_sums import UnreadableJournal
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.contract.findings import SuiteStop
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets

@@ -21,11 +21,11 @@ from ci_agent_eval.render.phrases import (
     Phrase,
     Quoted,
     Strong,
+    get_key,
     join_phrases,
     quote_name,
     quote_place,
 )
-from ci_agent_eval.render.scenario_name import get_key
 
 _OF_SCENARIOS: frozenset[ReasonKind] = frozenset({"regression", "undecided", "unconfirmed"})
 _IN_A_LIST: frozenset[ReasonKind] = frozenset({"scenario_increase", "newly_over", "baseline"})

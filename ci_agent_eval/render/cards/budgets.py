@@ -28,11 +28,12 @@ from ci_agent_eval.render.phrases import (
     NAME_LIMIT,
     Phrase,
     Quoted,
+    ScenarioKey,
     Strong,
+    get_key,
     join_phrases,
     quote_name,
 )
-from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 

@@ -22,7 +22,11 @@ from ci_agent_eval.contract.wording import replace_varying_parts
 from ci_agent_eval.gate import Judgement
 from ci_agent_eval.gate.failure_groups import group_errors, group_failures, index_comparison
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.behaviour_diff import list_diff_lines, list_trajectory_lines
+from ci_agent_eval.render.behaviour_diff import (
+    list_diff_lines,
+    list_state_lines,
+    list_trajectory_lines,
+)
 from ci_agent_eval.render.cards.model import (
     SENTENCE_LIMIT,
     CardBlock,
@@ -40,12 +44,13 @@ from ci_agent_eval.render.phrases import (
     CHECK_LIMIT,
     Phrase,
     Quoted,
+    ScenarioKey,
     Strong,
+    get_key,
     join_phrases,
     quote_name,
     quote_place,
 )
-from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
 
@@ -156,8 +161,6 @@ class _FailureCard:
         if lines := self._list_diff_lines():
             yield DiffBlock(lines, self._pair)
         if self._pair is not None and self._pair.states:
-            from ci_agent_eval.render.state_diff import list_state_lines  # noqa: PLC0415 - rarely needed
-
             yield DiffBlock(list_state_lines(self._pair.states))
         for fault in () if self._pair is None else self._pair.faults:
             yield ParagraphBlock((Quoted(fault, SENTENCE_LIMIT),))

@@ -15,8 +15,7 @@ from ci_agent_eval.render.commands import build_run_command
 from ci_agent_eval.render.findings import FindingRows
 from ci_agent_eval.render.links import Links, Place, quote_url
 from ci_agent_eval.render.manifest_differences import ManifestDifference
-from ci_agent_eval.render.phrases import Linked, Phrase, join_phrases, quote_place
-from ci_agent_eval.render.scenario_name import ScenarioKey
+from ci_agent_eval.render.phrases import Linked, Phrase, ScenarioKey, join_phrases, quote_place
 from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 SENTENCE_LIMIT = 1_000

@@ -30,12 +30,12 @@ from ci_agent_eval.render.phrases import (
     CHECK_LIMIT,
     Phrase,
     Quoted,
+    ScenarioName,
     Strong,
     join_phrases,
     quote_name,
     quote_place,
 )
-from ci_agent_eval.render.scenario_name import ScenarioName
 from ci_agent_eval.render.sentences import describe_reason
 
 _IN_A_CARD: frozenset[ReasonKind] = frozenset(

@@ -17,8 +17,8 @@ from ci_agent_eval.render.budget_overruns import BudgetOverrun
 from ci_agent_eval.render.escape import cut_bytes, visible_line, visible_lines
 from ci_agent_eval.render.links import Place
 from ci_agent_eval.render.numbers import NOT_MEASURED, count_noun, format_part
+from ci_agent_eval.render.phrases import ScenarioKey
 from ci_agent_eval.render.report_view import FailingTest, ReportView
-from ci_agent_eval.render.scenario_name import ScenarioKey
 from ci_agent_eval.render.scenario_rows import NO_REASON, Cause, ScenarioRow
 
 Level = Literal["failure", "warning", "notice"]

@@ -25,9 +25,8 @@ from ci_agent_eval.render.escape import more_characters, visible_line
 from ci_agent_eval.render.html.page_limits import PageText
 from ci_agent_eval.render.links import is_web_address
 from ci_agent_eval.render.numbers import format_count
-from ci_agent_eval.render.phrases import NAME_LIMIT, Linked, Phrase, Quoted, Strong
+from ci_agent_eval.render.phrases import NAME_LIMIT, Linked, Phrase, Quoted, ScenarioKey, Strong
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.scenario_name import ScenarioKey
 
 _HEADS: dict[ChangeKind, str] = {
     "unknown": "Unknown",

@@ -25,11 +25,10 @@ from ci_agent_eval.render.comparison_view import (
     ToolRow,
 )
 from ci_agent_eval.render.html.conversation import ConversationWriter
-from ci_agent_eval.render.html.embed import drop_empty, embed_json
-from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.html.page_limits import PageText, drop_empty, embed_json
 from ci_agent_eval.render.numbers import format_count
+from ci_agent_eval.render.phrases import ScenarioKey, get_key
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.scenario_name import ScenarioKey, get_key
 from ci_agent_eval.render.suite_figures import FigureRow
 
 _FIGURES: tuple[

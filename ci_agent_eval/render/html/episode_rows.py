@@ -20,11 +20,10 @@ from ci_agent_eval.contract.budgets import STATISTICS, SuiteBudgets
 from ci_agent_eval.contract.measurement import BudgetViolation, compute_latency_statistic
 from ci_agent_eval.contract.wording import format_column
 from ci_agent_eval.render import numbers
+from ci_agent_eval.render.behaviour_diff import list_state_lines
 from ci_agent_eval.render.budget_overruns import budget_figures, budget_label
 from ci_agent_eval.render.html.conversation import ConversationWriter
-from ci_agent_eval.render.html.embed import drop_empty, embed_json
-from ci_agent_eval.render.html.page_files import PageFiles
-from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.html.page_limits import PageFiles, PageText, drop_empty, embed_json
 from ci_agent_eval.render.numbers import NOT_MEASURED, count_noun, format_count, format_seconds
 
 Row = dict[str, Any]
@@ -159,7 +158,6 @@ class EpisodeRows:
         # Few episodes watch a state, and each module has its start-up time.
         from ci_agent_eval.analysis.state_changes import summarize_states  # noqa: PLC0415 - see above
         from ci_agent_eval.render.html.cause_cards import mark_diff_line  # noqa: PLC0415 - see above
-        from ci_agent_eval.render.state_diff import list_state_lines  # noqa: PLC0415 - see above
 
         lines = list_state_lines(summarize_states(states, self.texts.caps.items))
         return list(map(mark_diff_line, lines))

@@ -15,10 +15,14 @@ from ci_agent_eval.analysis.comparison.model import ConversationSample
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.render.html import assets
-from ci_agent_eval.render.html.embed import embed_json
 from ci_agent_eval.render.html.episode_rows import EpisodeRows, build_suite_bars, count_attempts
-from ci_agent_eval.render.html.page_files import PageFiles
-from ci_agent_eval.render.html.page_limits import OmittedCounts, PageLimits, PageText
+from ci_agent_eval.render.html.page_limits import (
+    OmittedCounts,
+    PageFiles,
+    PageLimits,
+    PageText,
+    embed_json,
+)
 from ci_agent_eval.render.html.scenario_rows import (
     build_scenario_data,
     index_comparison_rows,
@@ -27,8 +31,8 @@ from ci_agent_eval.render.html.scenario_rows import (
 from ci_agent_eval.render.links import Links, Place, is_web_address, quote_url
 from ci_agent_eval.render.markdown.report import SHORT_SHA
 from ci_agent_eval.render.numbers import count_noun, format_count
+from ci_agent_eval.render.phrases import ScenarioKey
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.scenario_name import ScenarioKey
 
 if TYPE_CHECKING:
     from ci_agent_eval.render.html.charts import Chart

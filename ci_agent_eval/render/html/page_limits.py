@@ -1,13 +1,21 @@
-"""Size limits of the page, and the counts of omitted texts and entries."""
+"""Texts, files and JSON of the page: made visible, cut to the size limits, and counted where cut.
+
+Only `<` ends a script element or opens a comment in it
+(https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements);
+in JSON it stands in strings only, where it may be written as an escape. So may everything
+that is not ASCII, the line ends U+2028 and U+2029 among it.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ci_agent_eval.render.escape import visible_line, visible_lines
+from ci_agent_eval.render.links import Links, is_web_address, line_number
 
 T = TypeVar("T")
 
@@ -78,3 +86,45 @@ class PageText:
 
     def _count(self, was_cut: bool) -> None:
         self.cut.texts += was_cut
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def embed_json(value: Any) -> str:
+    """Return the value as ASCII JSON on one line, without `<`, `>` and `&`."""
+    return _ENCODE(value).translate(_ESCAPES)
+
+
+def drop_empty(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row without values that are None, False or empty; zero stays."""
+    return {
+        key: value
+        for key, value in row.items()
+        if value is not None and value is not False and value not in ("", [])
+    }
+
+
+@dataclass(slots=True)
+class PageFiles:
+    """Numbers files in the order of their use; the page holds their list once."""
+
+    texts: PageText
+    links: Links
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def locate(self, file: str | None, line: int | None) -> list[int] | None:
+        """Return a place as the file's number and its line, 0 where that is not known."""
+        if not file:
+            return None
+        number = self._numbers.setdefault(file, len(self._numbers))
+        return [number, line_number(line) or 0]
+
+    def list_files(self) -> list[list[str | None]]:
+        """Return every file: its name, and the address that `#L` and a line may follow."""
+        return [[self.texts.name(file), self._address(file)] for file in self._numbers]
+
+    def _address(self, file: str) -> str | None:
+        url = self.links.blob(file, None)
+        return url if is_web_address(url) else None

@@ -15,12 +15,9 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioIncrease,
 )
 from ci_agent_eval.analysis.reliability import Reliability
-from ci_agent_eval.render.adaptive_stops import describe_stop
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.comparison_view import ComparisonRow
-from ci_agent_eval.render.html.embed import drop_empty
-from ci_agent_eval.render.html.page_files import PageFiles
-from ci_agent_eval.render.html.page_limits import PageText
+from ci_agent_eval.render.html.page_limits import PageFiles, PageText, drop_empty
 from ci_agent_eval.render.numbers import (
     Cell,
     count_noun,
@@ -29,9 +26,10 @@ from ci_agent_eval.render.numbers import (
     format_money,
     format_percent,
 )
+from ci_agent_eval.render.phrases import ScenarioKey
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.scenario_name import ScenarioKey
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
+from ci_agent_eval.render.sentences import describe_stop
 
 Row = dict[str, Any]
 

@@ -8,16 +8,21 @@ from typing import TypeVar
 
 from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.analysis.reliability import Reliability
+from ci_agent_eval.render.behaviour_diff import MOST_DIVERGING, TrajectoryDiff, join_steps
 from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow
 from ci_agent_eval.render.escape import code_block, code_span
-from ci_agent_eval.render.markdown.blocks import TableColumn, render_list, render_table
-from ci_agent_eval.render.markdown.phrases import render_names, render_phrase
+from ci_agent_eval.render.markdown.phrases import (
+    TableColumn,
+    render_list,
+    render_names,
+    render_phrase,
+    render_table,
+)
 from ci_agent_eval.render.numbers import count_noun, format_count, format_percent
 from ci_agent_eval.render.phrases import Phrase, Quoted, join_phrases, quote_name, quote_place
 from ci_agent_eval.render.report_view import QuarantineRow, ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 from ci_agent_eval.render.suite_figures import FigureRow
-from ci_agent_eval.render.trajectory_diff import MOST_DIVERGING, TrajectoryDiff, join_steps
 
 SENTENCE_LIMIT = 300
 FEW_TRIES = 3

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from ci_agent_eval.analysis.failure_causes import CauseRole
@@ -17,9 +18,49 @@ from ci_agent_eval.render.cards.model import (
 )
 from ci_agent_eval.render.change_lists import ChangeKind, ChangeList
 from ci_agent_eval.render.escape import code_block, code_span, html_code
-from ci_agent_eval.render.markdown.blocks import render_details, render_link, render_list
 from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.phrases import Linked, Phrase, Quoted, Strong
+
+PATH_LIMIT = 160
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A table's column: its title, and whether it holds figures."""
+
+    title: str
+    figures: bool = False
+
+
+def render_table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; every row has a cell for every column and no newline in any."""
+    lines = [
+        _render_row([column.title for column in columns]),
+        "|" + "|".join("---:" if column.figures else "---" for column in columns) + "|",
+    ]
+    lines += [_render_row(row) for row in rows]
+    return "\n".join(lines)
+
+
+def _render_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def render_list(lines: Iterable[str]) -> str:
+    """Return a bullet list of one-line items."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def render_details(summary: str, body: str, *, is_open: bool = False) -> str:
+    """Return a block that folds; the blank lines make GitHub parse the Markdown in it."""
+    tag = "<details open>" if is_open else "<details>"
+    return f"{tag}<summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def render_link(text: str, url: str | None) -> str:
+    """Return a link, or only its text where there is no address."""
+    return f"[{text}]({url})" if url else text
+
 
 OUTPUT_LIMIT = 2_000
 DIFF_LIMIT = 10_000

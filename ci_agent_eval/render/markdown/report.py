@@ -16,9 +16,13 @@ from ci_agent_eval.render.comment_state import compute_state, render_state_line
 from ci_agent_eval.render.escape import code_block, code_span, comment_token
 from ci_agent_eval.render.formats.annotations import count_unplaced
 from ci_agent_eval.render.links import Links, quote_url
-from ci_agent_eval.render.markdown.blocks import render_details, render_link
 from ci_agent_eval.render.markdown.folds import Fold, build_folds
-from ci_agent_eval.render.markdown.phrases import render_card, render_change_list
+from ci_agent_eval.render.markdown.phrases import (
+    render_card,
+    render_change_list,
+    render_details,
+    render_link,
+)
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.report_view import ReportView
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.analysis.failure_causes import CauseRole
-from ci_agent_eval.contract.columns import count_columns, wrap_columns
-from ci_agent_eval.contract.wording import without_commands
+from ci_agent_eval.contract.wording import count_columns, without_commands, wrap_columns
 from ci_agent_eval.render.cards.model import (
     SENTENCE_LIMIT,
     CardBlock,
@@ -25,7 +24,7 @@ from ci_agent_eval.render.escape import escape_terminal, visible_lines
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.phrases import get_phrase_text
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.terminal.layout import (
+from ci_agent_eval.render.terminal import (
     BLUE,
     BOLD,
     DIM,

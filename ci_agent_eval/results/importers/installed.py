@@ -25,7 +25,7 @@ from ci_agent_eval.results.importers.protocol import (
     ScoreRule,
     ToolDocument,
 )
-from ci_agent_eval.results.importers.records import build_document
+from ci_agent_eval.results.importers.values import build_document
 from ci_agent_eval.results.json_text import MalformedError
 
 _UNREADABLE = "cannot be read"

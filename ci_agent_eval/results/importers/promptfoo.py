@@ -17,7 +17,6 @@ from ci_agent_eval.results.importers.protocol import (
     ScoreRule,
     ToolDocument,
 )
-from ci_agent_eval.results.importers.records import get_records
 from ci_agent_eval.results.importers.score_verdicts import build_score
 from ci_agent_eval.results.importers.values import (
     as_amount,
@@ -29,6 +28,7 @@ from ci_agent_eval.results.importers.values import (
     as_text,
     build_usage,
     format_content,
+    get_records,
 )
 
 _VERSION = 3

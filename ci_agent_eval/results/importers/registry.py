@@ -10,7 +10,7 @@ from ci_agent_eval.results.importers.inspect_ai import InspectAIImporter
 from ci_agent_eval.results.importers.promptfoo import PromptfooImporter, PromptfooLinesImporter
 from ci_agent_eval.results.importers.protocol import Importer
 from ci_agent_eval.results.importers.pydantic_evals import PydanticEvalsImporter
-from ci_agent_eval.results.importers.records import build_document
+from ci_agent_eval.results.importers.values import build_document
 
 IMPORTERS: dict[str, Importer] = {
     "promptfoo": PromptfooImporter(),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.contract.score_thresholds import ANY_SCORE, ScoreThreshold
+from ci_agent_eval.contract.result_mapping import ANY_SCORE, ScoreThreshold
 from ci_agent_eval.contract.stops import AGENT_STOPS
 from ci_agent_eval.results.importers.protocol import EpisodeData, ImportedItem, ScoreRule
 from ci_agent_eval.results.importers.values import as_number, as_objects, as_share, as_text

@@ -1,7 +1,6 @@
-"""Read JUnit XML of any producer: parsed as a stream by expat, interpreted by junitparser.
+"""Read JUnit XML of any producer: parsed as a stream by expat, interpreted by `cases`.
 
-The only module that imports junitparser. Most cases have no children; these need no
-interpretation and are only counted.
+Most cases have no children; these need no interpretation and are only counted.
 """
 
 from __future__ import annotations
@@ -10,14 +9,18 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
-from xml.etree import ElementTree as ET  # builds elements, never parses
 from xml.parsers import expat
-
-import junitparser
-from junitparser import xunit2
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.contract.episode import Outcome
+from ci_agent_eval.results.junit.cases import (
+    PASSED,
+    RESULT_TAGS,
+    CaseBuilder,
+    build_case,
+    interpret_case,
+    parse_status_attributes,
+)
 from ci_agent_eval.results.junit.declared_counts import (
     CaseCounts,
     CountDifference,
@@ -28,27 +31,12 @@ from ci_agent_eval.results.junit.declared_counts import (
     is_gotestsum,
     parse_total,
 )
-from ci_agent_eval.results.junit.failure_messages import find_message, remove_ansi
 from ci_agent_eval.results.junit.retries import GoReruns, MergedRetries, PytestReruns
 from ci_agent_eval.results.junit.sanitize import Readable
-from ci_agent_eval.results.junit.status_attributes import PASSED, SEVERITY, parse_status_attributes
 from ci_agent_eval.results.junit.xml_stream import NotReadableError, StreamEnd, parse_xml_stream
 
-NODEID_PROPERTY = "agent_eval.nodeid"
-"""The property in which our pytest plugin leaves the node id of a case."""
-
 _ROOTS = ("testsuites", "testsuite")
-_RESULTS = tuple(xunit2.TestCase.ITER_TYPES.keys() - {"system-out", "system-err"})
-_KNOWN = frozenset((*_ROOTS, *_RESULTS, "testcase", "properties", "property"))
-_WORST_FIRST: tuple[tuple[type[junitparser.junitparser.FinalResult], Outcome], ...] = (
-    (junitparser.Error, "error"),
-    (junitparser.Failure, "failed"),
-    (junitparser.Skipped, "skipped"),
-)
-_RERUNS: dict[type, Outcome] = {xunit2.RerunFailure: "failed", xunit2.RerunError: "error"}
-_FLAKY = (xunit2.FlakyFailure, xunit2.FlakyError)
-_TODO = "todo"
-"""Name in node:test for a case that may fail; it counts as skipped, whatever its result."""
+_KNOWN = frozenset((*_ROOTS, *RESULT_TAGS, "testcase", "properties", "property"))
 _NODE_TOTALS = re.compile(r" (?:fail|cancelled) (\d{1,9}) ")
 """Comments at the end of node:test's file: the only trace of a failed test with subtests, because
 only the subtests have cases (`lib/internal/test_runner/reporter/junit.js`)."""
@@ -56,14 +44,7 @@ _SUITE_RESULTS = ("failure", "error")
 """Results outside of cases, which some producers write if the suite itself broke."""
 _COLLECTION_MESSAGES = ("collection failure", "collection skipped")
 """Messages of pytest for a file that it did not collect (`_pytest/junitxml.py`)."""
-_CATCH2_MAY_FAIL = "TEST_CASE tagged with !mayfail"
-"""Message of Catch2 for a case whose failures do not count."""
-_CTEST_SKIP = re.compile(r"SKIP_RETURN_CODE=|SKIP_REGULAR_EXPRESSION_MATCHED|Disabled")
-"""Messages of CTest for tests that chose to be skipped; it counts all others that did not run as
-failed, such as `Unable to find executable` (`Source/CTest/cmCTestRunTest.cxx`)."""
 _MAX_SUITE_DEPTH = 200
-_MAX_CHILDREN = 1000
-_MAX_TEXT = 8000
 _MAX_DIFFERENCES = 3
 
 
@@ -186,7 +167,7 @@ class _JUnitListener:
         self._episode_addresses = episode_addresses
         self._suites: list[_OpenSuite] = []
         self._case: dict[str, str] | None = None
-        self._children: _CaseBuilder | None = None
+        self._children: CaseBuilder | None = None
         self._is_suite_result = False
         """Whether the open case represents a suite's own result."""
         self._node_failures = 0
@@ -267,7 +248,7 @@ class _JUnitListener:
 
     def _start_in_case(self, tag: str, attributes: dict[str, str]) -> None:
         if self._children is None:
-            self._children = _CaseBuilder(self._case or {})
+            self._children = CaseBuilder(self._case or {})
         wants_text = self._children.start(tag, attributes)
         self._parser.CharacterDataHandler = self._handle_text if wants_text else None
 
@@ -348,15 +329,15 @@ class _JUnitListener:
         if outcome == "passed" and (failed := self._suites[-1].failed):
             self._note_later_pass(failed.pop(address, None))
         if outcome in ("failed", "error") or address in self._episode_addresses:
-            case = _build_case(attributes, outcome, zero_based=self._zero_based)
+            case = build_case(attributes, outcome, zero_based=self._zero_based)
             self._keep(case._replace(message=stated.message))
         elif (retries := self._suites[-1].retries) is not None:
             retries.add(address, outcome, None)
 
-    def _end_case(self, children: _CaseBuilder) -> None:
+    def _end_case(self, children: CaseBuilder) -> None:
         for tag, slot in _ELEMENT_SLOTS.items():
             self.counts[slot] += children.seen.get(tag, 0)
-        case = _interpret_case(children.element, zero_based=self._zero_based)
+        case = interpret_case(children.element, zero_based=self._zero_based)
         self.counts[_SLOTS[case.outcome]] += 1
         self.counts[_SUITE_SLOT] += self._is_suite_result
         self._keep(case)
@@ -390,161 +371,6 @@ class _JUnitListener:
             self.file.passed_later.append(title)
 
 
-class _CaseBuilder:
-    """Builds the element of a case from its results and properties.
-
-    Nested results become children of the case, where junitparser finds them. Captured output is
-    not kept; texts and numbers of children are bounded.
-    """
-
-    def __init__(self, attributes: dict[str, str]) -> None:
-        self.element = ET.Element("testcase", attributes)
-        self.depth = 0
-        self.seen: dict[str, int] = {}
-        self._properties: ET.Element | None = None
-        self._open: ET.Element | None = None
-        self._open_depth = 0
-        self._texts: list[str] = []
-        self._length = 0
-
-    def start(self, tag: str, attributes: dict[str, str]) -> bool:
-        """Open a child; return whether its text is needed."""
-        self.depth += 1
-        if tag in _RESULTS and self._is_room_for(tag):
-            self._close_text()
-            self._open = ET.SubElement(self.element, tag, attributes)
-            self._open_depth = self.depth
-        elif tag == "property" and self._is_room_for(tag):
-            if self._properties is None:
-                self._properties = ET.SubElement(self.element, "properties")
-            ET.SubElement(self._properties, "property", attributes)
-        # All text inside a result belongs to it, except captured output.
-        return self._open is not None and tag not in ("system-out", "system-err")
-
-    def add_text(self, text: str) -> None:
-        """Add text to the open result, up to the limit."""
-        if self._length <= _MAX_TEXT:
-            self._texts.append(text[: _MAX_TEXT + 1 - self._length])
-            self._length += len(text)
-
-    def end(self) -> None:
-        """Close the innermost child."""
-        if self._open is not None and self.depth == self._open_depth:
-            self._close_text()
-        self.depth -= 1
-
-    def _is_room_for(self, tag: str) -> bool:
-        self.seen[tag] = self.seen.get(tag, 0) + 1
-        return self.seen[tag] <= _MAX_CHILDREN
-
-    def _close_text(self) -> None:
-        if self._open is not None:
-            self._open.text = "".join(self._texts) or None
-        self._open = None
-        self._texts = []
-        self._length = 0
-
-
 def _strip_namespace(tag: str) -> str:
     """Return an element's name without its namespace prefix."""
     return tag.rpartition(":")[2]
-
-
-def _interpret_case(element: ET.Element, *, zero_based: bool) -> JUnitCase:
-    """Interpret a case with children: its worst result is its outcome."""
-    case = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
-    results = case.result
-    attributes = element.attrib
-    nodeid = next((p.value for p in case.properties() if p.name == NODEID_PROPERTY), None)
-    if not results:
-        return _interpret_interim_results(case, attributes, nodeid, zero_based=zero_based)
-    outcome, worst = next(
-        (outcome, result)
-        for kind, outcome in _WORST_FIRST
-        for result in results
-        if isinstance(result, kind)
-    )
-    if outcome == "failed" and (todo := next(filter(_may_fail, results), None)) is not None:
-        outcome, worst = "skipped", todo
-    if outcome == "skipped" and _did_not_run_in_ctest(attributes, worst.message):
-        outcome = "error"
-    return _build_case(attributes, outcome, worst, nodeid, zero_based=zero_based)
-
-
-def _may_fail(result: junitparser.junitparser.Result) -> bool:
-    return isinstance(result, junitparser.Skipped) and (
-        result.type == _TODO or result.message == _CATCH2_MAY_FAIL
-    )
-
-
-def _did_not_run_in_ctest(attributes: Mapping[str, str], message: str | None) -> bool:
-    """Return whether CTest could not run a test. GoogleTest has a `result`, too."""
-    return (
-        attributes.get("status") == "notrun"
-        and "result" not in attributes
-        and bool(message)
-        and _CTEST_SKIP.match(message or "") is None
-    )
-
-
-def _interpret_interim_results(
-    case: xunit2.TestCase, attributes: Mapping[str, str], nodeid: str | None, *, zero_based: bool
-) -> JUnitCase:
-    """Interpret a case without a final result by its reruns and attributes.
-
-    Surefire writes reruns of a case that never passed as `rerun…`, and reruns of a case that
-    finally passed as `flaky…`.
-    """
-    stated = parse_status_attributes(attributes)
-    interim = case.interim_result
-    reruns = [result for result in interim if type(result) in _RERUNS]
-    finally_passed = stated.is_stated or any(isinstance(result, _FLAKY) for result in interim)
-    if stated.outcome == "passed" and reruns and not finally_passed:
-        worst = max(reruns, key=lambda result: SEVERITY[_RERUNS[type(result)]])
-        outcome = _RERUNS[type(worst)]
-        return _build_case(attributes, outcome, worst, nodeid, zero_based=zero_based)
-    flaky = stated.outcome == "passed" and bool(interim)
-    first = interim[0] if flaky else None
-    found = _build_case(
-        attributes, stated.outcome, first, nodeid, flaky=flaky, zero_based=zero_based
-    )
-    return found if stated.message is None else found._replace(message=stated.message)
-
-
-def _build_case(
-    attributes: Mapping[str, str],
-    outcome: Outcome,
-    result: junitparser.junitparser.Result | None = None,
-    nodeid: str | None = None,
-    *,
-    flaky: bool = False,
-    zero_based: bool,
-) -> JUnitCase:
-    text = result.text if result is not None else None
-    message = result.message if result is not None else None
-    return JUnitCase(
-        classname=attributes.get("classname", ""),
-        name=attributes.get("name", ""),
-        outcome=outcome,
-        message=find_message(attributes.get("name", ""), message, text),
-        detail=_cut_text(remove_ansi(text)),
-        file=attributes.get("file") or None,
-        line=_parse_line(attributes.get("line", ""), zero_based=zero_based),
-        flaky=flaky,
-        nodeid=nodeid,
-    )
-
-
-def _cut_text(text: str | None) -> str | None:
-    if text is None or not text.strip():
-        return None
-    if len(text) <= _MAX_TEXT:
-        return text
-    return f"{text[:_MAX_TEXT]}\n… (cut after {_MAX_TEXT} characters)"
-
-
-def _parse_line(text: str, *, zero_based: bool) -> int | None:
-    """Parse the 1-based line of an attribute, or return None."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        return None
-    return (int(text) + zero_based) or None

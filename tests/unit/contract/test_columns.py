@@ -7,7 +7,7 @@ import textwrap
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.contract.columns import count_columns, wrap_columns
+from ci_agent_eval.contract.wording import count_columns, wrap_columns
 from tests.tables import each_row
 
 ACCENT = "e\N{COMBINING ACUTE ACCENT}"

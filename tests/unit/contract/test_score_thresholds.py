@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.contract.score_thresholds import ScoreThreshold, parse_score_thresholds
+from ci_agent_eval.contract.result_mapping import ScoreThreshold, parse_score_thresholds
 from tests.tables import each_row
 
 AT_LEAST = ScoreThreshold(0.8)

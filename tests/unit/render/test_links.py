@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from ci_agent_eval.render.links import Links, line_number, repository_path
-from ci_agent_eval.render.markdown.blocks import render_link
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
+from ci_agent_eval.render.markdown.phrases import render_link
 from tests.render_reports import LINKS
 from tests.tables import each_row
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ci_agent_eval.analysis.behaviour_pairs import ChangedPart, StateSummary
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.state import compare_states
+from ci_agent_eval.render.behaviour_diff import list_state_lines
 from ci_agent_eval.render.formats.brief import render_brief_json
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
-from ci_agent_eval.render.state_diff import list_state_lines
 from ci_agent_eval.render.terminal.report import render_terminal
 from tests.builders import HOSTILE, failing, report
 from tests.comment_reports import add_pairs

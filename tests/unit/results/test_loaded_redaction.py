@@ -20,13 +20,12 @@ from ci_agent_eval.analysis.loaded_results import (
     build_episode_record,
 )
 from ci_agent_eval.analysis.summary import summarize_results
-from ci_agent_eval.contract.adaptive import AdaptiveStop
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Conditions, Instructions, SideUsage
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.contract.results import CollectionError, Results, Session
+from ci_agent_eval.contract.results import AdaptiveStop, CollectionError, Results, Session
 from ci_agent_eval.redaction import REDACTED, Redactor
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.loaded_redaction import redact_results

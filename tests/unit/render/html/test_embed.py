@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_agent_eval.render.html.embed import drop_empty, embed_json
+from ci_agent_eval.render.html.page_limits import drop_empty, embed_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.contract.columns import count_columns
+from ci_agent_eval.contract.wording import count_columns
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from tests.builders import failed_assertion, failing, report

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.results.episodes import read_episodes
-from ci_agent_eval.results.importers.records import build_document
 from ci_agent_eval.results.importers.registry import IMPORTERS
+from ci_agent_eval.results.importers.values import build_document
 from ci_agent_eval.results.json_text import ReadProblem
 from tests.tables import each_row
 from tests.unit.results.importers.reading import EXAMPLES, FILES, loaded, read_document

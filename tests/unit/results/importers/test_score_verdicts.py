@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.score_thresholds import parse_score_thresholds
+from ci_agent_eval.contract.result_mapping import parse_score_thresholds
 from ci_agent_eval.results.importers.protocol import ImportProblem
 from ci_agent_eval.results.importers.score_verdicts import build_score, judge_scores
 
