@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ci_agent_eval.analysis.behaviour_pairs import MAX_STATE_VALUE
 from ci_agent_eval.analysis.state_changes import (
     MAX_PARTS,
-    MAX_VALUE,
     ChangedPart,
     StateSummary,
     summarize_states,
@@ -50,7 +50,7 @@ def test_what_is_left_out_is_counted():
     whole = parts(change({"text": "\n"}, lines))
     assert found.more == 1 + 2 * whole.more
     (long,) = parts(change(after={"a": "x" * 999})).parts
-    assert len(long.after) == MAX_VALUE + 1
+    assert len(long.after) == MAX_STATE_VALUE + 1
 
 
 def test_states_without_changes_are_left_out():
